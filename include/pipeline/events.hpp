@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ enum class FailureKind {
   signal,
   out_of_memory,
   timed_out,
+  stalled,
   missing_output,
   bad_output,
   not_started,
@@ -108,6 +110,8 @@ struct StepRetried {
   unsigned attempt;  ///< Number of the failed attempt.
   Failure failure;
   std::chrono::milliseconds delay;
+  /// The next attempt's limit, bytes, if the failed one had too little memory and gets more.
+  std::optional<std::uint64_t> memory = {};
 };
 struct StepWaits {
   std::string step, reason;

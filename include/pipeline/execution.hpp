@@ -6,8 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipeline {
+
+enum class RunStatus;
 
 /// Environment variables of a step, by name. Without a value, the variable has the value that it
 /// has in the invoking user's environment.
@@ -34,6 +37,20 @@ enum class RunOn {
   success,  ///< All of them have succeeded. The default.
   failure,  ///< One of them has failed: a notification.
   always,   ///< They have ended, however: a clean-up.
+};
+
+/// The body of a notification: an object of pipe's own, or a text as Slack and Teams take it.
+enum class NotifyFormat { json, slack, teams };
+
+/// A webhook that is called when a run has ended. Exactly one of `url`, `url_variable` and
+/// `url_file` is set; the address is a secret.
+struct NotifySpec {
+  std::string url = {};           ///< `https://...`.
+  std::string url_variable = {};  ///< The invoking user's environment variable that has it.
+  std::string url_file = {};      ///< Path of the file that has it.
+  /// The ends of a run to report: failed, succeeded, interrupted. Empty: all.
+  std::vector<RunStatus> on = {};
+  NotifyFormat format = NotifyFormat::json;
 };
 
 }  // namespace pipeline

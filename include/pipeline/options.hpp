@@ -88,6 +88,8 @@ struct StepOptions {
   RetrySettings retry = {};
   /// Limit for one attempt.
   std::optional<Duration> timeout = {};
+  /// Time without output after which a running attempt is reported as stalled.
+  std::optional<Duration> stalled_after = {};
   /// Whether an earlier success may be reused. Default: true.
   std::optional<bool> cache = {};
   /// `local`, `docker` or `kubernetes`. Default: the run's.
@@ -109,6 +111,8 @@ struct PipelineOptions {
   RetrySettings retry = {};
   /// Limit for one attempt of a step.
   std::optional<Duration> timeout = {};
+  /// Time without output after which a running attempt of a step is reported as stalled.
+  std::optional<Duration> stalled_after = {};
   StringList code = {};
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
@@ -116,6 +120,8 @@ struct PipelineOptions {
   std::vector<std::string> shell = {};
   std::vector<std::string> tags = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
+  /// Webhooks that are called when a run has ended.
+  std::vector<NotifySpec> notify = {};
   /// Folder that `code` and relative paths refer to, and that contains `.pipe`. Default: the
   /// working folder.
   std::string root = {};

@@ -224,6 +224,21 @@ struct KubernetesSettings {
   std::map<std::string, Json> job_patch = {};
 };
 
+/// A number to multiply with, `x2` in YAML.
+struct Factor {
+  double value = 1;
+  constexpr Factor(double factor) : value(factor) {}
+};
+
+/// The next attempt after one that was ended for lack of memory gets more of it, until `max` is
+/// reached. These retries are not among `max_retries`.
+struct OomRetry {
+  /// Above 1: how many times as much as before. Default: 2.
+  std::optional<Factor> memory = {};
+  /// The most that an attempt gets, bytes.
+  std::optional<Bytes> max = {};
+};
+
 /// A failed attempt is retried up to `max_retries` times, after delay, delay*backoff,
 /// delay*backoff², ...
 struct RetrySettings {
@@ -236,6 +251,11 @@ struct RetrySettings {
   /// Retries of attempts that failed for reasons outside the step. Default: 3; 0 for local
   /// processes.
   std::optional<unsigned> max_infrastructure_retries = {};
+  /// More memory for the next attempt, where a limit on memory ended one.
+  OomRetry on_oom = {};
+  /// End an attempt that has stalled (StepSpec::stalled_after), and retry it as a failed one.
+  /// Default: false.
+  std::optional<bool> stalled = {};
 };
 
 /// The `settings:` of a pipeline or step.

@@ -180,6 +180,8 @@ struct StepSpec {
   RetrySettings retry = {};
   /// Limit for one attempt.
   std::optional<Duration> timeout = {};
+  /// Time without output after which a running attempt is reported as stalled.
+  std::optional<Duration> stalled_after = {};
   bool cache = true;
   /// Whether it has a folder that survives its attempts until one succeeds.
   bool checkpoint = false;
@@ -204,6 +206,8 @@ struct PipelineSpec {
   std::vector<StepSpec> steps = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
   std::vector<std::string> tags = {};
+  /// Webhooks that are called when a run has ended.
+  std::vector<NotifySpec> notify = {};
   /// Every file that the spec was made from, such as requirements files; includes `file`.
   std::vector<std::filesystem::path> sources = {};
   /// Absolute path of the source file; empty for a program.

@@ -243,7 +243,9 @@ constexpr Command advise_row{
     add_advise_options, advise_command};
 
 void add_why_options(CLI::App& app, Options& o) {
-  app.add_option("WHAT", o.subject, "A file, or the digest of an artifact or its beginning")
+  app.add_option("WHAT", o.subject,
+                 "A file, a published name, STEP.OUTPUT of the latest run, or a digest or its "
+                 "beginning")
       ->type_name("")
       ->required();
   add_state(app, o);
@@ -254,6 +256,12 @@ constexpr Command why_row{
     "Examples:\n  pipe why model.pkl      also a copy: its content is looked for\n  pipe why "
     "3c63aa8b1735",
     add_why_options, why_command};
+
+constexpr Command used_row{
+    "used", "Say what was made with a file or an artifact: steps, their runs, and what followed",
+    "Examples:\n  pipe used data.csv         also a copy: its content is looked for\n  pipe used "
+    "load.data         an output of the latest run",
+    add_why_options, used_command};
 
 void add_sbom_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
@@ -529,6 +537,34 @@ constexpr Command export_row{
     export_command,
     Command::For::programs};
 
+void add_export_run_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("ARTIFACT", o.step, "With slsa: an output of the run, STEP.OUTPUT")->type_name("");
+  app.add_option("--format", o.inspect.format,
+                 "ro-crate (a folder), openlineage (events), or slsa (provenance of an artifact)")
+      ->type_name("FORMAT")
+      ->required()
+      ->check(CLI::IsMember({"ro-crate", "openlineage", "slsa"}).description(""));
+  app.add_option("-o,--out", o.inspect.copy_to,
+                 "Where to write it: a folder for ro-crate (default: crate-RUN), else a file or "
+                 "standard output; openlineage also takes the address of a server")
+      ->type_name("PATH");
+  app.add_option("--license", o.inspect.license, "With ro-crate: of its content, as SPDX names it")
+      ->type_name("SPDX");
+  add_state(app, o);
+}
+
+constexpr Command export_run_row{
+    "export",
+    "Write a run for other programs: RO-Crate, OpenLineage, in-toto provenance",
+    "Examples:\n"
+    "  pipe export latest --format ro-crate -o crate --license Apache-2.0\n"
+    "  pipe export latest --format openlineage -o https://lineage.example/api/v1/lineage\n"
+    "  pipe export latest train.model --format slsa -o model.intoto.json",
+    add_export_run_options,
+    export_run_command,
+    Command::For::files};
+
 void add_completion_options(CLI::App& app, Options& o) {
   app.add_option("SHELL", o.shell, "bash, zsh or fish")
       ->type_name("")
@@ -563,12 +599,13 @@ void add_drive_options(CLI::App& app, Options& o) {
 constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
 constexpr std::array commands{
-    run_row,       validate_row, plan_row,       graph_row,     render_row,     build_row,
-    lock_row,      runs_row,     show_row,       metrics_row,   compare_row,    tag_row,
-    note_row,      report_row,   advise_row,     why_row,       sbom_row,       logs_row,
-    artifacts_row, cancel_row,   resume_row,     verify_row,    import_row,     init_row,
-    doctor_row,    gpus_row,     clean_row,      instances_row, kubernetes_row, profiles_row,
-    schema_row,    export_row,   completion_row, complete_row,  drive_row};
+    run_row,      validate_row,  plan_row,   graph_row,      render_row,     build_row,
+    lock_row,     runs_row,      show_row,   metrics_row,    compare_row,    tag_row,
+    note_row,     report_row,    advise_row, why_row,        used_row,       sbom_row,
+    logs_row,     artifacts_row, cancel_row, resume_row,     verify_row,     import_row,
+    init_row,     doctor_row,    gpus_row,   clean_row,      instances_row,  kubernetes_row,
+    profiles_row, schema_row,    export_row, export_run_row, completion_row, complete_row,
+    drive_row};
 
 }  // namespace
 

@@ -25,6 +25,8 @@ core::ExitCode tag_command(Context& context);
 core::ExitCode note_command(Context& context);
 core::ExitCode advise_command(Context& context);
 core::ExitCode why_command(Context& context);
+core::ExitCode used_command(Context& context);
+core::ExitCode export_run_command(Context& context);
 core::ExitCode sbom_command(Context& context);
 core::ExitCode report_command(Context& context);
 core::ExitCode logs_command(Context& context);

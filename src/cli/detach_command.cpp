@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/gpu_warnings.hpp"
+#include "cli/notifications.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
@@ -21,6 +22,7 @@
 #include "engine/cache_key.hpp"
 #include "engine/data_input.hpp"
 #include "engine/refusal.hpp"
+#include "notify/webhook.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/owner.hpp"
@@ -95,6 +97,9 @@ StringMap variables_of(Session& session) {
       if (!value) add(*step, name, values.at(name));
     for (const auto& [name, value] : engine::resolve_secrets(*step)) add(*step, name, value);
   }
+  const auto& notify = session.pipeline().notify;
+  for (std::size_t i = 0; i < notify.size(); ++i)
+    if (notify[i].url.empty()) all[variable_of_notification(i)] = notify::address_of(notify[i]);
   return all;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
+#include "cli/notifications.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
@@ -37,6 +38,9 @@ PipelineSpec pipeline_of(Session& session) {
   auto pipeline = session.pipeline();
   for (auto& step : pipeline.steps)
     for (auto& secret : step.secrets) secret.file.reset();
+  for (std::size_t i = 0; i < pipeline.notify.size(); ++i)
+    if (pipeline.notify[i].url.empty())
+      pipeline.notify[i].url_variable = variable_of_notification(i);
   return pipeline;
 }
 
@@ -57,6 +61,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
   const auto pipeline = pipeline_of(session);
   context.await(
       engine::run(session.services(pipeline), display.progress(), display.cancel(), options));
+  send_notifications(context, pipeline, session.runs, run.id, display.progress());
 }
 
 /// Downloads the run from its bucket.

@@ -56,7 +56,8 @@ struct InspectOptions {
   std::vector<std::string> tags;     ///< tag: those to add.
   std::vector<std::string> removed;  ///< tag: those to remove.
   std::optional<std::string> note;   ///< note: the text.
-  std::string format = "cyclonedx";  ///< sbom: cyclonedx, spdx or provenance.
+  std::string format = "cyclonedx";  ///< sbom: cyclonedx, spdx or provenance; export: its form.
+  std::string license;               ///< export: an SPDX identifier for the crate.
 };
 
 /// The invocation is recorded with the run; the other members concern only this process. `step` of

@@ -8,6 +8,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/context.hpp"
+#include "cli/notifications.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"
 #include "dsl/builder.hpp"
@@ -79,6 +80,7 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   });
   const auto summary =
       context.await(engine::run(session.services(), events, cancel, session.run_options()));
+  cli::send_notifications(context, session.pipeline(), session.runs, session.run_id, events);
   return result_of(session, summary, events);
 }
 

@@ -77,7 +77,8 @@ struct Lines {
     return "";
   }  // Shown live; otherwise printed as the finished line.
   std::string operator()(const event::StepRetried& e) const {
-    const std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
+    std::string when = e.delay.count() ? "in " + core::format_duration(e.delay) : "at once";
+    if (e.memory) when += " with " + core::format_bytes(*e.memory);
     return tag(paint, e.step) +
            paint(Colour::yellow, "attempt " + std::to_string(e.attempt) + " failed") +
            ", next one " + when + ": " + failure_lines(e.failure, paint);

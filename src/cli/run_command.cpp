@@ -5,6 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/gpu_warnings.hpp"
+#include "cli/notifications.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
@@ -135,8 +136,11 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     options.is_task = session.source.is_task();
     options.machine = session.machine_in_use();
     if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());
+    if (!session.pipeline().notify.empty()) options.identity.clear();  // Each end is reported.
     outcome = context.await(
         engine::run(session.services(), display.progress(), display.cancel(), options));
+    send_notifications(context, session.pipeline(), session.runs, session.run_id,
+                       display.progress());
   }
   display.close();
   const auto& model = display.progress().model();

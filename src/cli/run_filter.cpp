@@ -30,7 +30,7 @@ bool is_word_of_the_language(std::string_view word) {
                              : error.suggestion);
 }
 
-core::Expression parsed(const std::string& text) {
+core::Expression parsed_filter(const std::string& text) {
   try {
     return core::Expression::parse(text.empty() ? "true" : with_references(text));
   } catch (const core::ExpressionError& error) {
@@ -65,7 +65,7 @@ std::string with_references(const std::string& text) {
   return result;
 }
 
-RunFilter::RunFilter(const std::string& text) : text_(text), expression_(parsed(text)) {}
+RunFilter::RunFilter(const std::string& text) : text_(text), expression_(parsed_filter(text)) {}
 
 bool RunFilter::accepts(RunValues& values) const {
   std::deque<nlohmann::json> found;

@@ -41,6 +41,7 @@ json usage_json(const core::Usage& usage) {
   if (usage.user) entry["user_ms"] = static_cast<double>(usage.user->count()) / 1000;
   if (usage.system) entry["system_ms"] = static_cast<double>(usage.system->count()) / 1000;
   if (usage.peak_memory) entry["peak_memory"] = *usage.peak_memory;
+  if (usage.memory_limit) entry["memory_limit"] = *usage.memory_limit;
   if (usage.read) entry["bytes_read"] = *usage.read;
   if (usage.written) entry["bytes_written"] = *usage.written;
   return entry;

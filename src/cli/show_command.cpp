@@ -127,7 +127,7 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
 std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
                           bool is_large, const Paint& paint) {
   Table table;
-  table.add({"ATTEMPT", "TIME", "EXIT CODE", ""});
+  table.add({"ATTEMPT", "TIME", "EXIT CODE", "LIMIT", ""});
   std::size_t count = 0;
   for (const auto& step : steps) {
     if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
@@ -135,6 +135,7 @@ std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRe
     for (const auto& attempt : runs.attempts(step.run, step.name))
       table.add({step.name + " " + std::to_string(attempt.number), duration_of(attempt),
                  attempt.exit_code ? std::to_string(*attempt.exit_code) : "",
+                 attempt.usage.memory_limit ? core::format_bytes(*attempt.usage.memory_limit) : "",
                  clip(attempt.message, 100)});
   }
   std::string text;

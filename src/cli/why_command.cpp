@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <set>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/lineage.hpp"
 #include "cli/run_records.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
@@ -13,28 +13,6 @@ namespace pipeline::cli {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::size_t shown_digits = 12;
-
-/// Returns the digest that the words name: a file's content, 64 digits, or the beginning of an
-/// artifact's digest. Throws InputError.
-core::Digest digest_named(store::RunStore& runs, const std::string& words) {
-  constexpr std::size_t all_digits = 64, fewest_digits = 6;
-  std::error_code error;
-  if (std::filesystem::is_regular_file(words, error)) return core::sha256_file(words);
-  const bool is_hex = std::ranges::all_of(
-      words, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-  if (is_hex && words.size() == all_digits) return core::Digest::from_hex(words);
-  std::vector<core::Digest> found;
-  if (is_hex && words.size() >= fewest_digits)
-    for (const auto& digest : runs.referenced_artifacts())
-      if (digest.hex().starts_with(words)) found.push_back(digest);
-  if (found.size() == 1) return found.front();
-  throw core::InputError(
-      found.empty() ? "there is no file and no artifact '" + words + "'"
-                    : "'" + words + "' is the beginning of several digests",
-      "name a file, or an artifact by its digest: `pipe artifacts --output json` lists them");
-}
 
 /// Follows an artifact back to the steps that made it, and those that made their inputs.
 class Lineage {
@@ -82,8 +60,17 @@ class Lineage {
       if (part.name.starts_with("code ")) entry["code"][part.name.substr(5)] = part.value;
       if (!part.name.starts_with("input ")) continue;
       const auto source = store::artifact_of(part);
-      entry["inputs"][part.name.substr(6)] = source ? of(*source) : json();
+      entry["inputs"][part.name.substr(6)] = source ? source_of(*source) : json();
     }
+  }
+
+  /// A gathered input is a list of artifacts.
+  json source_of(const core::Digest& input) {
+    const auto pieces = runs_.gathered(input);
+    if (pieces.empty()) return of(input);
+    auto list = json::array();
+    for (const auto& piece : pieces) list.push_back(of(piece));
+    return list;
   }
 
   store::RunStore& runs_;
@@ -120,8 +107,10 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
             content.get<std::string>().substr(0, shown_digits);
   line("code:       ", code);
   for (const auto& [name, input] : entry["inputs"].items()) {
-    text += indent + "  " + paint(Colour::dim, "input ") + for_terminal(name, false) + ": ";
-    text += input.is_null() ? "not known here\n" : text_of(input, indent + "    ", paint);
+    for (const auto& piece : input.is_array() ? input : json::array({input})) {
+      text += indent + "  " + paint(Colour::dim, "input ") + for_terminal(name, false) + ": ";
+      text += piece.is_null() ? "not known here\n" : text_of(piece, indent + "    ", paint);
+    }
   }
   return text;
 }

@@ -62,11 +62,13 @@ json convert(const event::StepProgress& e) {
 }
 
 json convert(const event::StepRetried& e) {
-  return {{"event", "step_retried"},
-          {"step", e.step},
-          {"attempt", e.attempt},
-          {"failure", to_json(e.failure)},
-          {"delay_ms", e.delay.count()}};
+  json object = {{"event", "step_retried"},
+                 {"step", e.step},
+                 {"attempt", e.attempt},
+                 {"failure", to_json(e.failure)},
+                 {"delay_ms", e.delay.count()}};
+  if (e.memory) object["memory"] = *e.memory;
+  return object;
 }
 
 json convert(const event::StepWaits& e) {

@@ -32,6 +32,7 @@ std::string_view to_string(FailureKind kind) {
     case FailureKind::signal: return "signal";
     case FailureKind::out_of_memory: return "out_of_memory";
     case FailureKind::timed_out: return "timed_out";
+    case FailureKind::stalled: return "stalled";
     case FailureKind::missing_output: return "missing_output";
     case FailureKind::bad_output: return "bad_output";
     case FailureKind::not_started: return "not_started";

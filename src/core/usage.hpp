@@ -14,6 +14,7 @@ struct Usage {
   /// Bytes. With a control group: the peak of all processes together, without the files that the
   /// kernel had cached for them; without one: the peak of the largest process.
   std::optional<std::uint64_t> peak_memory;
+  std::optional<std::uint64_t> memory_limit;   ///< Bytes that they were allowed to use.
   std::optional<std::uint64_t> read, written;  ///< Bytes from and to disks, not caches.
   bool operator==(const Usage&) const = default;
 };

@@ -6,6 +6,7 @@
 
 #include "dsl/declaration.hpp"
 #include "settings/settings.hpp"
+#include "spec/notify_reader.hpp"
 #include "spec/references.hpp"
 #include "spec/value_builder.hpp"
 
@@ -24,14 +25,6 @@ void add_some(core::Value& map, const std::string& key, const json& value) {
 }
 
 std::string duration(Duration time) { return std::to_string(time.count()) + "ms"; }
-
-json retry_of(const RetrySettings& retry) {
-  json object = json::object();
-  if (retry.max_retries) object["max_retries"] = *retry.max_retries;
-  if (retry.delay) object["delay"] = duration(*retry.delay);
-  if (retry.backoff) object["backoff"] = *retry.backoff;
-  return object;
-}
 
 /// Adds the options that StepOptions and PipelineOptions have in common.
 template <class Options>
@@ -58,8 +51,9 @@ void add_common(core::Value& map, const Options& options) {
       list.size() == 1 && list[0].starts_with("-r "))
     written["docker"]["requirements"] = list[0].substr(3);
   add_some(map, "settings", written);
-  add_some(map, "retry", retry_of(options.retry));
+  add_some(map, "retry", settings::to_json(options.retry));
   if (options.timeout) add(map, "timeout", json(duration(*options.timeout)));
+  if (options.stalled_after) add(map, "stalled_after", json(duration(*options.stalled_after)));
   if (options.cache) add(map, "cache", json(*options.cache));
   if (options.shell.size() == 1 && (options.shell[0] == "sh" || options.shell[0] == "bash"))
     add(map, "shell", json(options.shell[0]));
@@ -206,6 +200,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
   add(root, "name", json(pipeline.name()));
   if (!options.description.empty()) add(root, "description", json(options.description));
   add_some(root, "tags", json(options.tags));
+  add_some(root, "notify", spec::notify_document(options.notify));
   if (options.execution_mode != ExecutionMode::continue_on_failure)
     add(root, "execution_mode",
         json(options.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure"));

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "async/deadline.hpp"
+#include "async/joinable_task.hpp"
 #include "async/on_pool.hpp"
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
@@ -15,6 +16,7 @@
 #include "engine/metric_file.hpp"
 #include "engine/metric_log.hpp"
 #include "engine/secret_mask.hpp"
+#include "engine/stall_watch.hpp"
 #include "engine/step_log.hpp"
 
 namespace pipeline::engine {
@@ -213,6 +215,9 @@ class AttemptRun {
     if (outcome_.result.failure) co_return std::move(outcome_);
     async::Deadline deadline(co_await asio::this_coro::executor, context_.stop, step_.timeout,
                              core::StopLevel::graceful);
+    const auto executor = co_await asio::this_coro::executor;
+    StallWatch silence(executor, log_, step_.stalled_after);
+    if (services_.orchestrator.capabilities_of(step_).on_this_machine) silence.begin();
     const orchestrators::Attempt attempt{.step = step_,
                                          .pipeline = services_.pipeline.name,
                                          .run_id = context_.run_id,
@@ -228,10 +233,11 @@ class AttemptRun {
                                          .secrets = secrets_,
                                          .gpus = held.gpus,
                                          .joins = which_.joins,
-                                         .log = log_,
+                                         .log = silence,
+                                         .on_began = [&] { silence.begin(); },
                                          .cancel = deadline.source()};
     const auto handed_over = Clock::now();
-    outcome_.result = co_await services_.orchestrator.run(attempt);
+    co_await run_watched(attempt, silence, deadline.source());
     const auto came_back = Clock::now();
     if (!held.locks.empty()) {
       held.locks.clear();
@@ -252,6 +258,66 @@ class AttemptRun {
   }
 
  private:
+  /// Runs the attempt, and reports when it has stalled.
+  async::Task<> run_watched(const orchestrators::Attempt& attempt, StallWatch& silence,
+                            core::CancelSource& source) {
+    if (!step_.stalled_after) {
+      outcome_.result = co_await services_.orchestrator.run(attempt);
+      co_return;
+    }
+    async::JoinableTask watch(co_await asio::this_coro::executor,
+                              report_stalls(attempt, silence, source));
+    std::exception_ptr error;
+    try {
+      outcome_.result = co_await services_.orchestrator.run(attempt);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    silence.end();
+    co_await watch.join();
+    if (error) std::rethrow_exception(error);
+  }
+
+  async::Task<> report_stalls(const orchestrators::Attempt& attempt, StallWatch& silence,
+                              core::CancelSource& source) {
+    for (;;) {
+      const bool is_stalled = co_await silence.stalled();
+      if (!is_stalled) co_return;
+      auto waits = co_await waits_of(attempt);
+      const bool ends = step_.retry.stalled == true;
+      auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
+      log_.write(Stream::err, "pipe: stalled: " + text + "\n");
+      for (const auto& line : waits) log_.write(Stream::err, "pipe: " + line + "\n");
+      if (!waits.empty()) text += "; " + waits.front();
+      if (waits.size() > 1) text += " (" + std::to_string(waits.size() - 1) + " more in its log)";
+      if (ends) {
+        stalled_ = Failure{FailureKind::stalled,
+                           "was ended: it " + text,
+                           {"raise `stalled_after:` if it works in silence for that long"},
+                           std::move(waits)};
+        source.stop(core::StopLevel::graceful);
+        co_return;
+      }
+      context_.events.emit(event::Notice{step_.name, "stalled: " + text});
+    }
+  }
+
+  /// Arguments of processes may hold secrets.
+  async::Task<std::vector<std::string>> waits_of(const orchestrators::Attempt& attempt) {
+    std::vector<std::string> lines;
+    try {
+      lines = co_await services_.orchestrator.waits_of(attempt);
+    } catch (const std::exception& error) {
+      core::log::info("what '" + step_.name + "' waits in is not known: " + error.what());
+    }
+    for (auto& line : lines) {
+      SecretMask mask(secret_values());
+      auto shown = mask.feed(line);
+      line = shown + mask.finish();
+    }
+    co_return lines;
+  }
+
   /// An orchestrator that does not know when the command began has the whole time for it.
   void note_phases(Clock::time_point start, Clock::time_point handed_over,
                    Clock::time_point came_back) {
@@ -424,7 +490,9 @@ class AttemptRun {
   /// step's own description of its failure.
   void judge(bool has_timed_out) {
     auto& failure = outcome_.result.failure;
-    if (has_timed_out) {
+    if (stalled_) {
+      failure = std::move(stalled_);
+    } else if (has_timed_out) {
       failure = Failure{
           FailureKind::timed_out,
           "was stopped: it ran longer than its timeout of " + core::format_duration(*step_.timeout),
@@ -508,6 +576,7 @@ class AttemptRun {
   MetricLog metrics_;
   StepLog log_;
   AttemptOutcome outcome_;
+  std::optional<Failure> stalled_;  ///< Why it was ended, if that was for its silence.
 };
 
 }  // namespace
@@ -515,7 +584,9 @@ class AttemptRun {
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions which, OutputsOf outputs_of,
                                         GpuReservation gpus, std::string log_name) {
-  AttemptRun attempt(context, step, which, std::move(outputs_of), log_name);
+  auto raised = std::optional<StepSpec>();
+  if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
+  AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of), log_name);
   co_return co_await attempt.run(std::move(gpus));
 }
 

@@ -49,6 +49,8 @@ struct AttemptOptions {
   bool joins;       ///< See Attempt::joins.
   /// Folder with the step's progress; null: the step has none, or a private one for this attempt.
   std::shared_ptr<Checkpoint> checkpoint = {};
+  /// Limit that `retry.on_oom` has raised; replaces the step's.
+  std::optional<Bytes> memory = {};
 };
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures

@@ -57,6 +57,22 @@ void GatheredFolder::make(const store::ArtifactStore& artifacts, const fs::path&
   core::write_file_atomically(folder / "index.json", index());
 }
 
+std::vector<core::Digest> GatheredFolder::artifacts() const {
+  std::vector<core::Digest> all;
+  for (const auto& entry : entries_) all.push_back(entry.made.output->digest);
+  return all;
+}
+
+std::vector<GatheredInput> gathered_inputs(const StepSpec& step, const OutputsOf& outputs) {
+  std::vector<GatheredInput> all;
+  for (const auto& input : step.inputs) {
+    if (!input.gathered) continue;
+    const GatheredFolder folder(input, outputs);
+    all.emplace_back(folder.digest(), folder.artifacts());
+  }
+  return all;
+}
+
 std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
     const store::ArtifactStore& artifacts) const {
   std::vector<orchestrators::AttemptPiece> all;

@@ -36,6 +36,8 @@ class GatheredFolder {
   core::Digest digest() const;
   /// Creates `folder` with links to the artifacts; copies only where the file system cannot link.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
+  /// Returns the digests of its artifacts, in order.
+  std::vector<core::Digest> artifacts() const;
   /// Returns the artifacts that it links to.
   std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
@@ -47,5 +49,10 @@ class GatheredFolder {
   std::string index() const;
   std::vector<Entry> entries_;
 };
+
+/// What a gathered input consists of: its digest in the step's key, and its artifacts.
+using GatheredInput = std::pair<core::Digest, std::vector<core::Digest>>;
+
+std::vector<GatheredInput> gathered_inputs(const StepSpec& step, const OutputsOf& outputs);
 
 }  // namespace pipeline::engine

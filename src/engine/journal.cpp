@@ -44,16 +44,17 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 
 void Journal::commit(const std::function<void()>& write) {
   runs_.transaction([&] {
-    for (const auto& [step, attempt, parts, spec] : unstored_) {
+    for (const auto& [step, attempt, parts, gathered, spec] : unstored_) {
       runs_.put_attempt(attempt);
       runs_.put_step(step);
       runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
                             parts);
+      for (const auto& [input, pieces] : gathered) runs_.add_gathered(input, pieces);
       publish(*spec, record_.id, step.outputs);
     }
     write();
   });
-  for (const auto& [step, attempt, parts, spec] : std::exchange(unstored_, {}))
+  for (const auto& [step, attempt, parts, gathered, spec] : std::exchange(unstored_, {}))
     events_.emit(
         event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
 }
@@ -115,6 +116,8 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
     if (state.counts.attempts == 0) state.counts.started = attempt.started;
     state.counts.attempts = attempt.number;
     state.is_open = attempt.ended == WallTime{};
+    state.memory = attempt.usage.memory_limit;
+    state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
     ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
                                                                       : state.counts.failures);
@@ -158,6 +161,7 @@ void Journal::announce_start(const std::vector<const StepSpec*>& steps) {
 
 store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::string& key,
                                             unsigned number, const std::string& environment,
+                                            const std::optional<Bytes>& memory,
                                             const std::vector<orchestrators::AssignedGpu>& gpus) {
   store::AttemptRecord attempt{
       .run = record_.id, .step = step.name, .number = number, .started = wall_now()};
@@ -167,6 +171,7 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
     held.push_back(
         {gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
   attempt.gpus = held;
+  attempt.usage.memory_limit = memory;
   auto record = record_of(step, StepStatus::running, key);
   record.started = attempt.started;
   record.attempts = number;
@@ -185,7 +190,9 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   record.ended = wall_now();
   record.took = since(start);
   record.exit_code = outcome.result.exit_code;
+  const auto memory = record.usage.memory_limit;
   record.usage = outcome.result.usage;
+  record.usage.memory_limit = memory;
   record.phases = outcome.phases;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
@@ -196,8 +203,8 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
 }
 
 void Journal::retried(const StepSpec& step, unsigned number, const Failure& failure,
-                      Duration delay) {
-  events_.emit(event::StepRetried{step.name, number, failure, delay});
+                      const Retry& retry) {
+  events_.emit(event::StepRetried{step.name, number, failure, retry.delay, retry.memory});
 }
 
 void Journal::reused(const std::vector<Reuse>& steps) {
@@ -222,11 +229,11 @@ void Journal::reused(const std::vector<Reuse>& steps) {
 }
 
 void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
-                        const AttemptCounts& counts) {
+                        const AttemptCounts& counts, std::vector<GatheredInput> gathered) {
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  unstored_.push_back({std::move(record), outcome.record, key.parts, &step});
+  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(gathered), &step});
   ++summary_.succeeded;
 }
 

@@ -13,6 +13,12 @@
 
 namespace pipeline::engine {
 
+/// The next attempt after a failed one.
+struct Retry {
+  std::chrono::milliseconds delay;
+  std::optional<Bytes> memory = {};  ///< Its limit, if it is higher than the failed attempt's.
+};
+
 /// When a step began, and how often it was tried.
 struct AttemptCounts {
   WallTime started = wall_now();
@@ -25,8 +31,10 @@ struct AttemptCounts {
 /// The progress of a step when its run was interrupted.
 struct ResumePoint {
   AttemptCounts counts;
-  bool is_open = false;  ///< The last attempt has no recorded end.
-  std::string key;       ///< Key of the step at that time.
+  bool is_open = false;              ///< The last attempt has no recorded end.
+  std::string key;                   ///< Key of the step at that time.
+  std::optional<Bytes> memory = {};  ///< The last attempt's limit.
+  bool is_out_of_memory = false;     ///< The last attempt was ended by that limit.
 };
 
 /// A step that is reused from an earlier success.
@@ -50,19 +58,21 @@ class Journal {
   /// @return those that had begun before the run was interrupted, and have not succeeded
   std::map<std::string, ResumePoint> expanded(const StepSpec& step,
                                               const std::vector<const StepSpec*>& instances);
+  /// @param memory the attempt's limit, if the orchestrator enforces it
   /// @return the record to pass to attempt_ended()
   store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number,
                                      const std::string& environment,
+                                     const std::optional<Bytes>& memory,
                                      const std::vector<orchestrators::AssignedGpu>& gpus);
   /// Persists a failed attempt. A successful one is persisted together with its step by
   /// succeeded(), so that no driver finds one without the other.
   store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start,
                                      const AttemptOutcome& outcome,
                                      const std::optional<Failure>& failure);
-  void retried(const StepSpec& step, unsigned number, const Failure& failure, Duration delay);
+  void retried(const StepSpec& step, unsigned number, const Failure& failure, const Retry& retry);
   void reused(const std::vector<Reuse>& steps);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
-                 const AttemptCounts& counts);
+                 const AttemptCounts& counts, std::vector<GatheredInput> gathered);
   /// Persists the pending successes.
   void flush();
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
@@ -85,6 +95,7 @@ class Journal {
     store::StepRecord step;
     store::AttemptRecord attempt;
     std::vector<store::KeyPart> parts;
+    std::vector<GatheredInput> gathered;
     const StepSpec* spec;
   };
   /// Commits the writes of `write` together with the pending successes.

@@ -537,7 +537,7 @@ void Run::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
                   const AttemptCounts& counts) {
   steps_[i].outputs = outcome.outputs;
   steps_[i].status = StepStatus::succeeded;
-  journal_.succeeded(spec(i), key, outcome, counts);
+  journal_.succeeded(spec(i), key, outcome, counts, gathered_inputs(spec(i), steps_.outputs_of()));
   if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(spec(i))) {
     journal_.flush();
     if (outcome.checkpoint) outcome.checkpoint->remove();

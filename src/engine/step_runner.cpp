@@ -1,8 +1,10 @@
 #include "engine/step_runner.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/quantity.hpp"
 #include "engine/retries.hpp"
 #include "orchestrators/failure_of.hpp"
 
@@ -11,6 +13,33 @@ namespace {
 
 Failure cancelled_before_start() {
   return {FailureKind::cancelled, "cancelled before it started", {}, {}};
+}
+
+/// Returns the limit of memory that the orchestrator enforces for an attempt.
+std::optional<Bytes> limit_of(const StepSpec& step, const orchestrators::Capabilities& capabilities,
+                              const std::optional<Bytes>& raised) {
+  if (!capabilities.memory_limits) return std::nullopt;
+  return raised ? raised : step.settings->resources.memory;
+}
+
+/// Returns the limit that an earlier driver has raised for the step's next attempt.
+std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries, bool joins) {
+  const auto* point = step.resume_point;
+  const auto& asked = step.spec.settings->resources.memory;
+  if (!point || !point->memory || !asked || !step.spec.retry.on_oom.max) return std::nullopt;
+  auto memory = std::max(*point->memory, *asked);
+  if (point->is_out_of_memory && !joins) memory = retries.more_than(memory).value_or(memory);
+  return memory > *asked ? std::optional(memory) : std::nullopt;
+}
+
+/// Says why `retry.on_oom` gave the step no more memory.
+void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Failure& failure) {
+  const auto& max = step.retry.on_oom.max;
+  if (failure.kind != FailureKind::out_of_memory || !max) return;
+  failure.hints.push_back(
+      memory ? "`retry.on_oom` gives the step at most " + core::format_bytes(*max)
+             : "`retry.on_oom` raises a limit of memory, and the step had none here: "
+               "set `settings.resources.memory`");
 }
 
 }  // namespace
@@ -40,6 +69,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   std::shared_ptr<Checkpoint> checkpoint;
   if (step.spec.checkpoint) checkpoint = Checkpoint::open(services_.runs.folder(), step.key);
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
+  auto raised = raised_before(step, retries, joins_next);
   for (;;) {
     auto reservation = co_await reserve(step);
     if (!reservation) {
@@ -50,7 +80,8 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     if (counts.attempts == 0) counts = {};
     ++counts.attempts;
     AttemptOutcome outcome;
-    AttemptOptions which{counts.attempts, std::exchange(joins_next, false), checkpoint};
+    AttemptOptions which{counts.attempts, std::exchange(joins_next, false), checkpoint, raised};
+    const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
       outcome = co_await try_once(step, std::move(which), since, std::move(*reservation));
@@ -61,11 +92,16 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     co_await results_.clear_away(std::move(outcome.result.cleanup));
     failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
                             outcome.log_tail.end());
-    const auto delay =
-        stop_.level() == core::StopLevel::none ? retries.after(*failure, counts) : std::nullopt;
-    if (!delay) co_return outcome;
-    journal_.retried(step.spec, counts.attempts, *failure, *delay);
-    co_await pause(*delay);
+    const auto retry = stop_.level() == core::StopLevel::none
+                           ? retries.after(*failure, memory, counts)
+                           : std::nullopt;
+    if (!retry) {
+      explain_limit(step.spec, memory, *failure);
+      co_return outcome;
+    }
+    journal_.retried(step.spec, counts.attempts, *failure, *retry);
+    if (retry->memory) raised = retry->memory;
+    co_await pause(retry->delay);
   }
 }
 
@@ -89,8 +125,10 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& 
 
 async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
                                                  Clock::time_point since, GpuReservation gpus) {
-  auto record = journal_.attempt_began(step.spec, step.key, which.number,
-                                       step.environment.description, gpus.gpus);
+  auto record = journal_.attempt_began(
+      step.spec, step.key, which.number, step.environment.description,
+      limit_of(step.spec, services_.orchestrator.capabilities_of(step.spec), which.memory),
+      gpus.gpus);
   const AttemptContext context{services_, events_,  pool_,           stop_,     journal_.run_id(),
                                checked_,  folders_, results_.data(), downloads_};
   const auto start = Clock::now();

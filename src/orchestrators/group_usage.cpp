@@ -107,22 +107,29 @@ GroupFolders find_container_group(const std::string& container, const fs::path& 
   return found;
 }
 
-pid_t first_process(const GroupFolders& group) {
+std::vector<pid_t> processes_in(const GroupFolders& group) {
   const auto text = kernel_text((group.memory.empty() ? group.cpu : group.memory) / "cgroup.procs");
-  pid_t first = 0;
+  std::vector<pid_t> pids;
   for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
     pid_t pid = 0;
     const auto number = std::from_chars(at, end, pid);
     if (number.ec != std::errc()) break;
     at = number.ptr + 1;
-    if (first == 0) first = pid;
+    pids.push_back(pid);
+  }
+  return pids;
+}
+
+pid_t first_process(const GroupFolders& group) {
+  const auto pids = processes_in(group);
+  for (const auto pid : pids) {
     const auto status = kernel_text("/proc/" + std::to_string(pid) + "/status");
     const auto line = status.find("\nNSpid:");
     if (line == status.npos) continue;
     const auto numbers = status.substr(line + 1, status.find('\n', line + 1) - line - 1);
     if (numbers.ends_with("\t1")) return pid;
   }
-  return first;
+  return pids.empty() ? 0 : pids.front();
 }
 
 void GroupUsage::sample_memory() {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/usage.hpp"
 
@@ -25,6 +26,9 @@ struct GroupFolders {
 /// @param mounts replaced in tests
 GroupFolders find_container_group(const std::string& container,
                                   const std::filesystem::path& mounts = "/sys/fs/cgroup");
+
+/// Returns the group's processes as seen from here.
+std::vector<pid_t> processes_in(const GroupFolders& group);
 
 /// Returns the group's first process as seen from here: the one with number 1 in its namespace, or
 /// else the oldest; 0 if the group is empty.

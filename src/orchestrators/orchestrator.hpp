@@ -137,6 +137,9 @@ struct Attempt {
   /// so, it is joined, otherwise started; its folders may contain files.
   bool joins = false;
   LogSink& log;
+  /// Called once the step's command is known to be running, by orchestrators whose attempts may
+  /// have to wait until they begin.
+  std::function<void()> on_began = {};
   core::CancelSource& cancel;  ///< Stopped by the user, fail_fast or the timeout.
 };
 
@@ -207,6 +210,13 @@ class Orchestrator {
   /// throws, no process of the attempt is running; once settle() has returned, only its files in
   /// `outputs` are left.
   virtual async::Task<AttemptResult> run(const Attempt& attempt) = 0;
+
+  /// Returns what the processes of an attempt in progress wait in, a line each, as far as this
+  /// machine can see them: `4711 python3 train.py: sleeps in futex_wait_queue`.
+  virtual async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) {
+    (void)attempt;
+    co_return std::vector<std::string>{};
+  }
 
   /// Returns the GPUs of the machine where attempts run, for orchestrators that can list them.
   /// Called if NVML on this machine shows none or `gpus_of_this_machine` is false, with a step that

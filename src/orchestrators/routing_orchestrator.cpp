@@ -58,6 +58,10 @@ class RoutingOrchestrator : public Orchestrator {
     return place(name_of(attempt.step)).run(attempt);
   }
 
+  async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
+    return place(name_of(attempt.step)).waits_of(attempt);
+  }
+
   async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events,
                                                   core::CancelSource& cancel) override {
     return place(name_of(step)).gpus(step, events, cancel);

@@ -142,10 +142,11 @@ class DataWriter {
     if (attempt.exit_code) entry["x"] = *attempt.exit_code;
     if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
     for (const auto& gpu : attempt.gpus) entry["g"].push_back(gpu.model + " " + gpu.uuid);
-    const auto& [user, system, memory, read, written] = attempt.usage;
+    const auto& [user, system, memory, limit, read, written] = attempt.usage;
     if (user)
       entry["c"] = (user->count() + system.value_or(std::chrono::microseconds()).count()) / 1000;
     if (memory) entry["y"] = *memory;
+    if (limit) entry["yl"] = *limit;
     if (read && *read > 0) entry["rd"] = *read;
     if (written && *written > 0) entry["wr"] = *written;
     const auto& [waiting, preparing, running, storing] = attempt.phases;

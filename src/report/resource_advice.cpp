@@ -48,6 +48,11 @@ std::optional<ResourceAdvice> memory_advice(Bytes asked, const StepUse& used) {
   if (used.is_killed)
     return ResourceAdvice{"memory", memory_text(rounded_up(2.0 * static_cast<double>(asked))),
                           said + "the last attempt was killed for lack of memory"};
+  if (used.killed_with && used.worked_with && asked <= *used.killed_with)
+    return ResourceAdvice{"memory", memory_text(rounded_up(static_cast<double>(*used.worked_with))),
+                          said + "killed for lack of memory with " +
+                              core::format_bytes(*used.killed_with) + ", not with " +
+                              core::format_bytes(*used.worked_with)};
   if (!used.memory) return std::nullopt;
   const auto enough = rounded_up(spare * static_cast<double>(*used.memory));
   const bool is_wasteful = static_cast<double>(asked) >= wasteful * static_cast<double>(enough) &&
@@ -69,6 +74,19 @@ std::optional<ResourceAdvice> cpu_advice(double asked, const StepUse& used) {
       number_text(asked) + " asked, " + number_text(*used.cpus) + in_runs(used.runs)};
 }
 
+/// Notes which limits of memory were too low, and which one was enough after that.
+void add_limit(StepUse& use, const store::AttemptRecord& attempt) {
+  const auto& limit = attempt.usage.memory_limit;
+  if (!limit) return;
+  if (use.is_killed) {
+    use.killed_with = std::max(use.killed_with.value_or(0), *limit);
+    if (use.worked_with <= use.killed_with) use.worked_with.reset();
+  } else if (attempt.failure_kind.empty() && attempt.ended != WallTime{} && use.killed_with &&
+             *limit > *use.killed_with) {
+    use.worked_with = std::max(use.worked_with.value_or(0), *limit);
+  }
+}
+
 }  // namespace
 
 std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::string& pipeline) {
@@ -79,6 +97,7 @@ std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::strin
     auto& use = uses[step];
     use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     const auto& used = attempt.usage;
+    add_limit(use, attempt);
     if (!used.peak_memory && !used.user) return;
     if (seen.emplace(step, attempt.run).second) ++use.runs;
     if (used.peak_memory) use.memory = std::max(use.memory.value_or(0), *used.peak_memory);

@@ -16,10 +16,12 @@ namespace pipeline::report {
 
 /// What the attempts of a step, with a matrix those of all its instances, have used at most.
 struct StepUse {
-  std::size_t runs = 0;                 ///< Runs in which an attempt was measured.
-  std::optional<std::uint64_t> memory;  ///< Bytes.
-  std::optional<double> cpus;           ///< Mean over an attempt of a second or more.
-  bool is_killed = false;               ///< The last attempt was killed for lack of memory.
+  std::size_t runs = 0;                      ///< Runs in which an attempt was measured.
+  std::optional<std::uint64_t> memory;       ///< Bytes.
+  std::optional<double> cpus;                ///< Mean over an attempt of a second or more.
+  bool is_killed = false;                    ///< The last attempt was killed for lack of memory.
+  std::optional<std::uint64_t> killed_with;  ///< The highest limit that ended an attempt, bytes.
+  std::optional<std::uint64_t> worked_with;  ///< A higher one with which an attempt succeeded.
 };
 
 /// Returns the use of each step that was measured, by the step's name without its instance, over

@@ -2,6 +2,7 @@
 
 #include "core/digest.hpp"
 #include "core/text.hpp"
+#include "core/uuid.hpp"
 #include "net/url.hpp"
 #include "sbom/image_record.hpp"
 
@@ -17,14 +18,6 @@ std::string content_digest(const ImageRecord& image) {
   for (const auto& package : image.packages)
     hasher.field(package_url(image, package)).field(package.sha256);
   return hasher.finish().hex();
-}
-
-/// Formats a digest as a UUID of version 8 (RFC 9562), whose bits are free.
-std::string uuid_of(std::string digest) {
-  digest[12] = '8';
-  digest[16] = 'a';
-  return digest.substr(0, 8) + "-" + digest.substr(8, 4) + "-" + digest.substr(12, 4) + "-" +
-         digest.substr(16, 4) + "-" + digest.substr(20, 12);
 }
 
 /// SPDX has no fraction of seconds.
@@ -112,7 +105,7 @@ json cyclonedx(const ImageRecord& image) {
   json tool{{"type", "application"}, {"name", "pipe"}, {"version", image.version}};
   return {{"bomFormat", "CycloneDX"},
           {"specVersion", "1.5"},
-          {"serialNumber", "urn:uuid:" + uuid_of(content_digest(image))},
+          {"serialNumber", "urn:uuid:" + core::uuid_of(content_digest(image))},
           {"version", 1},
           {"metadata",
            {{"timestamp", image.created},
@@ -149,7 +142,7 @@ json spdx(const ImageRecord& image) {
           {"dataLicense", "CC0-1.0"},
           {"SPDXID", "SPDXRef-DOCUMENT"},
           {"name", image.reference},
-          {"documentNamespace", "urn:uuid:" + uuid_of(content_digest(image))},
+          {"documentNamespace", "urn:uuid:" + core::uuid_of(content_digest(image))},
           {"creationInfo",
            {{"created", whole_seconds(image.created)},
             {"creators", json::array({"Tool: pipe-" + image.version})}}},

@@ -257,6 +257,23 @@ std::optional<Bytes> read_bytes(std::string_view key, const core::Value& value,
   return std::nullopt;
 }
 
+std::optional<Factor> read_factor(std::string_view key, const core::Value& value,
+                                  Diagnostics& diagnostics) {
+  const auto number_in = [](std::string_view text) -> std::optional<double> {
+    const auto json = plain_to_json(text);
+    if (!json || !json->is_number() || *json <= 1 || *json > 1000) return std::nullopt;
+    return json->get<double>();
+  };
+  const bool is_scalar = value.kind == core::Value::Kind::scalar;
+  if (is_scalar && value.scalar.starts_with('x'))
+    if (const auto number = number_in(std::string_view(value.scalar).substr(1)))
+      return Factor(*number);
+  report_type(diagnostics, key, "a factor above 1, such as `x2`", value);
+  if (is_scalar && number_in(value.scalar))
+    diagnostics.back().suggestion = "did you mean `x" + value.scalar + "`?";
+  return std::nullopt;
+}
+
 std::optional<Duration> read_duration(std::string_view key, const core::Value& value,
                                       Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar)

@@ -52,6 +52,9 @@ std::optional<double> read_number(std::string_view key, const core::Value& value
                                   const NumberFormat& format, Diagnostics& diagnostics);
 std::optional<Bytes> read_bytes(std::string_view key, const core::Value& value,
                                 Diagnostics& diagnostics);
+/// `x2`, `x1.5`: a number above 1.
+std::optional<Factor> read_factor(std::string_view key, const core::Value& value,
+                                  Diagnostics& diagnostics);
 std::optional<Duration> read_duration(std::string_view key, const core::Value& value,
                                       Diagnostics& diagnostics);
 /// Returns true if the value is a map; reports an error otherwise.

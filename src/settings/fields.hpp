@@ -300,6 +300,14 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
 }
 
 template <class Visitor>
+void fields(Visitor&& visit, const OomRetry*) {
+  using S = OomRetry;
+  visit(Field{"memory", &S::memory,
+              "How many times as much memory the next attempt gets, such as `x1.5`. Default: x2."});
+  visit(Field{"max", &S::max, "The most memory that an attempt gets, such as `32GiB`."});
+}
+
+template <class Visitor>
 void fields(Visitor&& visit, const RetrySettings*) {
   using S = RetrySettings;
   visit(
@@ -314,6 +322,14 @@ void fields(Visitor&& visit, const RetrySettings*) {
               "node was lost, drained or out of disk, a pod of higher "
               "priority took its place, its engine was restarted or lost. Default: 3 on a cluster "
               "and on an engine, else 0."});
+  visit(
+      Field{"on_oom", &S::on_oom,
+            "Retry an attempt that was killed because it had reached `resources.memory`, with more "
+            "memory, until `max` is reached. These retries have no delay and are not among "
+            "`max_retries`."});
+  visit(Field{"stalled", &S::stalled,
+              "End an attempt that has stalled, see `stalled_after`, and retry it as one that "
+              "failed: once, or as often as `max_retries` says. Default: false."});
 }
 
 template <class Visitor>

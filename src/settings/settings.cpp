@@ -20,7 +20,8 @@ template <class T>
 constexpr bool is_struct =
     std::is_same_v<T, BuildOptions> || std::is_same_v<T, BuildConfig> ||
     std::is_same_v<T, DockerSettings> || std::is_same_v<T, ResourceSettings> ||
-    std::is_same_v<T, KubernetesResources> || std::is_same_v<T, KubernetesSettings>;
+    std::is_same_v<T, KubernetesResources> || std::is_same_v<T, KubernetesSettings> ||
+    std::is_same_v<T, OomRetry>;
 
 template <class T>
 constexpr bool is_choice = false;
@@ -167,6 +168,8 @@ void decode_member(Member& member, const FieldT& field, const core::Value& value
     member = read_count(field.key, value, diagnostics);
   else if constexpr (std::is_same_v<Member, std::optional<double>>)
     member = read_number(field.key, value, *field.number_format, diagnostics);
+  else if constexpr (std::is_same_v<Member, std::optional<Factor>>)
+    member = read_factor(field.key, value, diagnostics);
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
     member = read_duration(field.key, value, diagnostics);
   else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
@@ -253,6 +256,8 @@ json write_member(const Member& member) {
     return *member;
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
     return member ? json(std::to_string(member->count()) + "ms") : json();
+  else if constexpr (std::is_same_v<Member, std::optional<Factor>>)
+    return member ? json("x" + json(member->value).dump()) : json();
   else if constexpr (std::is_same_v<Member, StringList>)
     return member ? json(member.items()) : json();
   else
@@ -291,6 +296,8 @@ json member_schema(const FieldT& field) {
     return bytes_schema();
   else if constexpr (std::is_same_v<Member, std::optional<unsigned>>)
     return {{"type", "integer"}, {"minimum", 0}, {"maximum", 1'000'000}};
+  else if constexpr (std::is_same_v<Member, std::optional<Factor>>)
+    return {{"type", "string"}, {"pattern", "^x[0-9]+(\\.[0-9]+)?$"}, {"examples", {"x2", "x1.5"}}};
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
     return duration_schema();
   else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
@@ -397,6 +404,12 @@ RetrySettings merge(const RetrySettings& pipeline, const RetrySettings& step) {
 json to_json(const Settings& settings) { return object_of(settings); }
 json to_json(const DockerSettings& settings) { return object_of(settings); }
 json to_json(const ResourceSettings& settings) { return object_of(settings); }
+
+json to_json(const RetrySettings& settings) {
+  json object = object_of(settings);
+  if (object.contains("on_oom") && object["on_oom"].empty()) object.erase("on_oom");
+  return object;
+}
 
 json settings_schema() { return struct_schema<Settings>(); }
 json retry_schema() { return struct_schema<RetrySettings>(); }

@@ -42,6 +42,8 @@ nlohmann::json to_json(const Settings& settings);
 nlohmann::json to_json(const DockerSettings& settings);
 nlohmann::json to_json(const ResourceSettings& settings);
 
+nlohmann::json to_json(const RetrySettings& settings);
+
 /// JSON Schema (draft 2020-12) definitions for `settings` and `retry`; every key has its
 /// description.
 nlohmann::json settings_schema();

@@ -18,6 +18,7 @@
 #include "spec/expansion.hpp"
 #include "spec/include.hpp"
 #include "spec/json_text.hpp"
+#include "spec/notify_reader.hpp"
 #include "spec/references.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/task_definition.hpp"
@@ -61,6 +62,8 @@ void read_header(const core::Value& root, PipelineSpec& pipeline,
     else if (key.scalar == "tags")
       pipeline.tags = settings::read_texts("tags", value, settings::formats::word, diagnostics)
                           .value_or(std::vector<std::string>{});
+    else if (key.scalar == "notify")
+      pipeline.notify = read_notify(value, pipeline.root, diagnostics);
     else if (key.scalar == "execution_mode")
       read_execution_mode(value, pipeline.execution_mode, diagnostics);
   }

@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/notify_reader.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/user_files.hpp"
 #include "yaml/document.hpp"
@@ -22,7 +23,7 @@ using Strings = std::vector<std::string>;
 
 const Strings profile_keys{"description",     "orchestrator", "context", "namespace",
                            "registry",        "state",        "claim",   "artifact_store",
-                           "service_account", "jobs",         "settings"};
+                           "service_account", "jobs",         "notify",  "settings"};
 const Strings claim_keys{"name", "path"};
 const Strings store_keys{"bucket",     "endpoint",   "pod_endpoint",
                          "region",     "path_style", "certificate_authority",
@@ -159,6 +160,8 @@ Profile read_profile(const core::Value& map, const fs::path& file,
       read_claim(key, value, profile, diagnostics);
     else if (key.scalar == "artifact_store")
       profile.artifact_store = read_store(key, value, file, diagnostics);
+    else if (key.scalar == "notify")
+      profile.notify = read_notify(value, fs::absolute(file).parent_path(), diagnostics);
     else if (key.scalar == "settings") {
       profile.settings = settings::decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);
@@ -249,6 +252,7 @@ Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
 }
 
 std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
+  pipeline.notify.insert(pipeline.notify.end(), profile.notify.begin(), profile.notify.end());
   std::vector<std::pair<std::string, Strings>> changes;
   struct Merged {
     CopyOnWrite<Settings> before, after;

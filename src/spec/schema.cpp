@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "settings/settings.hpp"
+#include "spec/notify_reader.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace pipeline::spec {
@@ -61,6 +62,10 @@ json common_properties() {
       {"retry", described(settings::retry_schema(), "Repetition of failed attempts.")},
       {"timeout", described(settings::duration_schema(),
                             "Longest time of one attempt; a bare number is seconds.")},
+      {"stalled_after",
+       described(settings::duration_schema(),
+                 "Time without output after which a running step is reported as stalled, with what "
+                 "its processes wait in; `retry.stalled` ends it. A bare number is seconds.")},
       {"shell", described(any_of({{{"enum", {"sh", "bash"}}}, list_of(text())}),
                           "What reads a command that is a text. `sh`, the default, is `sh -e`: the "
                           "first line that fails fails the step, and so does any part "
@@ -203,6 +208,9 @@ json schema() {
                 "Name of the pipeline.");
   properties["description"] = described(text(), "What the pipeline is for.");
   properties["tags"] = described(list_of(text()), "Words to find its runs by.");
+  properties["notify"] = described(notify_schema(),
+                                   "Webhooks that are called when a run has ended. One that fails "
+                                   "is reported and fails no run.");
   properties["execution_mode"] =
       described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
                 "What happens to other steps when one has failed. Default: continue_on_failure.");

@@ -16,6 +16,7 @@
 #include "spec/include.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/requirements_file.hpp"
+#include "spec/retry_checks.hpp"
 #include "spec/user_files.hpp"
 
 namespace pipeline::spec {
@@ -82,13 +83,15 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
 
 }  // namespace
 
-const Strings pipeline_keys{"name",    "description", "tags",           "parameters", "environment",
-                            "secrets", "code",        "settings",       "retry",      "timeout",
-                            "cache",   "shell",       "execution_mode", "include",    "steps"};
-const Strings step_keys{
-    "description", "matrix", "command",      "parameters",  "inputs",  "outputs",    "after",
-    "when",        "run_on", "code",         "environment", "secrets", "settings",   "retry",
-    "timeout",     "cache",  "orchestrator", "shell",       "version", "checkpoint", "publish"};
+const Strings pipeline_keys{
+    "name",          "description", "tags",     "parameters", "environment", "secrets",
+    "code",          "settings",    "retry",    "timeout",    "cache",       "shell",
+    "execution_mode", "notify",     "stalled_after", "include", "steps"};
+const Strings step_keys{"description",   "matrix",  "command",      "parameters", "inputs",
+                        "outputs",       "after",   "when",         "run_on",     "code",
+                        "environment",   "secrets", "settings",     "retry",      "timeout",
+                        "stalled_after", "cache",   "orchestrator", "shell",      "version",
+                        "checkpoint",    "publish"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
@@ -152,6 +155,7 @@ StepReader::~StepReader() = default;
 
 Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipeline) {
   Defaults defaults;
+  const core::Value* retry = nullptr;
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "parameters")
       read_parameters(value, defaults, pipeline);
@@ -162,17 +166,18 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
     else if (key.scalar == "secrets")
       read_secrets(value, defaults);
     else if (key.scalar == "retry") {
+      retry = &value;
       defaults.retry = settings::decode_retry(value, diagnostics_);
       if (value.kind == core::Value::Kind::scalar)
         diagnostics_.back().suggestion =
             "did you mean `retry: {max_retries: " + value.scalar + "}`?";
     } else if (key.scalar == "cache")
       defaults.cache = settings::read_bool("cache", value, diagnostics_);
-    else if (key.scalar == "timeout") {
-      defaults.timeout = settings::read_duration("timeout", value, diagnostics_);
-      if (defaults.timeout && *defaults.timeout <= Duration::zero())
-        settings::report_type(diagnostics_, "timeout", "longer than no time at all", value);
-    } else if (key.scalar == "settings") {
+    else if (key.scalar == "timeout")
+      defaults.timeout = read_time("timeout", value);
+    else if (key.scalar == "stalled_after")
+      defaults.stalled_after = read_time("stalled_after", value);
+    else if (key.scalar == "settings") {
       auto settings = settings::decode_settings(value, diagnostics_);
       read_settings(value, settings);
       if (root_ != pipeline_) rebase(settings.docker, root_.lexically_relative(pipeline_));
@@ -190,6 +195,8 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
       check_code(value, defaults.code.items());
     }
   }
+  if (retry && !pipeline)
+    check_retry(defaults.retry, *retry, nullptr, defaults.stalled_after, diagnostics_);
   return defaults;
 }
 
@@ -197,6 +204,13 @@ Defaults StepReader::read_given_parameters(const core::Value& value, const Defau
   Defaults given;
   read_parameters(value, given, &defaults);
   return given;
+}
+
+std::optional<Duration> StepReader::read_time(const char* key, const core::Value& value) {
+  const auto time = settings::read_duration(key, value, diagnostics_);
+  if (time && *time <= Duration::zero())
+    settings::report_type(diagnostics_, key, "longer than no time at all", value);
+  return time;
 }
 
 ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
@@ -298,6 +312,7 @@ void inherit(Defaults& own, const Defaults& from) {
   own.has_settings |= from.has_settings;
   own.retry = settings::merge(from.retry, own.retry);
   if (!own.timeout) own.timeout = from.timeout;
+  if (!own.stalled_after) own.stalled_after = from.stalled_after;
   if (!own.cache) own.cache = from.cache;
   if (!own.code) own.code = from.code;
   if (!own.shell) own.shell = from.shell;
@@ -316,6 +331,10 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   spec.settings = std::move(own.settings);
   spec.retry = own.retry;
   spec.timeout = own.timeout;
+  spec.stalled_after = own.stalled_after;
+  if (const auto* retry = step.body->find("retry"))
+    check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
+                diagnostics_);
   // A notification or a clean-up has effects, which an earlier one does not replace.
   spec.cache = own_cache.value_or(spec.run_on == RunOn::success && own.cache.value_or(true));
   spec.code = std::move(own.code);

@@ -32,7 +32,7 @@ struct Defaults {
   CopyOnWrite<Settings> settings;
   bool has_settings = false;
   RetrySettings retry;
-  std::optional<Duration> timeout;
+  std::optional<Duration> timeout, stalled_after;
   std::optional<bool> cache;
 };
 
@@ -83,6 +83,7 @@ class StepReader {
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline);
 
  private:
+  std::optional<Duration> read_time(const char* key, const core::Value& value);
   void read_settings(const core::Value& map, Settings& settings);
   void check_file(const core::Value& settings, std::initializer_list<std::string_view> keys,
                   bool folder);

@@ -36,6 +36,7 @@ void visit_usage(Usage& usage, Phases& phases, Visit visit) {
   visit("user_us", usage.user);
   visit("system_us", usage.system);
   visit("peak_memory", usage.peak_memory);
+  visit("memory_limit", usage.memory_limit);
   visit("read", usage.read);
   visit("written", usage.written);
   visit("waiting_ms", phases.waiting);

@@ -127,21 +127,4 @@ void RunStore::note_run(const std::string& run, const std::string& note) {
   self_->database.prepare("UPDATE runs SET note = ?2 WHERE id = ?1").bind(run, note).run();
 }
 
-std::optional<StepRecord> RunStore::maker(const core::Digest& artifact) {
-  std::string run, name;
-  {
-    auto row = self_->database.prepare(
-        "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY id "
-        "DESC LIMIT 1");
-    const auto digest = artifact.hex();
-    row.bind(static_cast<int>(StepStatus::succeeded), digest);
-    if (!row.step()) return std::nullopt;
-    run = row.text(0);
-    name = row.text(1);
-  }
-  auto all = steps(run);
-  const auto found = std::ranges::find(all, name, &StepRecord::name);
-  return found == all.end() ? std::nullopt : std::optional(std::move(*found));
-}
-
 }  // namespace pipeline::store

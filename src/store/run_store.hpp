@@ -197,6 +197,13 @@ class RunStore {
   void note_run(const std::string& run, const std::string& note);
   /// Returns the newest succeeded step that made an artifact with this digest.
   std::optional<StepRecord> maker(const core::Digest& artifact);
+  /// Records which artifacts a gathered input consists of, by the digest that stands in keys.
+  void add_gathered(const core::Digest& input, const std::vector<core::Digest>& pieces);
+  /// Returns the artifacts of a gathered input, in order; none if it is not known.
+  std::vector<core::Digest> gathered(const core::Digest& input);
+  /// Returns the succeeded steps that took the artifact as an input, or as a part of a gathered
+  /// one, the oldest first.
+  std::vector<StepRecord> users(const core::Digest& artifact);
   /// Records a success under its key, with the key's parts and outputs.
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
                        const std::vector<KeyPart>& parts);

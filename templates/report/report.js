@@ -336,7 +336,7 @@
     const row = (step) => {
       const open = el("button", { class: "open", type: "button", "aria-expanded": "false" }, name(step.n)), attempt = last(step) || {}, want = asked(step);
       const line = el("tr", {}, el("td", { class: "name" }, open), el("td", {}, badge(step.s)), el("td", { class: "number" }, step.a ? time(took(step)) : ""),
-        el("td", { class: "number wide" }, attempt.c === undefined ? "" : time(attempt.c)), el("td", { class: "number" }, attempt.y === undefined ? "" : bytes(attempt.y)),
+        el("td", { class: "number wide" }, attempt.c === undefined ? "" : time(attempt.c)), el("td", { class: "number" }, attempt.y === undefined ? "" : bytes(attempt.y) + (attempt.yl === undefined ? "" : " of " + bytes(attempt.yl))),
         el("td", { class: "number wide" }, [want.memory && bytes(want.memory), want.cpu_count && want.cpu_count + " CPU"].filter(Boolean).join(", ")));
       open.addEventListener("click", () => {
         const isOpen = open.getAttribute("aria-expanded") === "true";

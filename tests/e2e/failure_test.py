@@ -105,12 +105,50 @@ class Failures(PipeTest):
         self.assertNotEqual(result.failure("killed")["kind"], "out_of_memory")
         self.assert_nothing_left()
 
+    def test_a_step_killed_for_memory_is_tried_again_with_more(self):
+        self.pipeline({"hungry": python(
+            "x = bytearray(b'x') * (150 << 20); print(len(x))", settings={"resources": {"memory": "64MiB"}},
+            retry={"on_oom": {"memory": "x2", "max": "1GiB"}},
+        )})
+        result = self.run_pipe()
+        self.assertEqual([event["memory"] >> 20 for event in result.events("step_retried")], [128, 256])
+        shown = json.loads(self.pipe("show", "latest", "--output", "json").out)["steps"][0]["attempts"]
+        self.assertEqual([attempt["usage"]["memory_limit"] >> 20 for attempt in shown], [64, 128, 256])
+        self.assertEqual([attempt["failure"]["kind"] for attempt in shown[:2]], ["out_of_memory"] * 2)
+        self.assertIn("256 MiB", self.pipe("show", "latest").out)
+        advice = json.loads(self.pipe("advise", "pipeline.yaml", "--output", "json").out)["steps"][0]["advice"][0]
+        self.assertEqual(advice["value"], "256MiB")
+        self.assertIn("killed for lack of memory with 128 MiB, not with 256 MiB", advice["reason"])
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"}, "the limit is no part of the key")
+        self.assert_nothing_left()
+
     def test_a_timeout_stops_the_step(self):
         self.pipeline({"slow": python("import time\nprint('begun', flush=True)\ntime.sleep(600)", timeout="2s")})
         result = self.run_pipe(code=1)
         self.assertEqual(result.failure("slow")["kind"], "timed_out")
         self.assertEqual(result.failure("slow")["message"], "was stopped: it ran longer than its timeout of 2.0s")
         self.assertIn("begun", self.pipe("logs", "latest", "slow").out)
+        self.assert_nothing_left()
+
+    def test_a_step_that_prints_nothing_is_said_to_be_stalled_with_what_it_waits_in(self):
+        self.pipeline({"hangs": python("import time\nprint('begun', flush=True)\ntime.sleep(6)\nprint('goes on')"),
+                       "talks": python("import time\nfor i in range(30): print(i, flush=True); time.sleep(0.1)")}, stalled_after="2s")
+        result = self.run_pipe()
+        notice, = [notice for notice in result.events("notice") if "stalled" in notice["text"]]
+        self.assertEqual(notice["step"], "hangs")
+        self.assertRegex(notice["text"], r"stalled: has printed nothing for 2\.0s; \d+ .*python.*: sleeps")
+        log = self.pipe("logs", "latest", "hangs").text
+        self.assertIn("pipe: stalled: has printed nothing for 2.0s", log)
+        self.assertIn("goes on", log)
+
+    def test_a_stalled_step_is_ended_and_tried_again_where_that_is_asked_for(self):
+        self.pipeline({"hangs": python("import os, time\nprint('begun', flush=True)\nif os.environ['PIPE_ATTEMPT'] == '1': time.sleep(600)\nprint('well')",
+                                       stalled_after="2s", retry={"stalled": True})})
+        result = self.run_pipe()
+        retried, = result.events("step_retried")
+        self.assertEqual(retried["failure"]["kind"], "stalled")
+        self.assertRegex(retried["failure"]["message"], r"was ended: it has printed nothing for 2\.0s; \d+ .*: sleeps")
+        self.assertIn("well", self.pipe("logs", "latest", "hangs").out)
         self.assert_nothing_left()
 
     def test_a_missing_output_fails_the_step(self):
@@ -139,6 +177,7 @@ class Failures(PipeTest):
 class FailuresLocally(Failures):
     orchestrator = "local"
     test_out_of_memory_is_told_from_other_kills = None  # a process has no memory limit of its own
+    test_a_step_killed_for_memory_is_tried_again_with_more = None
 
     def gate(self, step: str) -> str:
         return str(self.folder / f"{step}-may-end")

@@ -199,6 +199,30 @@ class Metrics(PipeTest):
         self.assertEqual(self.pipe("why", "other.bin").code, 2)
         self.assertEqual(self.pipe("why", "nowhere").code, 2)
 
+    def test_what_was_made_with_an_artifact(self):
+        self.pipeline({"load": {"command": "echo data > ${outputs.data}", "outputs": ["data"]},
+                       "train": {"command": "cat ${inputs.data} > ${outputs.model}; echo ${params.c} >> ${outputs.model}", "matrix": {"c": [1, 2]},
+                                 "inputs": {"data": "load.data"}, "outputs": ["model"]},
+                       "best": {"command": "cat ${inputs.models}/*model > ${outputs.model}", "inputs": {"models": "train[*].model"},
+                                "outputs": ["model"], "publish": {"model": "production"}},
+                       "say": {"command": "cat ${inputs.model}", "inputs": {"model": "best.model"}}})
+        run = self.run_pipe().events("run_started")[0]["run"]
+        used = json.loads(self.pipe("used", "load.data", "--output", "json").out)["used"]
+        self.assertEqual([(use["step"], use["inputs"], use["run"]) for use in used], [("train.c-1", ["data"], run), ("train.c-2", ["data"], run)])
+        best, = used[0]["outputs"][0]["used"]
+        self.assertEqual((best["step"], best["inputs"]), ("best", ["models"]), "it is one of those that were gathered")
+        say, = best["outputs"][0]["used"]
+        self.assertEqual((say["step"], say["outputs"]), ("say", []))
+        copied = self.write("copy", self.artifact("load.data"))
+        self.assertEqual(json.loads(self.pipe("used", str(copied), "--output", "json").out)["used"], used)
+        table = self.pipe("used", "load.data").out
+        self.assertIn("MADE WITH IT", table)
+        self.assertIn("    say", table)
+        nothing = self.pipe("used", self.write("unknown", "nowhere else"))
+        self.assertEqual((nothing.code, nothing.out), (0, ""))
+        made = json.loads(self.pipe("why", "production", "--output", "json").out)
+        self.assertEqual([piece["step"] for piece in made["inputs"]["models"]], ["train.c-1", "train.c-2"])
+
     def test_tags_and_notes(self):
         self.pipeline({"a": {"command": "true"}})
         self.run_pipe()

@@ -21,7 +21,9 @@
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/factory.hpp"
+#include "orchestrators/group_usage.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/process_waits.hpp"
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators {
@@ -105,6 +107,21 @@ class DockerOrchestrator : public Orchestrator {
     auto environment = co_await images_.prepare(step, events, cancel);
     add_notice(step, environment);
     co_return environment;
+  }
+
+  /// Containers of another machine show nothing here.
+  async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
+    const std::vector<std::string> labels{"pipe.run=" + attempt.run_id,
+                                          "pipe.step=" + attempt.step.name,
+                                          "pipe.attempt=" + std::to_string(attempt.number)};
+    std::vector<std::string> lines;
+    const auto containers = co_await engine_.list_containers(labels);
+    for (const auto& container : containers) {
+      const auto group = find_container_group(container.value("Id", std::string()));
+      if (!group.exists()) continue;
+      for (auto& line : waits_of_processes(processes_in(group))) lines.push_back(std::move(line));
+    }
+    co_return lines;
   }
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {

@@ -276,6 +276,7 @@ async::Task<> JobRun::watch() {
     if (informer_.error()) std::rethrow_exception(informer_.error());
     auto pod_state = entry_.pod.is_null() ? job_status_of(entry_.job, startup_)
                                           : pod_state_of(entry_.pod, startup_);
+    if (pod_state.phase == PodState::Phase::running && attempt_.on_began) attempt_.on_began();
     if (pod_state.phase != PodState::Phase::waiting && !log_ && !entry_.pod_gone)
       log_.emplace(executor_, read_log(), [this] { changed_.cancel(); });
     if (pod_state.phase == PodState::Phase::ended || entry_.pod_gone) break;

@@ -17,6 +17,7 @@
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/memory_kills.hpp"
+#include "orchestrators/process_waits.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators {
@@ -473,6 +474,13 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   std::string last_output;
   if (const auto* entered = sandbox(attempt, *workspace, in, process))
     process.sandbox = entered->descriptor();
+  struct Running {
+    std::map<const Attempt*, pid_t>& all;
+    const Attempt* attempt;
+    ~Running() { all.erase(attempt); }
+  };
+  const Running is_running{running_, &attempt};
+  process.on_start = [&](pid_t pid) { running_[&attempt] = pid; };
   auto end = co_await run_process(
       process, reaper_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
         last_output += bytes;
@@ -508,6 +516,12 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
     result.failure->hints.push_back("the interpreter that the first line of " +
                                     process.program.string() + " names is not there");
   co_return result;
+}
+
+async::Task<std::vector<std::string>> LocalOrchestrator::waits_of(const Attempt& attempt) {
+  const auto found = running_.find(&attempt);
+  if (found == running_.end()) co_return std::vector<std::string>{};
+  co_return waits_of_processes(process_tree(found->second));
 }
 
 /// The processes of a dead driver end with it, but not at once: its reaper kills them. A run that

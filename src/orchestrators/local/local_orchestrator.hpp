@@ -32,6 +32,7 @@ class LocalOrchestrator : public Orchestrator {
                                    core::CancelSource& cancel) override;
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
   async::Task<AttemptResult> run(const Attempt& attempt) override;
+  async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override;
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override;
 
  private:
@@ -73,6 +74,7 @@ class LocalOrchestrator : public Orchestrator {
   std::optional<MemoryKills> kills_;
   std::chrono::steady_clock::time_point kills_read_;
   std::unordered_map<std::string, HostContext> known_;
+  std::map<const Attempt*, pid_t> running_;  ///< The first process of each attempt.
 };
 
 /// Returns the user's variables that a step gets: those about the user, language, time zone and

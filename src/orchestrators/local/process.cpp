@@ -82,6 +82,8 @@ class Running {
     co_return 0;
   }
 
+  pid_t pid() const { return pid_; }
+
   async::Task<ProcessEnd> end() {
     core::CancelSource::Listener listener(
         cancel_, [this](core::StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
@@ -217,6 +219,7 @@ async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper
                   err_read.release(), output, cancel, options.grace);
   ProcessEnd end;
   end.start_error = co_await running.started();
+  if (!end.start_error && options.on_start) options.on_start(running.pid());
   if (!end.start_error) end = co_await running.end();
   co_return end;
 }

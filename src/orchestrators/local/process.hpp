@@ -31,7 +31,8 @@ struct ProcessOptions {
   std::vector<int>
       control_groups;  ///< Open `cgroup.procs` files of the groups that the process joins.
   int sandbox = -1;    ///< Descriptor of the Sandbox that the process enters; -1: none.
-  std::chrono::milliseconds grace{10'000};  ///< Time from SIGTERM to SIGKILL.
+  std::function<void(pid_t)> on_start = {};  ///< Receives the process once it runs.
+  std::chrono::milliseconds grace{10'000};   ///< Time from SIGTERM to SIGKILL.
 };
 
 struct ProcessEnd {

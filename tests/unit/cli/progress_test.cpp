@@ -208,6 +208,7 @@ digits succeeded in 1.3s: 1 succeeded, 1 reused  (run r2)
 RESULT       SIZE   PATH
 train.model  2 KiB  .pipe/artifacts/ab/cd
 Copy one out: pipe artifacts r2 train.model --copy DEST
+Report: pipe report r2
 )");
 }
 
@@ -251,6 +252,7 @@ c failed: killed for lack of memory (limit 64 MiB)
   all that it printed: pipe logs r c
 
 digits failed in 1.0s: 3 failed, 1 skipped  (run r)
+Report: pipe report r
 )");
 }
 

@@ -35,10 +35,9 @@ json described(const PipelineSpec& pipeline) {
                {"code", step.code.items()},
                {"environment", json::object()},
                {"settings", settings::to_json(step.settings)},
-               {"retry",
-                {step.retry.max_retries.value_or(0), step.retry.delay.value_or(Duration{}).count(),
-                 step.retry.backoff.value_or(1)}},
+               {"retry", settings::to_json(step.retry)},
                {"timeout", step.timeout.value_or(Duration{}).count()},
+               {"stalled_after", step.stalled_after.value_or(Duration{}).count()},
                {"cache", step.cache}};
     for (const auto& argument : step.command.arguments)
       for (const auto& part : argument.parts)
@@ -105,7 +104,8 @@ steps:
     settings:
       docker: {apt_packages: [git], requirements: []}
       resources: {cpu_count: 2, memory: 8GiB}
-    retry: {max_retries: 3, delay: 5s, backoff: 2}
+    stalled_after: 10m
+    retry: {stalled: true, max_retries: 3, delay: 5s, backoff: 2, max_infrastructure_retries: 0, on_oom: {memory: x2, max: 32GiB}}
     timeout: 90s
   compare:
     command: [sh, -c, "ls ${inputs.models}"]
@@ -140,8 +140,14 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
              .code = std::vector<std::string>{},
              .docker = {.requirements = std::vector<std::string>{}, .apt_packages = {"git"}},
              .resources = {.cpu_count = 2, .memory = 8_GiB},
-             .retry = {.max_retries = 3, .delay = 5_s, .backoff = 2},
-             .timeout = 90_s}),
+             .retry = {.max_retries = 3,
+                       .delay = 5_s,
+                       .backoff = 2,
+                       .max_infrastructure_retries = 0,
+                       .on_oom = {.memory = 2, .max = 32_GiB},
+                       .stalled = true},
+             .timeout = 90_s,
+             .stalled_after = 10_min}),
       {{"data", load["data"]}});
   digits.add(command("compare", {"sh", "-c", "ls ${inputs.models}"},
                      {.after = {load}, .code = std::vector<std::string>{}}),

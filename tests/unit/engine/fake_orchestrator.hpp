@@ -36,6 +36,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   explicit FakeOrchestrator(std::string name = "fake", bool on_this_machine = true) {
     capabilities_.name = std::move(name);
     capabilities_.gpus = true;
+    capabilities_.memory_limits = true;
     capabilities_.on_this_machine = on_this_machine;
     capabilities_.outlives_driver = !on_this_machine;
   }

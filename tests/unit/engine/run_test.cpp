@@ -303,6 +303,52 @@ TEST_F(RunTest, step_is_retried_as_often_as_it_says) {
   EXPECT_THAT(delays, ElementsAre(std::chrono::milliseconds(1), std::chrono::milliseconds(2)));
 }
 
+orchestrators::AttemptResult runs_out_of_memory() {
+  return {Failure{FailureKind::out_of_memory, "was killed", {}, {}}, 137, "fake"};
+}
+
+TEST_F(RunTest, step_killed_for_its_memory_gets_more_until_it_has_enough) {
+  pipeline.steps = {step("hungry")};
+  pipeline.steps[0].settings->resources.memory = 100;
+  pipeline.steps[0].retry.on_oom = {.memory = 2, .max = 300};
+  orchestrator.steps["hungry"] = [](const orchestrators::Attempt& attempt) {
+    const auto memory = attempt.step.settings->resources.memory;
+    return memory < 300U ? runs_out_of_memory() : writes(attempt, std::to_string(*memory));
+  };
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(artifact("run-1", "hungry"), "300") << "the last step is cut to `max`";
+  std::vector<std::optional<std::uint64_t>> next, limits;
+  for (const auto& event : recorder.events)
+    if (const auto* retried = std::get_if<event::StepRetried>(&event)) {
+      next.push_back(retried->memory);
+      EXPECT_EQ(retried->delay.count(), 0);
+    }
+  for (const auto& attempt : store::RunStore(folder.path() / "state").attempts("run-1", "hungry"))
+    limits.push_back(attempt.usage.memory_limit);
+  EXPECT_THAT(next, ElementsAre(200U, 300U));
+  EXPECT_THAT(limits, ElementsAre(100U, 200U, 300U));
+}
+
+TEST_F(RunTest, step_that_needs_more_than_it_may_have_fails_and_says_so) {
+  pipeline.steps = {step("hungry")};
+  pipeline.steps[0].settings->resources.memory = 100;
+  pipeline.steps[0].retry.on_oom = {.max = 150};
+  orchestrator.steps["hungry"] = [](const orchestrators::Attempt&) { return runs_out_of_memory(); };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(orchestrator.started["hungry"], 2);
+  EXPECT_THAT(recorder.end_of("hungry").failure->hints,
+              Contains("`retry.on_oom` gives the step at most 150 B"));
+}
+
+TEST_F(RunTest, step_without_a_limit_of_memory_has_nothing_to_raise) {
+  pipeline.steps = {step("hungry")};
+  pipeline.steps[0].retry.on_oom = {.max = 150};
+  orchestrator.steps["hungry"] = [](const orchestrators::Attempt&) { return runs_out_of_memory(); };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(orchestrator.started["hungry"], 1);
+  EXPECT_THAT(recorder.end_of("hungry").failure->hints, Contains(HasSubstr("had none here")));
+}
+
 TEST_F(RunTest, retries_end_with_the_last_failure) {
   pipeline.steps = {step("flaky")};
   pipeline.steps[0].retry = {.max_retries = 1};
@@ -538,6 +584,38 @@ TEST_F(ResumedRun, retries_that_were_used_are_used) {
   EXPECT_THAT(far->joined, ElementsAre("train.2"));
   EXPECT_EQ(recorder.end_of("train").attempts, 2u);
   EXPECT_EQ(recorder.end_of("train").failure->message, "exited with code 2");
+}
+
+TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
+  pipeline.steps[1].settings->resources.memory = 100;
+  pipeline.steps[1].retry.on_oom = {.max = 1000};
+  run();  // makes the places
+  const auto needs_400 = [](const orchestrators::Attempt& attempt) {
+    const auto memory = attempt.step.settings->resources.memory;
+    return memory < 400U
+               ? orchestrators::AttemptResult{Failure{
+                                                  FailureKind::out_of_memory, "was killed", {}, {}},
+                                              137, "fake"}
+               : writes(attempt, std::to_string(*memory));
+  };
+  far->steps["train"] = needs_400;
+  core::remove_tree(folder.path() / "state");
+  count = 0;
+  const auto state = folder.path() / "state", left = folder.path() / "left";
+  recorder.on_event = [&](const Event& event) {
+    const auto* started = std::get_if<event::StepStarted>(&event);
+    if (started && started->step == "train" && started->attempt == 2)
+      std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+  };
+  run();
+  recorder.on_event = {};
+  take_over(left);
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.2"));
+  std::vector<std::optional<std::uint64_t>> limits;
+  for (const auto& attempt : store::RunStore(state).attempts("run-1", "train"))
+    limits.push_back(attempt.usage.memory_limit);
+  EXPECT_THAT(limits, ElementsAre(100U, 200U, 400U));
 }
 
 TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {

@@ -55,6 +55,20 @@ TEST(ResourceAdvice, step_that_was_killed_for_its_memory_needs_twice_as_much) {
   EXPECT_NE(advice[0].reason.find("killed for lack of memory"), std::string::npos);
 }
 
+TEST(ResourceAdvice, memory_that_worked_after_a_kill_is_advised_until_it_is_asked_for) {
+  ResourceSettings asked;
+  asked.memory = gibibyte;
+  const StepUse used{
+      .runs = 2, .memory = gibibyte, .killed_with = 2 * gibibyte, .worked_with = 4 * gibibyte};
+  const auto advice = advise(asked, used);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].value, "4GiB");
+  EXPECT_EQ(advice[0].reason, "1 GiB asked, killed for lack of memory with 2 GiB, not with 4 GiB");
+  asked.memory = 4 * gibibyte;
+  for (const auto& one : advise(asked, used))
+    EXPECT_EQ(one.reason.find("killed"), std::string::npos);
+}
+
 class StepUses : public testing::Test {
  protected:
   StepUses() {

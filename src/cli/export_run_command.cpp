@@ -1,0 +1,130 @@
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/lineage.hpp"
+#include "cli/session.hpp"
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "exports/openlineage.hpp"
+#include "exports/provenance.hpp"
+#include "exports/ro_crate.hpp"
+#include "notify/webhook.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Writes the text to the file of `--out`, or to standard output.
+void write_out(Context& context, const std::string& text) {
+  const auto& out = context.options().inspect.copy_to;
+  if (out.empty() || out == "-") {
+    context.print(text);
+    return;
+  }
+  const auto file = fs::absolute(out);
+  core::write_file_atomically(file, text);
+  context.note(shown_path(file) + "\n");
+}
+
+/// Writes the pipeline's file, or if that is gone what is recorded of its steps. Returns its name.
+std::string write_workflow(Context& context, store::RunStore& runs, const store::RunRecord& run,
+                           const fs::path& crate) {
+  const fs::path file = run.file;
+  std::error_code error;
+  if (fs::is_regular_file(file, error) &&
+      file.filename().string().find_first_not_of(
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+          std::string::npos) {
+    core::write_file_atomically(crate / file.filename(), core::read_file(file));
+    return file.filename().string();
+  }
+  context.note(
+      "note: the crate has what is recorded of the pipeline's steps, since its file is not "
+      "there: " +
+      run.file + "\n");
+  const auto& of = run.same_as.empty() ? run.id : run.same_as;
+  core::write_file_atomically(crate / "workflow.json",
+                              runs.get_blob(store::declared_kind, of).value_or("{}"));
+  return "workflow.json";
+}
+
+core::ExitCode write_crate(Context& context, store::RunStore& runs, const store::RunRecord& run) {
+  const auto& options = context.options();
+  const auto& out = options.inspect.copy_to;
+  const auto crate = fs::absolute(out.empty() ? fs::path("crate-" + run.id) : out);
+  if (fs::exists(crate))
+    throw core::InputError("'" + crate.string() + "' is there already",
+                           "name another folder with -o, or remove it");
+  auto& artifacts = context.artifacts();
+  const auto facts = exports::facts_of(runs, run, PIPELINE_VERSION);
+  core::make_folders(crate);
+  const exports::CrateOptions parts{
+      write_workflow(context, runs, run, crate), options.inspect.license,
+      [&](const core::Digest& digest) { return artifacts.looks_whole(digest); }};
+  for (const auto& step : facts.steps)
+    for (const auto& output : step.record.outputs) {
+      if (!parts.has_content(output.digest)) {
+        context.note("note: " + step.record.name + "." + output.name +
+                     " is not in the crate: its content is not on this machine\n");
+        continue;
+      }
+      auto path = exports::crate_path(step.record, output);
+      if (path.ends_with('/')) path.pop_back();
+      core::make_folders((crate / path).parent_path());
+      artifacts.copy_out(output.digest, crate / path);
+    }
+  core::write_file_atomically(crate / "ro-crate-metadata.json",
+                              exports::ro_crate(facts, parts).dump(2) + "\n");
+  context.print(shown_path(crate) + "\n");
+  return core::ExitCode::ok;
+}
+
+core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& events) {
+  const auto address = context.options().inspect.copy_to.string();
+  net::HttpClient http(context.loop());
+  for (const auto& event : events)
+    if (const auto reason = context.await(notify::deliver(http, address, event.dump()));
+        !reason.empty())
+      throw core::EnvironmentError("cannot send the events to " + notify::shown_address(address) +
+                                   ": " + reason);
+  context.print(std::to_string(events.size()) + " events sent\n");
+  return core::ExitCode::ok;
+}
+
+}  // namespace
+
+core::ExitCode export_run_command(Context& context) {
+  const auto& options = context.options();
+  auto& runs = context.existing_runs();
+  detached::Drivers drivers(context.driver_context(), runs);
+  const auto run = find_run(context, drivers, runs);
+  const auto& format = options.inspect.format;
+  if ((format == "slsa") == options.step.empty())
+    throw core::InputError(
+        format == "slsa" ? "provenance is of one artifact: name it"
+                         : "'" + options.step + "' is one artifact, and " + format + " is of a run",
+        options.name + " export " + run.id +
+            (format == "slsa" ? " STEP.OUTPUT --format slsa" : " --format " + format));
+  if (run.status == RunStatus::running)
+    throw core::InputError("run " + run.id + " is still running");
+  if (format == "ro-crate") return write_crate(context, runs, run);
+  if (format == "slsa") {
+    const auto artifact = output_of_run(runs, run, options.step);
+    const auto made = exports::facts_of_maker(runs, artifact, PIPELINE_VERSION);
+    if (!made)
+      throw core::InputError("no step in this state folder made '" + options.step + "'",
+                             "another machine made it: export it there");
+    write_out(context, exports::artifact_provenance(*made, artifact).dump(2) + "\n");
+    return core::ExitCode::ok;
+  }
+  const auto events = exports::openlineage_events(exports::facts_of(runs, run, PIPELINE_VERSION));
+  const auto out = options.inspect.copy_to.string();
+  if (out.starts_with("https://") || out.starts_with("http://"))
+    return send_events(context, events);
+  std::string lines;
+  for (const auto& event : events) lines += event.dump() + "\n";
+  write_out(context, lines);
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

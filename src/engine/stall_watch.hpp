@@ -1,0 +1,38 @@
+/// @file
+/// Notices that a step has printed nothing for a time.
+#pragma once
+
+#include <optional>
+
+#include "engine/clock.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::engine {
+
+/// The log of an attempt, which notes when it was last written to.
+class StallWatch final : public orchestrators::LogSink {
+ public:
+  /// @param log   receives all output
+  /// @param after time without output after which the attempt has stalled; unset: never
+  StallWatch(const asio::any_io_executor& executor, orchestrators::LogSink& log,
+             std::optional<Duration> after)
+      : timer_(executor), log_(log), after_(after) {}
+
+  void write(Stream stream, std::string_view bytes) override;
+  /// The step's command is running: silence counts from now on.
+  void begin();
+  /// The attempt has ended: stalled() returns.
+  void end();
+  /// Returns true once the attempt has stalled, and again after it has printed something in
+  /// between; false at its end.
+  async::Task<bool> stalled();
+
+ private:
+  asio::steady_timer timer_;
+  orchestrators::LogSink& log_;
+  const std::optional<Duration> after_;
+  std::optional<Clock::time_point> heard_;  ///< Unset before the beginning.
+  bool is_reported_ = false, has_ended_ = false;
+};
+
+}  // namespace pipeline::engine

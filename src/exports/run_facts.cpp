@@ -1,0 +1,84 @@
+#include "exports/run_facts.hpp"
+
+#include <map>
+
+#include "core/quantity.hpp"
+
+namespace pipeline::exports {
+namespace {
+
+/// Finds the makers of artifacts: steps of the run itself first.
+class Makers {
+ public:
+  Makers(store::RunStore& runs, const std::vector<store::StepRecord>& steps) : runs_(runs) {
+    for (const auto& step : steps)
+      for (const auto& output : step.outputs)
+        known_.try_emplace(output.digest.hex(),
+                           TakenArtifact{output.digest, step.name + "." + output.name, step.run});
+  }
+
+  TakenArtifact of(const core::Digest& digest) {
+    const auto [place, is_new] = known_.try_emplace(digest.hex(), TakenArtifact{digest, {}, {}});
+    if (is_new)
+      if (const auto step = runs_.maker(digest))
+        for (const auto& output : step->outputs)
+          if (output.digest == digest)
+            place->second = {digest, step->name + "." + output.name, step->run};
+    return place->second;
+  }
+
+ private:
+  store::RunStore& runs_;
+  std::map<std::string, TakenArtifact> known_;
+};
+
+StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& makers) {
+  StepFacts facts;
+  if (!record.key.empty())
+    for (const auto& part : runs.key_parts(record.key)) {
+      const auto digest = store::artifact_of(part);
+      if (part.name == "command") facts.command = part.value;
+      if (part.name.starts_with("code ") && digest)
+        facts.code.emplace_back(part.name.substr(5), *digest);
+      if (!part.name.starts_with("input ")) continue;
+      InputFact input{part.name.substr(6), {}};
+      if (digest) {
+        for (const auto& piece : runs.gathered(*digest))
+          input.artifacts.push_back(makers.of(piece));
+        if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest));
+      }
+      facts.inputs.push_back(std::move(input));
+    }
+  facts.record = std::move(record);
+  return facts;
+}
+
+}  // namespace
+
+RunFacts facts_of(store::RunStore& runs, const store::RunRecord& run, std::string version) {
+  RunFacts facts{run, {}, std::move(version)};
+  if (run.ended == WallTime{}) facts.run.ended = run.started;  // Its driver was killed.
+  auto steps = runs.steps(run.id);
+  Makers makers(runs, steps);
+  for (auto& step : steps) facts.steps.push_back(step_facts(runs, std::move(step), makers));
+  return facts;
+}
+
+std::optional<RunFacts> facts_of_maker(store::RunStore& runs, const core::Digest& artifact,
+                                       std::string version) {
+  auto step = runs.maker(artifact);
+  const auto run = step ? runs.find_run(step->run) : std::nullopt;
+  if (!run) return std::nullopt;
+  RunFacts facts{*run, {}, std::move(version)};
+  Makers makers(runs, runs.steps(run->id));
+  facts.steps.push_back(step_facts(runs, std::move(*step), makers));
+  return facts;
+}
+
+std::string rfc3339(WallTime time) {
+  auto text = core::format_time(time);
+  if (!text.empty()) text[10] = 'T';
+  return text;
+}
+
+}  // namespace pipeline::exports

@@ -1,0 +1,111 @@
+#include "notify/message.hpp"
+
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "core/quantity.hpp"
+
+namespace pipeline::notify {
+namespace {
+
+using nlohmann::json;
+
+/// Slack and Teams take some ten thousand characters.
+constexpr std::size_t most_failed = 20, longest_reason = 400;
+
+std::vector<const store::StepRecord*> failed_of(const std::vector<store::StepRecord>& steps) {
+  std::vector<const store::StepRecord*> failed;
+  for (const auto& step : steps)
+    if (step.status == StepStatus::failed && failed.size() < most_failed) failed.push_back(&step);
+  return failed;
+}
+
+std::map<StepStatus, std::size_t> counts_of(const std::vector<store::StepRecord>& steps) {
+  std::map<StepStatus, std::size_t> counts;
+  for (const auto& step : steps) ++counts[step.status];
+  return counts;
+}
+
+const char* word_of(StepStatus status) {
+  return status == StepStatus::cached ? "reused" : to_string(status).data();
+}
+
+json object_of(const store::RunRecord& run, const std::vector<store::StepRecord>& steps,
+               const std::string& command) {
+  json object{{"event", "run_finished"},          {"run", run.id},
+              {"pipeline", run.pipeline},         {"status", to_string(run.status)},
+              {"orchestrator", run.orchestrator}, {"started", core::format_time(run.started)},
+              {"took_ms", run.took.count()},      {"steps", json::object()},
+              {"failed", json::array()},          {"report", command}};
+  for (const auto& [status, count] : counts_of(steps)) object["steps"][word_of(status)] = count;
+  for (const auto* step : failed_of(steps))
+    object["failed"].push_back(
+        {{"step", step->name}, {"message", step->message.substr(0, longest_reason)}});
+  if (!run.tags.empty()) object["tags"] = run.tags;
+  if (!run.git_commit.empty())
+    object["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
+  return object;
+}
+
+std::string text_of(const store::RunRecord& run, const std::vector<store::StepRecord>& steps,
+                    const std::string& command, const char* line_break) {
+  std::string text = run.pipeline + " " + std::string(to_string(run.status)) + " after " +
+                     core::format_duration(run.took) + line_break;
+  std::string counts;
+  for (const auto& [status, count] : counts_of(steps))
+    counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + word_of(status);
+  text += "run " + run.id + ": " + counts;
+  for (const auto* step : failed_of(steps))
+    text += line_break + step->name + ": " + step->message.substr(0, longest_reason);
+  return text + line_break + command;
+}
+
+/// Slack reads `<...>` as links and mentions; a step's message may hold `<!channel>`.
+std::string for_slack(const std::string& text) {
+  std::string escaped;
+  for (const char c : text)
+    escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return escaped;
+}
+
+/// Teams reads Markdown.
+std::string for_teams(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (std::string_view("\\`*_[]()#<>").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string message(NotifyFormat format, const store::RunRecord& run,
+                    const std::vector<store::StepRecord>& steps, const std::string& command) {
+  json body;
+  switch (format) {
+    case NotifyFormat::json: body = object_of(run, steps, command); break;
+    case NotifyFormat::slack:
+      body = {{"text", for_slack(text_of(run, steps, command, "\n"))}};
+      break;
+    case NotifyFormat::teams: {
+      // The form that both Teams' workflows and its older connectors take.
+      const json block{{"type", "TextBlock"},
+                       {"text", for_teams(text_of(run, steps, command, "\n\n"))},
+                       {"wrap", true}};
+      const json card{{"$schema", "http://adaptivecards.io/schemas/adaptive-card.json"},
+                      {"type", "AdaptiveCard"},
+                      {"version", "1.4"},
+                      {"body", json::array({block})}};
+      body = {
+          {"type", "message"},
+          {"attachments", json::array({{{"contentType", "application/vnd.microsoft.card.adaptive"},
+                                        {"content", card}}})}};
+      break;
+    }
+  }
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace pipeline::notify

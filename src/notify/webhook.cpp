@@ -1,0 +1,81 @@
+#include "notify/webhook.hpp"
+
+#include <cstdlib>
+
+#include "async/deadline.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::notify {
+namespace {
+
+/// curl's and our own messages name the address.
+std::string without(std::string text, const std::string& secret, const std::string& shown) {
+  for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += shown.size())
+    text.replace(at, secret.size(), shown);
+  return text;
+}
+
+bool is_retryable(long status) { return status == 429 || status >= 500; }
+
+}  // namespace
+
+std::string address_of(const NotifySpec& notify) {
+  if (!notify.url.empty()) return notify.url;
+  std::string address;
+  std::string source;
+  if (!notify.url_variable.empty()) {
+    const char* value = std::getenv(notify.url_variable.c_str());
+    address = value ? value : "";
+    source = "the variable " + notify.url_variable;
+  } else {
+    address = core::read_file(notify.url_file);
+    source = "the file " + notify.url_file;
+  }
+  while (address.ends_with('\n') || address.ends_with('\r')) address.pop_back();
+  if (!address.starts_with("https://") && !address.starts_with("http://"))
+    throw core::EnvironmentError(source + " has no address of a webhook, `https://...`");
+  return address;
+}
+
+std::string shown_address(const std::string& address) {
+  const auto begin = address.find("://");
+  if (begin == std::string::npos) return "the webhook";
+  const auto end = std::min(address.find_first_of("/?#", begin + 3), address.size());
+  const auto user = address.rfind('@', end);
+  const auto host = user == std::string::npos || user < begin + 3 ? begin + 3 : user + 1;
+  return address.substr(0, begin + 3) + address.substr(host, end - host) + "/...";
+}
+
+async::Task<std::string> deliver(net::HttpClient& http, std::string address, std::string body,
+                                 DeliveryLimits limits) {
+  core::CancelSource never;
+  async::Deadline deadline(co_await asio::this_coro::executor, never, Duration(limits.total),
+                           core::StopLevel::immediate);
+  async::Backoff backoff(limits.retries);
+  std::string reason;
+  for (;;) {
+    bool again = true;
+    try {
+      net::Request request;
+      request.method = "POST";
+      request.url = address;
+      request.headers.push_back("Content-Type: application/json");
+      request.body = body;
+      request.connect_timeout = limits.request;
+      request.timeout = limits.request;
+      const auto response = co_await http.send(std::move(request), {}, &deadline.source());
+      if (response.status >= 200 && response.status < 300) co_return std::string();
+      reason = "it answered with status " + std::to_string(response.status);
+      again = is_retryable(response.status);
+    } catch (const core::EnvironmentError& error) {
+      if (!deadline.expired()) reason = without(error.what(), address, shown_address(address));
+    }
+    if (deadline.expired() && reason.empty()) reason = "it did not answer in time";
+    if (!again || deadline.expired() || backoff.exhausted()) co_return reason;
+    co_await async::pause_for(backoff.next(), &deadline.source());
+    if (deadline.expired()) co_return reason;
+  }
+}
+
+}  // namespace pipeline::notify

@@ -1,0 +1,26 @@
+/// @file
+/// What processes of this machine wait in, as the kernel shows it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace pipeline::orchestrators {
+
+/// Returns a process and all of its descendants, itself first.
+std::vector<pid_t> process_tree(pid_t root, const std::filesystem::path& proc = "/proc");
+
+/// Returns a line for each process, with one clause for each kind of wait of its threads:
+/// `4711 python3 train.py: 3 threads sleep in futex_wait_queue, 1 runs`. A process that has ended
+/// is left out; the kernel's function is left out where this user may not see it.
+std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids,
+                                            const std::filesystem::path& proc = "/proc");
+
+/// Returns `sleeps in futex_wait_queue` for a state of the kernel's (`S`, `D`, `R`, ...) and the
+/// function that the thread waits in; it may be empty, `0` or `-`.
+std::string wait_text(char state, const std::string& function, bool is_plural = false);
+
+}  // namespace pipeline::orchestrators

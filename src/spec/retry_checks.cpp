@@ -1,0 +1,44 @@
+#include "spec/retry_checks.hpp"
+
+#include "core/quantity.hpp"
+#include "settings/decode.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+void check_on_oom(const OomRetry& on_oom, const core::Value& written, const Settings* asked,
+                  settings::Diagnostics& diagnostics) {
+  const auto refuse = [&](const char* code, std::string message, std::string note) {
+    settings::report(diagnostics, code, std::move(message), written.span, {std::move(note)});
+  };
+  if (written.kind != core::Value::Kind::map) return;
+  if (!on_oom.max && !written.find("max"))
+    refuse("missing-key", "'on_oom' has no 'max'",
+           "as in `on_oom: {max: 32GiB}`: no attempt gets more");
+  if (!asked) return;
+  if (const auto& first = asked->resources.memory; first && on_oom.max && *on_oom.max <= *first)
+    refuse("contradiction",
+           "'max' of 'on_oom' is " + core::format_bytes(*on_oom.max) +
+               ", and the first attempt already gets " + core::format_bytes(*first),
+           "raise 'max', or ask for less in `settings.resources.memory`");
+  if (asked->kubernetes.resources.limits.contains("memory"))
+    refuse("contradiction",
+           "'on_oom' raises `resources.memory`, which has no effect beside "
+           "`kubernetes.resources.limits.memory`",
+           "write the first attempt's limit as `settings.resources.memory`");
+}
+
+}  // namespace
+
+void check_retry(const RetrySettings& retry, const core::Value& written, const Settings* asked,
+                 const std::optional<Duration>& stalled_after, settings::Diagnostics& diagnostics) {
+  if (const auto* on_oom = written.find("on_oom"))
+    check_on_oom(retry.on_oom, *on_oom, asked, diagnostics);
+  if (const auto* stalled = written.find("stalled"); stalled && retry.stalled == true)
+    if (!stalled_after)
+      settings::report(diagnostics, "missing-key",
+                       "'stalled' ends a step that has stalled, and there is no 'stalled_after'",
+                       stalled->span, {"as in `stalled_after: 10m`, beside `retry`"});
+}
+
+}  // namespace pipeline::spec
