@@ -27,6 +27,7 @@ core::ExitCode advise_command(Context& context);
 core::ExitCode why_command(Context& context);
 core::ExitCode sbom_command(Context& context);
 core::ExitCode report_command(Context& context);
+core::ExitCode serve_command(Context& context);
 core::ExitCode logs_command(Context& context);
 core::ExitCode artifacts_command(Context& context);
 core::ExitCode cancel_command(Context& context);
