@@ -83,7 +83,7 @@ struct Connection {
 class Server::Implementation {
  public:
   Implementation(const std::string& host, unsigned short port)
-      : acceptor_(loop_), signals_(loop_), pool_(1) {
+      : acceptor_(loop_), signals_(loop_, SIGINT, SIGTERM, SIGHUP), pool_(1) {
     boost::system::error_code error;
     const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
     if (error)
@@ -107,9 +107,6 @@ class Server::Implementation {
   void run(Api& api, const Guard& guard) {
     api_ = &api;
     guard_ = &guard;
-    signals_.add(SIGINT);
-    signals_.add(SIGTERM);
-    signals_.add(SIGHUP);
     signals_.async_wait([this](boost::system::error_code error, int) {
       if (error) return;
       boost::system::error_code ignored;

@@ -94,6 +94,6 @@ function drawGraph(data, into) {
       svg("text", { x: x + 14, y: y + 17 }, shown.length > 22 ? shown.slice(0, 21) + "\u2026" : shown),
       svg("text", { class: "small", x: x + 14, y: y + 32 }, word(group.status) + (group.n > 1 ? group.status === "running" ? " " + group.done + "/" + group.n : " \u00d7 " + group.n : ""))));
   }
-  into.append(scroller("Graph", drawing));
+  into.append(scroller("Drawing of the graph", drawing));
   return true;
 }

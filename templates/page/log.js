@@ -59,11 +59,12 @@ function logWriter(box) {
   };
 }
 
-const logBox = () => el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "Log" });
+const logName = (step, number, what) => "Log of " + (what ? what + ": " : "") + step + ", attempt " + number;
+const logBox = (title) => el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": clean(title) });
 
 /// A log of which all that is shown is known.
-function wholeLog(text, leftOut) {
-  const box = logBox();
+function wholeLog(title, text, leftOut) {
+  const box = logBox(title);
   if (leftOut) box.append(el("span", { class: "dim" }, "\u2026 " + bytes(leftOut) + " before this\n"));
   logWriter(box).put(text);
   requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // its end says what happened

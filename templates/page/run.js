@@ -32,7 +32,7 @@ function runView(head, main, options) {
     if (!failed.length) return false;
     const step = failed[0], attempt = lastAttempt(step);
     const card = el("div", { class: "card" }, el("h3", {}, name(step.n)), el("div", {}, name((attempt && attempt.m) || step.m || "failed")));
-    if (attempt) card.append(options.log(step, attempt, step.a.length));
+    if (attempt) card.append(options.log(step, attempt, step.a.length, "what failed"));
     into.append(card);
     if (failed.length > 1) {
       const list = el("ul", {});
@@ -83,7 +83,7 @@ function runView(head, main, options) {
   };
   let ticks = 0, metricsChanges = 0;
   const changing = () => isRunning(data.run.status) ? ticks : -1;
-  const failedPart = part("failed", "What failed first", drawFailed, () => JSON.stringify(failedSteps().map((step) => [step.n, step.m])));
+  const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(failedSteps().map((step) => [step.n, step.m])));
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
   const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => changing() + " " + data.steps.reduce((n, step) => n + (step.a || []).length, 0));
   const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);

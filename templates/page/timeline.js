@@ -46,6 +46,6 @@ function drawTimeline(data, into) {
     if (rowHeight > 12 && x(one.to) - x(one.from) > label.length * 7 + 8) bar.append(svg("text", { x: x(one.from) + 4, y: y + 14, class: "on" }, label));
     drawing.append(bar);
   }
-  into.append(scroller("Timeline", drawing));
+  into.append(scroller("Drawing of the timeline", drawing));
   return true;
 }

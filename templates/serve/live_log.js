@@ -1,20 +1,20 @@
 // A log of any size: its end at first, earlier parts when they are asked for, and what is printed meanwhile.
-function liveLog(runId, step, number, isOpen) {
+function liveLog(runId, step, number, title, isOpen) {
   const most = 131072, mostShown = 2097152, mostBehind = 524288;
   const where = { run: runId, step, attempt: number };
-  const box = logBox(), said = el("span", { role: "status" });
+  const box = logBox(title), said = el("span", { role: "status" });
   const button = (text, act) => { const node = el("button", { class: "plain", type: "button" }, text); node.addEventListener("click", act); return node; };
-  let writer = null, from = 0, to = 0, size = 0, isWhole = false;
+  let writer = null, from = 0, to = 0, size = 0, isOver = false;
 
   const reset = () => { box.replaceChildren(); writer = logWriter(box); };
   const say = () => {
     beginning.disabled = earlier.disabled = from === 0;
     later.disabled = to >= size;
-    said.textContent = size === 0 ? (isOpen() ? "Nothing has been printed yet." : "No output.") : from === 0 && to >= size ? bytes(size) : bytes(from) + " to " + bytes(to) + " of " + bytes(size);
+    said.textContent = size === 0 ? (isOver ? "No output." : "Nothing has been printed yet.") : from === 0 && to >= size ? bytes(size) : bytes(from) + " to " + bytes(to) + " of " + bytes(size);
     box.hidden = size === 0;
   };
   const isAtBottom = () => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
-  const take = (part) => { to = part.to; size = part.size; if (part.text) writer.put(part.text); };
+  const take = (part) => { to = part.to; size = part.size; isOver = part.over; if (part.text) writer.put(part.text); };
   // One request at a time: what a later one brings depends on the one before.
   let busy = Promise.resolve();
   const ask = (parameters, use) => busy = busy.then(async () => {
@@ -28,10 +28,10 @@ function liveLog(runId, step, number, isOpen) {
   const later = button("Later", () => ask(() => ({ from: to }), begin(false)));
   const end = button("End", showEnd);
   const whole = el("a", { href: "/api/whole-log?" + new URLSearchParams(where), download: "" }, "Download");
-  // It is shown from the end of the log on, and the page is open: then it goes on.
+  // While the page is visible and shows the end, more is fetched, until the server says that the attempt has ended.
   const follow = () => {
-    if (!node.isConnected) { if (isWhole) return; } else isWhole = true;
-    if (document.hidden || to < size) { if (isOpen()) setTimeout(follow, 500); return; }
+    if (isOver || wasRemoved()) return;
+    if (document.hidden || to < size) { setTimeout(follow, 500); return; }
     const last = !isOpen(), wasAtBottom = isAtBottom();
     ask(() => ({ from: to }), (part) => {
       if (part.size - to > mostBehind || to - from > mostShown) { showEnd(); return; }
@@ -39,8 +39,10 @@ function liveLog(runId, step, number, isOpen) {
       if (wasAtBottom) box.scrollTop = box.scrollHeight;
     }).then(() => { if (!last) setTimeout(follow, 500); });
   };
+  let wasShown = false;
+  const wasRemoved = () => { wasShown = wasShown || node.isConnected; return wasShown && !node.isConnected; };
   reset();
   const node = el("div", {}, el("div", { class: "logbar" }, beginning, earlier, later, end, whole, said), box);
-  showEnd().then(() => { if (isOpen()) follow(); });
+  showEnd().then(follow);
   return node;
 }

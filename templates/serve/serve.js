@@ -59,14 +59,10 @@ const isPicture = (file) => /\.(png|jpe?g|gif|webp)$/i.test(file);
 
 function runPage(id) {
   let leave = () => {}, isLive = false;
-  const current = (step) => view.data.steps.find((one) => one.n === step);
   const view = runView(head, main, {
     isLive: true,
     run: (other) => /^\d{8}-\d{6}-[0-9a-f]+$/.test(other) ? link("/run/" + other, other) : name(other),
-    log: (step, attempt, number) => liveLog(id, step.n, number, () => {
-      const now = current(step.n), one = now && now.a && now.a[number - 1];
-      return isRunning(view.data.run.status) && (!one || !!one.e);
-    }),
+    log: (step, attempt, number, what) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status)),
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
       isFolder ? name(file) : el("a", { href: "/api/artifact?" + new URLSearchParams({ digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", " + digest.slice(0, 12) + ")"),
     pictures: (data) => data.steps.flatMap((step) => (step.o || []).filter((output) => !output[4] && isPicture(output[1]))

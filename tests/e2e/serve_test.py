@@ -10,7 +10,7 @@ import unittest
 import urllib.parse
 
 from report_test import HOSTILE
-from support import PipeTest, wait_until
+from support import PipeTest
 from support_browser import BROWSER, Browser, axe, violations
 
 
@@ -74,8 +74,8 @@ class Requests(ServeTest):
     def test_other_names_and_sites_are_refused(self):
         self.small_run()
         self.serve()
-        for host in ("evil.example", "evil.example:%d" % self.port, "127.0.0.1.evil.example", "10.0.0.1", "[::1", ""):
-            self.assertEqual(self.ask("/api/runs", Host=host)[0], 403 if host == "[::1" else 421, host)
+        for host in ("evil.example", "evil.example:%d" % self.port, "127.0.0.1.evil.example", "10.0.0.1", ""):
+            self.assertEqual(self.ask("/api/runs", Host=host)[0], 421, host)
         for host in ("127.0.0.1", "localhost:9000", "[::1]:80"):
             self.assertEqual(self.ask("/api/runs", Host=host)[0], 200, host)
         self.assertEqual(self.ask("/api/runs", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0], 403)
@@ -159,7 +159,7 @@ class Requests(ServeTest):
         self.serve()
         began = time.monotonic()
         part = self.json(f"/api/log?run={run}&step=load&most=4096")
-        self.assertTrue(part["text"].endswith("\nthe end\n"))
+        self.assertEqual((part["text"], part["size"]), ("the end\n", (1 << 30) + 9))
         self.assertLess(time.monotonic() - began, 1)
         peak = int(re.search(r"VmHWM:\s+(\d+) kB", open(f"/proc/{self.server.pid}/status").read()).group(1))
         self.assertLess(peak, 100_000)

@@ -67,7 +67,7 @@ class Browser:
     def note(self, message: dict):
         about = message.get("params", {})
         if message.get("method") == "Log.entryAdded":
-            self.complaints.append(about["entry"]["source"] + ": " + about["entry"]["text"])
+            self.complaints.append(" ".join((about["entry"]["source"], about["entry"]["text"], about["entry"].get("url", ""))))
         if message.get("method") == "Runtime.exceptionThrown":
             details = about["exceptionDetails"]
             self.complaints.append("exception: " + details.get("exception", {}).get("description", details["text"]))
@@ -106,7 +106,8 @@ class Browser:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                if value := self.js(expression):
+                value = self.js(expression)
+                if value or value == {}:  # which an element becomes
                     return value
             except AssertionError as error:
                 if "Cannot find" not in str(error) and "destroyed" not in str(error):
