@@ -20,8 +20,8 @@ core::ExitCode report_command(Context& context) {
     return core::ExitCode::ok;
   }
   const auto page =
-      report::render_report(data, {docker::template_text("report/report.html", {}),
-                                   page_style(""), page_script({"report/report.js"})});
+      report::render_report(data, {docker::template_text("report/report.html", {}), page_style(""),
+                                   page_script({"report/report.js"})});
   const auto& out = options.inspect.copy_to;
   if (out == "-") {
     context.print(page);

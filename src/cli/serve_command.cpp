@@ -16,9 +16,10 @@ core::ExitCode serve_command(Context& context) {
   const auto address = "http://" + (is_ipv6 ? "[" + options.host + "]" : options.host) + ":" +
                        std::to_string(server.port()) + "/?token=" + guard.token();
   if (!serve::is_loopback(options.host))
-    context.note("warning: other machines reach this address; who sees the traffic sees the runs "
-                 "and the token, because it is not encrypted. `ssh -L` is a safe way from another "
-                 "machine");
+    context.note(
+        "warning: other machines reach this address; who sees the traffic sees the runs "
+        "and the token, because it is not encrypted. `ssh -L` is a safe way from another "
+        "machine");
   if (options.json)
     context.print(nlohmann::json{{"url", address}}.dump() + "\n");
   else

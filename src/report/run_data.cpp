@@ -45,8 +45,8 @@ std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t most)
 
 }  // namespace
 
-RunData::RunData(store::RunStore& runs, const store::ArtifactStore& artifacts,
-                 store::RunRecord run, const ReportLimits& limits)
+RunData::RunData(store::RunStore& runs, const store::ArtifactStore& artifacts, store::RunRecord run,
+                 const ReportLimits& limits)
     : runs_(runs), artifacts_(artifacts), run_(std::move(run)), limits_(limits) {}
 
 void RunData::read_steps() {
@@ -72,8 +72,12 @@ json RunData::all() {
   last_run_ = run_entry();
   last_metrics_ = metrics();
   return {{"now", milliseconds_of(wall_now())},
-          {"run", last_run_},         {"declared", declared()}, {"steps", std::move(entries)},
-          {"metrics", last_metrics_}, {"pictures", pictures_},  {"images", images()}};
+          {"run", last_run_},
+          {"declared", declared()},
+          {"steps", std::move(entries)},
+          {"metrics", last_metrics_},
+          {"pictures", pictures_},
+          {"images", images()}};
 }
 
 json RunData::changes() {

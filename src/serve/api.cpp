@@ -95,7 +95,8 @@ Answer Api::answer(const Request& request) {
 }
 
 Answer Api::runs(const Request& request) {
-  const auto offset = static_cast<std::size_t>(std::max<std::int64_t>(0, request.number("offset", 0)));
+  const auto offset =
+      static_cast<std::size_t>(std::max<std::int64_t>(0, request.number("offset", 0)));
   const auto limit = std::min<std::size_t>(
       most_runs, static_cast<std::size_t>(std::max<std::int64_t>(1, request.number("limit", 100))));
   const auto all = runs_.runs(0, request.value("pipeline"), request.value("tag"));
@@ -169,8 +170,9 @@ Answer Api::artifact(const Request& request) {
   const auto digest = digest_of(request);
   auto file = open_log(artifacts_.path(digest));
   if (!file)
-    return refusal(404, "this artifact is a folder, or not on this machine: `pipe artifacts` "
-                        "copies it out");
+    return refusal(404,
+                   "this artifact is a folder, or not on this machine: `pipe artifacts` "
+                   "copies it out");
   const auto size = size_of(*file);
   return download({std::move(*file), 0, size}, request.value("name"));
 }

@@ -28,8 +28,7 @@ class RunsFeed final : public Feed {
 
 class RunFeed final : public Feed {
  public:
-  RunFeed(store::RunStore& runs, const store::ArtifactStore& artifacts,
-          const store::RunRecord& run)
+  RunFeed(store::RunStore& runs, const store::ArtifactStore& artifacts, const store::RunRecord& run)
       : runs_(runs), data_(runs, artifacts, run, page_limits()) {}
 
   std::string next() override {

@@ -28,7 +28,8 @@ class Guard {
   Guard(std::string token, std::string host, unsigned short port);
 
   Verdict judge(const Origin& origin) const;
-  /// Returns the value of the Set-Cookie header that spares later requests the token in the address.
+  /// Returns the value of the Set-Cookie header that spares later requests the token in the
+  /// address.
   std::string cookie() const;
   const std::string& token() const { return token_; }
 

@@ -18,8 +18,8 @@ struct Request {
   /// Returns the first value of the name; empty if there is none.
   const std::string& value(std::string_view name) const;
   std::vector<std::string> values(std::string_view name) const;
-  /// Returns a value that is a number; `otherwise` if it is missing. Throws InputError for any other
-  /// text.
+  /// Returns a value that is a number; `otherwise` if it is missing. Throws InputError for any
+  /// other text.
   std::int64_t number(std::string_view name, std::int64_t otherwise) const;
 };
 

@@ -57,8 +57,7 @@ std::string next_safely(Feed& feed) {
 Answer refusal_of(Verdict verdict) {
   if (verdict == Verdict::wrong_host)
     return refusal(421, "this server answers only under its own name");
-  if (verdict == Verdict::cross_site)
-    return refusal(403, "this server answers no other site");
+  if (verdict == Verdict::cross_site) return refusal(403, "this server answers no other site");
   return refusal(403,
                  "this page needs its token: open the whole address that `pipe serve` has printed");
 }
@@ -93,8 +92,9 @@ class Server::Implementation {
     if (!error) return;
     std::vector<std::string> advice;
     if (error == asio::error::address_in_use)
-      advice = {"another `pipe serve` may be running; `--port N` takes another port, `--port 0` "
-                "any that is free"};
+      advice = {
+          "another `pipe serve` may be running; `--port N` takes another port, `--port 0` "
+          "any that is free"};
     else if (error == asio::error::access_denied)
       advice = {"ports below 1024 are the administrator's: `--port N` takes another one"};
     throw core::EnvironmentError(
@@ -246,10 +246,10 @@ class Server::Implementation {
     auto head = head_of(answer, keep);
     head.content_length(answer.file ? answer.file->size : answer.body.size());
     bool is_well = co_await write_head(connection, head);
-    if (is_head || !is_well) co_return is_well && keep;
+    if (is_head || !is_well) co_return is_well&& keep;
     if (answer.file) {
       is_well = co_await send_file(connection, *answer.file);
-      co_return is_well && keep;
+      co_return is_well&& keep;
     }
     // In parts, so that the time is for each of them.
     for (std::string_view rest = answer.body; is_well && !rest.empty();) {
@@ -257,7 +257,7 @@ class Server::Implementation {
       rest.remove_prefix(part.size());
       is_well = co_await write(connection, part);
     }
-    co_return is_well && keep;
+    co_return is_well&& keep;
   }
 
   async::Task<bool> send_file(Connection& connection, FileBody& body) {

@@ -19,8 +19,8 @@ TEST(Request, path_and_query_are_decoded_once) {
 }
 
 TEST(Request, what_is_no_path_or_not_encoded_is_none) {
-  for (const char* target : {"", "*", "http://127.0.0.1/", "run", "/%", "/%4", "/%zz", "/%+1", "/%00",
-                             "/%ff", "/?a=%c3", "/?%00=1", "/?a=\xff"})
+  for (const char* target : {"", "*", "http://127.0.0.1/", "run", "/%", "/%4", "/%zz", "/%+1",
+                             "/%00", "/%ff", "/?a=%c3", "/?%00=1", "/?a=\xff"})
     EXPECT_FALSE(parse_target(target)) << target;
 }
 
