@@ -29,7 +29,7 @@ class RunData {
   nlohmann::json changes();
 
  private:
-  /// What of a step changes while a run goes on.
+  /// What of a step changes while its run is running.
   using Stamp = std::tuple<StepStatus, unsigned, WallTime, WallTime>;
 
   static Stamp stamp_of(const store::StepRecord& step);
