@@ -229,6 +229,26 @@ constexpr Command report_row{
     "report", "Write a run as one HTML file that needs no server and makes no request",
     "Example:\n  pipe report latest -o report.html", add_report_options, report_command};
 
+void add_serve_options(CLI::App& app, Options& o) {
+  app.add_option("--port", o.port, "The port; 0: any that is free")
+      ->check(CLI::Range(0u, 65535u).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--host", o.host,
+                 "The address to listen on; others than this machine's own are "
+                 "warned of")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  add_state(app, o);
+}
+
+constexpr Command serve_row{
+    "serve", "Show runs as a live page: their states, graphs, logs and metrics; it changes nothing",
+    "Examples:\n"
+    "  pipe serve                                     prints the address to open; Ctrl-C ends it\n"
+    "  ssh -L 7473:localhost:7473 HOST pipe serve     of another machine, through ssh",
+    add_serve_options, serve_command};
+
 void add_advise_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_state(app, o);
@@ -601,7 +621,7 @@ constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_com
 constexpr std::array commands{
     run_row,      validate_row,  plan_row,   graph_row,      render_row,     build_row,
     lock_row,     runs_row,      show_row,   metrics_row,    compare_row,    tag_row,
-    note_row,     report_row,    advise_row, why_row,        used_row,       sbom_row,
+    note_row,     report_row,    serve_row,  advise_row, why_row,        used_row,       sbom_row,
     logs_row,     artifacts_row, cancel_row, resume_row,     verify_row,     import_row,
     init_row,     doctor_row,    gpus_row,   clean_row,      instances_row,  kubernetes_row,
     profiles_row, schema_row,    export_row, export_run_row, completion_row, complete_row,

@@ -29,6 +29,7 @@ core::ExitCode used_command(Context& context);
 core::ExitCode export_run_command(Context& context);
 core::ExitCode sbom_command(Context& context);
 core::ExitCode report_command(Context& context);
+core::ExitCode serve_command(Context& context);
 core::ExitCode logs_command(Context& context);
 core::ExitCode artifacts_command(Context& context);
 core::ExitCode cancel_command(Context& context);

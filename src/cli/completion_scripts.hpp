@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan graph render build lock runs show metrics compare tag note report advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -39,6 +39,7 @@ _pipe() {
     compare) words="--all --state --output" ;;
     tag) words="--remove --state --output" ;;
     report) words="--out --state --output" ;;
+    serve) words="--port --host --state --output" ;;
     advise) words="--param --params --patch --state --output" ;;
     why|used) words="--state --output" ;;
     sbom) words="--format --state --output" ;;
@@ -58,7 +59,7 @@ _pipe() {
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan graph render build lock runs show metrics compare tag note report advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
@@ -92,7 +93,7 @@ _pipe() {
     'graph:print the graph for Mermaid or Graphviz'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'lock:write the lock file' 'runs:list runs' 'show:show a run'
     'metrics:show the metrics of a run' 'compare:compare runs' 'tag:add tags to a run' 'note:write a note to a run'
-    'report:write a run as one HTML file' 'advise:say what the steps should ask for' 'why:say what made a file' 'used:say what was made with a file' 'export:write a run for other programs' 'sbom:print what an image is made of' 'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
+    'report:write a run as one HTML file' 'serve:show runs as a live page' 'advise:say what the steps should ask for' 'why:say what made a file' 'used:say what was made with a file' 'export:write a run for other programs' 'sbom:print what an image is made of' 'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
     'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
@@ -129,6 +130,7 @@ _pipe() {
     sbom) _arguments $state $output '--format[of the document]:format:(cyclonedx spdx provenance)' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     export) _arguments $state $output '--format[of the export]:format:(ro-crate openlineage slsa)' '--out[where to write it]:path:_files' '--license[of the content]:license' ':run:_pipe_runs' ':artifact:_pipe_steps' ;;
     report) _arguments $state $output '--out[write to]:file:_files' ':run:_pipe_runs' ;;
+    serve) _arguments $state $output '--port[the port]:port:' '--host[the address to listen on]:address:' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' '--name[of what is published]:name: ' '--promote[make current]:version: ' '--demote[make the one before current]' '--publish[under a name]:name: ' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
     cancel) _arguments $state $output '--now[kill at once]' '--force[its driver is gone]' ':run:_pipe_runs' ;;
@@ -153,7 +155,7 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan graph render build lock runs show metrics compare tag note report advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
@@ -192,6 +194,8 @@ complete -c pipe -n "__fish_seen_subcommand_from compare" -l all
 complete -c pipe -n "__fish_seen_subcommand_from advise" -l patch
 complete -c pipe -n "__fish_seen_subcommand_from tag" -l remove -x
 complete -c pipe -n "__fish_seen_subcommand_from report" -l out -r
+complete -c pipe -n "__fish_seen_subcommand_from serve" -l port -x
+complete -c pipe -n "__fish_seen_subcommand_from serve" -l host -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -s n -l limit -x
 complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from sbom" -l format -x -a "cyclonedx spdx provenance"
@@ -213,8 +217,8 @@ complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_6
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l keep-storage -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report advise why used export sbom logs artifacts cancel resume verify doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock runs show metrics compare tag note report advise why used export sbom logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

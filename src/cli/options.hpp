@@ -85,6 +85,8 @@ struct Options : detached::Invocation {
 
   std::string format = "mermaid";  ///< Command graph.
   bool patch_only = false;         ///< Command advise.
+  std::string host = "127.0.0.1";  ///< Command serve.
+  unsigned short port = 7473;      ///< Command serve; 0: any that is free.
 
   bool takes_profile = false;  ///< The command has --profile.
   std::set<std::string>

@@ -1,5 +1,6 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/page_assets.hpp"
 #include "cli/session.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
@@ -18,9 +19,9 @@ core::ExitCode report_command(Context& context) {
     context.print_json(data);
     return core::ExitCode::ok;
   }
-  const auto text = [](const char* name) { return docker::template_text(name, {}); };
-  const auto page = report::render_report(
-      data, {text("report/report.html"), text("report/report.css"), text("report/report.js")});
+  const auto page =
+      report::render_report(data, {docker::template_text("report/report.html", {}), page_style(""),
+                                   page_script({"report/report.js"})});
   const auto& out = options.inspect.copy_to;
   if (out == "-") {
     context.print(page);

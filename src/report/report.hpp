@@ -11,13 +11,15 @@
 
 namespace pipeline::report {
 
-/// How much of a run's output the file may hold, in bytes.
+/// How much of a run's output the data may hold, in bytes.
 struct ReportLimits {
-  std::size_t logs = 1'500'000;        ///< Of all steps together.
+  std::size_t logs = 1'500'000;        ///< Of all steps together; 0: no log is opened.
   std::size_t failed_log = 64 * 1024;  ///< The end of the log of a step that failed.
   std::size_t log = 8 * 1024;          ///< The end of any other log.
   std::size_t pictures = 1'500'000;    ///< Of all pictures together.
   std::size_t points = 200;            ///< Of one metric.
+  std::size_t digits = 12;             ///< Of an artifact's digest.
+  bool checks_driver = false;          ///< A running run whose driver is dead has died.
 };
 
 /// Returns everything that the page shows: the run, its steps with attempts, logs, outputs and what

@@ -177,6 +177,13 @@ std::filesystem::path RunStore::kept_folder(const std::string& run) const {
   return self_->folder / "detached" / below(run);
 }
 
+void RunStore::forbid_writes() { self_->database.execute("PRAGMA query_only = ON"); }
+
+std::int64_t RunStore::version() {
+  auto row = self_->database.prepare("PRAGMA data_version");
+  return row.step() ? row.integer(0) : 0;
+}
+
 void RunStore::before_commit(std::function<void()> check) {
   self_->database.before_commit(std::move(check));
 }
@@ -422,6 +429,15 @@ std::vector<AttemptRecord> RunStore::attempts(const std::string& run, const std:
   auto row = self_->database.prepare("SELECT " ATTEMPT_COLUMNS
                                      " FROM attempts WHERE run = ?1 AND step = ?2 ORDER BY number");
   row.bind(run, step);
+  std::vector<AttemptRecord> found;
+  while (row.step()) found.push_back(read_attempt(row));
+  return found;
+}
+
+std::vector<AttemptRecord> RunStore::attempts(const std::string& run) {
+  auto row = self_->database.prepare("SELECT " ATTEMPT_COLUMNS
+                                     " FROM attempts WHERE run = ?1 ORDER BY step, number");
+  row.bind(run);
   std::vector<AttemptRecord> found;
   while (row.step()) found.push_back(read_attempt(row));
   return found;

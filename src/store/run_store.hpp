@@ -154,6 +154,11 @@ class RunStore {
   /// Returns folder/detached/run, the files of a detached run.
   std::filesystem::path kept_folder(const std::string& run) const;
 
+  /// From now on, each write by this object throws EnvironmentError.
+  void forbid_writes();
+  /// Returns a number that changes when another process has committed something; cheap.
+  std::int64_t version();
+
   /// Sets a function that is called before each commit, for example to check that this process may
   /// still write; it must not throw. An empty function disables it.
   void before_commit(std::function<void()> check);
@@ -230,6 +235,8 @@ class RunStore {
   std::vector<StepRecord> steps(
       const std::string& run);  ///< In the order of the file; follows same_as.
   std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
+  /// Returns the attempts of all steps of a run, by step and number.
+  std::vector<AttemptRecord> attempts(const std::string& run);
   /// Calls `use` with each attempt of the pipeline's runs, in the order in which they began.
   void for_each_attempt(const std::string& pipeline,
                         const std::function<void(const AttemptRecord&)>& use);

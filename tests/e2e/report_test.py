@@ -3,13 +3,12 @@
 import html
 import json
 import re
-import shutil
 import subprocess
 import unittest
 
 from support import PipeTest
+from support_browser import BROWSER, Browser, axe, violations
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = r"""import json
 print('</script><script>document.title = "taken"</script><img src=x onerror="document.title = 1">')
 print('\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J left\u202eright')
@@ -78,6 +77,24 @@ class Report(PipeTest):
         self.assertIn("2 instances", drawn, "the instances are one node")
         self.assertIn("ended with exit code 3", html.unescape(drawn))
         self.assertNotIn("CONSOLE", done.stderr, "nothing is refused by the policy, and no error")
+
+    @unittest.skipUnless(BROWSER, "no Chromium")
+    def test_it_is_accessible_and_works_by_keyboard(self):
+        script = axe()
+        if not script:
+            self.skipTest("axe-core cannot be had from npm")
+        self.hostile_run()
+        self.report()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        for dark in (False, True):
+            browser.resize(1280 if dark else 400, dark=dark)
+            browser.open(f"file://{self.folder}/report.html", "document.querySelector('#steps td')")
+            browser.js("document.querySelector('button.open').focus()")
+            browser.press("Enter")
+            browser.wait("document.querySelector('.details dl')")
+            self.assertEqual(violations(browser, script), [])
+        self.assertEqual(browser.complaints, [])
 
 
 if __name__ == "__main__":

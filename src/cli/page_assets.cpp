@@ -1,0 +1,27 @@
+#include "cli/page_assets.hpp"
+
+#include "docker/templates.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+std::string asset_text(const char* name) { return docker::template_text(name, {}); }
+
+}  // namespace
+
+std::string page_style(const char* own) {
+  auto style = asset_text("page/page.css");
+  if (*own) style += asset_text(own);
+  return style;
+}
+
+std::string page_script(std::initializer_list<const char*> own) {
+  std::string script = "\"use strict\";\n(() => {\n";
+  for (const auto* name : {"page/texts.js", "page/log.js", "page/graph.js", "page/timeline.js",
+                           "page/metrics.js", "page/steps.js", "page/run.js"})
+    script += asset_text(name);
+  for (const auto* name : own) script += asset_text(name);
+  return script + "})();\n";
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,35 @@
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "cli/page_assets.hpp"
+#include "docker/templates.hpp"
+#include "serve/server.hpp"
+
+namespace pipeline::cli {
+
+core::ExitCode serve_command(Context& context) {
+  const auto& options = context.options();
+  auto& runs = context.existing_runs();
+  runs.forbid_writes();
+  serve::Server server(options.host, options.port);
+  const serve::Guard guard(serve::new_token(), options.host, server.port());
+  const bool is_ipv6 = options.host.find(':') != std::string::npos;
+  const auto address = "http://" + (is_ipv6 ? "[" + options.host + "]" : options.host) + ":" +
+                       std::to_string(server.port()) + "/?token=" + guard.token();
+  if (!serve::is_loopback(options.host))
+    context.note(
+        "warning: other machines reach this address; who sees the traffic sees the runs "
+        "and the token, because it is not encrypted. `ssh -L` is a safe way from another "
+        "machine");
+  if (options.json)
+    context.print(nlohmann::json{{"url", address}}.dump() + "\n");
+  else
+    context.print(address + "\n");
+  serve::Api api(runs, context.artifacts(),
+                 {docker::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
+                  page_script({"serve/live_log.js", "serve/runs.js", "serve/serve.js"}),
+                  docker::template_text("serve/icon.svg", {})});
+  server.run(api, guard);
+  return core::ExitCode::ok;
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,284 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base64.hpp"
+#include "core/bounded_json.hpp"
+#include "core/file.hpp"
+#include "core/instance.hpp"
+#include "report/picture.hpp"
+#include "report/run_data.hpp"
+
+namespace pipeline::report {
+namespace {
+
+using nlohmann::json;
+
+WallTime wall_now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+std::int64_t milliseconds_of(WallTime time) { return time.time_since_epoch().count(); }
+
+/// The end of a file; nothing if there is no such file.
+struct Tail {
+  std::string text;
+  std::uint64_t left_out = 0;
+};
+
+std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t most) {
+  const core::Descriptor opened(
+      ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const auto size = opened ? ::lseek(opened.get(), 0, SEEK_END) : -1;
+  if (size <= 0) return std::nullopt;
+  Tail tail;
+  tail.left_out = static_cast<std::uint64_t>(std::max<off_t>(0, size - static_cast<off_t>(most)));
+  tail.text.resize(static_cast<std::size_t>(size) - tail.left_out);
+  const auto got =
+      ::pread(opened.get(), tail.text.data(), tail.text.size(), static_cast<off_t>(tail.left_out));
+  tail.text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return tail;
+}
+
+}  // namespace
+
+RunData::RunData(store::RunStore& runs, const store::ArtifactStore& artifacts, store::RunRecord run,
+                 const ReportLimits& limits)
+    : runs_(runs), artifacts_(artifacts), run_(std::move(run)), limits_(limits) {}
+
+void RunData::read_steps() {
+  steps_ = runs_.steps(run_.id);
+  for (const auto& step : steps_)
+    for (const auto& output : step.outputs)
+      makers_.try_emplace(output.digest.hex(), step.name + "." + output.name);
+}
+
+json RunData::all() {
+  read_steps();
+  std::map<std::string, std::vector<store::AttemptRecord>> attempts;
+  for (auto& attempt : runs_.attempts(run_.id)) {
+    auto& of_step = attempts[attempt.step];
+    of_step.push_back(std::move(attempt));
+  }
+  std::vector<json> entries(steps_.size());
+  // What failed has the first right to space.
+  for (const bool failed : {true, false})
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      if ((steps_[i].status == StepStatus::failed) == failed)
+        entries[i] = step_entry(steps_[i], attempts[steps_[i].name]);
+  last_run_ = run_entry();
+  last_metrics_ = metrics();
+  return {{"now", milliseconds_of(wall_now())},
+          {"run", last_run_},
+          {"declared", declared()},
+          {"steps", std::move(entries)},
+          {"metrics", last_metrics_},
+          {"pictures", pictures_},
+          {"images", images()}};
+}
+
+json RunData::changes() {
+  auto found = runs_.find_run(run_.id);
+  if (!found || found->id != run_.id) return nullptr;  // It has been removed.
+  run_ = std::move(*found);
+  read_steps();
+  auto changed = json::object();
+  const auto images_before = images_.size();
+  for (const auto& step : steps_) {
+    const auto known = stamps_.find(step.name);
+    if (known != stamps_.end() && known->second == stamp_of(step)) continue;
+    changed["steps"].push_back(step_entry(step, runs_.attempts(run_.id, step.name)));
+  }
+  if (images_.size() > images_before) changed["images"] = images();
+  if (auto entry = run_entry(); entry != last_run_) changed["run"] = last_run_ = std::move(entry);
+  if (auto list = metrics(); list != last_metrics_)
+    changed["metrics"] = last_metrics_ = std::move(list);
+  return changed.empty() ? json() : changed;
+}
+
+RunData::Stamp RunData::stamp_of(const store::StepRecord& step) {
+  return {step.status, step.attempts, step.started, step.ended};
+}
+
+std::string RunData::status() const {
+  if (run_.status != RunStatus::running || !limits_.checks_driver)
+    return std::string(to_string(run_.status));
+  switch (runs_.liveness(run_)) {
+    case store::Liveness::dead: return "died";
+    case store::Liveness::unknown: return "unknown";
+    case store::Liveness::alive: break;
+  }
+  return "running";
+}
+
+json RunData::run_entry() const {
+  return {{"id", run_.id},
+          {"pipeline", run_.pipeline},
+          {"status", status()},
+          {"orchestrator", run_.orchestrator},
+          {"started", milliseconds_of(run_.started)},
+          {"ended", milliseconds_of(run_.ended)},
+          {"took", run_.took.count()},
+          {"commit", run_.git_commit},
+          {"dirty", run_.git_dirty},
+          {"file", run_.file},
+          {"tags", run_.tags},
+          {"note", run_.note},
+          {"same_as", run_.same_as},
+          {"parameters", core::parse_json(run_.parameters)}};
+}
+
+json RunData::declared() const {
+  const auto& of = run_.same_as.empty() ? run_.id : run_.same_as;
+  auto entry = core::parse_json(runs_.get_blob(store::declared_kind, of).value_or("{}"));
+  return entry.is_object() ? entry : json::object();
+}
+
+/// Empty members are left out, so that ten thousand steps stay small.
+json RunData::step_entry(const store::StepRecord& step,
+                         const std::vector<store::AttemptRecord>& attempts) {
+  stamps_[step.name] = stamp_of(step);
+  const bool failed = step.status == StepStatus::failed;
+  json entry{{"n", step.name}, {"s", to_string(step.status)}};
+  const std::string base(core::base_name(step.name));
+  if (base != step.name) entry["b"] = base;
+  if (!step.image.empty()) entry["i"] = position_of(step.image);
+  if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);
+  if (!step.reused_from.empty()) entry["r"] = step.reused_from;
+  if (!step.key.empty()) entry["k"] = step.key.substr(0, 12);
+  if (base != step.name || failed)
+    if (auto parameters = core::parse_json(step.parameters);
+        parameters.is_object() && !parameters.empty())
+      entry["p"] = std::move(parameters);
+  for (const auto& output : step.outputs) {
+    json one{output.name, output.file_name, output.bytes,
+             output.digest.hex().substr(0, limits_.digits)};
+    if (output.is_directory) one.push_back(true);
+    entry["o"].push_back(std::move(one));
+    add_picture(step, output);
+  }
+  add_inputs(step, entry);
+  if (step.attempts > 0)
+    for (const auto& attempt : attempts) entry["a"].push_back(attempt_entry(attempt, failed));
+  return entry;
+}
+
+void RunData::add_inputs(const store::StepRecord& step, json& entry) {
+  if (step.key.empty()) return;
+  for (const auto& part : runs_.key_parts(step.key)) {
+    if (!part.name.starts_with("input ")) continue;
+    const auto artifact = store::artifact_of(part);
+    const auto maker = artifact ? makers_.find(artifact->hex()) : makers_.end();
+    if (maker != makers_.end()) entry["f"].push_back({part.name.substr(6), maker->second});
+  }
+}
+
+json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
+  json entry{{"t", milliseconds_of(attempt.started) - milliseconds_of(run_.started)},
+             {"d", attempt.took.count()}};
+  if (attempt.exit_code) entry["x"] = *attempt.exit_code;
+  if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
+  for (const auto& gpu : attempt.gpus) entry["g"].push_back(gpu.model + " " + gpu.uuid);
+  const auto& [user, system, memory, limit, read, written] = attempt.usage;
+  if (user)
+    entry["c"] = (user->count() + system.value_or(std::chrono::microseconds()).count()) / 1000;
+  if (memory) entry["y"] = *memory;
+  if (limit) entry["yl"] = *limit;
+  if (read && *read > 0) entry["rd"] = *read;
+  if (written && *written > 0) entry["wr"] = *written;
+  const auto& [waiting, preparing, running, storing] = attempt.phases;
+  if (running)
+    entry["h"] = {waiting ? waiting->count() : 0, preparing ? preparing->count() : 0,
+                  running->count(), storing ? storing->count() : 0};
+  add_log(attempt, failed, entry);
+  return entry;
+}
+
+void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& entry) {
+  if (limits_.logs == 0 || attempt.log.empty()) return;
+  const auto most = std::min(failed ? limits_.failed_log : limits_.log,
+                             limits_.logs - std::min(limits_.logs, log_bytes_));
+  auto tail = tail_of(runs_.log_file(attempt.log), std::max<std::size_t>(most, 1));
+  if (!tail || most == 0) {
+    if (tail) entry["lo"] = tail->left_out + tail->text.size();
+    return;
+  }
+  log_bytes_ += tail->text.size();
+  entry["l"] = std::move(tail->text);
+  if (tail->left_out > 0) entry["lo"] = tail->left_out;
+}
+
+void RunData::add_picture(const store::StepRecord& step, const store::OutputRecord& output) {
+  if (output.is_directory || picture_bytes_ + output.bytes > limits_.pictures) return;
+  if (!is_picture_name(output.file_name)) return;
+  const auto bytes = core::read_untrusted_file(artifacts_.path(output.digest), output.bytes);
+  const auto* type = bytes ? picture_type(*bytes) : nullptr;
+  if (!type) return;
+  picture_bytes_ += bytes->size();
+  pictures_.push_back(
+      {{"name", step.name + "." + output.name},
+       {"url", std::string("data:") + type + ";base64," + core::encode_base64(*bytes)}});
+}
+
+json RunData::metrics() {
+  constexpr std::size_t most = 2000, most_curves = 200;
+  auto list = json::array();
+  std::size_t curves = 0;
+  for (const auto& metric : runs_.metrics(run_.id)) {
+    if (list.size() == most) break;
+    json entry{{"step", metric.step},
+               {"name", metric.name},
+               {"last", store::number_json(metric.last.value)},
+               {"points", metric.points}};
+    if (metric.points > 1 && curves++ < most_curves) entry["curve"] = curve_of(metric);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+/// At most `points` values: of longer series the least and the largest of each part.
+json RunData::curve_of(const store::MetricRecord& metric) {
+  const auto points = runs_.points(metric);
+  auto curve = json::array();
+  const auto add = [&](std::size_t i) {
+    curve.push_back({points[i].step.value_or(static_cast<std::int64_t>(i)),
+                     store::number_json(points[i].value)});
+  };
+  const auto parts = std::max<std::size_t>(1, limits_.points / 2);
+  if (points.size() <= limits_.points) {
+    for (std::size_t i = 0; i < points.size(); ++i) add(i);
+    return curve;
+  }
+  for (std::size_t part = 0; part < parts; ++part) {
+    const auto from = part * points.size() / parts, to = (part + 1) * points.size() / parts;
+    std::size_t low = from, high = from;
+    for (auto i = from; i < to; ++i) {
+      if (!(points[i].value >= points[low].value)) low = i;
+      if (points[i].value > points[high].value) high = i;
+    }
+    add(std::min(low, high));
+    if (low != high) add(std::max(low, high));
+  }
+  return curve;
+}
+
+/// Images are listed once.
+std::size_t RunData::position_of(const std::string& image) {
+  return images_.try_emplace(image, images_.size()).first->second;
+}
+
+json RunData::images() const {
+  std::vector<std::string> list(images_.size());
+  for (const auto& [image, position] : images_) list[position] = image;
+  return list;
+}
+
+json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,
+                 const store::RunRecord& run, const ReportLimits& limits) {
+  return RunData(runs, artifacts, run, limits).all();
+}
+
+}  // namespace pipeline::report

@@ -1,0 +1,64 @@
+/// @file
+/// A run as the pages show it: as JSON, whole or what has changed of it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "report/report.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::report {
+
+/// Keeps references to the stores.
+class RunData {
+ public:
+  RunData(store::RunStore& runs, const store::ArtifactStore& artifacts, store::RunRecord run,
+          const ReportLimits& limits);
+
+  /// Returns the run, its steps with their attempts, and its metrics and pictures.
+  nlohmann::json all();
+
+  /// Returns what has changed since the last call of either function: of `steps` only those that
+  /// are new or different, `run`, `images` and `metrics` whole. Null if nothing has.
+  nlohmann::json changes();
+
+ private:
+  /// What of a step changes while its run is running.
+  using Stamp = std::tuple<StepStatus, unsigned, WallTime, WallTime>;
+
+  static Stamp stamp_of(const store::StepRecord& step);
+  std::string status() const;
+  nlohmann::json run_entry() const;
+  nlohmann::json declared() const;
+  nlohmann::json step_entry(const store::StepRecord& step,
+                            const std::vector<store::AttemptRecord>& attempts);
+  void add_inputs(const store::StepRecord& step, nlohmann::json& entry);
+  nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
+  void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
+  void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
+  nlohmann::json metrics();
+  nlohmann::json curve_of(const store::MetricRecord& metric);
+  std::size_t position_of(const std::string& image);
+  nlohmann::json images() const;
+  void read_steps();
+
+  store::RunStore& runs_;
+  const store::ArtifactStore& artifacts_;
+  store::RunRecord run_;
+  const ReportLimits limits_;
+  std::vector<store::StepRecord> steps_;
+  std::map<std::string, Stamp> stamps_;        ///< Of the entries that were returned.
+  std::map<std::string, std::string> makers_;  ///< From a digest to the output.
+  std::map<std::string, std::size_t> images_;
+  nlohmann::json pictures_ = nlohmann::json::array();
+  nlohmann::json last_run_, last_metrics_;
+  std::size_t log_bytes_ = 0, picture_bytes_ = 0;
+};
+
+}  // namespace pipeline::report

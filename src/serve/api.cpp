@@ -1,0 +1,188 @@
+#include "serve/api.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "report/picture.hpp"
+#include "report/run_data.hpp"
+#include "serve/feed.hpp"
+#include "serve/log_part.hpp"
+
+namespace pipeline::serve {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_runs = 500, most_of_log = 1 << 20, usual_of_log = 128 * 1024;
+constexpr std::size_t most_of_picture = 64 << 20;
+
+/// The views of the page: their paths are the page's, so that a view can be reloaded.
+bool is_view(const std::string& path) {
+  return path == "/" || path == "/compare" || path == "/machine" || path.starts_with("/run/") ||
+         path.starts_with("/artifact/");
+}
+
+Answer text_answer(const char* type, const std::string& text) {
+  Answer answer;
+  answer.type = type;
+  answer.body = text;
+  return answer;
+}
+
+/// A file for the user to keep; no browser shows or runs it.
+Answer download(FileBody body, const std::string& name) {
+  Answer answer;
+  answer.type = "application/octet-stream";
+  answer.headers.emplace_back(
+      "Content-Disposition",
+      "attachment; filename=\"" + (core::is_name(name) ? name : std::string("artifact")) + "\"");
+  answer.file = std::move(body);
+  return answer;
+}
+
+core::Digest digest_of(const Request& request) {
+  const auto& text = request.value("digest");
+  constexpr std::size_t digits = 64;
+  if (text.size() != digits || text.find_first_not_of("0123456789abcdef") != text.npos)
+    throw core::InputError("a digest has 64 digits from 0 to f");
+  return core::Digest::from_hex(text);
+}
+
+json run_row(const store::RunStore& runs, const store::RunRecord& run) {
+  std::string status(to_string(run.status));
+  if (run.status == RunStatus::running) {
+    const auto life = runs.liveness(run);
+    if (life == store::Liveness::dead) status = "died";
+    if (life == store::Liveness::unknown) status = "unknown";
+  }
+  return {{"id", run.id},
+          {"pipeline", run.pipeline},
+          {"status", status},
+          {"started", run.started.time_since_epoch().count()},
+          {"took", run.took.count()},
+          {"steps", run.steps},
+          {"reused", run.cached},
+          {"failed", run.failed},
+          {"tags", run.tags},
+          {"note", run.note}};
+}
+
+}  // namespace
+
+Api::Api(store::RunStore& runs, const store::ArtifactStore& artifacts, Assets assets)
+    : runs_(runs), artifacts_(artifacts), assets_(std::move(assets)) {}
+
+Answer Api::answer(const Request& request) {
+  const auto& path = request.path;
+  if (path == "/page.js") return text_answer("text/javascript; charset=utf-8", assets_.script);
+  if (path == "/page.css") return text_answer("text/css; charset=utf-8", assets_.style);
+  if (path == "/icon.svg") return text_answer("image/svg+xml", assets_.icon);
+  if (path == "/api/runs") return runs(request);
+  if (path == "/api/run") return run(request);
+  if (path == "/api/log") return log(request);
+  if (path == "/api/whole-log") return whole_log(request);
+  if (path == "/api/events") return events(request);
+  if (path == "/api/artifact") return artifact(request);
+  if (path == "/api/picture") return picture(request);
+  if (is_view(path)) return text_answer("text/html; charset=utf-8", assets_.page);
+  return refusal(404, "there is nothing at this address");
+}
+
+Answer Api::runs(const Request& request) {
+  const auto offset =
+      static_cast<std::size_t>(std::max<std::int64_t>(0, request.number("offset", 0)));
+  const auto limit = std::min<std::size_t>(
+      most_runs, static_cast<std::size_t>(std::max<std::int64_t>(1, request.number("limit", 100))));
+  const auto all = runs_.runs(0, request.value("pipeline"), request.value("tag"));
+  auto rows = json::array();
+  for (auto i = offset; i < std::min(all.size(), offset + limit); ++i)
+    rows.push_back(run_row(runs_, all[i]));
+  return json_answer({{"total", all.size()}, {"offset", offset}, {"runs", std::move(rows)}});
+}
+
+store::RunRecord Api::find(const Request& request) {
+  const auto& name = request.value("run");
+  auto found = name.empty() ? std::nullopt : runs_.find_run(name);
+  if (!found) throw core::InputError("there is no run '" + name + "'");
+  return std::move(*found);
+}
+
+store::AttemptRecord Api::find_attempt(const Request& request) {
+  const auto run = find(request);
+  auto attempts = runs_.attempts(run.id, request.value("step"));
+  const auto number = request.number("attempt", 0);
+  if (number > 0) std::erase_if(attempts, [&](const auto& one) { return one.number != number; });
+  if (attempts.empty())
+    throw core::InputError("run " + run.id + " has no such attempt of '" + request.value("step") +
+                           "'");
+  return std::move(attempts.back());
+}
+
+Answer Api::run(const Request& request) {
+  return json_answer(report::RunData(runs_, artifacts_, find(request), page_limits()).all());
+}
+
+Answer Api::log(const Request& request) {
+  const auto attempt = find_attempt(request);
+  const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      request.number("most", usual_of_log), 1, static_cast<std::int64_t>(most_of_log)));
+  const auto from = request.number("from", -1), before = request.number("before", -1);
+  LogPart part;
+  if (const auto file = open_log(runs_.log_file(attempt.log)))
+    part = from >= 0
+               ? part_from(*file, static_cast<std::uint64_t>(from), most)
+               : part_before(*file, before >= 0 ? static_cast<std::uint64_t>(before) : UINT64_MAX,
+                             most);
+  return json_answer({{"from", part.from},
+                      {"to", part.to},
+                      {"size", part.size},
+                      {"attempt", attempt.number},
+                      {"over", attempt.ended != WallTime{}},
+                      {"text", part.text}});
+}
+
+Answer Api::whole_log(const Request& request) {
+  const auto attempt = find_attempt(request);
+  auto file = open_log(runs_.log_file(attempt.log));
+  if (!file) return refusal(404, "the step has printed nothing");
+  const auto size = size_of(*file);
+  return download({std::move(*file), 0, size},
+                  attempt.step + "." + std::to_string(attempt.number) + ".log");
+}
+
+Answer Api::events(const Request& request) {
+  Answer answer;
+  answer.type = "text/event-stream";
+  if (request.value("run").empty())
+    answer.feed = runs_feed(runs_);
+  else
+    answer.feed = run_feed(runs_, artifacts_, find(request));
+  return answer;
+}
+
+Answer Api::artifact(const Request& request) {
+  const auto digest = digest_of(request);
+  auto file = open_log(artifacts_.path(digest));
+  if (!file)
+    return refusal(404,
+                   "this artifact is a folder, or not on this machine: `pipe artifacts` "
+                   "copies it out");
+  const auto size = size_of(*file);
+  return download({std::move(*file), 0, size}, request.value("name"));
+}
+
+Answer Api::picture(const Request& request) {
+  const auto bytes =
+      core::read_untrusted_file(artifacts_.path(digest_of(request)), most_of_picture);
+  const auto* type = bytes ? report::picture_type(*bytes) : nullptr;
+  if (!type) return refusal(404, "this artifact is no picture that is shown");
+  return text_answer(type, *bytes);
+}
+
+}  // namespace pipeline::serve

@@ -1,0 +1,46 @@
+/// @file
+/// What the pages ask for: runs, one run, its logs, artifacts; read from the state folder.
+#pragma once
+
+#include <string>
+
+#include "serve/answer.hpp"
+#include "serve/request.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::serve {
+
+/// The page that all views have, with its style, script and icon.
+struct Assets {
+  std::string page, style, script, icon;
+};
+
+/// Keeps references to the stores. All calls, also those of the feeds, come from one thread at a
+/// time.
+class Api {
+ public:
+  Api(store::RunStore& runs, const store::ArtifactStore& artifacts, Assets assets);
+
+  /// Throws InputError for a request of something that does not exist.
+  Answer answer(const Request& request);
+
+ private:
+  Answer runs(const Request& request);
+  Answer run(const Request& request);
+  Answer log(const Request& request);
+  Answer whole_log(const Request& request);
+  Answer events(const Request& request);
+  Answer artifact(const Request& request);
+  Answer picture(const Request& request);
+
+  store::RunRecord find(const Request& request);
+  /// The attempt that `run`, `step` and `attempt` name; without a number the last one.
+  store::AttemptRecord find_attempt(const Request& request);
+
+  store::RunStore& runs_;
+  const store::ArtifactStore& artifacts_;
+  const Assets assets_;
+};
+
+}  // namespace pipeline::serve

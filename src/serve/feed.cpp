@@ -1,0 +1,74 @@
+#include "serve/feed.hpp"
+
+#include <chrono>
+
+#include <nlohmann/json.hpp>
+
+#include "report/run_data.hpp"
+
+namespace pipeline::serve {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+class RunsFeed final : public Feed {
+ public:
+  explicit RunsFeed(store::RunStore& runs) : runs_(runs), version_(runs.version()) {}
+  std::string next() override {
+    const auto version = runs_.version();
+    if (std::exchange(version_, version) == version) return {};
+    return event_text("runs", json::object());
+  }
+
+ private:
+  store::RunStore& runs_;
+  std::int64_t version_;
+};
+
+class RunFeed final : public Feed {
+ public:
+  RunFeed(store::RunStore& runs, const store::ArtifactStore& artifacts, const store::RunRecord& run)
+      : runs_(runs), data_(runs, artifacts, run, page_limits()) {}
+
+  std::string next() override {
+    const auto version = runs_.version();
+    const auto now = Clock::now();
+    if (!began_) {
+      began_ = true;
+      version_ = version;
+      looked_ = now;
+      return event_text("run", data_.all());
+    }
+    // A driver that is killed commits nothing.
+    constexpr std::chrono::seconds longest{2};
+    if (version == version_ && now - looked_ < longest) return {};
+    version_ = version;
+    looked_ = now;
+    const auto changes = data_.changes();
+    return changes.is_null() ? std::string() : event_text("changes", changes);
+  }
+
+ private:
+  store::RunStore& runs_;
+  report::RunData data_;
+  bool began_ = false;
+  std::int64_t version_ = 0;
+  Clock::time_point looked_;
+};
+
+}  // namespace
+
+std::unique_ptr<Feed> runs_feed(store::RunStore& runs) { return std::make_unique<RunsFeed>(runs); }
+
+std::unique_ptr<Feed> run_feed(store::RunStore& runs, const store::ArtifactStore& artifacts,
+                               const store::RunRecord& run) {
+  return std::make_unique<RunFeed>(runs, artifacts, run);
+}
+
+report::ReportLimits page_limits() {
+  constexpr std::size_t all_digits = 64;
+  return {.logs = 0, .pictures = 0, .digits = all_digits, .checks_driver = true};
+}
+
+}  // namespace pipeline::serve

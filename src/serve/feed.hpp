@@ -1,0 +1,24 @@
+/// @file
+/// What has changed, for pages that stay open.
+#pragma once
+
+#include <memory>
+
+#include "report/report.hpp"
+#include "serve/answer.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::serve {
+
+/// `runs` whenever another process has committed something.
+std::unique_ptr<Feed> runs_feed(store::RunStore& runs);
+
+/// `run` with all of a run at first, then `changes`.
+std::unique_ptr<Feed> run_feed(store::RunStore& runs, const store::ArtifactStore& artifacts,
+                               const store::RunRecord& run);
+
+/// How much of a run its page gets.
+report::ReportLimits page_limits();
+
+}  // namespace pipeline::serve

@@ -1,0 +1,109 @@
+#include "serve/guard.hpp"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <climits>
+#include <random>
+
+namespace pipeline::serve {
+namespace {
+
+constexpr std::size_t token_digits = 32;
+
+/// Takes equally long for all texts of the right length, so that no digit can be guessed alone.
+bool is_equal(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
+  return *static_cast<volatile unsigned char*>(&difference) == 0;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+std::string_view cookie_value(std::string_view cookies, std::string_view name) {
+  while (!cookies.empty()) {
+    const auto end = cookies.find(';');
+    const auto one = trimmed(cookies.substr(0, end));
+    if (one.starts_with(name) && one.substr(name.size()).starts_with('='))
+      return one.substr(name.size() + 1);
+    cookies.remove_prefix(end == cookies.npos ? cookies.size() : end + 1);
+  }
+  return {};
+}
+
+/// The host without its port; an IPv6 address without its brackets.
+std::string_view name_of(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+std::string machine_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : std::string();
+}
+
+}  // namespace
+
+std::string new_token() {
+  std::random_device random;  // getrandom(2) or the processor's generator.
+  std::string token;
+  while (token.size() < token_digits) token += "0123456789abcdef"[random() % 16];
+  return token;
+}
+
+bool is_ip_address(std::string_view text) {
+  const std::string address(text);
+  unsigned char bytes[sizeof(in6_addr)];
+  return ::inet_pton(AF_INET, address.c_str(), bytes) == 1 ||
+         ::inet_pton(AF_INET6, address.c_str(), bytes) == 1;
+}
+
+bool is_loopback(std::string_view address) {
+  return address == "localhost" || address == "::1" ||
+         (address.starts_with("127.") && is_ip_address(address));
+}
+
+Guard::Guard(std::string token, std::string host, unsigned short port)
+    : token_(std::move(token)),
+      host_(std::move(host)),
+      // Cookies are not separated by port, and two servers must not overwrite each other's.
+      cookie_name_("pipe-" + std::to_string(port)) {}
+
+/// A page of another site can make its name resolve to this address (DNS rebinding). It then sends
+/// that name, so only names are accepted that no other site can have. The port may be another one:
+/// `ssh -L`.
+bool Guard::is_own_name(std::string_view host) const {
+  const auto name = name_of(host);
+  if (is_loopback(name)) return true;
+  if (is_loopback(host_)) return false;
+  return is_ip_address(name) || name == host_ || name == machine_name();
+}
+
+bool Guard::has_token(const Origin& origin) const {
+  constexpr std::string_view bearer = "Bearer ";
+  if (origin.authorization.starts_with(bearer) &&
+      is_equal(trimmed(origin.authorization.substr(bearer.size())), token_))
+    return true;
+  return is_equal(origin.token, token_) ||
+         is_equal(cookie_value(origin.cookies, cookie_name_), token_);
+}
+
+Verdict Guard::judge(const Origin& origin) const {
+  if (!is_own_name(origin.host)) return Verdict::wrong_host;
+  // A link may lead here from elsewhere; nothing else of another site may ask.
+  const bool is_foreign = origin.fetch_site == "cross-site" || origin.fetch_site == "same-site";
+  if (is_foreign && origin.fetch_mode != "navigate") return Verdict::cross_site;
+  return has_token(origin) ? Verdict::allowed : Verdict::no_token;
+}
+
+std::string Guard::cookie() const {
+  return cookie_name_ + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict";
+}
+
+}  // namespace pipeline::serve

@@ -1,0 +1,47 @@
+/// @file
+/// Who may ask: requests of this user's browser, with the token that `pipe serve` printed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace pipeline::serve {
+
+/// What of a request's headers says where it comes from.
+struct Origin {
+  std::string_view host;           ///< Host.
+  std::string_view cookies;        ///< Cookie.
+  std::string_view authorization;  ///< Authorization.
+  std::string_view fetch_site;     ///< Sec-Fetch-Site.
+  std::string_view fetch_mode;     ///< Sec-Fetch-Mode.
+  std::string_view token;          ///< Of the query.
+};
+
+enum class Verdict { allowed, wrong_host, cross_site, no_token };
+
+/// Returns 32 random digits.
+std::string new_token();
+
+class Guard {
+ public:
+  /// @param host the address that the server is bound to
+  Guard(std::string token, std::string host, unsigned short port);
+
+  Verdict judge(const Origin& origin) const;
+  /// Returns the value of the Set-Cookie header that spares later requests the token in the
+  /// address.
+  std::string cookie() const;
+  const std::string& token() const { return token_; }
+
+ private:
+  bool is_own_name(std::string_view host) const;
+  bool has_token(const Origin& origin) const;
+  std::string token_, host_, cookie_name_;
+};
+
+/// Returns true for an IPv4 or IPv6 address, which no name server can redirect.
+bool is_ip_address(std::string_view text);
+/// Returns true for an address that only processes of this machine reach.
+bool is_loopback(std::string_view address);
+
+}  // namespace pipeline::serve

@@ -1,0 +1,319 @@
+#include "serve/server.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+
+#include "async/on_pool.hpp"
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace pipeline::serve {
+namespace {
+
+namespace beast = boost::beast;
+namespace http = beast::http;
+using asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A page needs a handful of connections; many more are a fault or an attack.
+constexpr std::size_t most_connections = 256, most_header = 16 * 1024, file_part = 256 * 1024;
+constexpr seconds idle_time{60}, request_time{20}, write_time{30}, beat_time{5};
+constexpr milliseconds look_time{250};
+
+/// Everything that a page loads comes from this server; nothing of a step can run in it.
+constexpr const char* policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+Answer answer_safely(Api& api, const Request& request) {
+  try {
+    return api.answer(request);
+  } catch (const core::InputError& error) {
+    return refusal(404, error.what());
+  } catch (const std::exception& error) {
+    return refusal(500, error.what());
+  }
+}
+
+std::string next_safely(Feed& feed) {
+  try {
+    return feed.next();
+  } catch (const std::exception& error) {
+    core::log::warn(error.what());
+    return {};
+  }
+}
+
+Answer refusal_of(Verdict verdict) {
+  if (verdict == Verdict::wrong_host)
+    return refusal(421, "this server answers only under its own name");
+  if (verdict == Verdict::cross_site) return refusal(403, "this server answers no other site");
+  return refusal(403,
+                 "this page needs its token: open the whole address that `pipe serve` has printed");
+}
+
+struct Connection {
+  explicit Connection(tcp::socket socket)
+      : stream(std::move(socket)), timer(stream.get_executor()) {}
+  beast::tcp_stream stream;
+  asio::steady_timer timer;
+  beast::flat_buffer buffer{most_header};
+  bool stops = false;
+
+  void stop() {
+    stops = true;
+    timer.cancel();
+    stream.close();
+  }
+};
+
+}  // namespace
+
+class Server::Implementation {
+ public:
+  Implementation(const std::string& host, unsigned short port)
+      : acceptor_(loop_), signals_(loop_, SIGINT, SIGTERM, SIGHUP), pool_(1) {
+    boost::system::error_code error;
+    const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
+    if (error)
+      throw core::EnvironmentError("'" + host + "' is no address to listen on",
+                                   {"write an IP address of this machine, such as 127.0.0.1"});
+    listen({address, port}, error);
+    if (!error) return;
+    std::vector<std::string> advice;
+    if (error == asio::error::address_in_use)
+      advice = {
+          "another `pipe serve` may be running; `--port N` takes another port, `--port 0` "
+          "any that is free"};
+    else if (error == asio::error::access_denied)
+      advice = {"ports below 1024 are the administrator's: `--port N` takes another one"};
+    throw core::EnvironmentError(
+        "cannot listen on " + host + " port " + std::to_string(port) + ": " + error.message(),
+        advice);
+  }
+
+  unsigned short port() const { return acceptor_.local_endpoint().port(); }
+
+  void run(Api& api, const Guard& guard) {
+    api_ = &api;
+    guard_ = &guard;
+    signals_.async_wait([this](boost::system::error_code error, int) {
+      if (error) return;
+      boost::system::error_code ignored;
+      signals_.clear(ignored);  // A second one ends the process at once.
+      acceptor_.close(ignored);
+      for (auto* connection : connections_) connection->stop();
+    });
+    asio::co_spawn(loop_, accept(), asio::detached);
+    loop_.run();
+    pool_.join();
+  }
+
+ private:
+  void listen(const tcp::endpoint& endpoint, boost::system::error_code& error) {
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  }
+
+  async::Task<> accept() {
+    while (acceptor_.is_open()) {
+      boost::system::error_code error;
+      auto socket =
+          co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
+      if (error && acceptor_.is_open()) {  // Such as too many open files.
+        asio::steady_timer pause(loop_, look_time);
+        co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+      } else if (!error && connections_.size() < most_connections) {
+        asio::co_spawn(loop_, serve(std::move(socket)), asio::detached);
+      }
+    }
+  }
+
+  async::Task<> serve(tcp::socket socket) {
+    Connection connection(std::move(socket));
+    connections_.insert(&connection);
+    try {
+      bool goes_on = true;
+      while (goes_on && !connection.stops) goes_on = co_await answer_one(connection);
+    } catch (const std::exception& error) {
+      core::log::debug(error.what());
+    }
+    connections_.erase(&connection);
+    boost::system::error_code ignored;
+    connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  /// Returns whether the connection can take another request.
+  async::Task<bool> answer_one(Connection& connection) {
+    http::request_parser<http::empty_body> parser;
+    parser.header_limit(most_header);
+    boost::system::error_code error;
+    connection.stream.expires_after(connection.buffer.size() > 0 ? request_time : idle_time);
+    co_await http::async_read_header(connection.stream, connection.buffer, parser,
+                                     asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return false;
+    const auto& head = parser.get();
+    const bool is_head = head.method() == http::verb::head;
+    const bool keep = head.keep_alive() && (head.method() == http::verb::get || is_head) &&
+                      parser.content_length_remaining().value_or(0) == 0 && !parser.chunked();
+    auto answer = refusal_of_head(head);
+    if (!answer) {
+      const auto request = parse_target(head.target());
+      auto work = [&] { return answer_safely(*api_, *request); };
+      answer = co_await async::on_pool(pool_, work);
+      if (!request->value("token").empty())
+        answer->headers.emplace_back("Set-Cookie", guard_->cookie());
+    }
+    if (connection.stops) co_return false;
+    if (answer->feed && !is_head) {
+      co_await stream_events(connection, *answer);
+      co_return false;
+    }
+    co_return co_await send(connection, *answer, is_head, keep);
+  }
+
+  /// Returns nothing if the request is to be answered.
+  std::optional<Answer> refusal_of_head(const http::request<http::empty_body>& head) const {
+    const auto text = [&](auto name) {
+      const auto value = head[name];
+      return std::string_view(value.data(), value.size());
+    };
+    const std::string_view target(head.target().data(), head.target().size());
+    const auto request = parse_target(target);
+    const std::string token = request ? request->value("token") : std::string();
+    const auto verdict = guard_->judge({.host = text(http::field::host),
+                                        .cookies = text(http::field::cookie),
+                                        .authorization = text(http::field::authorization),
+                                        .fetch_site = text("Sec-Fetch-Site"),
+                                        .fetch_mode = text("Sec-Fetch-Mode"),
+                                        .token = token});
+    if (verdict != Verdict::allowed) return refusal_of(verdict);
+    if (head.method() != http::verb::get && head.method() != http::verb::head) {
+      auto refused = refusal(405, "this server only shows; it changes nothing");
+      refused.headers.emplace_back("Allow", "GET, HEAD");
+      return refused;
+    }
+    if (!request) return refusal(400, "this is no address of a page");
+    return std::nullopt;
+  }
+
+  static http::response<http::empty_body> head_of(const Answer& answer, bool keep) {
+    http::response<http::empty_body> head{static_cast<http::status>(answer.status), 11};
+    head.set(http::field::content_type, answer.type);
+    head.set(http::field::cache_control, "no-store");
+    head.set("Content-Security-Policy", policy);
+    head.set("X-Content-Type-Options", "nosniff");
+    head.set("X-Frame-Options", "DENY");
+    head.set("Referrer-Policy", "no-referrer");
+    head.set("Cross-Origin-Resource-Policy", "same-origin");
+    head.set("Cross-Origin-Opener-Policy", "same-origin");
+    for (const auto& [name, value] : answer.headers) head.insert(name, value);
+    head.keep_alive(keep);
+    return head;
+  }
+
+  async::Task<bool> write_head(Connection& connection, http::response<http::empty_body>& head) {
+    http::response_serializer<http::empty_body> serializer(head);
+    boost::system::error_code error;
+    connection.stream.expires_after(write_time);
+    co_await http::async_write_header(connection.stream, serializer,
+                                      asio::redirect_error(asio::use_awaitable, error));
+    co_return !error;
+  }
+
+  async::Task<bool> write(Connection& connection, std::string_view text) {
+    boost::system::error_code error;
+    const auto buffer = asio::buffer(text.data(), text.size());
+    connection.stream.expires_after(write_time);
+    co_await asio::async_write(connection.stream, buffer,
+                               asio::redirect_error(asio::use_awaitable, error));
+    co_return !error;
+  }
+
+  async::Task<bool> send(Connection& connection, Answer& answer, bool is_head, bool keep) {
+    auto head = head_of(answer, keep);
+    head.content_length(answer.file ? answer.file->size : answer.body.size());
+    bool is_well = co_await write_head(connection, head);
+    if (is_head || !is_well) co_return is_well&& keep;
+    if (answer.file) {
+      is_well = co_await send_file(connection, *answer.file);
+      co_return is_well&& keep;
+    }
+    // In parts, so that the time is for each of them.
+    for (std::string_view rest = answer.body; is_well && !rest.empty();) {
+      const auto part = rest.substr(0, file_part);
+      rest.remove_prefix(part.size());
+      is_well = co_await write(connection, part);
+    }
+    co_return is_well&& keep;
+  }
+
+  async::Task<bool> send_file(Connection& connection, FileBody& body) {
+    std::string part;
+    while (body.size > 0 && !connection.stops) {
+      part.resize(std::min<std::uint64_t>(file_part, body.size));
+      const auto count =
+          ::pread(body.file.get(), part.data(), part.size(), static_cast<off_t>(body.from));
+      if (count <= 0) co_return false;
+      part.resize(static_cast<std::size_t>(count));
+      body.from += part.size();
+      body.size -= part.size();
+      const bool is_well = co_await write(connection, part);
+      if (!is_well) co_return false;
+    }
+    co_return body.size == 0;
+  }
+
+  /// Sends what the feed has until the browser goes away. The dearer it is to look, the rarer.
+  async::Task<> stream_events(Connection& connection, Answer& answer) {
+    auto head = head_of(answer, false);
+    bool is_well = co_await write_head(connection, head);
+    auto& feed = *answer.feed;
+    auto work = [&] { return next_safely(feed); };
+    auto beat = Clock::now();
+    while (is_well && !connection.stops) {
+      const auto began = Clock::now();
+      auto text = co_await async::on_pool(pool_, work);
+      if (connection.stops) co_return;
+      const auto now = Clock::now();
+      // A comment finds out whether the browser is still there.
+      if (text.empty() && now - beat >= beat_time) text = ":\n\n";
+      if (!text.empty()) {
+        beat = now;
+        is_well = co_await write(connection, text);
+      }
+      constexpr int rarer = 10;
+      connection.timer.expires_after(std::max<Clock::duration>(look_time, (now - began) * rarer));
+      boost::system::error_code ignored;
+      co_await connection.timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+  }
+
+  asio::io_context loop_{1};
+  tcp::acceptor acceptor_;
+  asio::signal_set signals_;
+  asio::thread_pool pool_;  ///< The one thread that reads the store.
+  std::set<Connection*> connections_;
+  Api* api_ = nullptr;
+  const Guard* guard_ = nullptr;
+};
+
+Server::Server(const std::string& host, unsigned short port)
+    : self_(std::make_unique<Implementation>(host, port)) {}
+Server::~Server() = default;
+unsigned short Server::port() const { return self_->port(); }
+void Server::run(Api& api, const Guard& guard) { self_->run(api, guard); }
+
+}  // namespace pipeline::serve

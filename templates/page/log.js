@@ -1,0 +1,72 @@
+// A log with its colours, in one piece or while it grows.
+function logWriter(box) {
+  // Sequences of a terminal: colours count, all others are left out. One that is cut at the end waits for its rest.
+  const sequence = /\u001b(?:\[([0-9;]*)([ -/]*[@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])/g;
+  const longestLine = 65536;
+  let style = [], unfinished = "", styleBefore = [], shown = null;
+
+  const colour = (codes) => {
+    const drop = (test) => { style = style.filter((one) => !test(one)); };
+    for (let i = 0; i < codes.length; ++i) {
+      const code = codes[i];
+      if (code === 0) style = [];
+      else if (code === 1) style.push("bold");
+      else if (code === 3) style.push("italic");
+      else if (code === 4) style.push("under");
+      else if (code === 22) drop((one) => one === "bold");
+      else if (code === 39) drop((one) => /^c\d$/.test(one));
+      else if (code === 38 || code === 48) i += codes[i + 1] === 5 ? 2 : codes[i + 1] === 2 ? 4 : 0;
+      else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97)) { drop((one) => /^c\d$/.test(one)); style.push("c" + code % 10); }
+    }
+  };
+  const render = (text, into) => {
+    const put = (part) => {
+      if (!part) return;
+      const lines = part.split("\n").map((line) => { // what a carriage return has overwritten is gone
+        const kept = line.replace(/\r+$/, "");
+        return clean(kept.slice(kept.lastIndexOf("\r") + 1));
+      }).join("\n");
+      if (!style.length) { into.append(document.createTextNode(lines)); return; }
+      const span = document.createElement("span");
+      span.className = style.join(" ");
+      span.textContent = lines;
+      into.append(span);
+    };
+    let at = 0;
+    for (const match of text.matchAll(sequence)) {
+      put(text.slice(at, match.index));
+      at = match.index + match[0].length;
+      if (match[2] === "m") colour((match[1] || "0").split(";").map(Number));
+    }
+    put(text.slice(at));
+  };
+  return {
+    /// Appends text; the last line may go on later. Returns the node of the lines that are whole.
+    put(text) {
+      if (shown) shown.remove();
+      style = styleBefore;
+      const all = unfinished + text, end = all.length - (all.lastIndexOf("\n") + 1) > longestLine ? all.length : all.lastIndexOf("\n") + 1;
+      const whole = document.createElement("span");
+      render(all.slice(0, end), whole);
+      box.append(whole);
+      unfinished = all.slice(end);
+      styleBefore = style;
+      shown = document.createElement("span");
+      render(unfinished, shown);
+      box.append(shown);
+      return whole;
+    },
+  };
+}
+
+const logName = (step, number, what) => "Log of " + (what ? what + ": " : "") + step + ", attempt " + number;
+const logBox = (title) => el("pre", { class: "log", tabindex: "0", role: "region", "aria-label": clean(title) });
+
+/// A log of which all that is shown is known.
+function wholeLog(title, text, leftOut) {
+  const box = logBox(title);
+  if (leftOut) box.append(el("span", { class: "dim" }, "\u2026 " + bytes(leftOut) + " before this\n"));
+  logWriter(box).put(text);
+  requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // its end says what happened
+  return box;
+}

@@ -1,0 +1,131 @@
+// A run, from what failed to its environments; drawn once, or again as it goes on.
+// `options.log(step, attempt, number)` makes the node of an attempt's log.
+function runView(head, main, options) {
+  const nav = el("nav", { "aria-label": "Sections" }), heading = el("h1", {}), id = el("div", { class: "dim mono" }), facts = el("div", {});
+  head.append(heading, id, facts, nav);
+  let data = null;
+
+  const drawHead = () => {
+    const run = data.run, counts = {};
+    for (const step of data.steps) counts[step.s] = (counts[step.s] || 0) + 1;
+    heading.replaceChildren(name(run.pipeline), " ", badge(run.status));
+    id.replaceChildren(run.id);
+    const { list, add } = factList();
+    add("Steps", Object.entries(counts).map(([status, n]) => n.toLocaleString("en") + " " + word(status)).join(", "));
+    add("Time", run.took ? time(run.took) : isRunning(run.status) ? time(Math.max(0, data.now() - run.started)) : "");
+    add("Started", date(run.started));
+    add("Orchestrator", run.orchestrator);
+    add("Commit", run.commit && run.commit + (run.dirty ? ", with changes that are not committed" : ""));
+    add("Reused from", run.same_as && (options.run ? options.run(run.same_as) : run.same_as));
+    add("Tags", (run.tags || []).join(", "));
+    add("Note", run.note);
+    add("Parameters", pairs(run.parameters));
+    facts.replaceChildren(list);
+  };
+
+  const failedSteps = () => {
+    const ended = (step) => { const attempt = lastAttempt(step); return attempt ? attempt.t + attempt.d : 1e15; };
+    return data.steps.filter((step) => step.s === "failed").sort((a, b) => ended(a) - ended(b));
+  };
+  const drawFailed = (into) => {
+    const failed = failedSteps();
+    if (!failed.length) return false;
+    const step = failed[0], attempt = lastAttempt(step);
+    const card = el("div", { class: "card" }, el("h3", {}, name(step.n)), el("div", {}, name((attempt && attempt.m) || step.m || "failed")));
+    if (attempt) card.append(options.log(step, attempt, step.a.length, "what failed"));
+    into.append(card);
+    if (failed.length > 1) {
+      const list = el("ul", {});
+      for (const one of failed.slice(1, 21)) list.append(el("li", {}, name(one.n), " \u2013 ", name(one.m || "")));
+      into.append(el("p", {}, "Then failed " + count(failed.length - 1, "more step") + (failed.length > 21 ? ", of which the first 20:" : ":")), list);
+    }
+    return true;
+  };
+  const drawPictures = (into) => {
+    const pictures = options.pictures ? options.pictures(data) : data.pictures;
+    if (!pictures.length) return false;
+    const grid = el("div", { class: "curves" });
+    for (const picture of pictures) grid.append(el("figure", {}, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url, alt: "Output " + clean(picture.name), loading: "lazy" })));
+    into.append(grid);
+    return true;
+  };
+  const drawEnvironments = (into) => {
+    if (!data.images.length) return false;
+    const users = new Map();
+    for (const step of data.steps) if (step.i !== undefined) users.set(step.i, (users.get(step.i) || 0) + 1);
+    const list = el("ul", {});
+    data.images.forEach((image, i) => list.append(el("li", { class: "mono" }, name(image), " ", el("span", { class: "dim" }, count(users.get(i) || 0, "step")))));
+    into.append(list);
+    return true;
+  };
+
+  // A part is drawn again if what it shows has changed: `of` says in short what that is.
+  const part = (key, title, draw, of) => {
+    const titleNode = el("h2", { id: key + "-title" }, title), body = el("div", {}), anchor = el("a", { href: "#" + key }, title);
+    const node = el("section", { id: key, "aria-labelledby": key + "-title" }, titleNode, body);
+    main.append(node);
+    nav.append(anchor);
+    let drawn = null;
+    return {
+      body,
+      show() {
+        const now = of();
+        if (now === drawn) return;
+        drawn = now;
+        const old = body.querySelector(".scroll"), at = old && [old.scrollLeft, old.scrollTop], focused = old && old === document.activeElement;
+        body.replaceChildren();
+        node.hidden = anchor.hidden = !draw(body);
+        const fresh = body.querySelector(".scroll");
+        if (fresh && at) [fresh.scrollLeft, fresh.scrollTop] = at;
+        if (fresh && focused) fresh.focus();
+      },
+    };
+  };
+  let ticks = 0, metricsChanges = 0;
+  const changing = () => isRunning(data.run.status) ? ticks : -1;
+  const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(failedSteps().map((step) => [step.n, step.m])));
+  const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
+  const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => changing() + " " + data.steps.reduce((n, step) => n + (step.a || []).length, 0));
+  const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);
+  const picturesPart = part("pictures", "Pictures", drawPictures, () => data.steps.reduce((n, step) => n + (step.o || []).length, 0));
+  let table = null;
+  const stepsPart = part("steps", "Steps", (into) => { table = stepTable(into, options); return true; }, () => 0);
+  const environmentsPart = part("environments", "Environments", drawEnvironments, () => data.steps.reduce((n, step) => n + (step.i === undefined ? 0 : 1), 0));
+
+  const draw = (changed) => {
+    drawHead();
+    for (const one of [failedPart, graphPart, timelinePart, metricsPart, picturesPart, stepsPart, environmentsPart]) one.show();
+    table.show(data, changed);
+  };
+  let places = new Map();
+  return {
+    get data() { return data; },
+    openStep(step) { table.open(step); },
+    show(all) {
+      const written = all.now, ahead = Date.now() - written;
+      data = all;
+      data.now = () => options.isLive ? Date.now() - ahead : written; // by the clock of the machine that wrote it
+      places = new Map(data.steps.map((step, i) => [step.n, i]));
+      ++metricsChanges;
+      draw(null);
+    },
+    change(changes) {
+      if (changes.run) data.run = changes.run;
+      if (changes.images) data.images = changes.images;
+      if (changes.metrics) { data.metrics = changes.metrics; ++metricsChanges; }
+      for (const step of changes.steps || []) {
+        if (!places.has(step.n)) { places.set(step.n, data.steps.length); data.steps.push(step); }
+        else data.steps[places.get(step.n)] = step;
+      }
+      ++ticks;
+      draw(new Set((changes.steps || []).map((step) => step.n)));
+    },
+    tick() {
+      if (!data || !isRunning(data.run.status)) return;
+      ++ticks;
+      drawHead();
+      timelinePart.show();
+      table.tick();
+    },
+  };
+}

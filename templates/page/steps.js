@@ -1,0 +1,129 @@
+// The table of steps: filtered, sorted, a page at a time; each row opens to attempts, logs and outputs.
+const lastAttempt = (step) => step.a && step.a[step.a.length - 1];
+
+function stepTable(into, options) {
+  const page = 200, rows = new Map();
+  let data = null, list = [], shown = 0;
+  const total = (step) => (step.a || []).reduce((sum, attempt) => sum + duration(data, attempt), 0);
+  const orders = { "In order": null, "Longest first": total, "Most CPU first": (step) => (lastAttempt(step) || {}).c || 0, "Most memory first": (step) => (lastAttempt(step) || {}).y || 0 };
+  const filter = el("input", { type: "search", id: "filter" });
+  const order = el("select", { id: "order" }, ...Object.keys(orders).map((one) => el("option", {}, one)));
+  const status = el("select", { id: "status" });
+  const said = el("p", { class: "dim", role: "status" }), body = el("tbody", {}), more = el("button", { class: "more", type: "button" }, "Show more");
+  const heads = [["Step"], ["Status"], ["Time", "number"], ["CPU", "number wide"], ["Memory", "number"], ["Asked", "number wide"]];
+  const table = scroller("Table of steps", el("table", {}, el("thead", {}, el("tr", {}, ...heads.map(([text, kind]) => el("th", { scope: "col", class: kind }, text)))), body));
+  table.classList.add("tall");
+  into.append(el("div", { class: "controls" }, el("label", {}, "Name contains", filter), el("label", {}, "Status", status), el("label", {}, "Order", order)), said, table, more);
+
+  const attemptFacts = (attempt) => {
+    const facts = [attempt.e ? "" : time(attempt.d)];
+    if (attempt.x !== undefined) facts.push("exit code " + attempt.x);
+    if (attempt.h) facts.push(["waiting", "preparing", "running", "storing"].map((one, at) => one + " " + time(attempt.h[at])).join(", "));
+    if (attempt.rd) facts.push("read " + bytes(attempt.rd));
+    if (attempt.wr) facts.push("written " + bytes(attempt.wr));
+    for (const gpu of attempt.g || []) facts.push(gpu);
+    return facts.filter(Boolean).join(" \u00b7 ");
+  };
+  // What is open stays as it is while a run goes on: its parts are replaced, its logs are not.
+  const details = (step) => {
+    const facts = el("div", {}), attempts = el("div", {}), known = [];
+    const update = (now) => {
+      const { list: shownFacts, add } = factList();
+      add("Message", now.m);
+      add("Reused from", now.r && (options.run ? options.run(now.r) : now.r));
+      add("Image", now.i === undefined ? "" : data.images[now.i]);
+      add("Key", now.k);
+      add("Parameters", pairs(now.p));
+      add("Inputs", (now.f || []).map(([input, maker]) => input + " \u2190 " + maker).join(", "));
+      const outputs = (now.o || []).map((output) => options.output ? options.output(output) : name(output[0] + " (" + output[1] + ", " + bytes(output[2]) + ", " + output[3] + ")"));
+      add("Outputs", outputs.length && el("span", {}, ...outputs.flatMap((one, i) => i ? [", ", one] : [one])));
+      facts.replaceChildren(shownFacts);
+      (now.a || []).forEach((attempt, i) => {
+        if (!known[i]) {
+          known[i] = el("div", {});
+          attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], options.log(now, attempt, i + 1));
+        }
+        known[i].replaceChildren(name(attemptFacts(attempt)), ...(attempt.m ? [el("div", {}, name(attempt.m))] : []));
+      });
+    };
+    update(step);
+    return { line: el("tr", { class: "details" }, el("td", { colspan: heads.length }, facts, attempts)), update };
+  };
+  const fillCells = (row) => {
+    const step = row.step, attempt = lastAttempt(step) || {}, want = data.declared[base(step)] || {};
+    while (row.line.children.length > 1) row.line.lastChild.remove();
+    row.line.append(el("td", {}, badge(step.s)), el("td", { class: "number" }, step.a ? time(total(step)) : ""),
+      el("td", { class: "number wide" }, attempt.c === undefined ? "" : time(attempt.c)), el("td", { class: "number" }, attempt.y === undefined ? "" : bytes(attempt.y) + (attempt.yl === undefined ? "" : " of " + bytes(attempt.yl))),
+      el("td", { class: "number wide" }, [want.memory && bytes(want.memory), want.cpu_count && want.cpu_count + " CPU"].filter(Boolean).join(", ")));
+  };
+  const rowOf = (step) => {
+    if (rows.has(step.n)) return rows.get(step.n);
+    const open = el("button", { class: "open", type: "button", "aria-expanded": "false" }, name(step.n));
+    const row = { step, line: el("tr", {}, el("td", { class: "name" }, open)), details: null, open };
+    fillCells(row);
+    open.addEventListener("click", () => {
+      if (row.details) { row.details.line.remove(); row.details = null; if (options.closed) options.closed(row.step); }
+      else { row.details = details(row.step); row.line.after(row.details.line); }
+      open.setAttribute("aria-expanded", String(!!row.details));
+    });
+    rows.set(step.n, row);
+    return row;
+  };
+  const extend = () => {
+    const part = document.createDocumentFragment();
+    for (const step of list.slice(shown, shown + page)) {
+      const row = rowOf(step);
+      part.append(row.line, ...(row.details ? [row.details.line] : []));
+    }
+    body.append(part);
+    shown = Math.min(list.length, shown + page);
+    more.hidden = shown === list.length;
+    said.textContent = list.length > shown ? shown + " of " + count(list.length, "step") : count(list.length, "step");
+  };
+  const select = () => {
+    const text = filter.value.toLowerCase(), by = orders[order.value], focused = document.activeElement;
+    const before = list;
+    list = data.steps.filter((step) => (status.value === "all" || step.s === status.value) && step.n.toLowerCase().includes(text));
+    if (by) list = [...list].sort((a, b) => by(b) - by(a));
+    if (shown && before.length === list.length && before.every((step, i) => step.n === list[i].n)) return;
+    const most = Math.max(shown, page);
+    body.replaceChildren();
+    for (shown = 0; shown < Math.min(list.length, most);) extend();
+    if (!list.length) extend();
+    if (focused !== document.activeElement && body.contains(focused)) focused.focus();
+  };
+  const fillStatuses = () => {
+    const found = [...new Set(data.steps.map((step) => step.s))], old = status.value || "all";
+    if (status.length === found.length + 1 && found.every((one) => [...status.options].some((option) => option.value === one))) return;
+    status.replaceChildren(el("option", { value: "all" }, "all"), ...found.map((one) => el("option", { value: one }, word(one))));
+    status.value = found.includes(old) ? old : "all";
+  };
+  filter.addEventListener("input", select);
+  order.addEventListener("change", select);
+  status.addEventListener("change", select);
+  more.addEventListener("click", extend);
+  return {
+    /// @param changed names of steps; null: all
+    show(now, changed) {
+      data = now;
+      fillStatuses();
+      for (const step of data.steps) {
+        const row = rows.get(step.n);
+        if (!row || (changed && !changed.has(step.n))) continue;
+        row.step = step;
+        fillCells(row);
+        if (row.details) row.details.update(step);
+      }
+      select();
+    },
+    /// Times go on.
+    tick() { for (const row of rows.values()) if (row.step.s === "running") fillCells(row); },
+    open(step) {
+      filter.value = step; status.value = "all"; select();
+      const row = rows.get(step);
+      if (!row) return;
+      if (!row.details) row.open.click();
+      row.open.focus();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+// The timeline: attempts in as few rows as they need.
+
+/// How long an attempt took; one that goes on: until now. Times are the server's.
+const duration = (data, attempt) => attempt.e && isRunning(data.run.status) ? Math.max(0, data.now() - data.run.started - attempt.t) : attempt.d;
+const isRunning = (status) => status === "running" || status === "unknown";
+
+function drawTimeline(data, into) {
+  const all = [];
+  for (const step of data.steps) for (const attempt of step.a || []) {
+    const took = duration(data, attempt), [waiting, preparing, running, storing] = attempt.h || [0, 0, took, 0];
+    all.push({ step, attempt, from: Math.max(0, attempt.t - waiting), to: attempt.t + Math.max(took, 1), parts: [["waiting", waiting], ["preparing", preparing], ["running", running], ["storing", storing]] });
+  }
+  if (!all.length) return false;
+  const most = 2000;
+  into.append(el("div", { class: "legend" }, ...["waiting", "preparing", "running", "storing", "failed"].map((one) => el("span", {}, el("span", { class: "key k-" + one }), one))));
+  if (all.length > most) {
+    all.sort((a, b) => (b.to - b.from) - (a.to - a.from));
+    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + all.length.toLocaleString("en") + "."));
+    all.length = most;
+  }
+  all.sort((a, b) => a.from - b.from);
+  const end = Math.max(...all.map((one) => one.to), 1), width = 1100, rowHeight = all.length > 200 ? 6 : 20, ends = [];
+  for (const one of all) {
+    let row = ends.findIndex((free) => free <= one.from);
+    if (row < 0) row = ends.length;
+    ends[row] = one.to;
+    one.row = row;
+  }
+  const top = 22, height = top + ends.length * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - 20) + 10;
+  const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(all.length, "attempt") + " in " + time(end) });
+  for (let i = 0; i <= 5; ++i) {
+    const ms = end * i / 5;
+    drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
+      svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : i === 5 ? "end" : "middle" }, time(ms)));
+  }
+  for (const one of all) {
+    const y = top + one.row * (rowHeight + 2), bar = svg("g", {}, svg("title", {}, one.step.n + ": " + one.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ")));
+    let at = one.from;
+    for (const [part, ms] of one.parts) {
+      if (!ms && part !== "running") continue;
+      const kind = part === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : part;
+      bar.append(svg("rect", { class: "f-" + kind, x: x(at), y, width: Math.max(1, x(at + ms) - x(at)), height: rowHeight }));
+      at += ms;
+    }
+    const label = clean(one.step.n);
+    if (rowHeight > 12 && x(one.to) - x(one.from) > label.length * 7 + 8) bar.append(svg("text", { x: x(one.from) + 4, y: y + 14, class: "on" }, label));
+    drawing.append(bar);
+  }
+  into.append(scroller("Drawing of the timeline", drawing));
+  return true;
+}

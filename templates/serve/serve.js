@@ -1,0 +1,109 @@
+// The live page: one view at a time, by the address's path.
+const head = document.getElementById("head"), main = document.getElementById("main"), stateLine = document.getElementById("state");
+const views = [["/", "Runs"]];
+
+// The token is in the cookie by now.
+const here = new URL(location.href);
+if (here.searchParams.has("token")) { here.searchParams.delete("token"); history.replaceState(null, "", here.pathname + here.search + here.hash); }
+
+function showError(text) {
+  const old = document.getElementById("error");
+  if (old) old.remove();
+  if (text) main.prepend(el("p", { class: "error", id: "error", role: "alert" }, text));
+}
+
+/// Returns what the server answers; null after an error, which the page then shows.
+async function api(path, parameters) {
+  try {
+    const answer = await fetch(path + "?" + new URLSearchParams(parameters));
+    if (answer.ok) { showError(""); return await answer.json(); }
+    showError((await answer.text()).trim());
+  } catch (error) {
+    showError("pipe serve does not answer: it may have ended.");
+  }
+  return null;
+}
+
+/// Listens to events while the page is visible. Returns the function that ends it.
+function listen(parameters, handlers) {
+  let source = null;
+  const begin = () => {
+    if (source || document.hidden) return;
+    source = new EventSource("/api/events?" + new URLSearchParams(parameters));
+    source.onopen = () => { stateLine.textContent = "Live."; };
+    source.onerror = () => { stateLine.textContent = "Not connected."; };
+    for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
+  };
+  const end = () => { if (source) source.close(); source = null; stateLine.textContent = ""; };
+  const turn = () => { if (document.hidden) end(); else begin(); };
+  document.addEventListener("visibilitychange", turn);
+  begin();
+  return () => { document.removeEventListener("visibilitychange", turn); end(); };
+}
+
+/// A link within the page.
+function link(path, text) {
+  const node = el("a", { href: path }, name(text));
+  node.addEventListener("click", (event) => {
+    if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    history.pushState(null, "", path);
+    show();
+    main.focus();
+    scrollTo(0, 0);
+  });
+  return node;
+}
+
+const isPicture = (file) => /\.(png|jpe?g|gif|webp)$/i.test(file);
+
+function runPage(id) {
+  let leave = () => {}, isLive = false;
+  const view = runView(head, main, {
+    isLive: true,
+    run: (other) => /^\d{8}-\d{6}-[0-9a-f]+$/.test(other) ? link("/run/" + other, other) : name(other),
+    log: (step, attempt, number, what) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status)),
+    output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
+      isFolder ? name(file) : el("a", { href: "/api/artifact?" + new URLSearchParams({ digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", " + digest.slice(0, 12) + ")"),
+    pictures: (data) => data.steps.flatMap((step) => (step.o || []).filter((output) => !output[4] && isPicture(output[1]))
+      .map((output) => ({ name: step.n + "." + output[0], url: "/api/picture?" + new URLSearchParams({ digest: output[3] }) }))).slice(0, 60),
+  });
+  const follow = () => {
+    if (isLive || !isRunning(view.data.run.status)) return;
+    isLive = true;
+    const stop = listen({ run: id }, {
+      run: (all) => view.show(all),
+      changes: (changes) => { view.change(changes); if (!isRunning(view.data.run.status)) { stop(); isLive = false; } },
+    });
+    leave = stop;
+  };
+  const ticking = setInterval(() => { if (!document.hidden) view.tick(); }, 1000);
+  api("/api/run", { run: id }).then((all) => {
+    if (!all) return;
+    document.title = clean(all.run.pipeline) + " " + all.run.id;
+    view.show(all);
+    follow();
+    const step = new URLSearchParams(location.search).get("step");
+    if (step) view.openStep(step);
+  });
+  return () => { clearInterval(ticking); leave(); };
+}
+
+let leaveView = () => {};
+function show() {
+  leaveView();
+  head.replaceChildren();
+  main.replaceChildren();
+  document.title = "pipe";
+  const path = location.pathname;
+  const top = document.getElementById("top");
+  top.replaceChildren(el("span", { class: "brand" }, "pipe"), ...views.map(([to, text]) => {
+    const node = link(to, text);
+    if (to === path) node.setAttribute("aria-current", "page");
+    return node;
+  }));
+  if (path.startsWith("/run/")) leaveView = runPage(decodeURIComponent(path.slice(5)));
+  else leaveView = runsView(head, main);
+}
+addEventListener("popstate", show);
+show();

@@ -1,0 +1,300 @@
+"""`pipe serve`: the address it prints, who is answered, and the pages in a real browser where there is one."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import time
+import unittest
+import urllib.parse
+
+from report_test import HOSTILE
+from support import PipeTest
+from support_browser import BROWSER, Browser, axe, violations
+
+
+class ServeTest(PipeTest):
+    orchestrator = "local"
+
+    def serve(self, *words) -> str:
+        """Starts `pipe serve`; returns the address with the token."""
+        self.server = self.start("serve", "--port", "0", *words)
+        self.address = self.server.stdout.readline().strip()
+        self.assertTrue(self.address.startswith("http://127.0.0.1:"), self.address)
+        parts = urllib.parse.urlsplit(self.address)
+        self.port, self.token = parts.port, urllib.parse.parse_qs(parts.query)["token"][0]
+        return self.address
+
+    def ask(self, path: str, method: str = "GET", token: bool = True, body: bytes | None = None, **headers) -> tuple[int, dict, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        if token:
+            headers["Authorization"] = "Bearer " + self.token
+        connection.putrequest(method, path, skip_host="Host" in headers)
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
+        for name, value in headers.items():
+            connection.putheader(name.replace("_", "-"), value)
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
+
+    def json(self, path: str) -> dict:
+        status, _, body = self.ask(path)
+        self.assertEqual(status, 200, body)
+        return json.loads(body)
+
+    def small_run(self, **steps):
+        self.pipeline({"load": {"command": "echo loaded; echo 1 > ${outputs.data}", "outputs": ["data"]}, **steps})
+        return self.run_pipe(code=None).events("run_started")[0]["run"]
+
+
+class Requests(ServeTest):
+    def test_only_the_token_opens_it(self):
+        run = self.small_run()
+        self.serve()
+        for path in ("/", "/page.js", "/api/runs", "/api/run?run=" + run, "/api/events"):
+            status, headers, body = self.ask(path, token=False)
+            self.assertEqual(status, 403, path)
+            self.assertNotIn(run.encode(), body)
+            self.assertNotIn("set-cookie", headers)
+        self.assertEqual(self.ask("/?token=" + "0" * 32, token=False)[0], 403)
+        self.assertEqual(self.ask("/?token=" + self.token[:-1], token=False)[0], 403)
+        self.assertEqual(self.ask("/", token=False, Authorization="Bearer " + self.token[::-1])[0], 403)
+        status, headers, _ = self.ask("/?token=" + self.token, token=False)
+        self.assertEqual(status, 200)
+        self.assertRegex(headers["set-cookie"], r"^pipe-\d+=[0-9a-f]{32}; Path=/; HttpOnly; SameSite=Strict$")
+        cookie = headers["set-cookie"].split(";")[0]
+        self.assertEqual(self.ask("/api/runs", token=False, Cookie="a=b; " + cookie)[0], 200)
+        self.assertEqual(self.ask("/api/runs", token=False, Cookie="x" + cookie)[0], 403)
+        self.assertEqual([one["id"] for one in self.json("/api/runs")["runs"]], [run])
+
+    def test_other_names_and_sites_are_refused(self):
+        self.small_run()
+        self.serve()
+        for host in ("evil.example", "evil.example:%d" % self.port, "127.0.0.1.evil.example", "10.0.0.1", ""):
+            self.assertEqual(self.ask("/api/runs", Host=host)[0], 421, host)
+        for host in ("127.0.0.1", "localhost:9000", "[::1]:80"):
+            self.assertEqual(self.ask("/api/runs", Host=host)[0], 200, host)
+        self.assertEqual(self.ask("/api/runs", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0], 403)
+        self.assertEqual(self.ask("/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0], 200)
+        self.assertNotIn("access-control-allow-origin", self.ask("/api/runs", Origin="http://evil.example")[1])
+
+    def test_it_only_shows(self):
+        self.small_run()
+        self.serve()
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+            status, headers, _ = self.ask("/api/runs", method, body=b"x" * 100)
+            self.assertEqual((status, headers["allow"]), (405, "GET, HEAD"), method)
+        status, headers, body = self.ask("/api/runs", "HEAD")
+        self.assertEqual((status, body), (200, b""))
+        self.assertGreater(int(headers["content-length"]), 10)
+        self.assertEqual(headers["x-content-type-options"], "nosniff")
+        self.assertEqual(headers["cache-control"], "no-store")
+        policy = headers["content-security-policy"]
+        self.assertTrue(policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'"), policy)
+        self.assertNotIn("unsafe", policy)
+
+    def test_paths_lead_nowhere_else(self):
+        run = self.small_run()
+        self.write("state/secret.txt", "secret")
+        self.serve()
+        for path in ("/../secret.txt", "/..%2f..%2fsecret.txt", "/%2e%2e/secret.txt", "/page.js/../../secret.txt", "//etc/passwd", "/api/log?run=../..&step=load",
+                     f"/api/log?run={run}&step=../../load", f"/api/whole-log?run={run}&step=load&attempt=99", "/api/artifact?digest=../../secret.txt", "/api/artifact?digest=" + "0" * 64,
+                     "/api/run?run=%00", "/api/run?run=%zz", "/api/run?run=%ff", "/api/log?run=latest&step=load&attempt=x", "/api/picture?digest=" + "g" * 64, "/templates", "/api"):
+            status, _, body = self.ask(path)
+            self.assertIn(status, (400, 404), path)
+            self.assertNotIn(b"secret\n", body)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/", headers={"X": "y" * 100_000})
+        with self.assertRaises((http.client.HTTPException, ConnectionError)):
+            connection.getresponse()
+        self.assertEqual(self.ask("/")[0], 200, "it goes on")
+
+    def test_artifacts_cannot_run(self):
+        page, picture = "<script>alert(1)</script>", "\\211PNG\\r\\n\\032\\n"
+        self.small_run(made={"command": f"printf '{page}' > ${{outputs.page}}; printf '{picture}' > ${{outputs.plot}}; printf '{page}' > ${{outputs.false}}",
+                             "outputs": {"page": {"file": "page.html"}, "plot": {"file": "plot.png"}, "false": {"file": "false.png"}}})
+        self.serve()
+        outputs = {one[0]: one for one in self.json("/api/run?run=latest")["steps"][1]["o"]}
+        status, headers, body = self.ask("/api/artifact?name=page.html&digest=" + outputs["page"][3])
+        self.assertEqual((status, headers["content-type"], body.decode()), (200, "application/octet-stream", page))
+        self.assertEqual(headers["content-disposition"], 'attachment; filename="page.html"')
+        status, headers, _ = self.ask('/api/artifact?name=a"%0d%0ax:y&digest=' + outputs["page"][3])
+        self.assertEqual((status, headers["content-disposition"]), (200, 'attachment; filename="artifact"'))
+        self.assertEqual(self.ask("/api/picture?digest=" + outputs["plot"][3])[1]["content-type"], "image/png")
+        self.assertEqual(self.ask("/api/picture?digest=" + outputs["false"][3])[0], 404)
+
+    def test_parts_of_a_log(self):
+        lines = [f"line {i} \u00e9" for i in range(20000)]
+        self.write("lines.py", "for i in range(20000): print(f'line {i} \\u00e9')\nprint('\\u20ac' * 200000, end='')\n")
+        self.small_run(lines={"command": ["python3", "lines.py"], "code": ["lines.py"], "settings": {"docker": {"environment": {"PYTHONIOENCODING": "utf-8"}}}})
+        self.serve()
+        whole = self.ask("/api/whole-log?run=latest&step=lines")[2].decode()
+        self.assertEqual(whole, "\n".join(lines) + "\n" + "\u20ac" * 200000)
+        ask, text, at = "/api/log?run=latest&step=lines&most=5001", "", 0
+        while at < len(whole.encode()):
+            part = self.json(f"{ask}&from={at}")
+            self.assertEqual(part["from"], at)
+            self.assertNotIn("\ufffd", part["text"])
+            text, at = text + part["text"], part["to"]
+            if len(text) > 30000:
+                break
+        self.assertTrue(whole.startswith(text))
+        end = self.json(ask)
+        self.assertEqual((end["to"], end["size"], end["over"]), (len(whole.encode()),) * 2 + (True,))
+        self.assertEqual(set(end["text"]), {"\u20ac"})
+        before = self.json(f"{ask}&before=100000")
+        self.assertEqual((before["text"][:5], before["to"]), ("line ", 100000))
+
+    def test_a_log_of_a_gibibyte_is_not_read(self):
+        run = self.small_run()
+        log = self.state / "logs" / run / "load.1.log"
+        with log.open("ab") as file:
+            file.truncate(1 << 30)
+            file.seek(0, os.SEEK_END)
+            file.write(b"\nthe end\n")
+        self.serve()
+        began = time.monotonic()
+        part = self.json(f"/api/log?run={run}&step=load&most=4096")
+        self.assertEqual((part["text"], part["size"]), ("the end\n", (1 << 30) + 9))
+        self.assertLess(time.monotonic() - began, 1)
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", open(f"/proc/{self.server.pid}/status").read()).group(1))
+        self.assertLess(peak, 100_000)
+
+    def test_it_ends_by_a_signal_while_a_browser_listens(self):
+        self.small_run()
+        self.serve()
+        listening = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        listening.request("GET", "/api/events?run=latest", headers={"Authorization": "Bearer " + self.token})
+        answer = listening.getresponse()
+        self.assertEqual(answer.getheader("content-type"), "text/event-stream")
+        self.assertEqual(answer.readline(), b"event: run\n")
+        self.server.send_signal(signal.SIGINT)
+        done = self.finish(self.server, timeout=10)
+        self.assertEqual((done.code, done.out, done.err), (0, "", ""))
+
+    def test_a_port_in_use_is_said(self):
+        self.small_run()
+        self.serve()
+        done = self.pipe("serve", "--port", self.port)
+        self.assertEqual(done.code, 3)
+        self.assertIn(f"cannot listen on 127.0.0.1 port {self.port}: Address already in use", done.err)
+        self.assertIn("`--port 0`", done.err)
+        self.assertEqual(self.pipe("serve", "--host", "example.org").code, 3)
+        self.assertEqual(self.pipe("serve", "--state", "nowhere").code, 2)
+
+    def test_what_others_reach_is_warned_of(self):
+        self.small_run()
+        server = self.start("serve", "--port", "0", "--host", "0.0.0.0")
+        self.assertIn("http://0.0.0.0:", server.stdout.readline())
+        server.send_signal(signal.SIGTERM)
+        done = self.finish(server)
+        self.assertEqual(done.code, 0)
+        self.assertIn("warning: other machines reach this address", done.err)
+
+
+@unittest.skipUnless(BROWSER, "no Chromium")
+class Pages(ServeTest):
+    def setUp(self):
+        super().setUp()
+        self.browser = Browser()
+        self.addCleanup(self.browser.close)
+
+    def assert_nothing_refused(self):
+        own = f"http://127.0.0.1:{self.port}/"
+        self.assertEqual([url for url in self.browser.requests if not url.startswith((own, "about:"))], [])
+        self.assertEqual(self.browser.complaints, [], "nothing is refused by the policy, and no error")
+
+    def test_the_list_and_a_run(self):
+        run = self.small_run(train={"command": "cat ${inputs.data}; exit 3", "inputs": {"data": "load.data"}})
+        self.browser.open(self.serve(), "document.querySelector('table.runs tbody tr')")
+        self.assertNotIn("token", self.browser.js("location.href"))
+        self.assertIn("1 to 1 of 1 run", self.browser.text())
+        self.browser.js("document.querySelector('table.runs a').focus()")
+        self.browser.press("Enter")
+        self.browser.wait("document.querySelector('#failed pre')?.textContent === '1\\n'")
+        self.assertEqual(self.browser.js("location.pathname"), "/run/" + run)
+        self.assertIn("ended with exit code 3", self.browser.text())
+        self.browser.js("[...document.querySelectorAll('button.open')][0].focus()")
+        self.browser.press("Enter")
+        self.browser.wait("document.querySelector('.details pre')?.textContent === 'loaded\\n'")
+        self.browser.press("Enter")
+        self.browser.wait("!document.querySelector('.details')")
+        self.browser.call("Page.reload")
+        self.browser.wait("document.querySelector('#failed pre')")
+        self.browser.js("history.back()")
+        self.browser.wait("document.querySelector('table.runs tbody tr')")
+        self.assert_nothing_refused()
+
+    def test_a_run_as_it_goes(self):
+        gate = self.folder / "gate"
+        self.write("train.py", "import sys, time, json, pathlib\nfor i in range(3): print('@pipe', json.dumps({'metric': 'loss', 'value': 1 / (i + 1), 'step': i}))\n"
+                   f"print('began', flush=True)\nwhile not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.05)\nprint('went on')\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "settings": {"docker": {"volumes": [f"{self.folder}:{self.folder}"]}}}, "after": {"command": "true", "after": ["train"]}})
+        driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        run = json.loads(driver.stdout.readline())["run"]
+        address = self.serve()
+        self.browser.open(address, "document.querySelector('.badge.s-running')")
+        self.browser.click("table.runs a")
+        self.browser.wait("[...document.querySelectorAll('.badge')].map((one) => one.textContent).join() === 'running,running,pending'")
+        self.browser.click("button.open")
+        self.browser.wait("document.querySelector('.details pre')?.textContent.includes('began')")
+        self.browser.js("document.querySelector('button.open').focus(); window.sameLog = document.querySelector('.details pre')")
+        gate.touch()
+        self.browser.wait("[...document.querySelectorAll('.badge')].map((one) => one.textContent).join() === 'succeeded,succeeded,succeeded'")
+        self.browser.wait("document.querySelector('.details pre').textContent.endsWith('went on\\n')")
+        self.assertTrue(self.browser.js("document.querySelector('.details pre') === window.sameLog"), "what is open stays")
+        self.assertTrue(self.browser.js("document.activeElement === document.querySelector('button.open')"), "the focus stays")
+        self.browser.wait("document.querySelector('#metrics polyline')")
+        self.assertEqual(self.finish(driver).code, 0)
+        self.assertIn(run, self.browser.text())
+        self.assert_nothing_refused()
+
+    def test_a_driver_that_dies_is_seen(self):
+        self.pipeline({"long": {"command": "sleep 60"}})
+        driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        run = json.loads(driver.stdout.readline())["run"]
+        self.serve()
+        self.browser.open(self.address.replace("/?", f"/run/{run}?"), "document.querySelector('h1 .s-running')")
+        os.killpg(driver.pid, signal.SIGKILL)
+        self.browser.wait("document.querySelector('h1 .s-died')")
+        self.assert_nothing_refused()
+
+    def test_nothing_of_a_step_is_markup(self):
+        self.write("hostile.py", HOSTILE)
+        self.pipeline({"broken": {"command": "python3 hostile.py; exit 3", "code": ["hostile.py"]}}, parameters={"evil": "</script><script>document.title = 'taken'</script>"}, tags=["<b>tag</b>"])
+        self.run_pipe(code=1)
+        self.pipe("note", "latest", "<img src=x onerror=alert(1)> \u202e")
+        self.browser.open(self.serve(), "document.querySelector('table.runs tbody tr')")
+        self.assertIn("<b>tag</b>", self.browser.text())
+        self.browser.click("table.runs a")
+        self.browser.wait("document.querySelector('#failed pre')?.textContent.endsWith('the end <i>of it</i>\\n')")
+        self.assertEqual(self.browser.js("document.querySelectorAll('img, b, i, script:not([src])').length"), 0)
+        self.assertIn("\u27e8202E\u27e9", self.browser.text())
+        self.browser.js("[...document.querySelectorAll('#failed button')].find((one) => one.textContent === 'Beginning').click()")
+        self.browser.wait("document.querySelector('#failed pre').textContent.startsWith('</script>')")
+        self.assertEqual(self.browser.js("document.querySelector('#failed pre .c1').textContent"), "red")
+        self.assert_nothing_refused()
+
+    def test_it_is_accessible(self):
+        script = axe()
+        if not script:
+            self.skipTest("axe-core cannot be had from npm")
+        run = self.small_run(train={"command": "echo x; exit 3"}, many={"command": "echo ${params.i}", "matrix": {"i": [1, 2]}})
+        self.serve()
+        for path in ("/?", f"/run/{run}?step=load&"):
+            for dark in (False, True):
+                self.browser.resize(1280 if dark else 400, dark=dark)
+                self.browser.open(self.address.replace("/?", path), "document.querySelector('td') && !document.querySelector('#main:empty')")
+                if "run" in path:
+                    self.browser.wait("document.querySelectorAll('pre').length > 1")
+                # It is put there by DevTools, past the page's policy.
+                self.assertEqual(violations(self.browser, script), [], path)
+        self.assert_nothing_refused()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,159 @@
+"""A headless Chromium that tests drive: DevTools' protocol over two pipes, so that nothing but the browser is needed."""
+
+import base64
+import json
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+KEYS = {"Tab": 9, "Enter": 13, "Space": 32, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38}
+
+
+class Browser:
+    """One page. What it logs, refuses by its policy or throws is in `complaints`, what it asks for in `requests`."""
+
+    def __init__(self, width: int = 1280, height: int = 900):
+        self.folder = tempfile.mkdtemp(prefix="pipe-browser-")
+        to_browser, self.write_end = os.pipe()
+        self.read_end, from_browser = os.pipe()
+
+        def place_pipes():  # Chromium reads descriptor 3 and writes 4.
+            a, b = os.dup(to_browser), os.dup(from_browser)
+            for source, target in ((a, 3), (b, 4)):
+                os.dup2(source, target)
+                os.set_inheritable(target, True)
+
+        words = [BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
+                 "--remote-debugging-pipe", f"--user-data-dir={self.folder}", "about:blank"]
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=place_pipes, close_fds=False)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.buffer, self.number, self.session = b"", 0, None
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(domain + ".enable")
+        self.resize(width, height)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.write_end)
+        os.close(self.read_end)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def read(self, seconds: float) -> dict | None:
+        end = time.monotonic() + seconds
+        while b"\0" not in self.buffer:
+            ready, _, _ = select.select([self.read_end], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                return None
+            part = os.read(self.read_end, 1 << 20)
+            if not part:
+                raise AssertionError("the browser has ended")
+            self.buffer += part
+        text, self.buffer = self.buffer.split(b"\0", 1)
+        message = json.loads(text)
+        self.note(message)
+        return message
+
+    def note(self, message: dict):
+        about = message.get("params", {})
+        if message.get("method") == "Log.entryAdded":
+            self.complaints.append(" ".join((about["entry"]["source"], about["entry"]["text"], about["entry"].get("url", ""))))
+        if message.get("method") == "Runtime.exceptionThrown":
+            details = about["exceptionDetails"]
+            self.complaints.append("exception: " + details.get("exception", {}).get("description", details["text"]))
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(about["request"]["url"])
+
+    def call(self, method: str, timeout: float = 60, **parameters) -> dict:
+        self.number += 1
+        number, message = self.number, {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        text = json.dumps(message).encode() + b"\0"
+        while text:
+            text = text[os.write(self.write_end, text):]
+        end = time.monotonic() + timeout
+        while (answer := self.read(max(0.0, end - time.monotonic()))) is not None:
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']}")
+                return answer["result"]
+        raise AssertionError(f"the browser did not answer {method} within {timeout} s")
+
+    def open(self, url: str, until: str = "true"):
+        self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+        self.wait(until)
+
+    def js(self, expression: str):
+        """The value of an expression, or of the promise that it is."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise AssertionError(f"{expression}: {result['exceptionDetails']}")
+        return result["result"].get("value")
+
+    def wait(self, expression: str, seconds: float = 30):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                value = self.js(expression)
+                if value or value == {}:  # which an element becomes
+                    return value
+            except AssertionError as error:
+                if "Cannot find" not in str(error) and "destroyed" not in str(error):
+                    raise
+            time.sleep(0.05)
+        raise AssertionError(f"{seconds} s went by without {expression}; the page:\n{self.text()}\n{self.complaints}")
+
+    def text(self) -> str:
+        return self.js("document.body ? document.body.innerText : ''")
+
+    def press(self, key: str, **more):
+        about = {"key": " " if key == "Space" else key, "code": key, "windowsVirtualKeyCode": KEYS[key], **more}
+        text = {"Enter": {"text": "\r"}, "Space": {"text": " "}}.get(key, {})
+        self.call("Input.dispatchKeyEvent", type="keyDown", **about, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def click(self, selector: str):
+        self.js(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def resize(self, width: int, height: int = 900, dark: bool = False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def picture(self, file: pathlib.Path | str, whole: bool = False):
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        pathlib.Path(file).write_bytes(base64.b64decode(data))
+
+    def paint_time(self) -> float:
+        """Milliseconds from the navigation to the first paint with content."""
+        return self.wait("performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)[0]")
+
+
+def axe() -> str | None:
+    """The script of axe-core, from npm once a machine; None where it cannot be had."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pipe-tests"
+    script = cache / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.exists():
+        if not shutil.which("npm"):
+            return None
+        cache.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(cache), "axe-core@4.10.2"], capture_output=True, timeout=180)
+    return script.read_text() if script.exists() else None
+
+
+def violations(browser: Browser, script: str) -> list[str]:
+    """What axe finds wrong with the page as it is."""
+    browser.js(script + "; true")
+    found = browser.js("axe.run(document, {resultTypes: ['violations']}).then((result) => result.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).slice(0, 3).join(' | ')))")
+    return found

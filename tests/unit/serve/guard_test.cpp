@@ -1,0 +1,67 @@
+#include "serve/guard.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pipeline::serve {
+namespace {
+
+const std::string token = "0123456789abcdef0123456789abcdef";
+
+TEST(Guard, takes_the_token_from_the_address_the_cookie_or_a_header) {
+  const Guard guard(token, "127.0.0.1", 7473);
+  const auto judge = [&](Origin origin) {
+    origin.host = "127.0.0.1:7473";
+    return guard.judge(origin);
+  };
+  const std::string cookies = "a=b; pipe-7473=" + token + "; c=d", bearer = "Bearer " + token;
+  EXPECT_EQ(judge({.token = token}), Verdict::allowed);
+  EXPECT_EQ(judge({.cookies = cookies}), Verdict::allowed);
+  EXPECT_EQ(judge({.authorization = bearer}), Verdict::allowed);
+  EXPECT_EQ(judge({}), Verdict::no_token);
+  EXPECT_EQ(judge({.token = "0123456789abcdef0123456789abcdeg"}), Verdict::no_token);
+  const std::string of_another = "pipe-7474=" + token, hidden = "x=pipe-7473=" + token;
+  EXPECT_EQ(judge({.cookies = of_another}), Verdict::no_token);
+  EXPECT_EQ(judge({.cookies = hidden}), Verdict::no_token);
+  EXPECT_EQ(judge({.authorization = token}), Verdict::no_token);
+}
+
+TEST(Guard, an_empty_token_opens_nothing_where_there_is_one) {
+  const Guard guard(token, "127.0.0.1", 7473);
+  EXPECT_EQ(guard.judge({.host = "localhost", .cookies = "pipe-7473=", .authorization = "Bearer "}),
+            Verdict::no_token);
+}
+
+TEST(Guard, answers_only_under_names_that_no_other_site_can_have) {
+  const Guard guard(token, "127.0.0.1", 7473), open(token, "0.0.0.0", 7473);
+  for (const char* host : {"127.0.0.1", "127.0.0.1:1", "localhost:9000", "[::1]:7473", "127.1.2.3"})
+    EXPECT_EQ(guard.judge({.host = host, .token = token}), Verdict::allowed) << host;
+  for (const char* host : {"", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example",
+                           "10.0.0.1", "[10.0.0.1", "127.evil"})
+    EXPECT_EQ(guard.judge({.host = host, .token = token}), Verdict::wrong_host) << host;
+  EXPECT_EQ(open.judge({.host = "10.0.0.1:7473", .token = token}), Verdict::allowed);
+  EXPECT_EQ(open.judge({.host = "[fe80::1]:7473", .token = token}), Verdict::allowed);
+  EXPECT_EQ(open.judge({.host = "evil.example", .token = token}), Verdict::wrong_host);
+}
+
+TEST(Guard, other_sites_may_link_to_it_and_no_more) {
+  const Guard guard(token, "127.0.0.1", 7473);
+  const auto judge = [&](std::string_view site, std::string_view mode) {
+    return guard.judge(
+        {.host = "localhost", .fetch_site = site, .fetch_mode = mode, .token = token});
+  };
+  EXPECT_EQ(judge("same-origin", "cors"), Verdict::allowed);
+  EXPECT_EQ(judge("none", "navigate"), Verdict::allowed);
+  EXPECT_EQ(judge("cross-site", "navigate"), Verdict::allowed);
+  EXPECT_EQ(judge("cross-site", "no-cors"), Verdict::cross_site);
+  EXPECT_EQ(judge("same-site", "cors"), Verdict::cross_site) << "another port of this machine";
+}
+
+TEST(Guard, tokens_are_random) {
+  const auto one = new_token(), other = new_token();
+  EXPECT_EQ(one.size(), 32u);
+  EXPECT_EQ(one.find_first_not_of("0123456789abcdef"), one.npos);
+  EXPECT_NE(one, other);
+}
+
+}  // namespace
+}  // namespace pipeline::serve
