@@ -84,9 +84,9 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
 }  // namespace
 
 const Strings pipeline_keys{
-    "name",          "description", "tags",     "parameters", "environment", "secrets",
-    "code",          "settings",    "retry",    "timeout",    "cache",       "shell",
-    "execution_mode", "notify",     "stalled_after", "include", "steps"};
+    "name",           "description", "tags",          "parameters", "environment", "secrets",
+    "code",           "settings",    "retry",         "timeout",    "cache",       "shell",
+    "execution_mode", "notify",      "stalled_after", "include",    "steps"};
 const Strings step_keys{"description",   "matrix",  "command",      "parameters", "inputs",
                         "outputs",       "after",   "when",         "run_on",     "code",
                         "environment",   "secrets", "settings",     "retry",      "timeout",
