@@ -89,7 +89,11 @@ class CrateWriter {
                    {"name", "pipe"},
                    {"version", facts_.version}});
     for (auto& entity : graph_) all.push_back(std::move(entity));
-    return {{"@context", "https://w3id.org/ro/crate/1.1/context"}, {"@graph", std::move(all)}};
+    // RO-Crate's context lacks the one term of Workflow Run Crate's that is used here.
+    json context = json::array();
+    context.push_back("https://w3id.org/ro/crate/1.1/context");
+    context.push_back({{"sha256", "https://w3id.org/ro/terms/workflow-run#sha256"}});
+    return {{"@context", std::move(context)}, {"@graph", std::move(all)}};
   }
 
  private:

@@ -14,8 +14,8 @@ from support import NOWHERE, PipeTest
 VALIDATORS = ["roc-validator==0.13.0", "rocrate==0.13.0", "in-toto-attestation", "openlineage-python"]
 
 CHECK = """
-import io, json, pathlib
-import requests, rocrate
+import email.message, io, json, pathlib, urllib.request, urllib.response
+import requests, rocrate, urllib3
 from google.protobuf import json_format
 from in_toto_attestation.predicates.provenance.v1 import provenance_pb2
 from in_toto_attestation.v1 import statement, statement_pb2
@@ -29,10 +29,17 @@ def send(self, request, **named):
     response = requests.Response()
     response.status_code, response.url, response.request = 200, request.url, request
     response.headers["Content-Type"] = "application/ld+json"
-    response.raw = io.BytesIO(context)
+    response.raw = urllib3.HTTPResponse(io.BytesIO(context), response.headers, 200, request_url=request.url, preload_content=False)
     return response
 
+def urlopen(opener, request, *others, **named):
+    assert request.full_url == json.loads(context)["@id"], request.full_url
+    headers = email.message.Message()
+    headers["Content-Type"] = "application/ld+json"
+    return urllib.response.addinfourl(io.BytesIO(context), headers, request.full_url, 200)
+
 requests.adapters.HTTPAdapter.send = send
+urllib.request.OpenerDirector.open = urlopen
 wrong = []
 for profile in ("ro-crate-1.1", "workflow-run-crate-0.5"):
     settings = services.ValidationSettings(rocrate_uri="crate", profile_identifier=profile, requirement_severity=models.Severity.REQUIRED)

@@ -203,7 +203,7 @@ class Metrics(PipeTest):
         self.pipeline({"load": {"command": "echo data > ${outputs.data}", "outputs": ["data"]},
                        "train": {"command": "cat ${inputs.data} > ${outputs.model}; echo ${params.c} >> ${outputs.model}", "matrix": {"c": [1, 2]},
                                  "inputs": {"data": "load.data"}, "outputs": ["model"]},
-                       "best": {"command": "cat ${inputs.models}/*model > ${outputs.model}", "inputs": {"models": "train[*].model"},
+                       "best": {"command": "cat ${inputs.models}/*train* > ${outputs.model}", "inputs": {"models": "train[*].model"},
                                 "outputs": ["model"], "publish": {"model": "production"}},
                        "say": {"command": "cat ${inputs.model}", "inputs": {"model": "best.model"}}})
         run = self.run_pipe().events("run_started")[0]["run"]

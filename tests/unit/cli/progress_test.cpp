@@ -263,7 +263,8 @@ TEST(Summary, of_a_large_run_lists_only_what_did_not_go_well) {
     model.apply(StepFinished{"s" + std::to_string(i), StepStatus::succeeded, 1, 5ms, {}, {}}, {});
   const Summary well{
       model, {.run = "r", .status = RunStatus::succeeded, .succeeded = 1000, .cached = 1}, {}, {}};
-  EXPECT_EQ(render_summary(well, {}), "\nlarge succeeded: 1000 succeeded, 1 reused  (run r)\n");
+  EXPECT_EQ(render_summary(well, {}),
+            "\nlarge succeeded: 1000 succeeded, 1 reused  (run r)\nReport: pipe report r\n");
   model.apply(StepFinished{"last",
                            StepStatus::failed,
                            1,
@@ -279,7 +280,7 @@ TEST(Summary, of_a_large_run_lists_only_what_did_not_go_well) {
                      {}),
       "\nSTEP  STATUS  TIME  ATTEMPTS\nlast  failed  5ms   1\n\nlast failed: ended with exit code "
       "1\n\nlarge failed: 1000 succeeded, 1 failed  "
-      "(run r)\n");
+      "(run r)\nReport: pipe report r\n");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ const PackageLayers before =
 
 TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
   EXPECT_EQ(describe_layers({}, before, false),
-            "3 packages; 818.0 MiB to download, 3 of 3 layers to make");
+            "3 packages; 818 MiB to download, 3 of 3 layers to make");
   EXPECT_EQ(describe_layers(before, before, false), "0 of 3 layers to make");
   EXPECT_EQ(describe_layers(before, before, true), "3 of 3 layers to make");
   EXPECT_EQ(describe_layers(
@@ -42,7 +42,7 @@ TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
                 layers({package("torch", "2.4.0", 800 << 20), package("numpy", "2.1.0", 16 << 20),
                         package("tabulate", "0.9.0", 35 << 10)}),
                 false),
-            "added tabulate 0.9.0, changed numpy 1.26.4 -> 2.1.0, removed six 1.16.0; 16.0 MiB to "
+            "added tabulate 0.9.0, changed numpy 1.26.4 -> 2.1.0, removed six 1.16.0; 16 MiB to "
             "download, 2 of 3 layers to make");
 }
 
@@ -62,10 +62,10 @@ TEST(PackageLayers, the_label_of_an_image_has_what_the_next_one_is_compared_with
                                  {"pipe.packages", layers_to_label({before[0], before[1]})}}},
                                {"RepoTags", {"pipe:env-2"}}}};
   EXPECT_EQ(build_reason(parts, images, before),
-            "packages changed (added six 1.16.0; 11.0 KiB to download, 1 of 3 layers to make), "
+            "packages changed (added six 1.16.0; 11 KiB to download, 1 of 3 layers to make), "
             "compared with pipe:env-2");
   EXPECT_EQ(build_reason(parts, nlohmann::json::array(), before),
-            "new: 3 packages; 818.0 MiB to download, 3 of 3 layers to make");
+            "new: 3 packages; 818 MiB to download, 3 of 3 layers to make");
 }
 
 }  // namespace
