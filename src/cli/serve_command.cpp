@@ -26,7 +26,9 @@ core::ExitCode serve_command(Context& context) {
     context.print(address + "\n");
   serve::Api api(runs, context.artifacts(),
                  {docker::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
-                  page_script({"serve/live_log.js", "serve/runs.js", "serve/serve.js"}),
+                  page_script({"serve/live_log.js", "serve/chart.js", "serve/runs.js",
+                               "serve/compare.js", "serve/lineage.js", "serve/machine.js",
+                               "serve/serve.js"}),
                   docker::template_text("serve/icon.svg", {})});
   server.run(api, guard);
   return core::ExitCode::ok;

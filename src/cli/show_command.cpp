@@ -8,6 +8,7 @@
 #include "cli/progress.hpp"
 #include "cli/run_model.hpp"
 #include "cli/run_records.hpp"
+#include "report/run_values.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
@@ -76,7 +77,7 @@ std::string heading(detached::Drivers& drivers, store::RunRecord run, const Pain
   if (run.driver.is_elsewhere() && run.status == RunStatus::running)
     line("driver:       ", drivers.described(run));
   line("started:      ", core::format_time(run.started));
-  line("tags:         ", tags_of(run));
+  line("tags:         ", report::tags_of(run));
   line("note:         ", run.note);
   if (run.parameters != "{}") line("parameters:   ", run.parameters);
   if (!run.git_commit.empty())
