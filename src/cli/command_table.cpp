@@ -243,7 +243,8 @@ void add_serve_options(CLI::App& app, Options& o) {
 }
 
 constexpr Command serve_row{
-    "serve", "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing",
+    "serve",
+    "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing",
     "Examples:\n"
     "  pipe serve                                     prints the address to open; Ctrl-C ends it\n"
     "  ssh -L 7473:localhost:7473 HOST pipe serve     of another machine, through ssh",

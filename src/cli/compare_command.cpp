@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-Table table_of(const std::vector<store::RunRecord>& runs, const std::vector<report::ComparedRow>& rows, bool all) {
+Table table_of(const std::vector<store::RunRecord>& runs,
+               const std::vector<report::ComparedRow>& rows, bool all) {
   constexpr unsigned widest = 32;
   Table table;
   std::vector<Table::Cell> heading{"", ""};

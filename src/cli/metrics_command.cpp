@@ -7,13 +7,13 @@
 #include "cli/context.hpp"
 #include "cli/recorded_steps.hpp"
 #include "cli/run_records.hpp"
-#include "report/run_values.hpp"
 #include "cli/session.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "report/run_values.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -101,8 +101,9 @@ Table instances_table(const std::vector<store::StepRecord>& steps,
     std::vector<Table::Cell> row{step.name};
     for (const auto& name : names) {
       const auto value = found->second.find(name);
-      row.emplace_back(
-          value == found->second.end() ? "" : report::shown_value(store::number_json(value->second)));
+      row.emplace_back(value == found->second.end()
+                           ? ""
+                           : report::shown_value(store::number_json(value->second)));
     }
     table.add(std::move(row));
   }

@@ -73,7 +73,8 @@ core::ExitCode runs_command(Context& context) {
         std::to_string(run.steps),
         std::to_string(run.cached),
         std::to_string(run.failed)};
-    for (const auto& value : values) row.emplace_back(for_terminal(report::shown_value(value), false));
+    for (const auto& value : values)
+      row.emplace_back(for_terminal(report::shown_value(value), false));
     row.emplace_back(report::tags_of(run));
     table.add(std::move(row));
   }

@@ -11,7 +11,7 @@ using nlohmann::json;
 
 /// What is compared, in the order in which it is shown.
 constexpr const char* compared_groups[] = {"parameter", "metric", "code", "environment",
-                                  "key",       "run",    "usage"};
+                                           "key",       "run",    "usage"};
 
 class Comparison {
  public:

@@ -17,7 +17,8 @@ struct ComparedRow {
   std::string group, name;
   std::vector<nlohmann::json> values;
   bool differs() const {
-    return std::ranges::any_of(values, [&](const nlohmann::json& value) { return value != values[0]; });
+    return std::ranges::any_of(values,
+                               [&](const nlohmann::json& value) { return value != values[0]; });
   }
 };
 

@@ -2,8 +2,10 @@
 
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "core/bounded_json.hpp"
-#include "core/identifier.hpp"
+#include "core/quantity.hpp"
 
 namespace pipeline::report {
 namespace {

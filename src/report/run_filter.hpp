@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "report/run_values.hpp"
 #include "core/expression.hpp"
+#include "report/run_values.hpp"
 
 namespace pipeline::report {
 
