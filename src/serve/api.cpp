@@ -153,12 +153,7 @@ Answer Api::compare(const Request& request) {
 
 Answer Api::lineage(const Request& request) {
   const auto digest = digest_of(request);
-  auto users = json::array();
-  for (const auto& [run, step] : runs_.users(digest))
-    users.push_back({{"run", run}, {"step", step}});
-  return json_answer({{"digest", digest.hex()},
-                      {"made_by", report::lineage_of(runs_, digest)},
-                      {"users", std::move(users)}});
+  return json_answer({{"digest", digest.hex()}, {"made_by", report::lineage_of(runs_, digest)}});
 }
 
 store::RunRecord Api::find(const Request& request) {

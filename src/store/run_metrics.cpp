@@ -144,19 +144,4 @@ std::optional<StepRecord> RunStore::maker(const core::Digest& artifact) {
   return found == all.end() ? std::nullopt : std::optional(std::move(*found));
 }
 
-std::vector<std::pair<std::string, std::string>> RunStore::users(const core::Digest& artifact) {
-  auto row = self_->database.prepare(
-      "SELECT run, step, parts FROM cache WHERE instr(parts, ?1) > 0 ORDER BY id DESC LIMIT 500");
-  const auto digest = artifact.hex();
-  row.bind(digest);
-  std::vector<std::pair<std::string, std::string>> found;
-  while (row.step())
-    for (const auto& part : read_parts(row.text(2)))
-      if (part.name.starts_with("input ") && artifact_of(part) == artifact) {
-        found.emplace_back(row.text(0), row.text(1));
-        break;
-      }
-  return found;
-}
-
 }  // namespace pipeline::store

@@ -200,9 +200,6 @@ class RunStore {
   void note_run(const std::string& run, const std::string& note);
   /// Returns the newest succeeded step that made an artifact with this digest.
   std::optional<StepRecord> maker(const core::Digest& artifact);
-  /// Returns run and step of each cache entry whose step took this artifact as an input, the newest
-  /// first.
-  std::vector<std::pair<std::string, std::string>> users(const core::Digest& artifact);
   /// Records a success under its key, with the key's parts and outputs.
   void add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
                        const std::vector<KeyPart>& parts);

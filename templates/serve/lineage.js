@@ -1,4 +1,4 @@
-// Where an artifact comes from, back to the sources, and what was made with it.
+// Where an artifact comes from, back to the sources.
 function lineagePage(head, main, digest) {
   head.append(el("h1", {}, "Artifact"), el("div", { class: "dim mono" }, digest));
   const entryOf = (entry) => {
@@ -20,9 +20,6 @@ function lineagePage(head, main, digest) {
   api("/api/lineage", { digest }).then((found) => {
     if (!found) return;
     main.append(el("h2", {}, "What made it"), found.made_by ? entryOf(found.made_by) : el("p", {}, "No step in this state folder made it."));
-    main.append(el("h2", {}, "What was made with it"));
-    if (!found.users.length) { main.append(el("p", {}, "Nothing that is still known.")); return; }
-    main.append(el("ul", {}, ...found.users.map((user) => el("li", {}, name(user.step), " in run ", link("/run/" + user.run + "?step=" + encodeURIComponent(user.step), user.run)))));
   });
   return () => {};
 }
