@@ -19,7 +19,7 @@ function machinePage(head, main) {
   const curve = svg("svg", { viewBox: "0 0 300 60", width: "100%", height: 60, preserveAspectRatio: "none", class: "use-curve", role: "img", "aria-label": "Use of the processors in the last minutes" });
   const draw = (now) => {
     if (now.busy !== undefined) { busy.push(now.busy); if (busy.length > 150) busy.shift(); }
-    meter("Processors", now.busy || 0, (now.busy === undefined ? "" : Math.round(now.busy * 100) + " % of ") + count(now.processors, "processor") + " busy" + (now.load === undefined ? "" : ", load " + now.load.toFixed(2))).label.append(curve);
+    meter("Processors", now.busy || 0, (now.busy === undefined ? count(now.processors, "processor") : Math.round(now.busy * 100) + " % of " + count(now.processors, "processor") + " busy") + (now.load === undefined ? "" : ", load " + now.load.toFixed(2))).label.append(curve);
     curve.replaceChildren(svg("polyline", { class: "curve", points: busy.map((share, i) => (300 - (busy.length - 1 - i) * 2) + "," + (58 - share * 56).toFixed(1)).join(" ") }));
     if (now.memory) meter("Memory", part(now.memory), amount(now.memory));
     if (now.disk) meter("Disk of the state folder", part(now.disk), amount(now.disk));

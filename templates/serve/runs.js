@@ -39,8 +39,8 @@ function runsView(head, main) {
   const change = () => { remember(); load(); };
   const move = (by) => { state.offset = Math.max(0, state.offset + by); change(); };
 
-  const columnsOf = () => [["Run"], ["Pipeline"], ["Status"], ["Started", "wide"], ["Time", "number", "run.seconds"], ["Steps", "number", "run.steps"], ["Reused", "number wide", "run.reused"], ["Failed", "number", "run.failed"],
-    ...state.columns.map((column) => [column.slice(column.indexOf(".") + 1), "number", column]), ["Tags and note", "wide"]];
+  const columnsOf = () => [["Run"], ["Status"], ...state.columns.map((column) => [column.slice(column.indexOf(".") + 1), "number", column]), ["Pipeline"], ["Started", "wide"],
+    ["Time", "number", "run.seconds"], ["Steps", "number", "run.steps"], ["Reused", "number wide", "run.reused"], ["Failed", "number", "run.failed"], ["Tags and note", "wide"]];
   const drawHeadings = () => {
     const focused = headings.contains(document.activeElement) && document.activeElement.dataset.sort;
     headings.replaceChildren(el("th", {}, el("span", { class: "unseen" }, "Choose")), ...columnsOf().map(([text, kind, sort]) => {
@@ -64,10 +64,9 @@ function runsView(head, main) {
     const box = el("input", { type: "checkbox", "aria-label": "Choose " + run.id });
     box.checked = chosen.has(run.id);
     box.addEventListener("change", () => { if (box.checked) chosen.add(run.id); else chosen.delete(run.id); sayChosen(); });
-    return el("tr", {}, el("td", {}, box), el("td", {}, link("/run/" + run.id, run.id)), el("td", { class: "text" }, name(run.pipeline)), el("td", {}, badge(run.status)),
+    return el("tr", {}, el("td", {}, box), el("td", {}, link("/run/" + run.id, run.id)), el("td", {}, badge(run.status)), ...(run.values || []).map((value, i) => el("td", { class: "number" }, shownValue(state.columns[i], value))), el("td", { class: "text" }, name(run.pipeline)),
       el("td", { class: "wide" }, date(run.started)), el("td", { class: "number" }, run.took || !isRunning(run.status) ? time(run.took) : ""), el("td", { class: "number" }, run.steps.toLocaleString("en")),
       el("td", { class: "number wide" }, run.reused || ""), el("td", { class: "number" }, run.failed || ""),
-      ...(run.values || []).map((value, i) => el("td", { class: "number" }, shownValue(state.columns[i], value))),
       el("td", { class: "text wide" }, name([run.tags.join(", "), run.note].filter(Boolean).join(" \u00b7 "))));
   };
   const drawColumns = () => {

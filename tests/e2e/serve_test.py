@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import pathlib
 import re
 import signal
 import sqlite3
@@ -162,7 +163,7 @@ class Requests(ServeTest):
         part = self.json(f"/api/log?run={run}&step=load&most=4096")
         self.assertEqual((part["text"], part["size"]), ("the end\n", (1 << 30) + 9))
         self.assertLess(time.monotonic() - began, 1)
-        peak = int(re.search(r"VmHWM:\s+(\d+) kB", open(f"/proc/{self.server.pid}/status").read()).group(1))
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{self.server.pid}/status").read_text()).group(1))
         self.assertLess(peak, 100_000)
 
     def test_it_ends_by_a_signal_while_a_browser_listens(self):
@@ -285,7 +286,7 @@ class Pages(ServeTest):
         runs = []
         for c in (3, 1, 2, 10):
             self.pipeline({"load": {"command": "echo 1 > ${outputs.data}", "outputs": ["data"]},
-                           "train": {"command": "echo '@pipe {\"metric\": \"accuracy\", \"value\": 0.'${params.c}'}'; cat ${inputs.data} > ${outputs.model}; test ${params.c} != 10",
+                           "train": {"command": "echo '@pipe {\"metric\": \"accuracy\", \"value\": 0.'${params.c}'}'; cat ${inputs.data} > ${outputs.model}; echo m >> ${outputs.model}; test ${params.c} != 10",
                                      "inputs": {"data": "load.data"}, "outputs": {"model": {"file": "model.bin"}}}}, parameters={"c": c})
             runs.append(self.run_pipe(code=None).events("run_started")[0]["run"])
         return runs
