@@ -5,12 +5,12 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/pipeline_source.hpp"
-#include "report/run_values.hpp"
 #include "cli/unified_diff.hpp"
 #include "core/file.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
 #include "report/resource_advice.hpp"
+#include "report/run_values.hpp"
 #include "spec/resource_places.hpp"
 
 namespace pipeline::cli {

@@ -8,13 +8,13 @@
 #include "cli/progress.hpp"
 #include "cli/run_model.hpp"
 #include "cli/run_records.hpp"
-#include "report/run_values.hpp"
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
+#include "report/run_values.hpp"
 
 namespace pipeline::cli {
 namespace {
