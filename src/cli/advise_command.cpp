@@ -5,12 +5,12 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/pipeline_source.hpp"
-#include "cli/run_values.hpp"
 #include "cli/unified_diff.hpp"
 #include "core/file.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
 #include "report/resource_advice.hpp"
+#include "report/run_values.hpp"
 #include "spec/resource_places.hpp"
 
 namespace pipeline::cli {
@@ -95,7 +95,7 @@ json json_of(const AdvisedStep& step) {
 
 Table table_of(const std::vector<AdvisedStep>& steps) {
   const auto number = [](const std::optional<double>& value) {
-    return value ? shown_value(json(std::round(*value * 100) / 100)) : std::string();
+    return value ? report::shown_value(json(std::round(*value * 100) / 100)) : std::string();
   };
   const auto bytes = [](const auto& value) {
     return value ? core::format_bytes(*value) : std::string();

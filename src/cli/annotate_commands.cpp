@@ -5,6 +5,7 @@
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/utf8.hpp"
+#include "report/run_values.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -37,7 +38,8 @@ core::ExitCode tag_command(Context& context) {
   if (context.options().json)
     context.print_json(run_json(run));
   else
-    context.print("run " + run.id + ": " + (run.tags.empty() ? "no tags" : tags_of(run)) + "\n");
+    context.print("run " + run.id + ": " + (run.tags.empty() ? "no tags" : report::tags_of(run)) +
+                  "\n");
   return core::ExitCode::ok;
 }
 

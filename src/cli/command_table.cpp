@@ -243,7 +243,8 @@ void add_serve_options(CLI::App& app, Options& o) {
 }
 
 constexpr Command serve_row{
-    "serve", "Show runs as a live page: their states, graphs, logs and metrics; it changes nothing",
+    "serve",
+    "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing",
     "Examples:\n"
     "  pipe serve                                     prints the address to open; Ctrl-C ends it\n"
     "  ssh -L 7473:localhost:7473 HOST pipe serve     of another machine, through ssh",
@@ -303,21 +304,19 @@ constexpr Command sbom_row{
 
 void add_logs_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
-  app.add_option("STEP", o.step,
-                 "A step of the run (default: all, each line after its step's name)")
-      ->type_name("");
-  app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step, or the run, ends");
+  app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
+  app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step ends");
   app.add_option("--attempt", o.inspect.attempt, "Which attempt (default: the last one)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1'000'000u).description(""));
   add_state(app, o);
 }
 
-constexpr Command logs_row{"logs", "Print what a step, or all steps, printed",
-                           "Examples:\n  pipe logs latest\n  pipe logs latest train\n  pipe logs "
-                           "latest train -f\n  pipe logs latest train "
-                           "--attempt 1 > train.log",
-                           add_logs_options, logs_command};
+constexpr Command logs_row{
+    "logs", "Print what a step printed",
+    "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train "
+    "--attempt 1 > train.log",
+    add_logs_options, logs_command};
 
 void add_artifacts_options(CLI::App& app, Options& o) {
   add_run(app, o);

@@ -7,13 +7,13 @@
 #include "cli/context.hpp"
 #include "cli/recorded_steps.hpp"
 #include "cli/run_records.hpp"
-#include "cli/run_values.hpp"
 #include "cli/session.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "report/run_values.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -72,11 +72,11 @@ Table series_table(store::RunStore& runs, const std::vector<store::MetricRecord>
     const auto range = range_of(points);
     const bool is_series = points.size() > 1 && range.low <= range.high;
     table.add({metric.step, for_terminal(metric.name, false),
-               shown_value(store::number_json(metric.last.value)),
+               report::shown_value(store::number_json(metric.last.value)),
                metric.last.step ? std::to_string(*metric.last.step) : "",
                std::to_string(points.size()),
-               is_series ? shown_value(store::number_json(range.low)) : "",
-               is_series ? shown_value(store::number_json(range.high)) : "",
+               is_series ? report::shown_value(store::number_json(range.low)) : "",
+               is_series ? report::shown_value(store::number_json(range.high)) : "",
                draws ? sparkline(points, drawn) : ""});
   }
   return table;
@@ -101,8 +101,9 @@ Table instances_table(const std::vector<store::StepRecord>& steps,
     std::vector<Table::Cell> row{step.name};
     for (const auto& name : names) {
       const auto value = found->second.find(name);
-      row.emplace_back(
-          value == found->second.end() ? "" : shown_value(store::number_json(value->second)));
+      row.emplace_back(value == found->second.end()
+                           ? ""
+                           : report::shown_value(store::number_json(value->second)));
     }
     table.add(std::move(row));
   }

@@ -140,10 +140,4 @@ std::string status_of(detached::Drivers& drivers, store::RunRecord& run) {
                                                         : "running";
 }
 
-std::string tags_of(const store::RunRecord& run) {
-  std::string text;
-  for (const auto& tag : run.tags) text += (text.empty() ? "" : ", ") + tag;
-  return text;
-}
-
 }  // namespace pipeline::cli

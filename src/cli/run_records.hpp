@@ -37,7 +37,4 @@ remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
 /// lives: "running", "died" or "unknown".
 std::string status_of(detached::Drivers& drivers, store::RunRecord& run);
 
-/// Returns the run's tags, separated by commas.
-std::string tags_of(const store::RunRecord& run);
-
 }  // namespace pipeline::cli

@@ -3,49 +3,17 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/progress.hpp"
-#include "cli/run_filter.hpp"
 #include "cli/run_records.hpp"
-#include "cli/run_values.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "report/run_table.hpp"
 
 namespace pipeline::cli {
 
 using nlohmann::json;
 
 namespace {
-
-/// A run with the values that were asked for.
-struct ListedRun {
-  store::RunRecord record;
-  std::vector<json> values = {};
-  json sort_by = {};
-};
-
-/// Chosen before the limit is applied, so all runs are read if a value decides.
-std::vector<ListedRun> listed_runs(store::RunStore& runs, const InspectOptions& inspect) {
-  std::vector<ListedRun> list;
-  const RunFilter filter(inspect.where);
-  const bool is_chosen_here = !inspect.sort.empty() || !filter.accepts_all();
-  for (auto& record :
-       runs.runs(is_chosen_here ? 0 : inspect.limit, inspect.pipeline, inspect.tag)) {
-    RunValues values(runs, record);
-    if (!filter.accepts(values)) continue;
-    ListedRun run{std::move(record)};
-    for (const auto& column : inspect.columns) run.values.push_back(values.value(column));
-    if (!inspect.sort.empty()) run.sort_by = values.value(inspect.sort);
-    list.push_back(std::move(run));
-  }
-  if (!inspect.sort.empty())
-    std::ranges::stable_sort(list, [](const ListedRun& a, const ListedRun& b) {
-      if (a.sort_by.is_null() || b.sort_by.is_null())
-        return !a.sort_by.is_null() && b.sort_by.is_null();
-      return is_before(b.sort_by, a.sort_by);
-    });
-  if (inspect.limit > 0 && list.size() > inspect.limit) list.resize(inspect.limit);
-  return list;
-}
 
 /// Returns `ACCURACY` for `metrics.accuracy`.
 std::string heading_of(const std::string& column) {
@@ -62,11 +30,17 @@ core::ExitCode runs_command(Context& context) {
   const auto& options = context.options();
   const auto state = context.existing_state();
   if (!state && !options.state.empty()) context.required_state();
-  std::vector<ListedRun> list;
+  std::vector<report::ListedRun> list;
   std::optional<detached::Drivers> drivers;
   if (state) {
     auto& runs = context.runs(*state);
-    list = listed_runs(runs, options.inspect);
+    const auto& inspect = options.inspect;
+    const report::RunQuery query{.pipeline = inspect.pipeline,
+                                 .tag = inspect.tag,
+                                 .where = inspect.where,
+                                 .sort = inspect.sort,
+                                 .columns = inspect.columns};
+    list = report::RunTable(runs).find(query, inspect.limit);
     drivers.emplace(context.driver_context(), runs);
     for (auto& run : list) drivers->update(run.record);
   }
@@ -99,8 +73,9 @@ core::ExitCode runs_command(Context& context) {
         std::to_string(run.steps),
         std::to_string(run.cached),
         std::to_string(run.failed)};
-    for (const auto& value : values) row.emplace_back(for_terminal(shown_value(value), false));
-    row.emplace_back(tags_of(run));
+    for (const auto& value : values)
+      row.emplace_back(for_terminal(report::shown_value(value), false));
+    row.emplace_back(report::tags_of(run));
     table.add(std::move(row));
   }
   if (!table.empty()) context.print(table.render(context.paint()));

@@ -24,10 +24,12 @@ core::ExitCode serve_command(Context& context) {
     context.print(nlohmann::json{{"url", address}}.dump() + "\n");
   else
     context.print(address + "\n");
-  serve::Api api(runs, context.artifacts(),
-                 {docker::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
-                  page_script({"serve/live_log.js", "serve/runs.js", "serve/serve.js"}),
-                  docker::template_text("serve/icon.svg", {})});
+  serve::Api api(
+      runs, context.artifacts(),
+      {docker::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
+       page_script({"serve/live_log.js", "serve/chart.js", "serve/runs.js", "serve/compare.js",
+                    "serve/lineage.js", "serve/machine.js", "serve/serve.js"}),
+       docker::template_text("serve/icon.svg", {})});
   server.run(api, guard);
   return core::ExitCode::ok;
 }

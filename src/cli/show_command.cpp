@@ -14,6 +14,7 @@
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
+#include "report/run_values.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -76,7 +77,7 @@ std::string heading(detached::Drivers& drivers, store::RunRecord run, const Pain
   if (run.driver.is_elsewhere() && run.status == RunStatus::running)
     line("driver:       ", drivers.described(run));
   line("started:      ", core::format_time(run.started));
-  line("tags:         ", tags_of(run));
+  line("tags:         ", report::tags_of(run));
   line("note:         ", run.note);
   if (run.parameters != "{}") line("parameters:   ", run.parameters);
   if (!run.git_commit.empty())

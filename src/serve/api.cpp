@@ -9,17 +9,21 @@
 
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "report/comparison.hpp"
+#include "report/lineage.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
 #include "serve/feed.hpp"
 #include "serve/log_part.hpp"
+#include "serve/machine.hpp"
 
 namespace pipeline::serve {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_runs = 500, most_of_log = 1 << 20, usual_of_log = 128 * 1024;
+constexpr std::size_t most_runs = 2000, most_columns = 24, most_compared = 20;
+constexpr std::size_t most_of_log = 1 << 20, usual_of_log = 128 * 1024;
 constexpr std::size_t most_of_picture = 64 << 20;
 
 /// The views of the page: their paths are the page's, so that a view can be reloaded.
@@ -76,7 +80,7 @@ json run_row(const store::RunStore& runs, const store::RunRecord& run) {
 }  // namespace
 
 Api::Api(store::RunStore& runs, const store::ArtifactStore& artifacts, Assets assets)
-    : runs_(runs), artifacts_(artifacts), assets_(std::move(assets)) {}
+    : runs_(runs), table_(runs), artifacts_(artifacts), assets_(std::move(assets)) {}
 
 Answer Api::answer(const Request& request) {
   const auto& path = request.path;
@@ -85,6 +89,8 @@ Answer Api::answer(const Request& request) {
   if (path == "/icon.svg") return text_answer("image/svg+xml", assets_.icon);
   if (path == "/api/runs") return runs(request);
   if (path == "/api/run") return run(request);
+  if (path == "/api/compare") return compare(request);
+  if (path == "/api/lineage") return lineage(request);
   if (path == "/api/log") return log(request);
   if (path == "/api/whole-log") return whole_log(request);
   if (path == "/api/events") return events(request);
@@ -95,15 +101,59 @@ Answer Api::answer(const Request& request) {
 }
 
 Answer Api::runs(const Request& request) {
-  const auto offset =
-      static_cast<std::size_t>(std::max<std::int64_t>(0, request.number("offset", 0)));
-  const auto limit = std::min<std::size_t>(
-      most_runs, static_cast<std::size_t>(std::max<std::int64_t>(1, request.number("limit", 100))));
-  const auto all = runs_.runs(0, request.value("pipeline"), request.value("tag"));
+  const auto at_least = [&](std::int64_t least, const char* name, std::int64_t otherwise) {
+    return static_cast<std::size_t>(std::max(least, request.number(name, otherwise)));
+  };
+  const auto offset = at_least(0, "offset", 0);
+  const auto limit = std::min(most_runs, at_least(1, "limit", 100));
+  report::RunQuery query{.pipeline = request.value("pipeline"), .tag = request.value("tag")};
+  query.where = request.value("where");
+  query.sort = request.value("sort");
+  query.is_ascending = request.value("order") == "ascending";
+  query.columns = request.values("column");
+  if (query.columns.size() > most_columns)
+    throw core::InputError("at most " + std::to_string(most_columns) + " columns are shown");
+  // Without a condition, values are needed only of the rows that are returned.
+  const bool is_plain = query.where.empty() && query.sort.empty();
+  const auto all = table_.find(query, is_plain && !query.columns.empty() ? offset + limit : 0);
+  const auto total = is_plain && !query.columns.empty()
+                         ? runs_.runs(0, query.pipeline, query.tag).size()
+                         : all.size();
   auto rows = json::array();
-  for (auto i = offset; i < std::min(all.size(), offset + limit); ++i)
-    rows.push_back(run_row(runs_, all[i]));
-  return json_answer({{"total", all.size()}, {"offset", offset}, {"runs", std::move(rows)}});
+  for (auto i = offset; i < std::min(all.size(), offset + limit); ++i) {
+    rows.push_back(run_row(runs_, all[i].record));
+    if (!query.columns.empty()) rows.back()["values"] = all[i].values;
+  }
+  json document{{"total", total}, {"offset", offset}, {"runs", std::move(rows)}};
+  if (request.value("names") == "1") document["columns"] = table_.columns();
+  return json_answer(document);
+}
+
+Answer Api::compare(const Request& request) {
+  const auto names = request.values("run");
+  if (names.size() < 2 || names.size() > most_compared)
+    throw core::InputError("a comparison needs from 2 to " + std::to_string(most_compared) +
+                           " runs");
+  std::vector<store::RunRecord> records;
+  auto list = json::array();
+  for (const auto& name : names) {
+    auto found = name.empty() ? std::nullopt : runs_.find_run(name);
+    if (!found) throw core::InputError("there is no run '" + name + "'");
+    list.push_back(run_row(runs_, *found));
+    records.push_back(std::move(*found));
+  }
+  auto rows = json::array();
+  for (const auto& row : report::compared(runs_, records))
+    rows.push_back({{"group", row.group},
+                    {"name", row.name},
+                    {"values", row.values},
+                    {"differs", row.differs()}});
+  return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}});
+}
+
+Answer Api::lineage(const Request& request) {
+  const auto digest = digest_of(request);
+  return json_answer({{"digest", digest.hex()}, {"made_by", report::lineage_of(runs_, digest)}});
 }
 
 store::RunRecord Api::find(const Request& request) {
@@ -159,7 +209,9 @@ Answer Api::whole_log(const Request& request) {
 Answer Api::events(const Request& request) {
   Answer answer;
   answer.type = "text/event-stream";
-  if (request.value("run").empty())
+  if (request.value("machine") == "1")
+    answer.feed = machine_feed(runs_.folder());
+  else if (request.value("run").empty())
     answer.feed = runs_feed(runs_);
   else
     answer.feed = run_feed(runs_, artifacts_, find(request));

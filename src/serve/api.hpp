@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "report/run_table.hpp"
 #include "serve/answer.hpp"
 #include "serve/request.hpp"
 #include "store/artifact_store.hpp"
@@ -28,6 +29,8 @@ class Api {
  private:
   Answer runs(const Request& request);
   Answer run(const Request& request);
+  Answer compare(const Request& request);
+  Answer lineage(const Request& request);
   Answer log(const Request& request);
   Answer whole_log(const Request& request);
   Answer events(const Request& request);
@@ -39,6 +42,7 @@ class Api {
   store::AttemptRecord find_attempt(const Request& request);
 
   store::RunStore& runs_;
+  report::RunTable table_;
   const store::ArtifactStore& artifacts_;
   const Assets assets_;
 };

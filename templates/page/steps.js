@@ -10,7 +10,7 @@ function stepTable(into, options) {
   const order = el("select", { id: "order" }, ...Object.keys(orders).map((one) => el("option", {}, one)));
   const status = el("select", { id: "status" });
   const said = el("p", { class: "dim", role: "status" }), body = el("tbody", {}), more = el("button", { class: "more", type: "button" }, "Show more");
-  const heads = [["Step"], ["Status"], ["Time", "number"], ["CPU", "number wide"], ["Memory", "number"], ["Asked", "number wide"]];
+  const heads = [["Step"], ["Status"], ["Time", "number"], ["CPU", "number wide"], ["Memory", "number wide"], ["Asked", "number wide"]];
   const table = scroller("Table of steps", el("table", {}, el("thead", {}, el("tr", {}, ...heads.map(([text, kind]) => el("th", { scope: "col", class: kind }, text)))), body));
   table.classList.add("tall");
   into.append(el("div", { class: "controls" }, el("label", {}, "Name contains", filter), el("label", {}, "Status", status), el("label", {}, "Order", order)), said, table, more);
@@ -53,7 +53,7 @@ function stepTable(into, options) {
     const step = row.step, attempt = lastAttempt(step) || {}, want = data.declared[base(step)] || {};
     while (row.line.children.length > 1) row.line.lastChild.remove();
     row.line.append(el("td", {}, badge(step.s)), el("td", { class: "number" }, step.a ? time(total(step)) : ""),
-      el("td", { class: "number wide" }, attempt.c === undefined ? "" : time(attempt.c)), el("td", { class: "number" }, attempt.y === undefined ? "" : bytes(attempt.y) + (attempt.yl === undefined ? "" : " of " + bytes(attempt.yl))),
+      el("td", { class: "number wide" }, attempt.c === undefined ? "" : time(attempt.c)), el("td", { class: "number wide" }, attempt.y === undefined ? "" : bytes(attempt.y) + (attempt.yl === undefined ? "" : " of " + bytes(attempt.yl))),
       el("td", { class: "number wide" }, [want.memory && bytes(want.memory), want.cpu_count && want.cpu_count + " CPU"].filter(Boolean).join(", ")));
   };
   const rowOf = (step) => {

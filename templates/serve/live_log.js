@@ -11,7 +11,8 @@ function liveLog(runId, step, number, title, isOpen) {
     beginning.disabled = earlier.disabled = from === 0;
     later.disabled = to >= size;
     said.textContent = size === 0 ? (isOver ? "No output." : "Nothing has been printed yet.") : from === 0 && to >= size ? bytes(size) : bytes(from) + " to " + bytes(to) + " of " + bytes(size);
-    box.hidden = size === 0;
+    box.hidden = whole.hidden = size === 0;
+    beginning.hidden = earlier.hidden = later.hidden = end.hidden = from === 0 && to >= size;
   };
   const isAtBottom = () => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
   const take = (part) => { to = part.to; size = part.size; isOver = part.over; if (part.text) writer.put(part.text); };

@@ -1,6 +1,6 @@
 // The live page: one view at a time, by the address's path.
 const head = document.getElementById("head"), main = document.getElementById("main"), stateLine = document.getElementById("state");
-const views = [["/", "Runs"]];
+const views = [["/", "Runs"], ["/machine", "Machine"]];
 
 // The token is in the cookie by now.
 const here = new URL(location.href);
@@ -47,12 +47,16 @@ function link(path, text) {
   node.addEventListener("click", (event) => {
     if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    history.pushState(null, "", path);
-    show();
-    main.focus();
-    scrollTo(0, 0);
+    go(path);
   });
   return node;
+}
+
+function go(path) {
+  history.pushState(null, "", path);
+  show();
+  main.focus();
+  scrollTo(0, 0);
 }
 
 const isPicture = (file) => /\.(png|jpe?g|gif|webp)$/i.test(file);
@@ -64,7 +68,7 @@ function runPage(id) {
     run: (other) => /^\d{8}-\d{6}-[0-9a-f]+$/.test(other) ? link("/run/" + other, other) : name(other),
     log: (step, attempt, number, what) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status)),
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
-      isFolder ? name(file) : el("a", { href: "/api/artifact?" + new URLSearchParams({ digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", " + digest.slice(0, 12) + ")"),
+      isFolder ? name(file) : el("a", { href: "/api/artifact?" + new URLSearchParams({ digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
     pictures: (data) => data.steps.flatMap((step) => (step.o || []).filter((output) => !output[4] && isPicture(output[1]))
       .map((output) => ({ name: step.n + "." + output[0], url: "/api/picture?" + new URLSearchParams({ digest: output[3] }) }))).slice(0, 60),
   });
@@ -103,6 +107,9 @@ function show() {
     return node;
   }));
   if (path.startsWith("/run/")) leaveView = runPage(decodeURIComponent(path.slice(5)));
+  else if (path.startsWith("/artifact/")) leaveView = lineagePage(head, main, path.slice(10));
+  else if (path === "/compare") leaveView = comparePage(head, main);
+  else if (path === "/machine") leaveView = machinePage(head, main);
   else leaveView = runsView(head, main);
 }
 addEventListener("popstate", show);

@@ -3,8 +3,10 @@
 import http.client
 import json
 import os
+import pathlib
 import re
 import signal
+import sqlite3
 import time
 import unittest
 import urllib.parse
@@ -161,7 +163,7 @@ class Requests(ServeTest):
         part = self.json(f"/api/log?run={run}&step=load&most=4096")
         self.assertEqual((part["text"], part["size"]), ("the end\n", (1 << 30) + 9))
         self.assertLess(time.monotonic() - began, 1)
-        peak = int(re.search(r"VmHWM:\s+(\d+) kB", open(f"/proc/{self.server.pid}/status").read()).group(1))
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{self.server.pid}/status").read_text()).group(1))
         self.assertLess(peak, 100_000)
 
     def test_it_ends_by_a_signal_while_a_browser_listens(self):
@@ -279,17 +281,132 @@ class Pages(ServeTest):
         self.assertEqual(self.browser.js("document.querySelector('#failed pre .c1').textContent"), "red")
         self.assert_nothing_refused()
 
+    def sweep(self) -> list[str]:
+        """Four runs with a parameter, a metric and a shared input, the oldest first."""
+        runs = []
+        for c in (3, 1, 2, 10):
+            self.pipeline({"load": {"command": "echo 1 > ${outputs.data}", "outputs": ["data"]},
+                           "train": {"command": "echo '@pipe {\"metric\": \"accuracy\", \"value\": 0.'${params.c}'}'; cat ${inputs.data} > ${outputs.model}; echo m >> ${outputs.model}; test ${params.c} != 10",
+                                     "inputs": {"data": "load.data"}, "outputs": {"model": {"file": "model.bin"}}}}, parameters={"c": c})
+            runs.append(self.run_pipe(code=None).events("run_started")[0]["run"])
+        return runs
+
+    def shown_runs(self) -> list[str]:
+        return self.browser.js("[...document.querySelectorAll('table.runs tbody a')].map((one) => one.textContent)")
+
+    def test_runs_are_chosen_sorted_and_compared(self):
+        runs = self.sweep()
+        self.browser.open(self.serve(), "document.querySelectorAll('table.runs tbody tr').length === 4")
+        self.browser.js("document.querySelector('#where').focus()")
+        self.browser.call("Input.insertText", text="params.c < 5 and metrics.accuracy > 0.1")
+        self.browser.press("Enter")
+        self.browser.wait("document.querySelectorAll('table.runs tbody tr').length === 2")
+        self.assertEqual(self.shown_runs(), [runs[2], runs[0]])
+        self.browser.click("details summary")
+        for column in ("params.c", "metrics.accuracy"):
+            self.browser.js(f"[...document.querySelectorAll('.choices label')].find((one) => one.textContent.trim() === '{column}').querySelector('input').click()")
+        self.browser.wait("document.querySelectorAll('th .sort').length === 6")
+        self.browser.js("[...document.querySelectorAll('.sort')].find((one) => one.textContent === 'c').focus()")
+        self.browser.press("Enter")
+        self.browser.wait("document.querySelector('th[aria-sort=descending]')")
+        self.assertEqual(self.shown_runs(), [runs[0], runs[2]])
+        self.browser.press("Enter")
+        self.browser.wait("document.querySelector('th[aria-sort=ascending]')")
+        self.assertEqual(self.shown_runs(), [runs[2], runs[0]])
+        self.browser.js("document.querySelectorAll('details')[1].open = true")
+        self.browser.wait("document.querySelectorAll('circle.point').length === 2")
+        self.assertIn("/?where=params.c+%3C+5", self.browser.js("location.href"))
+        self.browser.call("Page.reload")
+        self.browser.wait("document.querySelectorAll('circle.point').length === 2")
+        self.browser.js("[...document.querySelectorAll('.choices label')].find((one) => one.textContent.trim() === 'run.seconds').querySelector('input').click()")
+        self.browser.wait("document.querySelectorAll('polyline.parallel').length === 2")
+        self.browser.js("document.querySelectorAll('tbody input').forEach((one) => one.click()); [...document.querySelectorAll('button')].find((one) => one.textContent === 'Compare 2 runs').click()")
+        self.browser.wait("document.querySelector('table.compared')")
+        self.assertEqual(self.browser.js("[...document.querySelector('table.compared').rows[1].cells].map((one) => one.textContent)"), ["parameter", "c", "2", "3"])
+        self.assert_nothing_refused()
+
+    def test_a_wrong_condition_is_said(self):
+        self.sweep()
+        self.serve()
+        self.browser.open(self.address.replace("/?", "/?where=params.c+%3E%3E+1&"), "document.querySelector('[role=alert]')")
+        self.assertIn("params.c >> 1", self.browser.text())
+        self.assertEqual(self.ask("/api/runs?sort=nothing.x")[0], 404)
+        self.assertEqual(self.ask("/api/runs?" + "column=params.c&" * 25)[0], 404)
+        self.assertEqual(self.ask("/api/compare?run=latest")[0], 404)
+
+    def test_where_an_artifact_comes_from(self):
+        runs = self.sweep()
+        self.serve()
+        self.browser.open(self.address.replace("/?", f"/run/{runs[0]}?step=load&"), "document.querySelector('.details a[href^=\"/artifact/\"]')")
+        self.browser.click(".details a[href^=\"/artifact/\"]")
+        self.browser.wait("document.querySelector('.made')")
+        self.assertIn("load.data", self.browser.text())
+        self.browser.open(self.address.replace("/?", f"/run/{runs[0]}?step=train&"), "document.querySelector('.details a[href^=\"/artifact/\"]')")
+        self.browser.click(".details a[href^=\"/artifact/\"]")
+        self.browser.wait("document.querySelectorAll('.made').length === 2")
+        self.assert_nothing_refused()
+
+    def test_the_machine(self):
+        self.small_run()
+        self.serve()
+        self.browser.open(self.address.replace("/?", "/machine?"), "document.querySelectorAll('meter').length === 3")
+        self.browser.wait("document.body.innerText.includes('% of')")
+        self.assertIn("This machine has no GPU", self.browser.text()) if not os.path.exists("/dev/nvidiactl") else None
+        self.assert_nothing_refused()
+
+    def test_ten_thousand_runs_and_steps(self):
+        run = self.small_run()
+        self.clone(run, runs=10_000, steps=10_000)
+        self.serve()
+        self.browser.open(self.address, "document.querySelectorAll('table.runs tbody tr').length === 100")
+        self.assertIn("1 to 100 of 10,002 runs", self.browser.text())
+        lists = self.browser.paint_time(), self.browser.js("performance.now()")
+        self.browser.js("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Older').click()")
+        self.browser.wait("document.body.innerText.includes('101 to 200 of')")
+        self.browser.open(self.address.replace("/?", "/run/many?"), "document.querySelector('#steps tbody tr')")
+        self.assertIn("200 of 10,000 steps", self.browser.text())
+        print(f"first paint, rows: {lists[0]:.0f}, {lists[1]:.0f} ms of 10,000 runs; {self.browser.paint_time():.0f}, {self.browser.js('performance.now()'):.0f} ms of 10,000 steps", flush=True)
+        self.assert_nothing_refused()
+
+    def clone(self, run: str, runs: int, steps: int):
+        """Writes many runs like this one, and the run `many` with many steps like its first."""
+        database = sqlite3.connect(self.state / "pipe.db")
+
+        def rows(table: str) -> list[dict]:
+            names = [column[1] for column in database.execute(f"PRAGMA table_info({table})") if column[1] != "id" or table == "runs"]
+            found = database.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {'id' if table == 'runs' else 'run'} = ?", (run,))
+            return [dict(zip(names, values)) for values in found]
+
+        def add(table: str, row: dict, **changes):
+            row = row | changes
+            database.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+
+        (record,), step, attempt = rows("runs"), rows("steps")[0], rows("attempts")[0]
+        for i in range(runs):
+            name = f"20250101-{i:06}-{i:06x}"
+            add("runs", record, id=name, started=record["started"] - i * 60_000)
+            add("steps", step, run=name)
+            add("attempts", attempt, run=name)
+        add("runs", record, id="many", steps=steps)
+        for i in range(steps):
+            add("steps", step, run="many", name=f"work.i-{i}")
+            add("attempts", attempt, run="many", step=f"work.i-{i}", started=attempt["started"] + i * 3)
+        database.commit()
+        database.close()
+
     def test_it_is_accessible(self):
         script = axe()
         if not script:
             self.skipTest("axe-core cannot be had from npm")
         run = self.small_run(train={"command": "echo x; exit 3"}, many={"command": "echo ${params.i}", "matrix": {"i": [1, 2]}})
         self.serve()
-        for path in ("/?", f"/run/{run}?step=load&"):
+        digest = self.json("/api/run?run=latest")["steps"][0]["o"][0][3]
+        columns = "column=usage.cpu&column=run.seconds&column=params.i&chart=1&"
+        for path in ("/?", "/?" + columns, f"/run/{run}?step=load&", f"/compare?run={run}&run={self.small_run()}&", f"/artifact/{digest}?", "/machine?"):
             for dark in (False, True):
                 self.browser.resize(1280 if dark else 400, dark=dark)
-                self.browser.open(self.address.replace("/?", path), "document.querySelector('td') && !document.querySelector('#main:empty')")
-                if "run" in path:
+                self.browser.open(self.address.replace("/?", path), "document.querySelector('td, .made, meter')")
+                if path.startswith("/run/"):
                     self.browser.wait("document.querySelectorAll('pre').length > 1")
                 # It is put there by DevTools, past the page's policy.
                 self.assertEqual(violations(self.browser, script), [], path)

@@ -11,7 +11,7 @@
 
 #include "store/run_store.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::report {
 
 /// Reads the store when a value is first asked for.
 class RunValues {
@@ -20,6 +20,8 @@ class RunValues {
   RunValues(store::RunStore& runs, store::RunRecord run) : runs_(runs), run_(std::move(run)) {}
 
   const store::RunRecord& run() const { return run_; }
+  /// Takes a newer record of the same run, whose steps have not changed.
+  void take(store::RunRecord run) { run_ = std::move(run); }
   /// Returns the value; null if the run has none. Throws InputError for a name of another group.
   nlohmann::json value(const std::string& name);
 
@@ -43,9 +45,11 @@ class RunValues {
   std::map<std::string, nlohmann::json> parameters_, metrics_, usage_;
 };
 
+/// Returns the run's tags, separated by commas.
+std::string tags_of(const store::RunRecord& run);
 /// Returns the value as a table shows it.
 std::string shown_value(const nlohmann::json& value);
 /// Returns true if `a` is before `b`: numbers before texts, nothing last.
 bool is_before(const nlohmann::json& a, const nlohmann::json& b);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::report

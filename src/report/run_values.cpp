@@ -1,15 +1,14 @@
-#include "cli/run_values.hpp"
+#include "report/run_values.hpp"
 
 #include <cmath>
 #include <cstdio>
 
-#include "cli/run_records.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::report {
 
 using nlohmann::json;
 
@@ -118,6 +117,12 @@ json RunValues::value(const std::string& name) {
                              : core::did_you_mean(name, names));
 }
 
+std::string tags_of(const store::RunRecord& run) {
+  std::string text;
+  for (const auto& tag : run.tags) text += (text.empty() ? "" : ", ") + tag;
+  return text;
+}
+
 std::string shown_value(const json& value) {
   if (value.is_null()) return "";
   if (value.is_string()) return value.get<std::string>();
@@ -136,4 +141,4 @@ bool is_before(const json& a, const json& b) {
   return shown_value(a) < shown_value(b);
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::report

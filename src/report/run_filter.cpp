@@ -1,11 +1,11 @@
-#include "cli/run_filter.hpp"
+#include "report/run_filter.hpp"
 
 #include <array>
 #include <deque>
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::report {
 namespace {
 
 bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -80,4 +80,4 @@ bool RunFilter::accepts(RunValues& values) const {
   }
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::report

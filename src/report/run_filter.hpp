@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "cli/run_values.hpp"
 #include "core/expression.hpp"
+#include "report/run_values.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::report {
 
 /// The language of `when:` (core/expression.hpp); a value may stand without `${}`, because a shell
 /// would need quotes for them.
@@ -28,4 +28,4 @@ class RunFilter {
 /// Puts `${}` around names that stand outside of texts: `run.id`, `metrics.accuracy`, `status`.
 std::string with_references(const std::string& text);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::report

@@ -1,10 +1,10 @@
-#include "cli/run_filter.hpp"
+#include "report/run_filter.hpp"
 
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::report {
 namespace {
 
 TEST(RunFilter, what_is_no_expression_is_refused) {
@@ -21,4 +21,4 @@ TEST(RunFilter, names_become_references) {
 }
 
 }  // namespace
-}  // namespace pipeline::cli
+}  // namespace pipeline::report

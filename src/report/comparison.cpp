@@ -1,0 +1,86 @@
+#include "report/comparison.hpp"
+
+#include <map>
+
+#include "report/run_values.hpp"
+
+namespace pipeline::report {
+namespace {
+
+using nlohmann::json;
+
+/// What is compared, in the order in which it is shown.
+constexpr const char* compared_groups[] = {"parameter", "metric", "code", "environment",
+                                           "key",       "run",    "usage"};
+
+class Comparison {
+ public:
+  explicit Comparison(store::RunStore& runs) : runs_(runs) {}
+
+  void add(const store::RunRecord& record) {
+    RunValues values(runs_, record);
+    for (const auto& [name, value] : values.parameters()) set("parameter", name, value);
+    add_metrics(record.id, values);
+    for (const char* name : {"pipeline", "status", "orchestrator", "commit", "seconds"})
+      set("run", name, values.value(name));
+    for (const auto& [name, value] : values.usage()) set("usage", name, value);
+    for (const auto& step : runs_.steps(record.id)) add_key(step);
+    ++runs_added_;
+  }
+
+  /// Returns the rows, those that differ first.
+  std::vector<ComparedRow> rows() {
+    std::vector<ComparedRow> all;
+    for (const auto* group : compared_groups)
+      for (auto& [name, values] : rows_[group]) {
+        values.resize(runs_added_);
+        all.push_back({group, name, values});
+      }
+    std::ranges::stable_partition(all, [](const ComparedRow& row) { return row.differs(); });
+    return all;
+  }
+
+ private:
+  void set(const std::string& group, const std::string& name, json value) {
+    auto& values = rows_[group][name];
+    values.resize(runs_added_ + 1);
+    values[runs_added_] = std::move(value);
+  }
+
+  /// Only `STEP.NAME`; a name alone is one of these.
+  void add_metrics(const std::string& run, RunValues& values) {
+    for (const auto& metric : runs_.metrics(run)) {
+      const auto name = metric.step + "." + metric.name;
+      set("metric", name, values.value("metrics." + name));
+    }
+  }
+
+  /// The parts of a step's key: its code by file, its environment, and all others except those that
+  /// stand elsewhere.
+  void add_key(const store::StepRecord& step) {
+    for (const auto& part : runs_.key_parts(step.key)) {
+      if (part.name == "step" || part.name == "pipeline" || part.name.starts_with("parameter "))
+        continue;
+      const auto text = part.value.size() == 64 ? part.value.substr(0, 12) : part.value;
+      if (part.name.starts_with("code "))
+        set("code", step.name + ": " + part.name.substr(5), text);
+      else
+        set(part.name == "image" ? "environment" : "key", step.name + ": " + part.name, text);
+    }
+  }
+
+  store::RunStore& runs_;
+  std::size_t runs_added_ = 0;
+  std::map<std::string, std::map<std::string, std::vector<json>>> rows_;
+};
+
+}  // namespace
+
+std::vector<ComparedRow> compared(store::RunStore& runs,
+                                  const std::vector<store::RunRecord>& records) {
+  Comparison comparison(runs);
+  for (const auto& record : records) comparison.add(record);
+  return comparison.rows();
+}
+
+}  // namespace pipeline::report

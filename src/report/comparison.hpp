@@ -1,0 +1,29 @@
+/// @file
+/// Runs beside each other: parameters, metrics, code, environments, time and usage.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "store/run_store.hpp"
+
+namespace pipeline::report {
+
+/// One thing that the runs may differ in; a null is nothing.
+struct ComparedRow {
+  std::string group, name;
+  std::vector<nlohmann::json> values;
+  bool differs() const {
+    return std::ranges::any_of(values,
+                               [&](const nlohmann::json& value) { return value != values[0]; });
+  }
+};
+
+/// Returns a row for each value that a run has; those that differ come first.
+std::vector<ComparedRow> compared(store::RunStore& runs,
+                                  const std::vector<store::RunRecord>& records);
+
+}  // namespace pipeline::report

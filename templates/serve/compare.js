@@ -1,0 +1,26 @@
+// Runs beside each other: what differs first, then what is equal in all.
+function comparePage(head, main) {
+  const names = new URLSearchParams(location.search).getAll("run");
+  head.append(el("h1", {}, "Comparison"));
+  api("/api/compare", new URLSearchParams(names.map((run) => ["run", run]))).then((found) => {
+    if (!found) return;
+    document.title = "Comparison of " + count(found.runs.length, "run");
+    const tableOf = (label, rows) => {
+      const body = el("tbody", {});
+      let group = "";
+      for (const row of rows) {
+        body.append(el("tr", {}, el("td", { class: "dim" }, row.group === group ? "" : row.group), el("th", { scope: "row", class: "name" }, name(row.name)),
+          ...row.values.map((value) => el("td", { class: typeof value === "number" ? "number" : "text" }, name(shownValue(row.group + "." + row.name, value))))));
+        group = row.group;
+      }
+      const node = scroller(label, el("table", { class: "compared" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Kind"), el("th", { scope: "col" }, "Value"),
+        ...found.runs.map((run) => el("th", { scope: "col" }, link("/run/" + run.id, run.id), el("br", {}), badge(run.status))))), body));
+      node.classList.add("tall");
+      return node;
+    };
+    const differing = found.rows.filter((row) => row.differs), equal = found.rows.filter((row) => !row.differs);
+    main.append(el("h2", {}, "What differs"), differing.length ? tableOf("What differs", differing) : el("p", {}, "Nothing: all values are equal."));
+    if (equal.length) main.append(el("details", { class: "fold" }, el("summary", {}, count(equal.length, "value") + " equal in all"), tableOf("What is equal", equal)));
+  });
+  return () => {};
+}
