@@ -10,6 +10,7 @@
 #include "docker/build_stages.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_storage.hpp"
+#include "docker/package_resolver.hpp"
 #include "engine/attempt.hpp"
 #include "net/url.hpp"
 #include "orchestrators/docker/image_use.hpp"
@@ -71,6 +72,7 @@ class Cleaner {
   }
   bool remove_image(const std::string& id, const std::vector<std::string>& names);
   void images_above_budget();
+  void resolver_cache();
   bool remove_run(const store::RunRecord& run, bool keep_cache);
   void remove_left_work();
   void remove_checkpoints(const std::set<std::string>& keys);
@@ -148,6 +150,26 @@ void Cleaner::images() {
           "image", names.front(),
           static_cast<Bytes>(std::max(std::int64_t{0}, size - std::max(std::int64_t{0}, shared))));
   }
+  resolver_cache();
+}
+
+/// The next resolution makes it again.
+void Cleaner::resolver_cache() {
+  const auto usage = context_.await(engine().disk_usage());
+  const auto volumes = usage.find("Volumes");
+  if (volumes == usage.end() || !volumes->is_array()) return;
+  const auto found = std::ranges::find_if(*volumes, [](const json& volume) {
+    return volume.value("Name", std::string()) == docker::cache_volume;
+  });
+  if (found == volumes->end()) return;
+  const std::string name(docker::cache_volume);
+  try {
+    if (!dry_run_) context_.await(engine().call("DELETE", "/volumes/" + name));
+  } catch (const docker::EngineError& error) {
+    return kept(name + ": " + error.what());
+  }
+  const auto size = found->value(json::json_pointer("/UsageData/Size"), std::int64_t{0});
+  removed("volume", name, static_cast<Bytes>(std::max(std::int64_t{0}, size)));
 }
 
 /// @return false if the engine keeps it, because a container uses it

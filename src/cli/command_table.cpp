@@ -458,7 +458,7 @@ constexpr Command clean_row{
     "  pipe clean --dry-run --all      say what would go\n"
     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
     "the others use\n"
-    "  pipe clean --images             images that pipe has built\n"
+    "  pipe clean --images             images that pipe has built, and the cache of its resolver\n"
     "  pipe clean --images --keep-storage 20GB   those that were not used for longest, until the "
     "rest fits\n\n"
     "A run in progress keeps everything that it uses.",

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base64.hpp"
+#include "core/python_packages.hpp"
 #include "core/text.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
@@ -208,6 +209,8 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
     std::string name = match[1].matched   ? match[1].str()
                        : match[2].matched ? match[2].str()
                                           : match[3].str();
+    if (const auto meant = core::similar_package(name.substr(0, name.find_first_of("<>=!~[;"))))
+      advice.push_back("did you mean `" + *meant + "`?");
     advice.push_back("there is no `" + name +
                      "` for this Python in the package index: check the name and version under "
                      "requirements, and the Python of the parent image");
@@ -253,6 +256,8 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
     advice.push_back(
         "a package is compiled from source and needs a compiler: add `apt_packages: "
         "[build-essential]`, or ask for a version that has a wheel");
+  if (finds("Git executable not found|Cannot find command 'git'"))
+    advice.push_back("a requirement is in a git repository: add `apt_packages: [git]`");
   if (finds("exec format error"))
     advice.push_back(
         "the image is for another processor: set `platform`, or install emulation (binfmt) on the "

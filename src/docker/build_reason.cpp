@@ -7,12 +7,17 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "docker/package_layers.hpp"
 
 namespace pipeline::docker {
 
 namespace {
 
 constexpr std::size_t named_items = 4;
+
+/// Parts of an image below the layers of its packages.
+const std::vector<std::string> below_packages{"apt_packages", "dockerfile", "environment",
+                                              "parent_id", "python_package_installer"};
 
 PlanParts parts_of(const nlohmann::json& image) {
   PlanParts parts;
@@ -51,7 +56,8 @@ std::string parts_to_label(const PlanParts& parts) {
   return nlohmann::json(parts).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
+std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
+                         const PackageLayers& layers) {
   auto part = [](const PlanParts& of, const std::string& name) {
     auto found = of.find(name);
     return found == of.end() ? std::vector<std::string>{} : found->second;
@@ -59,7 +65,7 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
   std::set<std::string> names;
   for (auto& [name, items] : parts) names.insert(name);
   PlanParts nearest;
-  std::string nearest_name;
+  std::string nearest_name, nearest_packages;
   std::pair<int, std::int64_t> best{0, 0};
   for (auto& image : images) {
     auto other = parts_of(image);
@@ -77,20 +83,31 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images) {
     if (score <= best) continue;
     best = score;
     nearest = other;
+    nearest_packages = image.at("Labels").value("pipe.packages", std::string());
     nearest_name.clear();
     if (auto tags = image.find("RepoTags");
         tags != image.end() && tags->is_array() && !tags->empty() && (*tags)[0] != "<none>:<none>")
       nearest_name = (*tags)[0].get<std::string>();
   }
-  if (nearest.empty()) return "new";
+  if (nearest.empty()) return layers.empty() ? "new" : "new: " + describe_layers({}, layers, false);
   for (auto& [name, items] : nearest) names.insert(name);
   std::string reason;
+  const auto differs = [&](const std::string& name) {
+    return part(parts, name) != part(nearest, name);
+  };
   for (auto& name : names) {
     auto now = part(parts, name), before = part(nearest, name);
-    if (now == before) continue;
+    if (!differs(name)) continue;
     reason += reason.empty() ? "" : "; ";
     if (name == "parent_id") {
       reason += "parent image changed";
+      continue;
+    }
+    if (name == "packages" && !layers.empty()) {
+      reason += "packages changed (" +
+                describe_layers(layers_of_label(nearest_packages), layers,
+                                std::ranges::any_of(below_packages, differs)) +
+                ")";
       continue;
     }
     auto added = list("added", only_in(now, before)),

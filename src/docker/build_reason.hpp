@@ -15,7 +15,10 @@ namespace pipeline::docker {
 /// joblib==1.4.2)`.
 /// @param images GET /images/json; images with the label `pipe.parts` and the same parent image are
 /// compared
-std::string build_reason(const PlanParts& parts, const nlohmann::json& images);
+/// @param layers of the locked packages; what they have in common with that image's is not made
+/// again
+std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
+                         const PackageLayers& layers = {});
 
 /// Value of the label: sorted and without line ends.
 std::string parts_to_label(const PlanParts& parts);

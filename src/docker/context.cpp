@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/ignore.hpp"
@@ -128,6 +129,24 @@ std::vector<ContextFile> project_files(const fs::path& root,
       },
       files);
   std::ranges::sort(files, {}, &ContextFile::path);
+  return files;
+}
+
+std::vector<ContextFile> local_files(const std::string& path, const fs::path& root) {
+  const auto below = fs::path(path).lexically_normal();
+  if (below.is_absolute() || *below.begin() == "..")
+    throw core::InputError("the local package " + path + " is not below the pipeline's folder",
+                           "copy it there, or make a wheel of it: pip wheel --no-deps " + path);
+  std::error_code error;
+  const auto source = root / below;
+  std::vector<ContextFile> files;
+  if (fs::is_directory(source, error)) {
+    files = project_files(source, {});
+    for (auto& file : files) file.path = (below / file.path).lexically_normal().generic_string();
+    return files;
+  }
+  files.push_back(
+      {.path = below.generic_string(), .source = source, .bytes = fs::file_size(source, error)});
   return files;
 }
 

@@ -26,6 +26,10 @@ std::vector<ContextFile> folder_context(const std::filesystem::path& root,
 std::vector<ContextFile> project_files(const std::filesystem::path& root,
                                        const std::vector<std::string>& patterns);
 
+/// Returns a file, or a folder's files as project_files() does, by their paths below `root`. Throws
+/// InputError for a path that leaves it.
+std::vector<ContextFile> local_files(const std::string& path, const std::filesystem::path& root);
+
 /// Returns the total size in bytes.
 std::uint64_t size_of(const std::vector<ContextFile>& files);
 /// Lists the largest `count` files: `12 MiB data/a.csv, ...`.

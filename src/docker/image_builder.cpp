@@ -19,6 +19,7 @@
 #include "docker/engine_connection.hpp"
 #include "docker/host_config.hpp"
 #include "docker/image_identity.hpp"
+#include "docker/package_layers.hpp"
 #include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
@@ -236,7 +237,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) 
     } else {
       const auto images = co_await engine.call(
           "GET", "/images/json?filters=" + net::url_encode(R"({"label":["pipe.parts"]})"));
-      status.reason = build_reason(plan.parts, images);
+      status.reason = build_reason(plan.parts, images, plan.layers);
     }
   }
   co_return status;
@@ -270,7 +271,6 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
       user = last_user(plan.parent->dockerfile);
     } else if (auto image = co_await engine.inspect_image(plan.parent_image, plan.platform)) {
       user = user_of(*image);
-      if (options.locked) locked = co_await options.locked(step, image_identity(*image));
     }
     if (user == "root" || user == "0") user.clear();
   }
@@ -442,7 +442,7 @@ std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const Ima
   labels["pipe.image"] = plan.own ? "own" : "environment";
   labels["pipe.digest"] = status.digest;
   labels["pipe.parts"] = parts_to_label(plan.parts);
-  if (!plan.layers.empty()) labels["pipe.packages"] = nlohmann::json(plan.layers).dump();
+  if (!plan.layers.empty()) labels["pipe.packages"] = layers_to_label(plan.layers);
   if (!options.run_id.empty()) labels["pipe.run"] = options.run_id;
   add("labels", labels.dump());
   add("dockerfile", plan.dockerfile_path);

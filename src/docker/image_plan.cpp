@@ -275,6 +275,11 @@ class ImagePlanner {
     plan_.resolves = resolves(python.requirements) || !python.pyproject.empty();
     if (!python.requirements.empty())
       context_.add_lines("python/requirements.txt", python.requirements);
+    for (const auto& line : python.requirements)
+      if (const auto path = local_path(line, options_.root))
+        context_.add_files("python", local_files(*path, options_.root));
+    if (!python.constraints.empty())
+      context_.add_lines("python/constraints.txt", python.constraints);
     std::ranges::transform(python.requirements, std::back_inserter(plan_.parts["requirements"]),
                            without_secrets);
     if (!python.pyproject.empty()) {
@@ -304,7 +309,8 @@ class ImagePlanner {
 
   /// Each layer has a folder of its own, so that the builder finds those that have not changed.
   void add_locked_packages() {
-    const auto layers = package_layers(*locked_);
+    plan_.layers = package_layers(*locked_);
+    const auto& layers = plan_.layers;
     if (layers.empty()) return;
     values_.layers = layers.size();
     for (std::size_t number = 0; number < layers.size(); ++number) {
@@ -312,13 +318,12 @@ class ImagePlanner {
       lock::LockedEnvironment part;
       part.packages = layers[number];
       std::vector<std::string> names;
-      plan_.layers.emplace_back();
       for (const auto& package : part.packages) {
         const auto pinned = package.name + "==" + package.version;
         names.push_back(package.name);
         plan_.parts["packages"].push_back(pinned);
-        plan_.layers.back().push_back(pinned + " " + package.sha256);
-        if (package.origin == lock::Origin::path) add_local_package(folder, package.url);
+        if (package.origin == lock::Origin::path)
+          context_.add_files(folder, local_files(package.url, options_.root));
       }
       context_.add_lines(folder + "/requirements.txt", lock::install_lines(part));
       context_.add_lines(folder + "/names", names);
@@ -330,21 +335,6 @@ class ImagePlanner {
     context_.add("python/finish.py", template_text("image/finish.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
     add_installer(plan_.python.arguments);
-  }
-
-  void add_local_package(const std::string& folder, const std::string& path) {
-    const auto source = (options_.root / path).lexically_normal();
-    const auto in_context = fs::path(path).lexically_normal();
-    if (in_context.is_absolute() || *in_context.begin() == "..")
-      throw core::InputError("the local package " + path + " is not below the pipeline's folder",
-                             "copy it there, or make a wheel of it: pip wheel --no-deps " + path);
-    std::error_code error;
-    if (fs::is_directory(source, error))
-      context_.add_files(folder + "/" + in_context.generic_string(), project_files(source, {}));
-    else
-      context_.add_files(folder, {{.path = in_context.generic_string(),
-                                   .source = source,
-                                   .bytes = fs::file_size(source, error)}});
   }
 
   void add_project() {

@@ -30,14 +30,13 @@ using archive::ContextFile;
 /// The locked packages of a step's environment; null where the build resolves its requirements.
 using Locked = std::shared_ptr<const lock::LockedEnvironment>;
 
+/// The packages of each layer, the first one below all others.
+using PackageLayers = std::vector<std::vector<lock::LockedPackage>>;
+
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
   std::string run_id;  ///< Label of built images; with prevent_build_reuse also part of the digest.
-  /// Replaces `lock`: looks up the packages of a step whose parent image the engine has; may be
-  /// empty.
-  /// @param parent_digest image_identity() of the parent
-  std::function<async::Task<Locked>(const StepSpec& step, std::string parent_digest)> locked;
   lock::LockFile* lock = nullptr;  ///< Outlives the builder. Null: a build resolves requirements.
   std::string owner;               ///< Label of containers that resolve: see owner_of().
 };
@@ -67,10 +66,9 @@ struct ImagePlan {
   std::string tag;                  ///< A second tag, besides the digest; may be empty.
   std::string run_id;               ///< Set with prevent_build_reuse, else empty.
   PlanParts parts;
-  std::vector<std::vector<std::string>> layers;  ///< The locked packages of each layer, as
-                                                 ///< `six==1.16.0 8abb...`: for a label.
-  std::vector<std::string> notices;              ///< Notices for the user.
-  bool own = false;                              ///< The plan is for the user's own Dockerfile.
+  PackageLayers layers;              ///< The locked packages of each layer.
+  std::vector<std::string> notices;  ///< Notices for the user.
+  bool own = false;                  ///< The plan is for the user's own Dockerfile.
   PythonRequirements python;
   bool resolves = false;  ///< The build chooses versions of Python packages: they are not locked,
                           ///< or a command of the user's installs some.

@@ -1,6 +1,14 @@
 #include "docker/package_layers.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/quantity.hpp"
+#include "lock/lock_file.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -12,13 +20,40 @@ constexpr std::uint64_t light = 1'000'000;
 /// An image has 127 layers at most, and its parent needs some of them.
 constexpr std::size_t most_heavy_layers = 40;
 
+constexpr std::size_t named_packages = 6;
+
+std::string label_of(const lock::LockedPackage& package) {
+  return package.name + "==" + package.version + " " + package.sha256;
+}
+
+bool are_equal(const std::vector<lock::LockedPackage>& one,
+               const std::vector<lock::LockedPackage>& other) {
+  return std::ranges::equal(one, other, {}, label_of, label_of);
+}
+
+lock::LockedEnvironment all_of(const PackageLayers& layers) {
+  lock::LockedEnvironment environment;
+  for (const auto& layer : layers)
+    environment.packages.insert(environment.packages.end(), layer.begin(), layer.end());
+  return environment;
+}
+
+/// The builder keeps the files of packages that other images have.
+std::uint64_t bytes_of_new(const PackageLayers& before, const PackageLayers& after) {
+  std::set<std::string> known;
+  for (const auto& package : all_of(before).packages) known.insert(label_of(package));
+  std::uint64_t bytes = 0;
+  for (const auto& package : all_of(after).packages)
+    if (!known.contains(label_of(package))) bytes += package.size;
+  return bytes;
+}
+
 }  // namespace
 
-std::vector<std::vector<lock::LockedPackage>> package_layers(
-    const lock::LockedEnvironment& environment) {
+PackageLayers package_layers(const lock::LockedEnvironment& environment) {
   auto packages = environment.packages;
   std::ranges::stable_sort(packages, std::greater<>(), &lock::LockedPackage::size);
-  std::vector<std::vector<lock::LockedPackage>> layers;
+  PackageLayers layers;
   std::vector<lock::LockedPackage> medium_ones, light_ones, without_hash;
   for (auto& package : packages) {
     if (package.sha256.empty())
@@ -33,6 +68,63 @@ std::vector<std::vector<lock::LockedPackage>> package_layers(
     if (!group->empty()) layers.push_back(std::move(*group));
   }
   return layers;
+}
+
+std::string layers_to_label(const PackageLayers& layers) {
+  auto label = nlohmann::json::array();
+  for (const auto& layer : layers) {
+    auto& names = label.emplace_back(nlohmann::json::array());
+    for (const auto& package : layer) names.push_back(label_of(package));
+  }
+  return label.dump();
+}
+
+PackageLayers layers_of_label(const std::string& label) {
+  PackageLayers layers;
+  const auto read = core::parse_json(label);
+  if (!read.is_array()) return layers;
+  for (const auto& layer : read) {
+    auto& packages = layers.emplace_back();
+    for (const auto& item : layer) {
+      const auto text = item.is_string() ? item.get<std::string>() : std::string();
+      const auto version = text.find("=="), hash = text.find(' ');
+      if (version == text.npos || hash == text.npos || hash < version) continue;
+      lock::LockedPackage package;
+      package.name = text.substr(0, version);
+      package.version = text.substr(version + 2, hash - version - 2);
+      package.sha256 = text.substr(hash + 1);
+      packages.push_back(std::move(package));
+    }
+  }
+  return layers;
+}
+
+std::string describe_layers(const PackageLayers& before, const PackageLayers& after,
+                            bool all_again) {
+  std::map<char, std::vector<std::string>> changes;
+  for (const auto& line : lock::describe({all_of(before), all_of(after)}))
+    changes[line.front()].push_back(line.substr(2));
+  std::string text;
+  const auto add = [&](const char* verb, char kind) {
+    const auto& names = changes[kind];
+    if (names.empty()) return;
+    text += (text.empty() ? "" : ", ") + std::string(verb);
+    for (std::size_t i = 0; i < std::min(names.size(), named_packages); ++i)
+      text += (i ? ", " : " ") + names[i];
+    if (names.size() > named_packages)
+      text += " and " + std::to_string(names.size() - named_packages) + " more";
+  };
+  const auto count = all_of(after).packages.size();
+  if (before.empty())
+    text = std::to_string(count) + (count == 1 ? " package" : " packages");
+  else
+    add("added", '+'), add("changed", '~'), add("removed", '-');
+  const auto same = all_again ? after.begin() : std::ranges::mismatch(after, before, are_equal).in1;
+  const auto bytes = bytes_of_new(before, after);
+  text += (text.empty() ? "" : "; ");
+  if (bytes > 0) text += core::format_bytes(bytes) + " to download, ";
+  return text + std::to_string(after.end() - same) + " of " + std::to_string(after.size()) +
+         (after.size() == 1 ? " layer to make" : " layers to make");
 }
 
 }  // namespace pipeline::docker

@@ -2,9 +2,9 @@
 /// How the locked packages of an environment are put into the layers of its image.
 #pragma once
 
-#include <vector>
+#include <string>
 
-#include "lock/locked_environment.hpp"
+#include "docker/image_plan.hpp"
 
 namespace pipeline::docker {
 
@@ -12,7 +12,18 @@ namespace pipeline::docker {
 /// package has a layer of its own, the heaviest first, so that environments which share heavy
 /// packages share their layers, and a light package is added without a change of those. Packages
 /// without a hash, which no two machines make equal, are the last layer.
-std::vector<std::vector<lock::LockedPackage>> package_layers(
-    const lock::LockedEnvironment& environment);
+PackageLayers package_layers(const lock::LockedEnvironment& environment);
+
+/// Returns the value of the label `pipe.packages` and reads it: `six==1.16.0 8abb...` for each
+/// package of each layer.
+std::string layers_to_label(const PackageLayers& layers);
+PackageLayers layers_of_label(const std::string& label);
+
+/// Returns what differs, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0, removed
+/// six; 35 KiB to download, 1 of 3 layers made again`.
+/// @param before is empty for a new environment
+/// @param all_again all layers are made again, since what is below them has changed
+std::string describe_layers(const PackageLayers& before, const PackageLayers& after,
+                            bool all_again);
 
 }  // namespace pipeline::docker

@@ -1,6 +1,7 @@
 #include "docker/package_lock.hpp"
 
 #include <chrono>
+#include <set>
 
 #include "core/address.hpp"
 #include "core/digest.hpp"
@@ -20,25 +21,22 @@ std::string short_digest(core::Hasher& hasher) { return hasher.finish().hex().su
 
 /// Returns ` #` and a digest for a requirement that is a file or folder; else an empty text.
 std::string content_mark(const std::string& line, const fs::path& root) {
-  auto path = line;
-  for (const auto* option : {"-e ", "--editable ", "--editable="})
-    if (path.starts_with(option)) path.erase(0, std::string_view(option).size());
-  path = path.substr(0, path.find_first_of(";["));
-  while (path.ends_with(' ')) path.pop_back();
-  if (const auto at = path.find("@ "); at != path.npos) path.erase(0, at + 2);
-  if (path.starts_with("file://")) path.erase(0, 7);
+  const auto path = local_path(line, root);
+  if (!path) return {};
+  const auto file = root / *path;
   std::error_code error;
-  const auto file = root / path;
   core::Hasher hasher;
-  if (path.empty()) return {};
   if (fs::is_regular_file(file, error)) {
     hasher.field(core::sha256_file(file).hex());
-  } else if (fs::is_directory(file, error)) {
+  } else if (is_index_option(line)) {
+    std::set<std::string> names;  // A wheel of one name is one file, or its hash refuses it.
+    for (const auto& entry : fs::directory_iterator(file, error))
+      names.insert(entry.path().filename().string());
+    for (const auto& name : names) hasher.field(name);
+  } else {
     for (const auto* name : project_files_with_requirements)
       if (fs::is_regular_file(file / name, error))
         hasher.field(name).field(core::sha256_file(file / name).hex());
-  } else {
-    return {};
   }
   return " #" + short_digest(hasher);
 }
@@ -89,6 +87,7 @@ std::vector<std::string> locked_lines(const PythonRequirements& python, const fs
     lines.push_back(core::without_credentials(argument));
   for (const auto& line : python.requirements)
     lines.push_back(core::without_credentials(line) + content_mark(line, root));
+  for (const auto& constraint : python.constraints) lines.push_back("--constraint " + constraint);
   if (!python.pyproject.empty()) {
     core::Hasher hasher;
     lines.push_back("pyproject.toml #" + short_digest(hasher.field(python.pyproject)));
@@ -178,6 +177,7 @@ async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::Request
     resolution.labels["pipe.run"] = options_.run_id;
     resolution.labels["pipe.state"] = options_.owner;
     resolution.template_dir = options_.template_dir;
+    resolution.root = options_.root;
     return resolve_packages(engine_, std::move(resolution), std::move(on_line), cancel);
   };
   const auto name = "packages for " + request.parent;

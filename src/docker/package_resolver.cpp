@@ -21,11 +21,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view marker = "pipe-lock: ", unlocked_marker = "pipe-unlocked: ";
+constexpr std::string_view marker = "pipe-lock: ", unlocked_marker = "pipe-unlocked: ",
+                           apt_marker = "pipe-apt: ";
 constexpr std::size_t kept_lines = 20;
 /// In the container; its folders are those of a build's scripts: see templates/image/common.sh.
 constexpr auto base = "pipe-lock";
-constexpr auto volume = "pipe-lock-cache";
 
 ContextFile text_file(const std::string& path, std::string content) {
   const auto bytes = content.size();
@@ -46,18 +46,32 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   files.push_back(text_file(
       "lock/request.json",
       resolution_request(plan.python.arguments, resolution.preferred, resolution.refresh, false)));
-  std::string requirements;
-  for (const auto& line : plan.python.requirements) requirements += line + "\n";
-  if (!requirements.empty()) files.push_back(text_file("lock/requirements.txt", requirements));
+  const auto add_lines = [&](const char* name, const std::vector<std::string>& lines) {
+    std::string text;
+    for (const auto& line : lines) text += line + "\n";
+    if (!text.empty()) files.push_back(text_file(name, text));
+  };
+  add_lines("lock/requirements.txt", plan.python.requirements);
+  add_lines("lock/constraints.txt", plan.python.constraints);
+  if (const auto apt = plan.parts.find("apt_packages"); apt != plan.parts.end()) {
+    auto names = apt->second;
+    for (auto& name : names) name = name.substr(0, name.find_first_of("=/"));
+    add_lines("lock/apt_packages", names);
+  }
   if (!plan.python.pyproject.empty())
     files.push_back(text_file("lock/pyproject.toml", plan.python.pyproject));
   for (auto& file : host_files(read_host_config(this_machine()))) {
     file.path = std::string(base) + "/" + file.path;
     files.push_back(std::move(file));
   }
-  ContextFile folder{.path = std::string(base) + "/lock/files", .mode = 0755};
-  folder.kind = ContextFile::Kind::directory;
-  files.push_back(std::move(folder));
+  const std::string folder = std::string(base) + "/lock/files";
+  files.push_back({.path = folder, .mode = 0755, .kind = ContextFile::Kind::directory});
+  for (const auto& line : plan.python.requirements)
+    if (const auto path = local_path(line, resolution.root))
+      for (auto& file : local_files(*path, resolution.root)) {
+        file.path = folder + "/" + file.path;
+        files.push_back(std::move(file));
+      }
   return files;
 }
 
@@ -75,7 +89,7 @@ json body_of(const Resolution& resolution) {
     body["Env"].push_back(name + "=" + value);
   auto& host = body["HostConfig"];
   host["Mounts"] = json::array({{{"Type", "volume"},
-                                 {"Source", volume},
+                                 {"Source", cache_volume},
                                  {"Target", std::string("/") + base + "/cache"},
                                  {"VolumeOptions", {{"Labels", {{"pipe.cache", "lock"}}}}}}});
   if (plan.options.network) host["NetworkMode"] = *plan.options.network;
@@ -119,7 +133,6 @@ lock::LockedPackage read_package(const json& from) {
   package.sha256 = from.value("sha256", std::string());
   package.url = from.value("url", std::string());
   package.required_by = from.value("required_by", std::vector<std::string>());
-  package.editable = from.value("editable", false);
   const auto origin = from.value("origin", std::string("index"));
   package.origin = origin == "url"          ? lock::Origin::url
                    : origin == "repository" ? lock::Origin::repository
@@ -158,11 +171,14 @@ std::optional<lock::LockedEnvironment> read_resolution(const std::string& printe
     environment.platform = found.at("platform").get<std::string>();
     for (const auto& package : found.at("packages"))
       environment.packages.push_back(read_package(package));
+    for (const auto line : core::split(printed, '\n'))
+      if (line.starts_with(apt_marker))
+        environment.apt_packages.emplace_back(core::trimmed(line.substr(apt_marker.size()), "\r"));
+    std::ranges::sort(environment.apt_packages);
   } catch (const json::exception& error) {
     throw core::EnvironmentError(std::string("the resolution's answer cannot be read: ") +
                                  error.what());
   }
-  std::ranges::sort(environment.packages, {}, &lock::LockedPackage::name);
   return environment;
 }
 

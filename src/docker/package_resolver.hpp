@@ -13,6 +13,9 @@
 
 namespace pipeline::docker {
 
+/// Volume of the engine with uv and what it has read from indexes; it may be removed at any time.
+inline constexpr std::string_view cache_volume = "pipe-lock-cache";
+
 /// The image has a Python or an installer that installs the requirements, but cannot resolve them
 /// beforehand.
 struct CannotResolve : core::EnvironmentError {
@@ -27,6 +30,7 @@ struct Resolution {
   bool refresh = false;               ///< What was read from the index before is read again.
   StringMap labels = {};  ///< Of the container, so that it is found if this driver dies.
   std::filesystem::path template_dir = {};
+  std::filesystem::path root = {};  ///< Local files that requirements name are taken from it.
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
@@ -44,8 +48,8 @@ std::string resolution_request(const std::vector<std::string>& arguments,
                                const lock::LockedEnvironment& preferred, bool refresh,
                                bool is_empty);
 
-/// Reads what resolve.py has printed; nothing if it has failed. Throws CannotResolve if it says so,
-/// and EnvironmentError if it printed what is no lock.
+/// Reads what resolve.py has printed, in its order; nothing if it has failed. Throws CannotResolve
+/// if it says so, and EnvironmentError if it printed what is no lock.
 std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed);
 
 }  // namespace pipeline::docker

@@ -116,7 +116,14 @@ PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices) {
   PythonRequirements python;
-  python.requirements = requirement_lines(settings, root, notices);
+  constexpr std::string_view constraint = "--constraint ";
+  for (auto& line : requirement_lines(settings, root, notices))
+    if (line.starts_with(constraint))
+      python.constraints.push_back(line.substr(constraint.size()));
+    else if (line.starts_with("-e "))  // A step's result must not follow later edits: a copy.
+      python.requirements.push_back(line.substr(3));
+    else
+      python.requirements.push_back(std::move(line));
   if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
     python.pyproject = core::read_file(root / *settings.pyproject_path);
   python.arguments = installer_arguments(settings.python_package_installer_args);
@@ -124,6 +131,23 @@ PythonRequirements python_requirements(const DockerSettings& settings,
   python.installer = installer == PackageInstaller::uv ? "uv" : "pip";
   python.environment = settings.environment;
   return python;
+}
+
+std::optional<std::string> local_path(const std::string& requirement_line,
+                                      const std::filesystem::path& root) {
+  auto path = requirement_line;
+  constexpr std::string_view links = "--find-links ";
+  if (path.starts_with(links)) path.erase(0, links.size());
+  path = path.substr(0, path.find_first_of(";["));
+  if (const auto at = path.find("@ "); at != path.npos) path.erase(0, at + 2);
+  while (path.ends_with(' ')) path.pop_back();
+  const bool is_archive =
+      path.ends_with(".whl") || path.ends_with(".tar.gz") || path.ends_with(".zip");
+  std::error_code error;
+  if (path.find("://") != path.npos || (path.find('/') == path.npos && !is_archive) ||
+      !std::filesystem::exists(root / path, error))
+    return std::nullopt;
+  return path;
 }
 
 bool is_index_option(const std::string& requirement_line) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace pipeline::docker {
 /// What a step asks to be installed by a Python installer.
 struct PythonRequirements {
   std::vector<std::string> requirements;  ///< Lines of a requirements file; may hold credentials.
+  std::vector<std::string> constraints;   ///< `numpy<2`, for what is installed anyway.
   std::vector<std::string> arguments;     ///< The installer's options.
   std::string pyproject;  ///< Text of a pyproject.toml whose dependencies are asked for, too.
   std::string installer;  ///< `uv` or `pip`.
@@ -21,13 +23,19 @@ struct PythonRequirements {
   bool empty() const { return requirements.empty() && pyproject.empty(); }
 };
 
-/// Returns what the settings ask for, from all their sources. See requirement_lines().
+/// Returns what the settings ask for, from all their sources; an editable install as one of a copy.
+/// See requirement_lines().
 PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices);
 
 /// Returns true for a line of a requirements file that says where packages are looked for.
 bool is_index_option(const std::string& requirement_line);
+
+/// Returns the path of a requirement that is a file or folder below `root`, as it is written and
+/// without extras and markers: `./wheels/x.whl`. Nothing for all others.
+std::optional<std::string> local_path(const std::string& requirement_line,
+                                      const std::filesystem::path& root);
 
 /// Returns lines of a requirements file: options in their order, then sorted requirements without
 /// duplicates. A pyproject.toml without an export command is not read here, because the installer

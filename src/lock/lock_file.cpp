@@ -89,7 +89,7 @@ std::string text_of(const fs::path& path) {
 }
 
 std::string shown(const LockedPackage& package) {
-  return package.name + " " + package.version +
+  return package.name + (package.version.empty() ? "" : " " + package.version) +
          (package.origin == Origin::index ? "" : " (" + package.url + ")");
 }
 
@@ -282,6 +282,8 @@ std::vector<std::string> describe(const LockChange& change) {
     else if (before->sha256 != after->sha256)
       lines.push_back("~ " + shown(*before) + ": another file, " + after->file);
   }
+  for (const auto& line : difference(change.before.apt_packages, change.after.apt_packages))
+    lines.push_back(line.substr(0, 2) + "apt " + line.substr(2));
   return lines;
 }
 

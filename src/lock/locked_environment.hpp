@@ -27,7 +27,6 @@ struct LockedPackage {
   std::string sha256;  ///< Of the file, hex; empty for what has none.
   std::string url;     ///< Of the file, without credentials; `git+URL@COMMIT` for a repository;
                        ///< for a local file or folder its path, relative to the pipeline's folder.
-  bool editable = false;                 ///< A folder that is installed as a link to itself.
   std::vector<std::string> required_by;  ///< Names of packages, sorted; empty for what the step's
                                          ///< requirements ask for themselves alone.
 };

@@ -29,8 +29,8 @@ constexpr const char* write_again =
 const Names file_keys{"version", "environments"};
 const Names environment_keys{"parent",    "parent_digest", "python",       "tag",     "platform",
                              "installer", "requirements",  "apt_packages", "packages"};
-const Names package_keys{"name",   "version", "file",     "size",       "origin",
-                         "sha256", "url",     "editable", "required_by"};
+const Names package_keys{"name",   "version", "file", "size",
+                         "origin", "sha256",  "url",  "required_by"};
 const Names origins{"index", "url", "repository", "path"};
 
 std::string without_name(const char* advice, const std::string& file) {
@@ -149,7 +149,6 @@ LockedPackage read_package(const Value& value, Diagnostics& diagnostics) {
   package.size = reader.number("size");
   package.sha256 = reader.text("sha256");
   package.url = reader.text("url");
-  package.editable = reader.text("editable") == "true";
   package.required_by = reader.texts("required_by");
   if (!package.name.empty() && !is_package_name(package.name))
     reader.wrong("name", "'" + package.name + "' is not a package's name");
@@ -212,7 +211,6 @@ std::string line_of(const LockedPackage& package) {
     add("origin", origins[static_cast<std::size_t>(package.origin)]);
   add("sha256", package.sha256);
   add("url", package.url);
-  if (package.editable) line += ", editable: true";
   if (!package.required_by.empty()) line += ", required_by: " + list_of(package.required_by);
   return "      - {" + line + "}\n";
 }

@@ -117,13 +117,27 @@ bool is_apt_package(std::string_view text) {
   });
 }
 
+/// True for `./wheels/x.whl`, and for nothing that leaves the folder.
+bool is_path_below(std::string_view text) {
+  if (!text.starts_with("./")) return false;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find('/', begin), text.size());
+    if (text.substr(begin, end - begin) == "..") return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
 bool is_requirement(std::string_view text) {
   if (!is_word(text) || text.front() == ' ' || text.back() == ' ') return false;
   if (text.find("file:") != std::string_view::npos) return false;
+  if (is_path_below(text)) return true;
+  if (text.starts_with("-e ") || text.starts_with("--editable "))
+    return is_path_below(text.substr(text.find(' ') + 1));
+  if (text.starts_with("-r ") || text.starts_with("-c ")) return text.size() > 3;
   if (text.starts_with("--")) {
     const auto option = text.substr(0, text.find_first_of(" ="));
-    return option.size() > 2 && option != "--editable" && option != "--requirement" &&
-           option != "--constraint";
+    return option.size() > 2 && option != "--editable" && option != "--requirement";
   }
   if (text.starts_with("git+") || text.starts_with("http://") || text.starts_with("https://") ||
       text.starts_with("hg+") || text.starts_with("svn+"))
@@ -286,7 +300,8 @@ const Format variable{
 const Format apt_package{"a Debian package such as `libgomp1` or `curl=7.88.1-10`", is_apt_package,
                          "^[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?([=/][A-Za-z0-9.+:~-]+)?$"};
 const Format requirement{
-    "a requirement such as `numpy==1.26.4`, `name @ https://...`, or an option such as "
+    "a requirement such as `numpy==1.26.4`, `name @ https://...`, `./wheels/x.whl` or `./project` "
+    "below the pipeline's folder, a file (`-r FILE`, `-c FILE`), or an option such as "
     "`--extra-index-url URL`",
     is_requirement, "^[^\\u0000-\\u001f\\u007f]+$"};
 const Format installer_option{

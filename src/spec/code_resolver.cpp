@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/file.hpp"
+#include "core/python_packages.hpp"
 #include "spec/code_discovery.hpp"
 #include "spec/failure_advice.hpp"
 #include "spec/missing_file.hpp"
@@ -125,8 +126,8 @@ struct CodeResolver::Implementation {
           !has(code, file))
         return advice(step, code, file);
     return "the step's environment has no module '" + module +
-           "': add its package, as `settings: {docker: {requirements: [" + package_of(module) +
-           "]}}`";
+           "': add its package, as `settings: {docker: {requirements: [" +
+           core::package_of(module) + "]}}`";
   }
 
   const std::filesystem::path root;

@@ -12,30 +12,6 @@
 namespace pipeline::spec {
 namespace {
 
-/// Modules whose package has another name; the most frequent ones of the index.
-constexpr std::array packages{std::pair{"Crypto", "pycryptodome"},
-                              std::pair{"PIL", "pillow"},
-                              std::pair{"attr", "attrs"},
-                              std::pair{"bs4", "beautifulsoup4"},
-                              std::pair{"cv2", "opencv-python-headless"},
-                              std::pair{"dateutil", "python-dateutil"},
-                              std::pair{"dotenv", "python-dotenv"},
-                              std::pair{"faiss", "faiss-cpu"},
-                              std::pair{"fitz", "pymupdf"},
-                              std::pair{"git", "gitpython"},
-                              std::pair{"jwt", "pyjwt"},
-                              std::pair{"magic", "python-magic"},
-                              std::pair{"osgeo", "gdal"},
-                              std::pair{"psycopg2", "psycopg2-binary"},
-                              std::pair{"pytorch_lightning", "pytorch-lightning"},
-                              std::pair{"sentence_transformers", "sentence-transformers"},
-                              std::pair{"serial", "pyserial"},
-                              std::pair{"skimage", "scikit-image"},
-                              std::pair{"sklearn", "scikit-learn"},
-                              std::pair{"usb", "pyusb"},
-                              std::pair{"yaml", "pyyaml"},
-                              std::pair{"zmq", "pyzmq"}};
-
 /// Returns the text in the last pair of quotes of the line, else its last word.
 std::string_view last_name(std::string_view line) {
   const auto end = line.find_last_of("'\"");
@@ -69,13 +45,6 @@ std::string_view unwritable(std::string_view line) {
 }
 
 }  // namespace
-
-std::string package_of(std::string_view module) {
-  const auto top = module.substr(0, module.find('.'));
-  const auto known = std::ranges::find(
-      packages, top, [](const auto& each) { return std::string_view(each.first); });
-  return known == packages.end() ? std::string(top) : known->second;
-}
 
 std::optional<std::string> write_advice(std::string_view output) {
   for (const auto line : core::split(output, '\n'))

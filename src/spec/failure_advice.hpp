@@ -11,9 +11,6 @@
 
 namespace pipeline::spec {
 
-/// Returns the package of the Python index that has this module; usually both have the same name.
-std::string package_of(std::string_view module);
-
 /// Returns advice if a step failed to write into its code folder, which is read-only.
 std::optional<std::string> write_advice(std::string_view output);
 

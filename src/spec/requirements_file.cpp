@@ -46,8 +46,9 @@ class RequirementsReader {
                      std::set<fs::path>& sources)
       : place_(place), diagnostics_(diagnostics), sources_(sources) {}
 
-  void read(const fs::path& file, const std::string& name) {
-    if (!seen_.insert(file.lexically_normal()).second) return;
+  /// @param is_constraints its lines only restrict the versions of what others ask for
+  void read(const fs::path& file, const std::string& name, bool is_constraints = false) {
+    if (!seen_.insert({file.lexically_normal(), is_constraints}).second) return;
     sources_.insert(file.lexically_normal());
     std::ifstream stream(file, std::ios::binary);
     if (!fs::is_regular_file(file) || !stream) {
@@ -65,43 +66,82 @@ class RequirementsReader {
         logical.pop_back();
         continue;
       }
-      add(trim(logical), file, name, number);
+      add(trim(logical), {file, name, number, is_constraints});
       logical.clear();
     }
-    add(trim(logical), file, name, 0);
+    add(trim(logical), {file, name, 0, is_constraints});
+  }
+
+  /// Adds an item of a list in the pipeline's folder.
+  void add_item(std::string_view line, const fs::path& root) {
+    add(line, {root / "pipeline.yaml", "pipeline.yaml", 0, false});
   }
 
   std::vector<std::string> take() { return std::move(lines_); }
 
  private:
-  void add(std::string_view line, const fs::path& file, const std::string& name, unsigned number) {
+  struct Line {
+    const fs::path& file;
+    const std::string& name;
+    unsigned number;
+    bool is_constraint;
+    std::string where() const { return number ? name + ":" + std::to_string(number) : name; }
+  };
+
+  void add(std::string_view line, const Line& from) {
     if (line.empty()) return;
-    const std::string where = name + ":" + std::to_string(number);
-    for (const auto& [short_name, long_name] :
-         {std::pair{"-r", "--requirement"}, std::pair{"-c", "--constraint"}}) {
-      const auto included = argument_of(line, short_name, long_name);
-      if (!included) continue;
-      if (included->find("://") != std::string_view::npos)
-        return refuse(where, line,
-                      "list the requirements here: an address may serve something else tomorrow");
-      read(file.parent_path() / *included,
-           (fs::path(name).parent_path() / *included).generic_string());
-      return;
+    if (const auto file = argument_of(line, "-r", "--requirement"))
+      return include(line, *file, from, from.is_constraint);
+    if (const auto file = argument_of(line, "-c", "--constraint")) {
+      if (file->find_first_of("<>=~! ") == std::string_view::npos)
+        return include(line, *file, from, true);
+      return keep("--constraint " + std::string(*file));  // The constraint itself.
     }
     if (argument_of(line, "-e", "--editable") || line.starts_with('.') || line.starts_with('/') ||
         line.find("file:") != std::string_view::npos)
-      return refuse(where, line,
-                    "a local project is no part of an image's requirements: install it with "
-                    "`local_project_install_command: pip install .`");
+      return add_path(line, from);
     if (line.starts_with("-i "))
-      line.remove_prefix(3), lines_.push_back("--index-url " + std::string(trim(line)));
+      line.remove_prefix(3), keep("--index-url " + std::string(trim(line)));
     else if (line.starts_with("-f "))
-      line.remove_prefix(3), lines_.push_back("--find-links " + std::string(trim(line)));
+      line.remove_prefix(3), keep("--find-links " + std::string(trim(line)));
     else if (!settings::formats::requirement.accepts(line))
-      return refuse(where, line,
+      return refuse(from.where(), line,
                     std::string("expected: ") + settings::formats::requirement.expected);
-    else if (std::find(lines_.begin(), lines_.end(), line) == lines_.end())
-      lines_.emplace_back(line);
+    else if (from.is_constraint && !line.starts_with('-'))
+      keep("--constraint " + std::string(line));
+    else
+      keep(std::string(line));
+  }
+
+  void include(std::string_view line, std::string_view file, const Line& from,
+               bool is_constraints) {
+    if (file.find("://") != std::string_view::npos)
+      return refuse(from.where(), line,
+                    "list the requirements here: an address may serve something else tomorrow");
+    read(from.file.parent_path() / file,
+         (fs::path(from.name).parent_path() / file).generic_string(), is_constraints);
+  }
+
+  /// As with pip, paths are relative to the working folder, which is the pipeline's, whichever file
+  /// they are in.
+  void add_path(std::string_view line, const Line& from) {
+    const auto editable = argument_of(line, "-e", "--editable");
+    auto path = std::string(editable ? *editable : line);
+    if (path == ".") path = "./";
+    if (editable && !path.starts_with('.') && !path.starts_with('/')) path.insert(0, "./");
+    const auto written = (editable ? "-e " : "") + path;
+    if (from.is_constraint || !settings::formats::requirement.accepts(written))
+      return refuse(from.where(), line,
+                    from.is_constraint
+                        ? "a constraint says which versions of a package may be taken"
+                        : "write the path of a wheel or a project below the pipeline's folder: "
+                          "./wheels/x.whl, ./project");
+    keep(written);
+  }
+
+  void keep(std::string line) {
+    if (std::find(lines_.begin(), lines_.end(), line) == lines_.end())
+      lines_.push_back(std::move(line));
   }
 
   void refuse(const std::string& where, std::string_view line, std::string note) {
@@ -116,7 +156,7 @@ class RequirementsReader {
   core::Span place_;
   settings::Diagnostics& diagnostics_;
   std::set<fs::path>& sources_;
-  std::set<fs::path> seen_;
+  std::set<std::pair<fs::path, bool>> seen_;
   std::vector<std::string> lines_;
 };
 
@@ -127,6 +167,15 @@ std::vector<std::string> read_requirements(const fs::path& file, const std::stri
                                            std::set<fs::path>& sources) {
   RequirementsReader reader(place, diagnostics, sources);
   reader.read(file, name);
+  return reader.take();
+}
+
+std::vector<std::string> expand_requirements(const std::vector<std::string>& lines,
+                                             const fs::path& root, core::Span place,
+                                             settings::Diagnostics& diagnostics,
+                                             std::set<fs::path>& sources) {
+  RequirementsReader reader(place, diagnostics, sources);
+  for (const auto& line : lines) reader.add_item(line, root);
   return reader.take();
 }
 

@@ -11,14 +11,22 @@
 
 namespace pipeline::spec {
 
-/// Returns the lines of the file and of the files that it includes (`-r`, `-c`), without comments,
-/// continuations and repetitions. Errors are reported at `place`, the position of the key that
-/// names the file; the message has file and line.
+/// Returns the lines of the file and of the files that it includes (`-r`), without comments,
+/// continuations and repetitions; those of files with constraints (`-c`) as `--constraint numpy<2`.
+/// Errors are reported at `place`, the position of the key that names the file; the message has
+/// file and line.
 /// @param name the file's name as written, for messages
 /// @param sources receives the files that were read or looked for
 std::vector<std::string> read_requirements(const std::filesystem::path& file,
                                            const std::string& name, core::Span place,
                                            settings::Diagnostics& diagnostics,
                                            std::set<std::filesystem::path>& sources);
+
+/// Returns the items of a list with those of the files that it names (`-r FILE`, `-c FILE`).
+/// @param root the pipeline's folder
+std::vector<std::string> expand_requirements(const std::vector<std::string>& lines,
+                                             const std::filesystem::path& root, core::Span place,
+                                             settings::Diagnostics& diagnostics,
+                                             std::set<std::filesystem::path>& sources);
 
 }  // namespace pipeline::spec

@@ -295,6 +295,15 @@ void StepReader::read_settings(const core::Value& map, Settings& settings) {
   check_file(*docker, {"build_config", "dockerignore"}, false);
   check_file(*docker, {"parent_image_build_config", "dockerignore"}, false);
   const core::Value* requirements = docker->find("requirements");
+  if (requirements && requirements->kind == core::Value::Kind::list) {
+    auto& list = settings.docker.requirements;
+    const auto is_file = [](const auto& line) {
+      return line.starts_with("-r ") || line.starts_with("-c ") || line.starts_with("--constraint");
+    };
+    if (std::ranges::any_of(list.items(), is_file))
+      list.emplace(
+          expand_requirements(list.items(), root_, requirements->span, diagnostics_, sources_));
+  }
   if (!requirements || requirements->kind != core::Value::Kind::scalar ||
       !settings::formats::path.accepts(requirements->scalar))
     return;

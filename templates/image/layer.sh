@@ -12,7 +12,10 @@ while IFS= read -r argument; do set -- "$@" "$argument"; done <"$here/arguments"
 
 if [ "$installer" = uv ]; then
   uv=$(command -v uv) || uv=$build/tools/bin/uv
-  "$uv" pip install --python "$python" "$@" -r requirements.txt
+  # uv takes a project for unchanged while its pyproject.toml is.
+  grep -q -e ' --hash=' requirements.txt || while IFS= read -r name; do set -- "$@" --refresh-package "$name"; done <names
+  # What the builder's cache has is installed without the index.
+  "$uv" pip install --offline --python "$python" "$@" -r requirements.txt >/dev/null 2>&1 || "$uv" pip install --python "$python" "$@" -r requirements.txt
 else
   "$python" -m pip --version >/dev/null 2>&1 || export PYTHONPATH="$build/tools"
   "$python" -m pip install --no-compile "$@" -r requirements.txt

@@ -7,6 +7,7 @@ set --
 ! externally_managed || set -- --break-system-packages
 while IFS= read -r argument; do set -- "$@" "$argument"; done <arguments
 [ ! -e requirements.txt ] || set -- "$@" -r requirements.txt
+[ ! -e constraints.txt ] || set -- "$@" -c constraints.txt
 
 if [ "$installer" = uv ]; then
   uv=$(command -v uv) || uv=$build/tools/bin/uv

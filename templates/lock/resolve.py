@@ -1,6 +1,7 @@
 """Resolves requirements for the Python that runs this, with uv or pip, and prints the packages that an installer would add, as one line of JSON.
 
-Usage: resolve.py FOLDER [ANSWER]. Prints, or writes the file ANSWER. FOLDER has request.json, requirements.txt and perhaps pyproject.toml; relative paths in requirements are taken from the working folder.
+Usage: resolve.py FOLDER [ANSWER]. Prints, or writes the file ANSWER. FOLDER has request.json, requirements.txt and perhaps
+constraints.txt and pyproject.toml; relative paths in requirements are taken from the working folder.
 """
 import json
 import os
@@ -75,8 +76,26 @@ def sys_tags():
         try:
             from pip._vendor.packaging import tags
         except ImportError:
-            return []
+            return list(known_tags())
     return [str(tag) for tag in tags.sys_tags()]
+
+
+def known_tags():
+    """What `packaging` says of CPython with glibc, for a Python that has neither that nor pip, as Debian's."""
+    version, machine = "%d%d" % sys.version_info[:2], sysconfig.get_platform().split("-")[-1].replace(".", "_")
+    platforms = ["linux_" + machine]
+    try:
+        for minor in range(5, int(os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")[1]) + 1):
+            platforms += ["%s_%s" % (name, machine) for name in ({5: ["manylinux1"], 12: ["manylinux2010"], 17: ["manylinux2014"]}.get(minor, []) + ["manylinux_2_%d" % minor])]
+    except (ValueError, OSError, AttributeError, IndexError):
+        pass
+    platforms.reverse()
+    older = ["3%d" % minor for minor in range(sys.version_info[1], 1, -1)]
+    for python, abi in [("cp" + version, "cp" + version)] + [("cp" + each, "abi3") for each in older] + [("cp" + version, "none"), ("py3", "none")]:
+        for system in platforms:
+            yield "%s-%s-%s" % (python, abi, system)
+    for python in ["cp" + version] + ["py" + each for each in older] + ["py3"]:
+        yield python + "-none-any"
 
 
 def platform_of(tags):
@@ -100,6 +119,20 @@ def best_wheel(wheels, tags):
     return min(wheels, key=place)
 
 
+def local_path(path):
+    """As the lock has it: relative to the pipeline's folder, in which this works."""
+    path = os.path.relpath(path)
+    return path if path.startswith("..") else "./" + path
+
+
+def version_of(folder):
+    try:
+        with open(os.path.join(folder, "pyproject.toml"), "rb") as stream:
+            return tomllib.load(stream).get("project", {}).get("version", "")
+    except (OSError, ValueError):
+        return ""
+
+
 def file_of(entry):
     from urllib.parse import unquote, urlsplit
     return entry.get("name") or unquote(urlsplit(entry.get("url") or entry.get("path", "")).path).rsplit("/", 1)[-1]
@@ -116,9 +149,17 @@ class Uv:
     def inputs(self):
         return [os.path.join(self.folder, name) for name in ("requirements.txt", "pyproject.toml") if os.path.exists(os.path.join(self.folder, name))]
 
+    def constraints(self):
+        return constraints_in(self.folder)
+
     def compile(self, name, *more, check=True):
         output = os.path.join(self.folder, name)
-        return output, run([self.request["uv"], "pip", "compile", "--quiet", "--python", sys.executable, "-o", output] + self.arguments + list(more), check)
+        done = run([self.request["uv"], "pip", "compile", "--quiet", "--python", sys.executable, "-o", output] + self.arguments + list(more), check=False)
+        if "'--format" in done.stderr:
+            raise Unable("this uv, %s, is too old: 0.6.15 and newer write what is locked" % run([self.request["uv"], "--version"]).stdout.strip())
+        if check and done.returncode:
+            raise Failed(without_credentials(done.stderr or done.stdout))
+        return output, done
 
     def resolve(self):
         """Versions that are preferred stay as far as the requirements allow it: uv takes them from the output file, as it would from an earlier lock."""
@@ -129,7 +170,7 @@ class Uv:
                 stream.write('lock-version = "1.0"\ncreated-by = "pipe"\n')
                 for name, version in sorted(preferred.items()):
                     stream.write("\n[[packages]]\nname = %s\nversion = %s\n" % (json.dumps(name), json.dumps(version)))
-        packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs())[0])
+        packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs(), *self.constraints())[0])
         known = {each["name"] for each in packages}
         if known & set(self.request["installed"]):
             packages = self.beside_installed(packages)
@@ -138,14 +179,14 @@ class Uv:
 
     def beside_installed(self, packages):
         """What is installed and suits the requirements is not installed again; what else is chosen then, an installation says that changes nothing."""
-        constraints = os.path.join(self.folder, "constraints.txt")
-        with open(constraints, "w") as stream:
+        keep = os.path.join(self.folder, "kept.txt")
+        with open(keep, "w") as stream:
             stream.writelines("%s==%s\n" % (each["name"], each["version"]) for each in packages
                               if each["name"] not in self.request["installed"] and each["origin"] == "index")
-        command = [self.request["uv"], "pip", "install", "--dry-run", "--python", sys.executable, "--break-system-packages"] + self.arguments
+        command = [self.request["uv"], "pip", "install", "--dry-run", "--python", sys.executable, "--break-system-packages"] + self.arguments + self.constraints()
         for each in self.inputs():
             command += ["-r", each]
-        done = run(command + ["-c", constraints], check=False)
+        done = run(command + ["-c", keep], check=False)
         if done.returncode:
             done = run(command)
         chosen = dict(re.findall(r"^ \+ ([A-Za-z0-9._-]+)==(\S+)", done.stderr, re.MULTILINE))
@@ -165,7 +206,7 @@ class Uv:
         pinned = os.path.join(self.folder, "pinned.txt")
         with open(pinned, "w") as stream:
             stream.writelines("%s==%s\n" % (each["name"], each["version"]) for each in packages if each["origin"] == "index")
-        options = ["--no-header", "--annotation-style", "line", "-c", pinned] + self.inputs()
+        options = ["--no-header", "--annotation-style", "line", "-c", pinned] + self.constraints() + self.inputs()
         output, done = self.compile("reasons.txt", "--offline", *options, check=False)
         if done.returncode:  # What has an address of its own is not in the cache.
             output, done = self.compile("reasons.txt", *options, check=False)
@@ -197,21 +238,23 @@ class Uv:
                 package["url"] += "#subdirectory=" + vcs["subdirectory"]
             return package
         if "directory" in entry:
-            package.update(origin="path", url=entry["directory"]["path"])
-            if entry["directory"].get("editable"):
-                package["editable"] = True
+            folder = os.path.join(self.folder, entry["directory"]["path"])
+            package.update(origin="path", url=local_path(folder), version=package["version"] or version_of(folder))
             return package
         file = entry.get("archive")
         if file:
-            package["origin"] = "path" if "path" in file else "url"
+            package["origin"] = "url"
         elif entry.get("wheels"):
             file = best_wheel(entry["wheels"], self.tags)
         else:
             file = entry.get("sdist")
         if not file:
             raise Failed("uv names no file for %s %s" % (package["name"], package["version"]))
-        package.update(file=file_of(file), size=file.get("size", 0), sha256=file.get("hashes", {}).get("sha256", ""),
-                       url=without_credentials(file.get("url") or file.get("path", "")))
+        package.update(file=file_of(file), size=file.get("size", 0), sha256=file.get("hashes", {}).get("sha256", ""))
+        if "path" in file:  # Of a folder of --find-links, too.
+            package.update(origin="path", url=local_path(os.path.join(self.folder, file["path"])))
+        else:
+            package["url"] = without_credentials(file.get("url", ""))
         return package
 
 
@@ -221,8 +264,8 @@ class Pip:
         self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
 
     def resolve(self):
-        report, constraints = os.path.join(self.folder, "report.json"), os.path.join(self.folder, "constraints.txt")
-        with open(constraints, "w") as stream:
+        report, preferred = os.path.join(self.folder, "report.json"), os.path.join(self.folder, "preferred.txt")
+        with open(preferred, "w") as stream:
             stream.writelines("%s==%s\n" % each for each in sorted(self.request["preferred"].items()))
         command = [sys.executable, "-m", "pip"] + self.request.get("pip", []) + ["install", "--dry-run", "--quiet", "--report", report] + self.arguments
         if self.request["is_empty"]:
@@ -232,8 +275,8 @@ class Pip:
         requirements = os.path.join(self.folder, "requirements.txt")
         if os.path.exists(os.path.join(self.folder, "pyproject.toml")):
             self.add_project(requirements)
-        command += ["-r", requirements]
-        done = run(command + ["-c", constraints], check=False)
+        command += ["-r", requirements] + constraints_in(self.folder)
+        done = run(command + ["-c", preferred], check=False)
         if done.returncode:
             done = run(command, check=False)
             if done.returncode:
@@ -274,14 +317,24 @@ class Pip:
             if info.get("subdirectory"):
                 package["url"] += "#subdirectory=" + info["subdirectory"]
         elif "dir_info" in info:
-            package.update(origin="path", url=url, editable=bool(info["dir_info"].get("editable")))
+            package.update(origin="path", url=local_path(path_of(url)))
         else:
             hashes = info.get("archive_info", {})
             sha256 = hashes.get("hashes", {}).get("sha256") or hashes.get("hash", "").partition("sha256=")[2]
             package.update(file=file_of(info), url=url, sha256=sha256, size=0)
             if url.startswith("file:"):
-                package["origin"] = "path"
+                package.update(origin="path", url=local_path(path_of(url)))
         return package
+
+
+def path_of(url):
+    from urllib.parse import unquote, urlsplit
+    return unquote(urlsplit(url).path)
+
+
+def constraints_in(folder):
+    file = os.path.join(folder, "constraints.txt")
+    return ["-c", file] if os.path.exists(file) else []
 
 
 def is_externally_managed():

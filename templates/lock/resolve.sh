@@ -17,5 +17,11 @@ if [ "$1" = pip ] && ! "$python" -m pip --version >/dev/null 2>&1; then
   export PYTHONPATH=/pipe-tools
 fi
 export PIPE_UV="$uv"
+if [ -e "$here/apt_packages" ]; then
+  set -- "$here"
+  while IFS= read -r name; do set -- "$@" "$name"; done <"$here/apt_packages"
+  shift
+  dpkg-query -W -f 'pipe-apt: ${Package}=${Version}\n' "$@" 2>/dev/null || :
+fi
 cd "$here/files"
 exec "$python" "$here/resolve.py" "$here"

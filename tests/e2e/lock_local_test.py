@@ -158,6 +158,19 @@ class LocalHistory(LocalLockTest):
         self.assertGreater(os.stat(module).st_nlink, 1)
 
 
+    def test_what_uvs_cache_has_is_installed_without_the_index(self):
+        for requirements in (("top",), ("other",)):
+            self.declare(*requirements)
+            self.run_pipe()
+        self.declare("top", "other")
+        self.assertEqual(self.lock_command().code, 0)
+        self.index.close()
+        self.assertIn("('other', '1.0'), ('top', '1.0')", self.run_pipe("--locked").text)
+        self.declare("top", "other", "base==0.5")
+        failure = self.run_pipe(code=4).failure("one")
+        self.assertIn("the package index cannot be reached", "\n".join(failure["hints"]))
+
+
 class BothOrchestrators(LocalLockTest):
     orchestrator = "docker"
 

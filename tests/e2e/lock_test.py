@@ -78,6 +78,37 @@ class History(LockTest):
         self.assertEqual(back.steps(), {"one": "cached"}, back)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
+    def test_what_the_builders_cache_has_is_installed_without_the_index(self):
+        name = f"own{self.mark}"  # No other test has put it into the cache.
+        self.index.add(name, "1.0")
+        self.write("show.py", f"import {name}, other; print({name}.version, other.version)\n")
+        for requirements in ((name, "top"), ("other", "top")):
+            self.declare(*requirements)
+            self.assertEqual(self.pipe("build", "pipeline.yaml").code, 0)
+        self.declare(name, "other", "top")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.index.close()
+        self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
+
+    def test_versions_of_debian_packages_are_recorded(self):
+        self.declare("top", apt_packages=["tzdata", "ca-certificates"])
+        locked = self.pipe("lock", "pipeline.yaml")
+        if locked.code == 4 and "apt-get" in locked.text:
+            self.skipTest("no mirror of Debian can be reached")
+        self.assertEqual(locked.code, 0, locked)
+        self.assertRegex(self.lock(), r'apt_packages:\n      - "ca-certificates=\S+"\n      - "tzdata=\S+"\n')
+        self.assertIn("+ apt tzdata=", locked.out)
+
+    def test_plans_and_builds_say_what_changes(self):
+        self.declare("top")
+        self.run_pipe()
+        self.declare("top", "other")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        plan = self.pipe("plan", "pipeline.yaml")
+        said = r"packages changed \(added other 1\.0; 1 of 1 layer to make\)"
+        self.assertRegex(plan.out, said)
+        self.assertRegex(self.run_pipe().text, said)
+
     def test_upgrade_check_and_diff(self):
         self.declare("top", "other")
         self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check").code, 2)

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import http.server
 import pathlib
 import threading
@@ -12,10 +13,12 @@ def record(path: str, data: bytes) -> str:
     return f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
 
 
-def make_wheel(folder: pathlib.Path, name: str, version: str, requires: tuple = (), says: str = "", extras: dict | None = None, tag: str = "py3-none-any") -> pathlib.Path:
-    """A wheel with one module, whose `version` is a text; `says` is another one."""
+def make_wheel(folder: pathlib.Path, name: str, version: str, requires: tuple = (), says: str = "", extras: dict | None = None, tag: str = "py3-none-any",
+               python: str = "") -> pathlib.Path:
+    """A wheel with one module, whose `version` is a text; `says` is another one. `python`: Requires-Python."""
     info = f"{name}-{version}.dist-info"
     about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {each}\n" for each in requires)
+    about += f"Requires-Python: {python}\n" if python else ""
     for extra, needs in (extras or {}).items():
         about += f"Provides-Extra: {extra}\n" + "".join(f'Requires-Dist: {each}; extra == "{extra}"\n' for each in needs)
     files = {f"{name}.py": f"version = {version!r}\nsays = {says!r}\n", f"{info}/METADATA": about,
@@ -33,6 +36,7 @@ class Index:
 
     def __init__(self, folder: pathlib.Path, login: str = ""):
         self.folder, self.requests = folder, []
+        self.yanked, self.python = set(), {}  # Names of files, and what Python they require.
         (folder / "simple").mkdir(parents=True)
         index = self
 
@@ -66,10 +70,18 @@ class Index:
         project = self.folder / "simple" / name
         project.mkdir(exist_ok=True)
         wheel = make_wheel(project, name, version, **about)
+        if about.get("python"):
+            self.python[wheel.name] = about["python"]
         self.list(name)
         return wheel
 
     def list(self, name: str):
         project = self.folder / "simple" / name
-        links = "".join(f'<a href="{wheel.name}#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}">{wheel.name}</a><br>\n' for wheel in sorted(project.glob("*-*")))
+        links = "".join(self.link(file) for file in sorted(project.glob("*-*")))
         (project / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
+
+    def link(self, file: pathlib.Path) -> str:
+        marks = ' data-yanked="broken"' if file.name in self.yanked else ""
+        if requires := self.python.get(file.name):
+            marks += f' data-requires-python="{html.escape(requires)}"'
+        return f'<a href="{file.name}#sha256={hashlib.sha256(file.read_bytes()).hexdigest()}"{marks}>{file.name}</a><br>\n'

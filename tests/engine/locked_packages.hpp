@@ -7,7 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "docker/package_lock.hpp"
 #include "engine/image_support.hpp"
+#include "settings/settings.hpp"
 
 namespace pipeline::docker {
 
@@ -37,12 +39,20 @@ class LayersTest : public ImageTest {
                            DockerSettings settings = {}) {
     lock::LockedEnvironment environment;
     environment.packages = std::move(packages);
-    options.locked = [environment](const StepSpec&, std::string) -> async::Task<Locked> {
-      co_return std::make_shared<const lock::LockedEnvironment>(environment);
-    };
     settings.requirements = {"whatever"};
-    return ensure(step("train", std::move(settings)));
+    auto asked = step("train", std::move(settings));
+    lock::Request request;
+    request.parent =
+        asked.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
+    request.parent_digest = ensure(without_packages(asked)).digest;
+    request.installer = "uv";
+    request.requirements = {"whatever"};
+    file.put(request, std::move(environment));
+    options.lock = &file;
+    return ensure(asked);
   }
+  lock::LockFile file{{}};  ///< In memory.
+
   /// The diff_ids of the layers that the image has above its parent's.
   std::vector<std::string> layers(const ImageStatus& image,
                                   const std::string& parent = "python:3.11-slim-bookworm") {

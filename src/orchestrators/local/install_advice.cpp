@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
+#include <regex>
 
+#include "core/python_packages.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 
 namespace pipeline::orchestrators {
@@ -15,11 +18,22 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> ph
                      [&](const char* phrase) { return text.find(phrase) != text.npos; });
 }
 
+/// For a package that no index has, by uv's and pip's words.
+std::optional<std::string> meant_package(const std::string& output) {
+  static const std::regex unknown(
+      "Because ([A-Za-z0-9_.-]+) was not found in the package registry|"
+      "No matching distribution found for ([A-Za-z0-9_.-]+)");
+  std::smatch match;
+  if (!std::regex_search(output, match, unknown)) return std::nullopt;
+  return core::similar_package(match[1].matched ? match[1].str() : match[2].str());
+}
+
 }  // namespace
 
 std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python,
                                                    const fs::path& root) {
   std::vector<std::string> advice;
+  if (const auto meant = meant_package(output)) advice.push_back("did you mean `" + *meant + "`?");
   auto version = python.version.empty() ? python.file.string() : "Python " + python.version;
   if (contains_any(output, {"ensurepip is not available", "No module named venv",
                             "No module named ensurepip"}))

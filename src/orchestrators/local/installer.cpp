@@ -67,7 +67,8 @@ bool has_clones(const fs::path& folder) {
   return from && to && ioctl(to.get(), FICLONE, from.get()) == 0;
 }
 
-constexpr auto project_file = "pyproject.toml", requirements_file = "requirements.txt";
+constexpr auto project_file = "pyproject.toml", requirements_file = "requirements.txt",
+               constraints_file = "constraints.txt";
 
 void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
   std::string text;
@@ -84,7 +85,15 @@ std::vector<fs::path> write_requirements(const fs::path& folder,
     core::write_file_atomically(files.emplace_back(folder / project_file), asked.pyproject);
   if (!asked.requirements.empty())
     write_lines(files.emplace_back(folder / requirements_file), asked.requirements);
+  if (!asked.constraints.empty()) write_lines(folder / constraints_file, asked.constraints);
   return files;
+}
+
+/// Locked versions satisfy the constraints already.
+void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& plan,
+                     const fs::path& folder) {
+  if (!plan.locked && !plan.asked.constraints.empty())
+    install.insert(install.end(), {"--constraint", (folder / constraints_file).string()});
 }
 
 /// Returns the requirements files of an installation. Where one package has a hash, pip wants all
@@ -282,6 +291,7 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
                                    (target_ / "bin/python").string()};
   install.insert(install.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
   const core::TemporaryFolder folder;
+  add_constraints(install, plan_, folder.path());
   for (const auto& file : requirement_files(plan_, folder.path()))
     co_await install_with_uv(install, file);
 }
@@ -295,6 +305,10 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
     co_return;
   }
   install.push_back("--no-deps");
+  // uv takes a project for unchanged while its pyproject.toml is.
+  for (const auto& package : plan_.locked->packages)
+    if (package.origin == lock::Origin::path && package.sha256.empty())
+      install.insert(install.end(), {"--refresh-package", package.name});
   if (!plan_.is_fresh) {
     auto offline = install;
     offline.push_back("--offline");
@@ -327,6 +341,7 @@ async::Task<> Installer::make_with_pip() {
   pip.push_back("install");
   pip.insert(pip.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
   const core::TemporaryFolder folder;
+  add_constraints(pip, plan_, folder.path());
   for (const auto& file : requirement_files(plan_, folder.path()))
     co_await install_with_pip(pip, file);
 }

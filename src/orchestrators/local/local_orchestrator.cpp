@@ -12,6 +12,7 @@
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/quantity.hpp"
 #include "docker/gpu_errors.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
@@ -247,6 +248,12 @@ void LocalOrchestrator::describe(HostContext& host) const {
   environment.id = core::Hasher().field(host.identity).field(plan.digest).finish().hex();
   environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
   environment.reason = "virtual environment with " + plan.summary() + ": there is none yet";
+  if (plan.locked) {
+    Bytes bytes = 0;
+    for (const auto& package : plan.locked->packages) bytes += package.size;
+    environment.reason += ", " + std::to_string(plan.locked->packages.size()) + " locked packages";
+    if (bytes > 0) environment.reason += " of " + core::format_bytes(bytes);
+  }
   auto recheck = host.recheck;
   recheck["environment"] = plan.digest;
   if (plan.by_name) environment.recheck = recheck.dump();

@@ -236,14 +236,39 @@ TEST(PipelineFile, requirements_files_become_lists) {
   const auto pipeline = parse(
       "name: x\nsettings: {docker: {requirements: requirements.txt}}\nsteps: {a: {command: [a]}}\n",
       folder.path() / "pipeline.yaml");
-  EXPECT_THAT(
-      pipeline.steps[0].settings->docker.requirements.items(),
-      ElementsAre("numpy==1.26.4", "attrs==23.2", "pkg @ https://example.org/x.whl#sha256=1",
-                  "--extra-index-url https://example.org/simple", "scipy >=1.10"));
+  const auto lines =
+      ElementsAre("numpy==1.26.4", "--constraint numpy==1.26.4", "--constraint attrs==23.2",
+                  "pkg @ https://example.org/x.whl#sha256=1",
+                  "--extra-index-url https://example.org/simple", "scipy >=1.10");
+  EXPECT_THAT(pipeline.steps[0].settings->docker.requirements.items(), lines);
+  const auto list = parse(
+      "name: x\nsettings: {docker: {requirements: [-r requirements.txt]}}\nsteps: {a: {command: "
+      "[a]}}\n",
+      folder.path() / "pipeline.yaml");
+  EXPECT_THAT(list.steps[0].settings->docker.requirements.items(), lines);
+  EXPECT_THAT(list.sources, testing::Contains(folder.path() / "more/pins.txt"));
   EXPECT_THAT(pipeline.sources, testing::UnorderedElementsAre(folder.path() / "requirements.txt",
                                                               folder.path() / "more/dev.txt",
                                                               folder.path() / "more/pins.txt",
                                                               folder.path() / "pipeline.yaml"));
+}
+
+TEST(PipelineFile, requirements_may_be_files_below_the_folder) {
+  const core::TemporaryFolder folder;
+  const auto of = [&](const std::string& text) {
+    core::write_file_atomically(folder.path() / "requirements.txt", text);
+    return parse(
+               "name: x\nsettings: {docker: {requirements: requirements.txt}}\nsteps: {a: "
+               "{command: [a]}}\n",
+               folder.path() / "pipeline.yaml")
+        .steps[0]
+        .settings->docker.requirements.items();
+  };
+  EXPECT_THAT(
+      of("./w/x.whl\n-e lib\n--editable=./lib[all]\n-e .\n--constraint numpy<2\n"),
+      ElementsAre("./w/x.whl", "-e ./lib", "-e ./lib[all]", "-e ./", "--constraint numpy<2"));
+  for (const auto* line : {"../x", "/x.whl", "-e ..", "x @ file:///x.whl"})
+    EXPECT_THROW(of(line), core::InputError) << line;
 }
 
 TEST(PipelineFile, a_folder_or_nothing_instead_of_a_file_is_told) {

@@ -1,0 +1,282 @@
+"""What happens with each kind of requirement: docs/environments.md has the table. On `local`, as it is quick, and together in an image."""
+
+import hashlib
+import re
+import subprocess
+import tarfile
+import unittest
+
+from lock_local_test import LocalLockTest
+from lock_test import LockTest
+from support import PARENT, docker
+from support_index import Index, make_wheel
+
+# Builds wheels from NAME.py or NAME.c without any other package.
+BACKEND = '''
+import os, pathlib, re, subprocess, sysconfig, zipfile
+NAME, VERSION = re.findall(r'^(?:name|version) = "(.*)"$', pathlib.Path("pyproject.toml").read_text(), re.MULTILINE)
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    info, tag, files = f"{NAME}-{VERSION}.dist-info", "py3-none-any", {}
+    if os.path.exists(NAME + ".c"):
+        tag = "cp%s-cp%s-linux_x86_64" % ((sysconfig.get_config_var("py_version_nodot"),) * 2)
+        library = NAME + sysconfig.get_config_var("EXT_SUFFIX")
+        subprocess.run(["cc", "-shared", "-fPIC", "-I" + sysconfig.get_path("include"), NAME + ".c", "-o", library], check=True)
+        files[library] = pathlib.Path(library).read_bytes()
+    else:
+        files[NAME + ".py"] = pathlib.Path(NAME + ".py").read_bytes()
+    files[info + "/METADATA"] = f"Metadata-Version: 2.1\\nName: {NAME}\\nVersion: {VERSION}\\n".encode()
+    files[info + "/WHEEL"] = f"Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: {tag}\\n".encode()
+    files[info + "/RECORD"] = "".join(path + ",,\\n" for path in [*files, info + "/RECORD"]).encode()
+    wheel = f"{NAME}-{VERSION}-{tag}.whl"
+    with zipfile.ZipFile(os.path.join(folder, wheel), "w") as archive:
+        for path, data in files.items():
+            archive.writestr(path, data)
+    return wheel
+'''
+
+C_MODULE = '''
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", NULL, -1, NULL};
+PyMODINIT_FUNC PyInit_fast(void) {
+  PyObject* made = PyModule_Create(&module);
+  PyModule_AddStringConstant(made, "version", "1.0");
+  PyModule_AddStringConstant(made, "says", "compiled");
+  return made;
+}
+'''
+
+
+def project_files(name: str, says: str = "", source: str = "") -> dict[str, str]:
+    suffix, text = ("c", source) if source else ("py", f"version = '1.0'\nsays = {says!r}\n")
+    return {"pyproject.toml": f'[project]\nname = "{name}"\nversion = "1.0"\n[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+            "backend.py": BACKEND, f"{name}.{suffix}": text}
+
+
+class Kinds:
+    """What both orchestrators' tests share."""
+
+    def ask(self, *requirements, module: str = "base", **settings):
+        self.declare(*requirements, **settings)
+        self.write("show.py", f"import {module}\nprint('it is', {module}.version, {module}.says)\n")
+
+    def entry(self, name: str) -> str:
+        """The line of a package in the lock."""
+        return next((line for line in self.lock().splitlines() if f'- {{name: "{name}"' in line), "")
+
+    def succeeds(self, says: str, *words):
+        result = self.run_pipe(*words)
+        self.assertIn(says, result.text, result)
+        return result
+
+    def refused(self, *phrases):
+        """The run fails before the step, and says why."""
+        failure = self.run_pipe(code=4).failure("one")
+        text = "\n".join([failure["message"], *failure.get("details", []), *failure.get("hints", [])])
+        for phrase in phrases:
+            self.assertRegex(text, phrase)
+        return text
+
+    def make_project(self, folder: str, name: str, **about):
+        for path, text in project_files(name, **about).items():
+            self.write(f"{folder}/{path}", text)
+
+
+class OnLocal(Kinds, LocalLockTest):
+    def test_extras(self):
+        self.index.add("tool", "1.0", extras={"more": ("base",)})
+        self.ask("tool", module="tool")
+        self.succeeds("it is 1.0")
+        self.assertEqual(self.locked(), {"tool": "1.0"})
+        self.ask("tool[more]")
+        self.succeeds("it is 1.0")
+        self.assertEqual(self.locked(), {"tool": "1.0", "base": "1.0"})
+
+    def test_markers(self):
+        self.ask("base", "other; python_version < '3'", "nothing-that-exists; sys_platform == 'win32'")
+        self.succeeds("it is 1.0")
+        self.assertEqual(self.locked(), {"base": "1.0"})
+
+    def test_a_git_repository_is_locked_to_its_commit(self):
+        repository = self.folder / "upstream"
+
+        def commit(says: str) -> str:
+            for path, text in project_files("mine", says=says).items():
+                self.write(f"upstream/{path}", text)
+            git = ["git", "-C", str(repository), "-c", "user.name=test", "-c", "user.email=test@example.org"]
+            subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+            subprocess.run([*git, "add", "."], check=True)
+            subprocess.run([*git, "commit", "-q", "-m", says], check=True)
+            subprocess.run(["git", "clone", "-q", "--bare", str(repository), str(self.index.folder / "mine.git")] if not (self.index.folder / "mine.git").exists()
+                           else [*git, "push", "-q", str(self.index.folder / "mine.git"), "main"], check=True)
+            subprocess.run(["git", "-C", str(self.index.folder / "mine.git"), "update-server-info"], check=True)
+            return subprocess.run([*git, "rev-parse", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+        first = commit("first")
+        self.ask(f"mine @ git+http://{self.index.host}/mine.git@main", module="mine")
+        self.succeeds("it is 1.0 first")
+        self.assertIn(f'origin: "repository", url: "git+http://{self.index.host}/mine.git@{first}"', self.entry("mine"))
+        second = commit("second")
+        self.forget_environments()
+        self.succeeds("it is 1.0 first", "--no-cache")
+        self.assertEqual(self.lock_command("--upgrade").code, 0)
+        self.assertIn(second, self.entry("mine"))
+        self.succeeds("it is 1.0 second")
+
+    def test_an_address(self):
+        self.ask(f"base @ {self.index.url}/base/base-1.0-py3-none-any.whl")
+        self.succeeds("it is 1.0")
+        self.assertRegex(self.entry("base"), 'origin: "url", sha256: "[0-9a-f]{64}", url: "http')
+
+    def test_a_local_wheel(self):
+        (self.folder / "wheels").mkdir()
+        make_wheel(self.folder / "wheels", "mine", "1.0", says="first")
+        self.ask("./wheels/mine-1.0-py3-none-any.whl", module="mine")
+        self.succeeds("it is 1.0 first")
+        self.assertRegex(self.entry("mine"), 'origin: "path", sha256: "[0-9a-f]{64}", url: "./wheels/mine-1.0-py3-none-any.whl"')
+        make_wheel(self.folder / "wheels", "mine", "1.0", says="second")  # The same name, another content.
+        self.succeeds("it is 1.0 second")
+
+    def test_a_local_project_and_an_edit_of_it(self):
+        for requirement in ("./project", "-e ./project"):
+            with self.subTest(requirement):
+                self.make_project("project", "mine", says="first")
+                self.ask(requirement, module="mine")
+                self.succeeds("it is 1.0 first")
+                self.assertIn('version: "1.0", origin: "path", url: "./project"', self.entry("mine"))
+                self.make_project("project", "mine", says="second")
+                self.succeeds("it is 1.0 second")
+                self.assertEqual(self.run_pipe().steps(), {"one": "cached"})
+
+    def test_a_source_distribution_with_c_code(self):
+        folder = self.index.folder / "simple" / "fast"
+        folder.mkdir()
+        for path, text in project_files("fast", source=C_MODULE).items():
+            self.write(f"fast-1.0/{path}", text)
+        self.write("fast-1.0/PKG-INFO", "Metadata-Version: 2.2\nName: fast\nVersion: 1.0\n")
+        with tarfile.open(folder / "fast-1.0.tar.gz", "w:gz") as archive:
+            archive.add(self.folder / "fast-1.0", "fast-1.0")
+        self.index.list("fast")
+        self.ask("fast", module="fast")
+        self.succeeds("it is 1.0 compiled")
+        self.assertIn('file: "fast-1.0.tar.gz"', self.entry("fast"))
+
+    def test_an_index_with_a_login(self):
+        private = Index(self.folder / "private", login="user:geheim")
+        self.addCleanup(private.close)
+        private.add("base", "3.0")
+        self.declare("base")
+        self.ask("base", python_package_installer_args={"index-url": f"http://user:geheim@{private.host}/simple"})
+        result = self.succeeds("it is 3.0")
+        for text in (result.text, self.lock()):
+            self.assertNotIn("geheim", text)
+        self.forget_environments()
+        self.succeeds("it is 3.0", "--no-cache", "--locked")
+        self.ask("base", python_package_installer_args={"index-url": f"http://user:wrong@{private.host}/simple"})
+        (self.folder / "pipeline.lock").unlink()
+        self.forget_packages()
+        self.assertNotIn("wrong@", self.refused("401|[Uu]nauthorized|credentials"))
+
+    def test_a_conflict(self):
+        self.index.add("old", "1.0", requires=("base<1",))
+        self.ask("base==1.0", "old")
+        self.refused("old", "base<1", "base==1.0")
+        self.assertFalse((self.folder / "pipeline.lock").exists())
+
+    def test_constraints_and_files_of_requirements(self):
+        self.newer_versions()
+        self.write("more/all.txt", "top\n-c pins.txt\n")
+        self.write("more/pins.txt", "base==1.0\nother==1.0\n")
+        self.ask("-r more/all.txt")
+        self.succeeds("it is 1.0")
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.1"})
+        self.write("more/pins.txt", "base==1.1\n")  # The content counts, not the name.
+        self.succeeds("it is 1.1")
+        self.ask("top", "--constraint base<1.1")
+        self.succeeds("it is 1.0")
+        self.ask("-c nowhere.txt")
+        self.assertIn("'nowhere.txt' does not exist", self.run_pipe(code=2).text)
+
+    def test_a_pyproject(self):
+        self.write("pyproject.toml", '[project]\nname = "me"\nversion = "1"\ndependencies = ["top"]\n')
+        self.ask(pyproject_path="pyproject.toml")
+        self.succeeds("it is 1.0")
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+
+    def test_hashes_of_the_users_own(self):
+        wheel = self.index.folder / "simple/base/base-1.0-py3-none-any.whl"
+        self.ask(f"base==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}")
+        self.succeeds("it is 1.0")
+        self.ask("base==1.0 --hash=sha256:" + "0" * 64)
+        self.refused("(?i)hash|no versions? of base")
+
+    def test_an_unknown_package(self):
+        self.ask("scikit-lern")
+        self.refused("did you mean `scikit-learn`")
+
+    def test_pre_releases(self):
+        self.index.add("base", "2.0rc1")
+        self.ask("base")
+        self.succeeds("it is 1.0")
+        self.ask("base>=2.0rc1")
+        self.succeeds("it is 2.0rc1")
+
+    def test_yanked_versions(self):
+        self.index.yanked.add(self.index.add("base", "1.5").name)
+        self.index.list("base")
+        self.ask("base")
+        self.succeeds("it is 1.0")
+        self.ask("base==1.5")
+        self.succeeds("it is 1.5")
+
+    def test_a_package_for_another_python(self):
+        self.index.add("base", "9.0", python=">=3.99")
+        self.ask("base")
+        self.succeeds("it is 1.0")
+        self.ask("base==9.0")
+        self.refused("3\\.99")
+
+    def test_wheels_for_platforms(self):
+        for says, tag in (("windows", "cp311-cp311-win_amd64"), ("glibc", f"py3-none-manylinux_2_17_{self.machine()}"), ("musl", f"py3-none-musllinux_1_1_{self.machine()}")):
+            self.index.add("native", "1.0", tag=tag, says=says)
+        self.ask("native", module="native")
+        self.succeeds("it is 1.0 glibc")
+        self.assertIn("manylinux", self.entry("native"))
+        self.index.add("foreign", "1.0", tag="cp311-cp311-win_amd64")
+        self.ask("foreign")
+        self.refused("foreign.*(no wheels|platform)|no wheels with a matching")
+
+    @staticmethod
+    def machine() -> str:
+        return subprocess.run(["uname", "-m"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+class InImages(Kinds, LockTest):
+    def test_local_files_constraints_and_addresses_reach_the_image(self):
+        self.newer_versions()
+        (self.folder / "wheels").mkdir()
+        make_wheel(self.folder / "wheels", "wheeled", "1.0", requires=("top",))
+        self.make_project("project", "mine", says="first")
+        self.write("more.txt", "./wheels/wheeled-1.0-py3-none-any.whl\n-e project\n-c pins.txt\n")
+        self.write("pins.txt", "base==1.0\n")
+        self.ask("-r more.txt", f"other @ {self.index.url}/other/other-1.0-py3-none-any.whl", module="mine")
+        self.succeeds("it is 1.0 first")
+        self.assertEqual(self.locked(), {"base": "1.0", "mine": "1.0", "other": "1.0", "top": "1.1", "wheeled": "1.0"})
+        self.assertIn('url: "./wheels/wheeled-1.0-py3-none-any.whl"', self.entry("wheeled"))
+        self.assertIn('url: "./project"', self.entry("mine"))
+        self.make_project("project", "mine", says="second")
+        self.succeeds("it is 1.0 second")
+
+    def test_a_package_of_the_parent(self):
+        (self.folder / "parent").mkdir()
+        wheel = make_wheel(self.folder / "parent", "base", "0.9")
+        self.write("parent/Dockerfile", f"FROM {PARENT}\nCOPY {wheel.name} /\nRUN pip install --break-system-packages --no-index /{wheel.name}\n")
+        parent = f"{self.repository}:parent"
+        docker("build", "-q", "-t", parent, str(self.folder / "parent"))
+        self.ask("top", parent_image=parent)
+        self.succeeds("it is 0.9")
+        self.assertEqual(self.locked(), {"top": "1.0"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,72 @@
+#include "docker/package_layers.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "docker/build_reason.hpp"
+
+namespace pipeline::docker {
+namespace {
+
+using testing::HasSubstr;
+
+lock::LockedPackage package(const std::string& name, const std::string& version,
+                            std::uint64_t size) {
+  lock::LockedPackage made;
+  made.name = name;
+  made.version = version;
+  made.size = size;
+  made.sha256 = std::string(60, '0') + version.substr(0, 1) + name.substr(0, 1);
+  return made;
+}
+
+PackageLayers layers(std::vector<lock::LockedPackage> packages) {
+  lock::LockedEnvironment environment;
+  environment.packages = std::move(packages);
+  return package_layers(environment);
+}
+
+const PackageLayers before =
+    layers({package("torch", "2.4.0", 800 << 20), package("numpy", "1.26.4", 18 << 20),
+            package("six", "1.16.0", 11 << 10)});
+
+TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
+  EXPECT_EQ(describe_layers({}, before, false),
+            "3 packages; 818.0 MiB to download, 3 of 3 layers to make");
+  EXPECT_EQ(describe_layers(before, before, false), "0 of 3 layers to make");
+  EXPECT_EQ(describe_layers(before, before, true), "3 of 3 layers to make");
+  EXPECT_EQ(describe_layers(
+                before,
+                layers({package("torch", "2.4.0", 800 << 20), package("numpy", "2.1.0", 16 << 20),
+                        package("tabulate", "0.9.0", 35 << 10)}),
+                false),
+            "added tabulate 0.9.0, changed numpy 1.26.4 -> 2.1.0, removed six 1.16.0; 16.0 MiB to "
+            "download, 2 of 3 layers to make");
+}
+
+TEST(PackageLayers, the_label_of_an_image_has_what_the_next_one_is_compared_with) {
+  EXPECT_EQ(describe_layers(layers_of_label(layers_to_label(before)), before, false),
+            "0 of 3 layers to make");
+  for (const auto* damaged : {"", "{", "{}", "[1]", "[[1, \"x\", \"a b==c\"]]"})
+    EXPECT_THAT(describe_layers(layers_of_label(damaged), before, false),
+                HasSubstr("3 of 3 layers"));
+
+  const PlanParts parts{
+      {"parent_image", {"p"}}, {"parent_id", {"1"}}, {"packages", {"a", "b", "c", "d"}}};
+  auto other = parts;
+  other["packages"].pop_back();
+  const nlohmann::json images{{{"Labels",
+                                {{"pipe.parts", parts_to_label(other)},
+                                 {"pipe.packages", layers_to_label({before[0], before[1]})}}},
+                               {"RepoTags", {"pipe:env-2"}}}};
+  EXPECT_EQ(build_reason(parts, images, before),
+            "packages changed (added six 1.16.0; 11.0 KiB to download, 1 of 3 layers to make), "
+            "compared with pipe:env-2");
+  EXPECT_EQ(build_reason(parts, nlohmann::json::array(), before),
+            "new: 3 packages; 818.0 MiB to download, 3 of 3 layers to make");
+}
+
+}  // namespace
+}  // namespace pipeline::docker
