@@ -166,7 +166,7 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(self.lock_command().code, 0)
         self.index.close()
         self.assertIn("('other', '1.0'), ('top', '1.0')", self.run_pipe("--locked").text)
-        self.declare("top", "other", "never-asked-for")  # What the index said of others is cached.
+        self.declare("top", "other", "nowhere")
         failure = self.run_pipe(code=4).failure("one")
         self.assertIn("the package index cannot be reached", "\n".join(failure["hints"]))
 

@@ -329,8 +329,8 @@ TEST(Settings, items_and_keys_are_checked) {
         "x @ https://example.org/x.whl", "--pre", "--extra-index-url https://example.org",
         "git+https://example.org/a", "./x", "./w/x-1-py3-none-any.whl", "-e ./x", "-r x.txt",
         "-c x.txt", "--constraint numpy<2"},
-       {"", "-e .", "-e ../x", "./../x", "./a/..", "/x", "a\nb", "x @ file:///y", " a", "-i x",
-        "--requirement x"}},
+       {"", "-e .", "-e ../x", "./../x", "./a b.whl", "./a/..", "/x", "a\nb", "x @ file:///y", " a",
+        "-i x", "--requirement x"}},
       {"volumes",
        {"/a:/b", "a:/b:ro", "./a:/b:rw", "~/x:/y", ".:/x"},
        {"/a", "a:b", "/a:/b:z", "/a:/", "/a:/b/../c", ":/b", "a b:/c", "/a:/b:ro:x"}},
@@ -374,19 +374,6 @@ TEST(Settings, retry_is_decoded_and_merged) {
   EXPECT_EQ(merged.max_retries, 0u);
   EXPECT_EQ(merged.delay, std::chrono::seconds(2));
   EXPECT_EQ(merged.backoff, 2.0);
-}
-
-TEST(Settings, retry_survives_the_round) {
-  Diagnostics diagnostics;
-  const json all{{"max_retries", 3},
-                 {"delay", "2000ms"},
-                 {"backoff", 2.0},
-                 {"max_infrastructure_retries", 1},
-                 {"on_oom", {{"memory", "x1.5"}, {"max", 1024}}},
-                 {"stalled", true}};
-  EXPECT_EQ(to_json(decode_retry(value_of(all), diagnostics)), all);
-  EXPECT_EQ(to_json(RetrySettings{}), json::object());
-  EXPECT_THAT(diagnostics, IsEmpty());
 }
 
 TEST(Scalars, plain_texts_mean_what_yaml_1_2_says) {
