@@ -26,6 +26,8 @@ core::ExitCode note_command(Context& context);
 core::ExitCode advise_command(Context& context);
 core::ExitCode why_command(Context& context);
 core::ExitCode sbom_command(Context& context);
+core::ExitCode code_command(Context& context);
+core::ExitCode shell_command(Context& context);
 core::ExitCode report_command(Context& context);
 core::ExitCode serve_command(Context& context);
 core::ExitCode logs_command(Context& context);

@@ -22,7 +22,7 @@ namespace pipeline::cli {
 struct CleanOptions {
   bool containers = false, images = false, runs = false, all = false, dry_run = false;
   unsigned keep = 0;         ///< Number of newest runs that are kept.
-  std::string keep_storage;  ///< Bytes of images that are kept; empty: none.
+  std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
 };
 
 /// Options of `instances`; zero and empty members are no requirement.
@@ -56,6 +56,7 @@ struct InspectOptions {
   std::vector<std::string> tags;     ///< tag: those to add.
   std::vector<std::string> removed;  ///< tag: those to remove.
   std::optional<std::string> note;   ///< note: the text.
+  std::vector<std::string> command;  ///< shell: what is executed; empty: a shell.
   std::string format = "cyclonedx";  ///< sbom: cyclonedx, spdx or provenance.
 };
 
@@ -71,6 +72,7 @@ struct Options : detached::Invocation {
   std::string name = "pipe";
   Executor* executor = nullptr;  ///< Replaces the orchestrator.
 
+  Bytes keep_storage = 0;                ///< Budget of the state folder, from a profile; 0: none.
   bool detach = false;                   ///< Command run.
   std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
   lock::LockOptions lock;                ///< Commands run, plan, build and lock.

@@ -24,6 +24,7 @@ struct AttemptOutcome {
   orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
   core::Phases phases = {};
+  std::string code = {};        ///< Digest of the tree of the step's code, hex.
   store::AttemptRecord record;  ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
@@ -49,6 +50,8 @@ struct AttemptOptions {
   bool joins;       ///< See Attempt::joins.
   /// Folder with the step's progress; null: the step has none, or a private one for this attempt.
   std::shared_ptr<Checkpoint> checkpoint = {};
+  /// Runs this in place of the command; the attempt's outputs are not stored then.
+  std::optional<orchestrators::ShellRequest> shell = {};
 };
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures

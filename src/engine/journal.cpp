@@ -167,6 +167,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   record.exit_code = outcome.result.exit_code;
   record.usage = outcome.result.usage;
   record.phases = outcome.phases;
+  record.code = outcome.code;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;

@@ -10,6 +10,7 @@
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
+#include "spec/env_file.hpp"
 #include "spec/expansion.hpp"
 #include "spec/json_text.hpp"
 #include "spec/references.hpp"
@@ -157,6 +158,23 @@ void declare_axes(std::vector<ReadStep>& steps) {
   }
 }
 
+/// Gives the steps that declare variables of the user's the values in `.env`.
+void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
+  const auto file = pipeline.root / env_file_name;
+  CopyOnWrite<StringMap> values;
+  bool is_read = false;
+  for (auto& step : steps) {
+    if (!takes_users_variables(step.spec)) continue;
+    if (!is_read) {
+      std::error_code error;
+      if (fs::is_regular_file(file, error)) values = parse_env(core::read_file(file), file);
+      pipeline.sources.push_back(file);
+      is_read = true;
+    }
+    step.spec.env_file = values;
+  }
+}
+
 PipelineSpec read_pipeline(const core::Value& root, std::string_view source, const fs::path& file,
                            const LoadOptions& options, settings::Diagnostics& diagnostics) {
   PipelineSpec pipeline;
@@ -199,6 +217,7 @@ PipelineSpec read_pipeline(const core::Value& root, std::string_view source, con
 
   pipeline.sources.assign(reader.sources().begin(), reader.sources().end());
   pipeline.sources.push_back(pipeline.file);
+  read_env_file(steps, pipeline);
   pipeline.parameters = std::move(defaults.parameters);
   pipeline.steps = expand(steps, diagnostics);
   order_final_steps(pipeline.steps);
