@@ -16,6 +16,7 @@
 #include "net/url.hpp"
 #include "orchestrators/docker/image_use.hpp"
 #include "orchestrators/docker/user_entry.hpp"
+#include "orchestrators/local/environment_use.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -39,6 +40,7 @@ class Cleaner {
   void containers();
   json own_images();
   void images();
+  void environments();
   void runs();
   void report() const;
 
@@ -137,6 +139,18 @@ void Cleaner::images() {
       removed(
           "image", names.front(),
           static_cast<Bytes>(std::max(std::int64_t{0}, size - std::max(std::int64_t{0}, shared))));
+  }
+}
+
+/// Removes virtual environments of local steps, which all pipelines of the user share.
+void Cleaner::environments() {
+  if (some_run_goes_on()) return kept("the virtual environments, since a run is in progress");
+  for (const auto& folder : orchestrators::unused_environments()) {
+    const auto bytes = size_of(folder);
+    if (!dry_run_ && !orchestrators::remove_environment(folder))
+      kept("the virtual environment " + folder.filename().string() + ", which is being made");
+    else
+      removed("virtual environment", folder.filename().string(), bytes);
   }
 }
 
@@ -310,11 +324,11 @@ core::ExitCode clean_command(Context& context) {
   const auto& budget = options.clean.keep_storage;
   const bool runs = options.clean.runs || options.clean.keep > 0 || options.clean.all ||
                     (!budget.empty() && !options.clean.images);
-  if (!runs && !options.clean.containers && !options.clean.images)
-    throw core::InputError(
-        "nothing was named that is to be removed",
-        "name --containers, --images, --runs, --keep-storage or --all; with --dry-run nothing is "
-        "removed yet");
+  if (!runs && !options.clean.containers && !options.clean.images && !options.clean.environments)
+    throw core::InputError("nothing was named that is to be removed",
+                           "name --containers, --images, --environments, --runs, --keep-storage or "
+                           "--all; with --dry-run nothing is "
+                           "removed yet");
   if (!budget.empty()) {
     if (options.clean.all)
       throw core::InputError("--keep-storage is a size of artifacts, or with --images of images",
@@ -327,6 +341,7 @@ core::ExitCode clean_command(Context& context) {
   Cleaner cleaner(context);
   if (options.clean.containers || options.clean.all) cleaner.containers();
   if (runs) cleaner.runs();
+  if (options.clean.environments || options.clean.all) cleaner.environments();
   if (options.clean.images || options.clean.all) cleaner.images();
   cleaner.report();
   return core::ExitCode::ok;

@@ -480,6 +480,8 @@ constexpr Command gpus_row{
 void add_clean_options(CLI::App& app, Options& o) {
   app.add_flag("--containers", o.clean.containers, "Containers of runs that have died");
   app.add_flag("--images", o.clean.images, "Images that pipe has built");
+  app.add_flag("--environments", o.clean.environments,
+               "Virtual environments of local steps, of all your pipelines, that are not in use");
   app.add_flag(
       "--runs", o.clean.runs,
       "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");

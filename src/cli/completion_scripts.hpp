@@ -56,7 +56,7 @@ _pipe() {
     init | gpus) words="--output" ;;
     instances) words="--gpus --class --gpu-memory --compute-capability --memory --cpus --arch --output" ;;
     doctor) words="--state --output" ;;
-    clean) words="--containers --images --runs --keep --keep-storage --all --dry-run --state --output" ;;
+    clean) words="--containers --images --environments --runs --keep --keep-storage --all --dry-run --state --output" ;;
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
@@ -145,7 +145,7 @@ _pipe() {
     instances) _arguments $output '--gpus[at least]:N: ' '--class[of the GPUs]:model: ' '--gpu-memory[of each]:size: ' \
       '--compute-capability[at least]:version: ' '--memory[at least]:size: ' '--cpus[at least]:N: ' '--arch[of the processor]:name:(x86_64 arm64)' ;;
     doctor) _arguments $state $output ;;
-    clean) _arguments $state $output '--containers[of dead runs]' '--images[that pipe has built]' '--runs[with logs and artifacts]' '--keep[the newest]:N: ' '--keep-storage[of artifacts or images]:SIZE: ' \
+    clean) _arguments $state $output '--containers[of dead runs]' '--images[that pipe has built]' '--environments[of local steps]' '--runs[with logs and artifacts]' '--keep[the newest]:N: ' '--keep-storage[of artifacts or images]:SIZE: ' \
       '--all[all of these]' {-n,--dry-run}'[only say what]' ;;
     kubernetes) _arguments '--namespace[of the Role]:name: ' '--subject[whom it is bound to]:KIND\:NAME: ' ':what:(rbac)' ;;
     profiles) _arguments $output '::file:_files' ;;
@@ -214,7 +214,7 @@ complete -c pipe -n "__fish_seen_subcommand_from init import" -F
 complete -c pipe -n "__fish_seen_subcommand_from import" -s o -l out -r -F
 complete -c pipe -n "__fish_seen_subcommand_from instances" -l gpus -l class -l gpu-memory -l compute-capability -l memory -l cpus -x
 complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_64 arm64"
-complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l keep-storage -l runs -l all
+complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l environments -l keep-storage -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
 complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report serve advise why sbom logs code shell artifacts cancel resume verify doctor clean" -l state -r

@@ -20,7 +20,8 @@ namespace pipeline::cli {
 
 /// Options of `clean`.
 struct CleanOptions {
-  bool containers = false, images = false, runs = false, all = false, dry_run = false;
+  bool containers = false, images = false, environments = false, runs = false, all = false;
+  bool dry_run = false;
   unsigned keep = 0;         ///< Number of newest runs that are kept.
   std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
 };

@@ -137,10 +137,11 @@ core::ExitCode shell_command(Context& given) {
 
   Notices events(context);
   core::CancelSource cancel;
-  engine::ShellOptions shell{.run_id = found.run.id,
-                             .number = found.attempt.number,
-                             .folder = session.runs.folder() / engine::shells_folder / session.run_id,
-                             .request = {.words = words_of(given.options())}};
+  engine::ShellOptions shell{
+      .run_id = found.run.id,
+      .number = found.attempt.number,
+      .folder = session.runs.folder() / engine::shells_folder / session.run_id,
+      .request = {.words = words_of(given.options())}};
   shell.request.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   orchestrators::Environment environment;
   if (session.orchestrator().capabilities_of(step).name == "docker") {

@@ -1,6 +1,8 @@
 """Budgets of the disk: what `pipe run` warns of, and what `pipe clean --keep-storage` removes."""
 
 import json
+import os
+import subprocess
 import unittest
 
 from support import PipeTest
@@ -52,6 +54,27 @@ class Storage(PipeTest):
 
     def run_of_wrong(self, *words, **env) -> str:
         return self.run_pipe(*words, code=2, **env).err
+
+    def test_virtual_environments_that_nothing_uses_go(self):
+        cache = self.folder / "cache"
+        for name in ("used", "idle"):
+            self.write(f"cache/environments/{name}/bin/python", "x" * 100)
+        user = subprocess.Popen(["sleep", "60"], env={**os.environ, "VIRTUAL_ENV": str(cache / "environments" / "used")})
+        self.addCleanup(lambda: (user.kill(), user.wait()))
+        said = json.loads(self.pipe("clean", "--environments", "--output", "json", PIPE_CACHE_DIR=str(cache)).out)
+        self.assertEqual([(item["kind"], item["name"], item["bytes"]) for item in said["removed"]], [("virtual environment", "idle", 100)])
+        self.assertTrue((cache / "environments" / "used" / "bin" / "python").exists())
+        self.assertFalse((cache / "environments" / "idle").exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
+    def test_a_plan_needs_no_folder_that_it_may_write(self):
+        self.pipeline({"a": {"command": "true"}})
+        self.folder.chmod(0o755)
+        planned = subprocess.run([self.command, "plan", "-o", "local"], cwd=self.folder, user=23456, group=23456, capture_output=True, text=True,
+                                 env={**os.environ, "HOME": "/nonexistent"})
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertIn("1 to run, 0 to reuse", planned.stdout)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["pipeline.yaml"])
 
 
 if __name__ == "__main__":
