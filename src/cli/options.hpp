@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <pipeline/settings.hpp>
+
 #include "detached/invocation.hpp"
 #include "lock/lock_file.hpp"
 

@@ -44,11 +44,11 @@ class Secrets(PipeTest):
 
     def test_the_env_file_gives_declared_variables_and_the_environment_wins(self):
         secret, other = f"canary-{self.mark}-token", f"canary-{self.mark}-other"
-        env_file = f"# mine\nTOKEN='{secret}'\nHOST=there\nUNDECLARED={other}\n"
+        env_file = f"# mine\nTOKEN='{secret}'\nE2E_HOST=there\nUNDECLARED={other}\n"
         self.write(".env", env_file)
-        self.write("use.py", "import os\nprint(os.environ['TOKEN'], len(os.environ['TOKEN']), os.environ['HOST'], 'UNDECLARED' in os.environ)\n"
+        self.write("use.py", "import os\nprint(os.environ['TOKEN'], len(os.environ['TOKEN']), os.environ['E2E_HOST'], 'UNDECLARED' in os.environ)\n"
                              "print(sorted(os.listdir('.')))\n")
-        self.pipeline({"use": {"command": ["python3", "use.py"], "code": ["."], "secrets": ["TOKEN"], "environment": {"HOST": None}},
+        self.pipeline({"use": {"command": ["python3", "use.py"], "code": ["."], "secrets": ["TOKEN"], "environment": {"E2E_HOST": None}},
                        "plain": {"command": "true"}})
         (self.folder / ".gitignore").write_text("state\n")
         first = self.run_pipe()
@@ -57,8 +57,8 @@ class Secrets(PipeTest):
         self.assertNotIn(".env", logs)
         self.assertEqual(self.run_pipe().steps(), {"use": "cached", "plain": "cached"})
         self.write(".env", env_file.replace("there", "elsewhere"))
-        self.assertEqual(self.plan()["use"]["changes"], ["variable HOST changed"])
-        self.assertEqual(self.run_pipe(HOST="there").steps()["use"], "cached", "the environment wins")
+        self.assertEqual(self.plan()["use"]["changes"], ["variable E2E_HOST changed"])
+        self.assertEqual(self.run_pipe(E2E_HOST="there").steps()["use"], "cached", "the environment wins")
         self.write(".env", env_file.replace(secret, secret + "-2"))
         self.assertEqual(self.run_pipe().steps(), {"use": "cached", "plain": "cached"}, "a secret is in no key")
         shown = [self.pipe(*words).text for words in (["show", "latest"], ["plan", "pipeline.yaml", "-v"], ["render", "pipeline.yaml"])]
@@ -68,7 +68,7 @@ class Secrets(PipeTest):
         self.assertEqual(self.run_pipe(code=3).events("step_started"), [], "nothing gives TOKEN any more")
 
     def test_a_bad_line_of_the_env_file_is_an_error_without_its_value(self):
-        self.write(".env", "HOST=there\nTOKEN canary\n")
+        self.write(".env", "E2E_HOST=there\nTOKEN canary\n")
         self.pipeline({"use": {"command": "true"}})
         self.run_pipe()
         self.pipeline({"use": {"command": "true", "secrets": ["TOKEN"]}})
