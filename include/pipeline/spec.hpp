@@ -173,6 +173,9 @@ struct StepSpec {
   StringMap files = {};
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
+  /// What `.env` beside the file has for `environment` without values and for `secrets`, where the
+  /// user's environment lacks a variable. Holds secrets: it must not be shown or stored.
+  CopyOnWrite<StringMap> env_file = {};
   /// Merged with the pipeline's. Most steps of a large pipeline share one object.
   CopyOnWrite<Settings> settings = {};
   /// `local`, `docker` or `kubernetes`. Empty: the run's.

@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/session.hpp"
+#include "cli/storage.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
@@ -12,9 +13,11 @@
 #include "docker/image_storage.hpp"
 #include "docker/package_resolver.hpp"
 #include "engine/attempt.hpp"
+#include "engine/shell.hpp"
 #include "net/url.hpp"
 #include "orchestrators/docker/image_use.hpp"
 #include "orchestrators/docker/user_entry.hpp"
+#include "orchestrators/local/environment_use.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -23,18 +26,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* image_label = "pipe.digest";
-
-Bytes size_of(const fs::path& folder) {
-  Bytes bytes = 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code ignored;
-    if (entry->is_regular_file(ignored) && !entry->is_symlink(ignored))
-      bytes += entry->file_size(ignored);
-  }
-  return bytes;
-}
 
 class Cleaner {
  public:
@@ -50,6 +41,7 @@ class Cleaner {
   void containers();
   json own_images();
   void images();
+  void environments();
   void runs();
   void report() const;
 
@@ -172,6 +164,18 @@ void Cleaner::resolver_cache() {
   removed("volume", name, static_cast<Bytes>(std::max(std::int64_t{0}, size)));
 }
 
+/// Removes virtual environments of local steps, which all pipelines of the user share.
+void Cleaner::environments() {
+  if (some_run_goes_on()) return kept("the virtual environments, since a run is in progress");
+  for (const auto& folder : orchestrators::unused_environments()) {
+    const auto bytes = size_of(folder);
+    if (!dry_run_ && !orchestrators::remove_environment(folder))
+      kept("the virtual environment " + folder.filename().string() + ", which is being made");
+    else
+      removed("virtual environment", folder.filename().string(), bytes);
+  }
+}
+
 /// @return false if the engine keeps it, because a container uses it
 bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>& names) {
   bool is_gone = true;
@@ -270,7 +274,10 @@ void Cleaner::runs() {
   if (!runs_) return;
   if (!dry_run_) recover_dead_runs(context_, *runs_);
   const auto all = runs_->runs();
-  const std::size_t keep = std::min<std::size_t>(context_.options().clean.keep, all.size());
+  const auto& clean = context_.options().clean;
+  std::size_t keep = std::min<std::size_t>(clean.keep, all.size());
+  if (!clean.keep_storage.empty() && !clean.images)
+    keep = std::max(keep, newest_within(*runs_, all, *core::parse_bytes(clean.keep_storage)));
   // Runs whose results are reused by runs that stay. They are removed, but their results stay
   // reusable.
   std::set<std::string> needed, keys;
@@ -311,7 +318,9 @@ void Cleaner::runs() {
         [&](const core::Digest& digest) { return in_use.contains(digest); });
   }
   remove_checkpoints(keys);
-  if (!dry_run_) core::remove_tree(runs_->folder() / orchestrators::users_folder);
+  if (!dry_run_)
+    for (const auto* folder : {orchestrators::users_folder, engine::shells_folder})
+      core::remove_tree(runs_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 
@@ -334,14 +343,18 @@ void Cleaner::report() const {
 
 core::ExitCode clean_command(Context& context) {
   const auto& options = context.options();
-  const bool runs = options.clean.runs || options.clean.keep > 0 || options.clean.all;
-  if (!runs && !options.clean.containers && !options.clean.images)
-    throw core::InputError(
-        "nothing was named that is to be removed",
-        "name --containers, --images, --runs or --all; with --dry-run nothing is removed yet");
-  if (const auto& budget = options.clean.keep_storage; !budget.empty()) {
-    if (!options.clean.images)
-      throw core::InputError("--keep-storage is a size of images", "add --images");
+  const auto& budget = options.clean.keep_storage;
+  const bool runs = options.clean.runs || options.clean.keep > 0 || options.clean.all ||
+                    (!budget.empty() && !options.clean.images);
+  if (!runs && !options.clean.containers && !options.clean.images && !options.clean.environments)
+    throw core::InputError("nothing was named that is to be removed",
+                           "name --containers, --images, --environments, --runs, --keep-storage or "
+                           "--all; with --dry-run nothing is "
+                           "removed yet");
+  if (!budget.empty()) {
+    if (options.clean.all)
+      throw core::InputError("--keep-storage is a size of artifacts, or with --images of images",
+                             "leave out --all");
     if (!core::parse_bytes(budget))
       throw core::InputError("--keep-storage '" + budget + "' is not a size",
                              "write a number and a unit: 20GB, 500MiB");
@@ -350,6 +363,7 @@ core::ExitCode clean_command(Context& context) {
   Cleaner cleaner(context);
   if (options.clean.containers || options.clean.all) cleaner.containers();
   if (runs) cleaner.runs();
+  if (options.clean.environments || options.clean.all) cleaner.environments();
   if (options.clean.images || options.clean.all) cleaner.images();
   cleaner.report();
   return core::ExitCode::ok;

@@ -39,7 +39,7 @@ constexpr Command validate_row{
 void add_plan_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
-  add_step(app, o, "Only this step and what it needs");
+  add_until(app, o, "Only this step and what it needs");
   app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
   add_locked(app, o);
   add_force(app, o);
@@ -304,8 +304,10 @@ constexpr Command sbom_row{
 
 void add_logs_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
-  app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
-  app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step ends");
+  app.add_option("STEP", o.step,
+                 "A step of the run (default: all, each line after its step's name)")
+      ->type_name("");
+  app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step, or the run, ends");
   app.add_option("--attempt", o.inspect.attempt, "Which attempt (default: the last one)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1'000'000u).description(""));
@@ -313,10 +315,52 @@ void add_logs_options(CLI::App& app, Options& o) {
 }
 
 constexpr Command logs_row{
-    "logs", "Print what a step printed",
-    "Examples:\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train "
+    "logs", "Print what a step, or all steps, printed",
+    "Examples:\n  pipe logs latest\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train "
     "--attempt 1 > train.log",
     add_logs_options, logs_command};
+
+void add_code_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("STEP", o.step, "A step of that run")->type_name("")->required();
+  app.add_option("--attempt", o.inspect.attempt, "Which attempt (default: the last one)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1'000'000u).description(""));
+  app.add_option("-o,--copy", o.inspect.copy_to, "Copy the files into this folder, which is made")
+      ->type_name("DIR");
+  add_state(app, o);
+}
+
+constexpr Command code_row{
+    "code", "List the code files that a step ran, or copy them out",
+    "Examples:\n"
+    "  pipe code latest train\n"
+    "  pipe code 01k7 train -o train-as-it-was    # diff -r train-as-it-was .\n\n"
+    "The code of each attempt is stored as it was, also of a failed one, whatever git knows of it. "
+    "It is kept as long as the run.",
+    add_code_options, code_command};
+
+void add_shell_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("STEP", o.step, "A step of that run")->type_name("")->required();
+  app.add_option("COMMAND", o.inspect.command, "What is executed (default: bash, or sh)")
+      ->type_name("");
+  app.add_option("--attempt", o.inspect.attempt, "Which attempt (default: the last one)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1'000'000u).description(""));
+  add_state(app, o);
+}
+
+constexpr Command shell_row{
+    "shell", "Open a shell as an attempt of a step had it: image, code, inputs, variables, GPUs",
+    "Examples:\n"
+    "  pipe shell latest train                    then eval \"$PIPE_COMMAND\" runs the step\n"
+    "  pipe shell latest train --attempt 1\n"
+    "  pipe shell latest train -- python -m pdb train.py\n\n"
+    "Also of a step that failed. What is written to the outputs is removed at the end. Secrets "
+    "come "
+    "from where a run takes them.\nExit code: the shell's.",
+    add_shell_options, shell_command};
 
 void add_artifacts_options(CLI::App& app, Options& o) {
   add_run(app, o);
@@ -445,14 +489,18 @@ constexpr Command gpus_row{
 void add_clean_options(CLI::App& app, Options& o) {
   app.add_flag("--containers", o.clean.containers, "Containers of runs that have died");
   app.add_flag("--images", o.clean.images, "Images that pipe has built");
+  app.add_flag("--environments", o.clean.environments,
+               "Virtual environments of local steps, of all your pipelines, that are not in use");
   app.add_flag(
       "--runs", o.clean.runs,
       "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
   app.add_option("--keep", o.clean.keep, "With --runs: keep the newest N")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--keep-storage", o.clean.keep_storage,
-                 "With --images: keep those used last, of this size together, such as 20GB")
+  app.add_option(
+         "--keep-storage", o.clean.keep_storage,
+         "Keep the newest runs whose artifacts are of this size together, such as 20GB; with "
+         "--images those images that were used last")
       ->type_name("SIZE");
   app.add_flag("--all", o.clean.all, "All of these");
   app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only say what would be");
@@ -465,6 +513,7 @@ constexpr Command clean_row{
     "  pipe clean --dry-run --all      say what would go\n"
     "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
     "the others use\n"
+    "  pipe clean --keep-storage 20GB  the oldest runs, until the artifacts of the others fit\n"
     "  pipe clean --images             images that pipe has built, and the cache of its resolver\n"
     "  pipe clean --images --keep-storage 20GB   those that were not used for longest, until the "
     "rest fits\n\n"
@@ -620,7 +669,7 @@ constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_com
 constexpr std::array commands{run_row,        validate_row, plan_row,   graph_row,  render_row,
                               build_row,      lock_row,     runs_row,   show_row,   metrics_row,
                               compare_row,    tag_row,      note_row,   report_row, serve_row,
-                              advise_row,     why_row,      used_row,   sbom_row,   logs_row,
+                              advise_row,     why_row,      used_row,   sbom_row,   logs_row, code_row, shell_row,
                               artifacts_row,  cancel_row,   resume_row, verify_row, import_row,
                               init_row,       doctor_row,   gpus_row,   clean_row,  instances_row,
                               kubernetes_row, profiles_row, schema_row, export_row, export_run_row,

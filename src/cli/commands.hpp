@@ -28,6 +28,8 @@ core::ExitCode why_command(Context& context);
 core::ExitCode used_command(Context& context);
 core::ExitCode export_run_command(Context& context);
 core::ExitCode sbom_command(Context& context);
+core::ExitCode code_command(Context& context);
+core::ExitCode shell_command(Context& context);
 core::ExitCode report_command(Context& context);
 core::ExitCode serve_command(Context& context);
 core::ExitCode logs_command(Context& context);

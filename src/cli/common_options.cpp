@@ -83,6 +83,10 @@ void add_step(CLI::App& app, Options& options, const char* help) {
   app.add_option("-s,--step", options.step, help)->type_name("STEP");
 }
 
+void add_until(CLI::App& app, Options& options, const char* help) {
+  app.add_option("-s,--step,--until", options.step, help)->type_name("STEP");
+}
+
 void add_force(CLI::App& app, Options& options) {
   app.add_option("--force", options.force, "Run this step, though it has a result; may be repeated")
       ->type_name("STEP")
@@ -125,7 +129,7 @@ void add_locked(CLI::App& app, Options& o) {
 void add_run_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
-  add_step(app, o, "Run only this step and what it needs");
+  add_until(app, o, "Run only this step and what it needs");
   add_jobs(app, o);
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
   add_force(app, o);

@@ -14,13 +14,14 @@ void add_output(CLI::App& app, Options& options);  ///< --output.
 void add_state(CLI::App& app, Options& options);   ///< --state and --output.
 /// The pipeline file, unless a C++ program is the pipeline; --param and --params.
 void add_file(CLI::App& app, Options& options);
-void add_profile(CLI::App& app, Options& options);                 ///< --profile.
-void add_cluster(CLI::App& app, Options& options);                 ///< --context and --namespace.
-void add_orchestrator(CLI::App& app, Options& options);            ///< --orchestrator.
-void add_step(CLI::App& app, Options& options, const char* help);  ///< --step.
-void add_force(CLI::App& app, Options& options);                   ///< --force and --from.
-void add_locked(CLI::App& app, Options& options);                  ///< --locked.
-void add_template_dir(CLI::App& app, Options& options);            ///< --template-dir.
+void add_profile(CLI::App& app, Options& options);                  ///< --profile.
+void add_cluster(CLI::App& app, Options& options);                  ///< --context and --namespace.
+void add_orchestrator(CLI::App& app, Options& options);             ///< --orchestrator.
+void add_step(CLI::App& app, Options& options, const char* help);   ///< --step.
+void add_until(CLI::App& app, Options& options, const char* help);  ///< --step, also as --until.
+void add_force(CLI::App& app, Options& options);                    ///< --force and --from.
+void add_locked(CLI::App& app, Options& options);                   ///< --locked.
+void add_template_dir(CLI::App& app, Options& options);             ///< --template-dir.
 /// The argument that names a run.
 void add_run(CLI::App& app, Options& options, bool required = false);
 void add_jobs(CLI::App& app, Options& options);

@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -23,14 +23,14 @@ _pipe() {
     --params) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
     --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
-    --step | -s | --force | --from) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
+    --step | -s | --until | --force | --from) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
     --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline | --tag | --where | --sort | --columns | --remove) return ;;
   esac
   case $command in
-    run) words="--param --params --orchestrator --context --namespace --profile --step --jobs --no-cache --force --from --detach --service-account --execution-mode --locked --template-dir --state --output" ;;
+    run) words="--param --params --orchestrator --context --namespace --profile --step --until --jobs --no-cache --force --from --detach --service-account --execution-mode --locked --template-dir --state --output" ;;
     validate) words="--param --params --output" ;;
     graph) words="--param --params --format --output" ;;
-    plan) words="--param --params --orchestrator --context --namespace --profile --step --no-cache --force --from --verbose --locked --template-dir --state --output" ;;
+    plan) words="--param --params --orchestrator --context --namespace --profile --step --until --no-cache --force --from --verbose --locked --template-dir --state --output" ;;
     render) words="--param --params --orchestrator --context --namespace --profile --step --template-dir --output" ;;
     lock) words="--param --params --orchestrator --context --namespace --profile --upgrade --check --diff --template-dir --state --output" ;;
     build) words="--param --params --orchestrator --context --namespace --profile --step --locked --template-dir --state --output" ;;
@@ -44,6 +44,8 @@ _pipe() {
     why|used) words="--state --output" ;;
     sbom) words="--format --state --output" ;;
     export) words="--format --out --license --state --output" ;;
+    code) words="--attempt --copy --state --output" ;;
+    shell) words="--attempt --state --output" ;;
     note) words="--state --output" ;;
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
@@ -55,11 +57,11 @@ _pipe() {
     init | gpus) words="--output" ;;
     instances) words="--gpus --class --gpu-memory --compute-capability --memory --cpus --arch --output" ;;
     doctor) words="--state --output" ;;
-    clean) words="--containers --images --runs --keep --keep-storage --all --dry-run --state --output" ;;
+    clean) words="--containers --images --environments --runs --keep --keep-storage --all --dry-run --state --output" ;;
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
@@ -87,13 +89,13 @@ _pipe_all_steps() { local -a steps; steps=(${(f)"$(pipe __complete steps 2>/dev/
 _pipe_profiles() { local -a found; found=(${(f)"$(pipe __complete profiles 2>/dev/null)"}); compadd -a found }
 _pipe_artifacts() { local -a found; found=(${(f)"$(pipe __complete artifacts ${words[2]:-latest} 2>/dev/null)"}); compadd -a found }
 _pipe() {
-  local -a commands file orchestrator step force template state output
+  local -a commands file orchestrator step upto force template state output
   commands=(
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'graph:print the graph for Mermaid or Graphviz'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'lock:write the lock file' 'runs:list runs' 'show:show a run'
     'metrics:show the metrics of a run' 'compare:compare runs' 'tag:add tags to a run' 'note:write a note to a run'
-    'report:write a run as one HTML file' 'serve:show runs as a live page' 'advise:say what the steps should ask for' 'why:say what made a file' 'used:say what was made with a file' 'export:write a run for other programs' 'sbom:print what an image is made of' 'logs:print what a step printed' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
+    'report:write a run as one HTML file' 'serve:show runs as a live page' 'advise:say what the steps should ask for' 'why:say what made a file' 'used:say what was made with a file' 'export:write a run for other programs' 'sbom:print what an image is made of' 'logs:print what steps printed' 'code:list the code that a step ran' 'shell:open a shell as a step had it' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
     'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
@@ -102,7 +104,8 @@ _pipe() {
   orchestrator=({-o,--orchestrator}'[where steps run]:name:(docker local kubernetes)' '--context[of the kubeconfig]:name: ' '--namespace[in the cluster]:name: '
     '--profile[named place to run in]:name:_pipe_profiles')
   step=({-s,--step}'[only this step]:step:_pipe_all_steps')
-  force=('*--force[run this step again]:step:_pipe_all_steps' '*--from[and all that depend on it]:step:_pipe_all_steps')
+  upto=('--until[run only this step and what it needs]:step:_pipe_all_steps')
+  force=($upto '*--force[run this step again]:step:_pipe_all_steps' '*--from[and all that depend on it]:step:_pipe_all_steps')
   template=('--template-dir[templates of your own]:folder:_files -/')
   state=('--state[state folder]:folder:_files -/')
   output=('--output[format]:format:(text json)')
@@ -127,6 +130,8 @@ _pipe() {
     note) _arguments $state $output ':run:_pipe_runs' ':text: ' ;;
     advise) _arguments $file $state $output '--patch[only the patch of the file]' ;;
     why|used) _arguments $state $output ':file:_files' ;;
+    shell) _arguments $state $output '--attempt[which]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' '*:command: ' ;;
+    code) _arguments $state $output '--attempt[which]:N: ' {-o,--copy}'[copy it into this folder]:folder:_files -/' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     sbom) _arguments $state $output '--format[of the document]:format:(cyclonedx spdx provenance)' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     export) _arguments $state $output '--format[of the export]:format:(ro-crate openlineage slsa)' '--out[where to write it]:path:_files' '--license[of the content]:license' ':run:_pipe_runs' ':artifact:_pipe_steps' ;;
     report) _arguments $state $output '--out[write to]:file:_files' ':run:_pipe_runs' ;;
@@ -142,7 +147,7 @@ _pipe() {
     instances) _arguments $output '--gpus[at least]:N: ' '--class[of the GPUs]:model: ' '--gpu-memory[of each]:size: ' \
       '--compute-capability[at least]:version: ' '--memory[at least]:size: ' '--cpus[at least]:N: ' '--arch[of the processor]:name:(x86_64 arm64)' ;;
     doctor) _arguments $state $output ;;
-    clean) _arguments $state $output '--containers[of dead runs]' '--images[that pipe has built]' '--runs[with logs and artifacts]' '--keep[the newest]:N: ' '--keep-storage[of images]:SIZE: ' \
+    clean) _arguments $state $output '--containers[of dead runs]' '--images[that pipe has built]' '--environments[of local steps]' '--runs[with logs and artifacts]' '--keep[the newest]:N: ' '--keep-storage[of artifacts or images]:SIZE: ' \
       '--all[all of these]' {-n,--dry-run}'[only say what]' ;;
     kubernetes) _arguments '--namespace[of the Role]:name: ' '--subject[whom it is bound to]:KIND\:NAME: ' ':what:(rbac)' ;;
     profiles) _arguments $output '::file:_files' ;;
@@ -155,7 +160,7 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
@@ -163,7 +168,7 @@ complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render 
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -s p -l param -x -d "set a parameter"
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -l params -r -F -d "set them from a file"
 complete -c pipe -n "__fish_seen_subcommand_from graph" -l format -x -a "mermaid dot"
-complete -c pipe -n "__fish_seen_subcommand_from run plan" -l force -l from -x -a "(pipe __complete steps 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from run plan" -l force -l from -l until -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -s o -l orchestrator -x -a "docker local kubernetes"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l context -l namespace -x
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l profile -x -a "(pipe __complete profiles 2>/dev/null)"
@@ -181,8 +186,8 @@ complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "
 complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d "steps at a time"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
-complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report why used export sbom logs artifacts cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
-complete -c pipe -n "__fish_seen_subcommand_from logs sbom" -a "(pipe __complete steps 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report why used export sbom logs code shell artifacts cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from logs code shell sbom" -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l tag -x
@@ -202,7 +207,7 @@ complete -c pipe -n "__fish_seen_subcommand_from sbom" -l format -x -a "cycloned
 complete -c pipe -n "__fish_seen_subcommand_from export" -l format -x -a "ro-crate openlineage slsa"
 complete -c pipe -n "__fish_seen_subcommand_from export" -l out -r
 complete -c pipe -n "__fish_seen_subcommand_from export" -l license -x
-complete -c pipe -n "__fish_seen_subcommand_from logs" -l attempt -x
+complete -c pipe -n "__fish_seen_subcommand_from logs code shell" -l attempt -x
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l copy -r -F
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l name -x
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l promote -x
@@ -214,11 +219,11 @@ complete -c pipe -n "__fish_seen_subcommand_from init import" -F
 complete -c pipe -n "__fish_seen_subcommand_from import" -s o -l out -r -F
 complete -c pipe -n "__fish_seen_subcommand_from instances" -l gpus -l class -l gpu-memory -l compute-capability -l memory -l cpus -x
 complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_64 arm64"
-complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l keep-storage -l runs -l all
+complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l environments -l keep-storage -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

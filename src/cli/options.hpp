@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <pipeline/settings.hpp>
+
 #include "detached/invocation.hpp"
 #include "lock/lock_file.hpp"
 
@@ -20,9 +22,10 @@ namespace pipeline::cli {
 
 /// Options of `clean`.
 struct CleanOptions {
-  bool containers = false, images = false, runs = false, all = false, dry_run = false;
+  bool containers = false, images = false, environments = false, runs = false, all = false;
+  bool dry_run = false;
   unsigned keep = 0;         ///< Number of newest runs that are kept.
-  std::string keep_storage;  ///< Bytes of images that are kept; empty: none.
+  std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
 };
 
 /// Options of `instances`; zero and empty members are no requirement.
@@ -58,6 +61,7 @@ struct InspectOptions {
   std::optional<std::string> note;   ///< note: the text.
   std::string format = "cyclonedx";  ///< sbom: cyclonedx, spdx or provenance; export: its form.
   std::string license;               ///< export: an SPDX identifier for the crate.
+  std::vector<std::string> command;  ///< shell: what is executed; empty: a shell.
 };
 
 /// The invocation is recorded with the run; the other members concern only this process. `step` of
@@ -72,6 +76,7 @@ struct Options : detached::Invocation {
   std::string name = "pipe";
   Executor* executor = nullptr;  ///< Replaces the orchestrator.
 
+  Bytes keep_storage = 0;                ///< Budget of the state folder, from a profile; 0: none.
   bool detach = false;                   ///< Command run.
   std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
   lock::LockOptions lock;                ///< Commands run, plan, build and lock.

@@ -1,10 +1,12 @@
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "cli/commands.hpp"
 #include "cli/gpu_warnings.hpp"
 #include "cli/origin.hpp"
 #include "cli/session.hpp"
+#include "core/file.hpp"
 #include "core/instance.hpp"
 
 namespace pipeline::cli {
@@ -154,7 +156,14 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
 
 }  // namespace
 
-core::ExitCode plan_command(Context& context) {
+core::ExitCode plan_command(Context& given) {
+  // A plan leaves nothing behind: before the first run, it works with an empty state elsewhere.
+  std::optional<core::TemporaryFolder> no_state;
+  auto chosen = given.options();
+  std::error_code error;
+  if (!std::filesystem::exists(given.state_beside(given.pipeline_file()), error))
+    chosen.state = no_state.emplace().path();
+  Context context(std::move(chosen));
   Session session(context);
   session.pipeline();  // Errors of the file are reported before errors of the machine.
   require_engine(session);

@@ -30,6 +30,7 @@ void use_profile(Options& options) {
   fill("--jobs", options.jobs, profile.jobs);
   fill("--state", options.state, profile.state);
   fill("--service-account", options.service_account, profile.service_account);
+  options.keep_storage = profile.keep_storage;
   options.claim = profile.claim;
   options.claim_path = profile.claim_path;
   options.artifact_store = profile.artifact_store;

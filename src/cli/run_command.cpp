@@ -7,6 +7,7 @@
 #include "cli/gpu_warnings.hpp"
 #include "cli/notifications.hpp"
 #include "cli/session.hpp"
+#include "cli/storage.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
@@ -110,6 +111,7 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display,
 /// @param detached record of a detached run that is known to have no driver any more
 core::ExitCode drive(Context& context, const std::string& resumed,
                      detached::DetachedRecord* detached = nullptr) {
+  (void)storage_budget(context.options());  // Throws for a variable that is no size.
   // Reading the state of the source takes libgit2 some milliseconds, so it is done concurrently.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] {
     return vcs::source_state(folder);
@@ -153,6 +155,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
   } else {
     context.print(render_summary(summary, context.paint()));
   }
+  if (outcome->succeeded > 0) warn_of_storage(context, session.runs);
   return exit_code_of(*outcome);
 }
 

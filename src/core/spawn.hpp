@@ -25,10 +25,8 @@ inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
   return all;
 }
 
-/// First call in the child: starts a session, restores default signal handlers, and ties the
-/// child's life to its parent's.
-inline void begin_child(pid_t parent, int when_parent_dies) {
-  setsid();
+/// Restores default signal handlers; in the child.
+inline void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) {
@@ -37,6 +35,13 @@ inline void begin_child(pid_t parent, int when_parent_dies) {
       sigaction(signal, &action, nullptr);
     }
   }
+}
+
+/// First call in the child: starts a session, restores default signal handlers, and ties the
+/// child's life to its parent's.
+inline void begin_child(pid_t parent, int when_parent_dies) {
+  setsid();
+  reset_signals();
   prctl(PR_SET_PDEATHSIG, when_parent_dies);
   if (getppid() != parent) _exit(127);
 }

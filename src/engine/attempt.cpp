@@ -209,6 +209,7 @@ class AttemptRun {
     // The output of a joined attempt is read from its beginning.
     if (which_.joins) services_.runs.remove_metrics(context_.run_id, step_.name, which_.number);
     const auto code = co_await store_code();
+    outcome_.code = code.digest.hex();
     co_await check_inputs(context_, step_, outputs_of_);
     auto inputs = co_await make_inputs();
     outcome_.result.failure = co_await changed_data();
@@ -233,11 +234,13 @@ class AttemptRun {
                                          .secrets = secrets_,
                                          .gpus = held.gpus,
                                          .joins = which_.joins,
+                                         .shell = which_.shell,
                                          .log = silence,
                                          .on_began = [&] { silence.begin(); },
                                          .cancel = deadline.source()};
     const auto handed_over = Clock::now();
     co_await run_watched(attempt, silence, deadline.source());
+    if (which_.shell) co_return std::move(outcome_);
     const auto came_back = Clock::now();
     if (!held.locks.empty()) {
       held.locks.clear();

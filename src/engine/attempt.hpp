@@ -24,6 +24,7 @@ struct AttemptOutcome {
   orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
   core::Phases phases = {};
+  std::string code = {};        ///< Digest of the tree of the step's code, hex.
   store::AttemptRecord record;  ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
@@ -51,6 +52,8 @@ struct AttemptOptions {
   std::shared_ptr<Checkpoint> checkpoint = {};
   /// Limit that `retry.on_oom` has raised; replaces the step's.
   std::optional<Bytes> memory = {};
+  /// Runs this in place of the command; the attempt's outputs are not stored then.
+  std::optional<orchestrators::ShellRequest> shell = {};
 };
 
 /// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures

@@ -49,6 +49,14 @@ std::string text_of(const settings::GpuRequest& request) {
   return request.model ? text + " " + *request.model : text;
 }
 
+/// Returns the value of a declared variable in the user's environment, else in `.env`.
+std::optional<std::string> users_value(const StepSpec& step, const std::string& name) {
+  if (const char* own = std::getenv(name.c_str())) return own;
+  const StringMap& file = *step.env_file;
+  const auto found = file.find(name);
+  return found == file.end() ? std::nullopt : std::optional(found->second);
+}
+
 /// Returns true if a change of the value is shown to the user. For `code train.py`, whose value is
 /// a digest, only the fact that it changed is shown.
 bool has_readable_value(const std::string& name) {
@@ -104,13 +112,15 @@ StringMap resolve_environment(const StepSpec& step) {
   for (const auto& [name, value] : step.environment) {
     if (value) {
       values[name] = *value;
-    } else if (const char* own = std::getenv(name.c_str())) {
-      values[name] = own;
+    } else if (auto own = users_value(step, name)) {
+      values[name] = std::move(*own);
     } else {
       throw core::EnvironmentError(
           "step '" + step.name + "' takes " + name +
               " from your environment, which has no such variable",
-          {"export " + name + "=... before `pipe run`, or give it a value under `environment:`"});
+          {"export " + name +
+           "=... before `pipe run`, write it into `.env` beside the pipeline "
+           "file, or give it a value under `environment:`"});
     }
   }
   return values;
@@ -123,14 +133,15 @@ StringMap resolve_secrets(const StepSpec& step) {
       auto value = core::read_file(*secret.file);
       while (value.ends_with('\n') || value.ends_with('\r')) value.pop_back();
       values[secret.name] = std::move(value);
-    } else if (const char* own = std::getenv(secret.name.c_str())) {
-      values[secret.name] = own;
+    } else if (auto own = users_value(step, secret.name)) {
+      values[secret.name] = std::move(*own);
     } else {
-      throw core::EnvironmentError(
-          "step '" + step.name + "' needs the secret " + secret.name +
-              ", which is not in your environment",
-          {"export " + secret.name + "=..., or name a file: `secrets: [{name: " + secret.name +
-           ", file: PATH}]`"});
+      throw core::EnvironmentError("step '" + step.name + "' needs the secret " + secret.name +
+                                       ", which is not in your environment",
+                                   {"export " + secret.name +
+                                    "=..., write it into `.env` beside the pipeline file, or name "
+                                    "a file: `secrets: [{name: " +
+                                    secret.name + ", file: PATH}]`"});
     }
   }
   return values;

@@ -194,6 +194,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   record.usage = outcome.result.usage;
   record.usage.memory_limit = memory;
   record.phases = outcome.phases;
+  record.code = outcome.code;
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "core/inline_script.hpp"
+#include "core/user_environment.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/shell_line.hpp"
 
@@ -96,6 +97,12 @@ std::vector<bool> scripts_among(const std::vector<Template>& arguments) {
   return are_scripts;
 }
 
+std::string quoted(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& word : words) line += (line.empty() ? "" : " ") + core::shell_quote(word);
+  return line;
+}
+
 }  // namespace
 
 std::string extension_of(const std::string& file_name) {
@@ -163,6 +170,11 @@ StringMap variables_of(const Attempt& attempt, const Layout& layout) {
   for (auto& [name, value] : attempt.step.parameters) {
     variables[core::variable_name("PIPE_PARAM_", name)] = text_of(value);
     variables[core::same_case_variable_name("PIPE_PARAM_", name)] = text_of(value);
+  }
+  if (attempt.shell) {
+    if (!attempt.step.program) variables["PIPE_COMMAND"] = quoted(command_of(attempt, layout));
+    if (const auto kind = core::variable("TERM"); attempt.shell->has_terminal && !kind.empty())
+      variables["TERM"] = kind;
   }
   for (auto* later :
        {&attempt.environment, &attempt.step.settings->docker.runtime_environment, &attempt.secrets})

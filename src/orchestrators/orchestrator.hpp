@@ -30,7 +30,8 @@ struct Capabilities {
       true;  ///< The GPUs are those that NVML shows on this machine, so the engine reserves them;
              ///< otherwise the orchestrator itself chooses GPUs.
   bool explicit_devices =
-      false;  ///< A step may name specific devices; a cluster chooses them itself.
+      false;            ///< A step may name specific devices; a cluster chooses them itself.
+  bool shells = false;  ///< Attempt::shell is honoured.
   bool memory_limits = false;
   bool cpu_limits = false;
   bool outlives_driver =
@@ -110,6 +111,14 @@ struct GpuHold {
   std::string place;  ///< What uses it, for messages: `container pipe-7f3a-train-1`.
 };
 
+/// Words that are executed on the user's terminal in place of a step's command.
+struct ShellRequest {
+  std::vector<std::string> words;  ///< At least one.
+  bool has_terminal = false;       ///< Standard input and output of this process are a terminal.
+  std::string image = {};  ///< Image of the container to have: identifier or reference; empty: the
+                           ///< step's.
+};
+
 /// One attempt of one step, with everything that the orchestrator needs.
 struct Attempt {
   const StepSpec& step;
@@ -136,6 +145,7 @@ struct Attempt {
   /// A driver that has died may have begun this attempt, under the same run, step and number. If
   /// so, it is joined, otherwise started; its folders may contain files.
   bool joins = false;
+  std::optional<ShellRequest> shell = {};  ///< For orchestrators with Capabilities::shells.
   LogSink& log;
   /// Called once the step's command is known to be running, by orchestrators whose attempts may
   /// have to wait until they begin.
@@ -284,7 +294,7 @@ bool has_pipe(const Command& command);
 /// Returns the variables that describe the attempt (PIPE_INPUT_X, PIPE_OUTPUT_X, PIPE_PARAM_X and
 /// PIPE_PARAM_x, PIPE_RUN_ID, PIPE_STEP_NAME, PIPE_ATTEMPT, PIPE_SCRATCH, PIPE_FAILURE_FILE), the
 /// declared environment, the settings' runtime_environment and the secrets; later ones take
-/// precedence in this order.
+/// precedence in this order. For a shell, PIPE_COMMAND has the step's command.
 StringMap variables_of(const Attempt& attempt, const Layout& layout);
 
 }  // namespace pipeline::orchestrators

@@ -4,6 +4,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "spec/env_file.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -67,6 +68,8 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
   std::error_code error;
   const auto type = fs::status(path, error).type();
   if (type != fs::file_type::regular && type != fs::file_type::directory) return Kind::none;
+  // It may have secrets.
+  if (type == fs::file_type::regular && path.filename() == env_file_name) return Kind::none;
   const fs::path target = fs::canonical(path, error);
   if (error) return Kind::none;
   if (!is_inside(target, canonical_root_)) {
@@ -151,6 +154,10 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern,
     case Kind::folder: return files_below(*path, looked_at);
     case Kind::none: break;
   }
+  if (fs::path(*path).filename() == env_file_name)
+    throw core::InputError("the code '" + pattern + "' may have secrets, and is never code",
+                           "name its variables under `environment` or `secrets` of the step: they "
+                           "get the values");
   const auto special = path->find_first_of("*?[\\");
   if (special == std::string::npos)
     throw core::InputError("the code '" + pattern + "' does not exist",

@@ -26,13 +26,13 @@ class CodeTree {
 
   explicit CodeTree(std::filesystem::path root);
 
-  /// Returns the kind of file at a normal relative path (`a/b`; empty: the root). Follows links;
-  /// throws InputError for a link that leaves the root.
+  /// Returns the kind of file at a normal relative path (`a/b`; empty: the root); none for `.env`.
+  /// Follows links; throws InputError for a link that leaves the root.
   Kind kind(const std::string& relative);
 
   /// Returns the files below the folder that .dockerignore and .gitignore do not exclude, sorted
-  /// and without .git, .pipe and __pycache__; .gitignore excludes no file that git tracks. If the
-  /// folder itself is ignored, returns all its files, because the user named it explicitly.
+  /// and without .git, .pipe, .env and __pycache__; .gitignore excludes no file that git tracks. If
+  /// the folder itself is ignored, returns all its files, because the user named it explicitly.
   /// @param looked_at receives the folders and ignore files that the result depends on
   std::vector<std::string> files_below(const std::string& folder, std::set<std::string>& looked_at);
 

@@ -15,6 +15,7 @@
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
+#include "spec/env_file.hpp"
 #include "spec/expansion.hpp"
 #include "spec/include.hpp"
 #include "spec/json_text.hpp"
@@ -194,6 +195,24 @@ void read_included_defaults(Scope& scope, StepReader& reader, StepReader& includ
   scope.defaults.code = std::move(code);
 }
 
+/// Gives the steps that declare variables of the user's the values in `.env`.
+void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
+  const auto file = pipeline.root / env_file_name;
+  CopyOnWrite<StringMap> values;
+  bool is_read = false;
+  for (auto& step : steps) {
+    if (!takes_users_variables(step.spec)) continue;
+    if (!is_read) {
+      std::error_code error;
+      if (fs::is_regular_file(file, error)) values = parse_env(core::read_file(file), file);
+      pipeline.sources.push_back(file);
+      is_read = true;
+    }
+    step.spec.env_file = values;
+  }
+}
+
+
 void read_steps(const Scope& scope, StepReader& reader, std::vector<ReadStep>& steps,
                 settings::Diagnostics& diagnostics) {
   const core::Value* list = scope.root.find("steps");
@@ -268,6 +287,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
   sources.insert(pipeline.included.begin(), pipeline.included.end());
   pipeline.sources.assign(sources.begin(), sources.end());
   pipeline.sources.push_back(pipeline.file);
+  read_env_file(steps, pipeline);
   pipeline.parameters = std::move(main.defaults.parameters);
   pipeline.steps = expand(steps, diagnostics);
   order_final_steps(pipeline.steps);

@@ -23,7 +23,7 @@ using Strings = std::vector<std::string>;
 
 const Strings profile_keys{"description",     "orchestrator", "context", "namespace",
                            "registry",        "state",        "claim",   "artifact_store",
-                           "service_account", "jobs",         "notify",  "settings"};
+                           "service_account", "jobs",         "notify", "keep_storage", "settings"};
 const Strings claim_keys{"name", "path"};
 const Strings store_keys{"bucket",     "endpoint",   "pod_endpoint",
                          "region",     "path_style", "certificate_authority",
@@ -154,6 +154,8 @@ Profile read_profile(const core::Value& map, const fs::path& file,
               .value_or("");
     else if (key.scalar == "jobs")
       profile.jobs = settings::read_count("jobs", value, diagnostics).value_or(0);
+    else if (key.scalar == "keep_storage")
+      profile.keep_storage = settings::read_bytes("keep_storage", value, diagnostics).value_or(0);
     else if (key.scalar == "state")
       profile.state = read_path("state", value, file, diagnostics);
     else if (key.scalar == "claim")

@@ -23,6 +23,7 @@ struct Profile {
   std::string context, name_space;
   std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
+  Bytes keep_storage = 0;            ///< Room that artifacts should take at most.
   std::string service_account;       ///< Service account of a driver in the cluster.
   std::string claim;                 ///< PersistentVolumeClaim through which pods see `state`.
   std::filesystem::path claim_path;  ///< Path at which this machine sees the claim's content;

@@ -118,9 +118,10 @@ std::vector<event::Gpu> read_gpus(const std::string& text) try {
       std::string("the run store is damaged: an attempt's GPUs cannot be read: ") + error.what());
 }
 
-std::string write_usage(const core::Usage& usage, const core::Phases& phases) {
+std::string write_measured(const AttemptRecord& attempt) {
   nlohmann::json entry;
-  visit_usage(usage, phases, [&](const char* name, const auto& value) {
+  if (!attempt.code.empty()) entry["code"] = attempt.code;
+  visit_usage(attempt.usage, attempt.phases, [&](const char* name, const auto& value) {
     if constexpr (requires { value->count(); }) {
       if (value) entry[name] = value->count();
     } else if (value) {
@@ -130,16 +131,19 @@ std::string write_usage(const core::Usage& usage, const core::Phases& phases) {
   return entry.is_null() ? std::string() : entry.dump();
 }
 
-void read_usage(const std::string& text, core::Usage& usage, core::Phases& phases) {
+void read_measured(const std::string& text, AttemptRecord& attempt) {
   if (text.empty()) return;
   const auto entry = core::parse_json(text);
   if (!entry.is_object())
     throw core::EnvironmentError("the run store is damaged: what an attempt used cannot be read");
-  visit_usage(usage, phases, [&]<class Value>(const char* name, std::optional<Value>& value) {
-    const auto found = entry.find(name);
-    if (found != entry.end() && found->is_number_integer())
-      value = Value(found->template get<std::int64_t>());
-  });
+  if (const auto code = entry.find("code"); code != entry.end() && code->is_string())
+    attempt.code = *code;
+  visit_usage(attempt.usage, attempt.phases,
+              [&]<class Value>(const char* name, std::optional<Value>& value) {
+                const auto found = entry.find(name);
+                if (found != entry.end() && found->is_number_integer())
+                  value = Value(found->template get<std::int64_t>());
+              });
 }
 
 std::string write_parts(const std::vector<KeyPart>& parts) {

@@ -22,9 +22,9 @@ std::vector<OutputRecord> read_outputs(const std::string& text);
 std::string write_gpus(const std::vector<event::Gpu>& gpus);
 std::vector<event::Gpu> read_gpus(const std::string& text);
 
-/// What was measured of an attempt, as a JSON object; empty if nothing was.
-std::string write_usage(const core::Usage& usage, const core::Phases& phases);
-void read_usage(const std::string& text, core::Usage& usage, core::Phases& phases);
+/// What was measured of an attempt, and its code, as a JSON object; empty if nothing is known.
+std::string write_measured(const AttemptRecord& attempt);
+void read_measured(const std::string& text, AttemptRecord& attempt);
 
 std::string write_parts(const std::vector<KeyPart>& parts);
 /// Leaves out what is no part.

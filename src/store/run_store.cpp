@@ -112,7 +112,7 @@ AttemptRecord read_attempt(const Statement& row) {
   attempt.message = row.text(8);
   attempt.log = row.text(9);
   attempt.gpus = read_gpus(row.text(10));
-  read_usage(row.text(11), attempt.usage, attempt.phases);
+  read_measured(row.text(11), attempt);
   return attempt;
 }
 
@@ -297,7 +297,7 @@ void RunStore::expand_step(const std::string& run, const std::string& step, std:
 
 void RunStore::put_attempt(const AttemptRecord& attempt) {
   const auto gpus = write_gpus(attempt.gpus);
-  const auto usage = write_usage(attempt.usage, attempt.phases);
+  const auto usage = write_measured(attempt);
   self_->database
       .prepare("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS
                ")"
@@ -581,6 +581,10 @@ std::vector<core::Digest> RunStore::referenced_artifacts() {
       "outputs <> '[]'");
   while (row.step())
     for (const auto& output : read_outputs(row.text(0))) digests.insert(output.digest);
+  auto code = self_->database.prepare(
+      "SELECT DISTINCT json_extract(usage, '$.code') FROM attempts WHERE usage <> ''");
+  while (code.step())
+    if (!code.is_null(0)) digests.insert(core::Digest::from_hex(code.text(0)));
   Published published(*this);
   for (const auto& name : published.names())
     for (const auto& version : published.of(name).versions) digests.insert(version.output.digest);

@@ -99,6 +99,7 @@ struct AttemptRecord {
   std::vector<event::Gpu> gpus;  ///< GPUs that the attempt held.
   core::Usage usage;
   core::Phases phases;
+  std::string code;  ///< Digest of the tree of the step's code, hex; empty if it is not known.
 };
 
 /// One named part of a cache key, such as `image` or `input data`. The value is a digest or a short
@@ -253,7 +254,8 @@ class RunStore {
   /// run is unknown here. Its results do not become cache entries of this machine; they are fetched
   /// when needed.
   void take_run(const RunStore& from, const std::string& run);
-  /// Returns every artifact digest that a run, a cache entry or a published name names.
+  /// Returns every artifact digest that a run, a cache entry or a published name names, and those
+  /// of the code of attempts.
   std::vector<core::Digest> referenced_artifacts();
 
   /// A small table for data of other rooms, such as digests of files by stat (see StatIndex) or

@@ -119,7 +119,7 @@ class EnginePlayed(PipeTest):
         self.assertEqual(self.kept_storage("1KB")[0], [])
 
     def test_a_size_that_is_none_is_wrong_input(self):
-        for words in (["--images", "--keep-storage", "lots"], ["--runs", "--keep-storage", "1GB"]):
+        for words in (["--images", "--keep-storage", "lots"], ["--keep-storage", "lots"], ["--all", "--keep-storage", "1GB"]):
             self.assertEqual(self.pipe("clean", *words, **self.host).code, 2)
 
     def test_doctor_tells_what_images_cost(self):

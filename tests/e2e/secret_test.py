@@ -42,6 +42,43 @@ class Secrets(PipeTest):
         self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["OTHER"]}})
         self.assertEqual(self.run_pipe(OTHER="x" * 12).steps(), {"use": "succeeded"}, "its name is")
 
+    def test_the_env_file_gives_declared_variables_and_the_environment_wins(self):
+        secret, other = f"canary-{self.mark}-token", f"canary-{self.mark}-other"
+        env_file = f"# mine\nTOKEN='{secret}'\nE2E_HOST=there\nUNDECLARED={other}\n"
+        self.write(".env", env_file)
+        self.write("use.py", "import os\nprint(os.environ['TOKEN'], len(os.environ['TOKEN']), os.environ['E2E_HOST'], 'UNDECLARED' in os.environ)\n"
+                             "print(sorted(os.listdir('.')))\n")
+        self.pipeline({"use": {"command": ["python3", "use.py"], "code": ["."], "secrets": ["TOKEN"], "environment": {"E2E_HOST": None}},
+                       "plain": {"command": "true"}})
+        (self.folder / ".gitignore").write_text("state\n")
+        first = self.run_pipe()
+        logs = self.pipe("logs", "latest", "use").out
+        self.assertIn(f"*** {len(secret)} there False\n", logs)
+        self.assertNotIn(".env", logs)
+        self.assertEqual(self.run_pipe().steps(), {"use": "cached", "plain": "cached"})
+        self.write(".env", env_file.replace("there", "elsewhere"))
+        self.assertEqual(self.plan()["use"]["changes"], ["variable E2E_HOST changed"])
+        self.assertEqual(self.run_pipe(E2E_HOST="there").steps()["use"], "cached", "the environment wins")
+        self.write(".env", env_file.replace(secret, secret + "-2"))
+        self.assertEqual(self.run_pipe().steps(), {"use": "cached", "plain": "cached"}, "a secret is in no key")
+        shown = [self.pipe(*words).text for words in (["show", "latest"], ["plan", "pipeline.yaml", "-v"], ["render", "pipeline.yaml"])]
+        (self.folder / ".env").unlink()
+        self.assert_nowhere(secret, first.text, logs, *shown)
+        self.assert_nowhere(other, first.text, logs, *shown)
+        self.assertEqual(self.run_pipe(code=3).events("step_started"), [], "nothing gives TOKEN any more")
+
+    def test_a_bad_line_of_the_env_file_is_an_error_without_its_value(self):
+        self.write(".env", "E2E_HOST=there\nTOKEN canary\n")
+        self.pipeline({"use": {"command": "true"}})
+        self.run_pipe()
+        self.pipeline({"use": {"command": "true", "secrets": ["TOKEN"]}})
+        refused = self.pipe("validate", "pipeline.yaml")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn(".env:2:7: error: expected `=` after TOKEN", refused.err)
+        self.assertNotIn("canary", refused.text)
+        self.pipeline({"use": {"command": "true", "code": [".env"]}})
+        self.assertIn("is never code", self.run_pipe(code=2).err)
+
     def test_a_missing_secret_is_said_before_anything_runs(self):
         self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["TOKEN_THAT_NOBODY_SETS"]}})
         result = self.run_pipe(code=3)

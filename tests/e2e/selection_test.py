@@ -32,9 +32,38 @@ class Selection(PipeTest):
         self.assertEqual((plan["train"]["action"], plan["train"]["changes"], plan["other"]["action"]), ("run", ["--force"], "reuse"))
         self.assertEqual(plan["report"]["action"], "depends")
 
+    def test_until_runs_what_a_step_needs_and_goes_with_from(self):
+        self.chain()
+        self.assertEqual(self.run_pipe("--until", "train").steps(), {"load": "succeeded", "train": "succeeded"})
+        self.assertEqual(self.run_pipe("--until", "report", "--from", "train").steps(), {"load": "cached", "train": "succeeded", "report": "succeeded"})
+        self.assertEqual(self.run_pipe("--until", "train", "--from", "load").steps(), {"load": "succeeded", "train": "succeeded"})
+        self.assertEqual(self.run_pipe("--until", "load", "--from", "report").steps(), {"load": "cached"}, "what is not needed does not run")
+        self.assertEqual({name: step["action"] for name, step in self.plan("--until", "train", "--force", "train").items()}, {"load": "reuse", "train": "run"})
+
+    def test_selection_with_instances_and_gathers(self):
+        write = "echo ${params.c} > ${outputs.x}"
+        self.pipeline({
+            "data": {"command": "echo 1 > ${outputs.x}", "outputs": ["x"]},
+            "train": {"command": write, "matrix": {"c": [1, 2, 3]}, "inputs": {"x": "data.x"}, "outputs": ["x"]},
+            "test": {"command": write, "matrix": "train", "inputs": {"x": "train[=].x"}, "outputs": ["x"]},
+            "best": {"command": "cat ${inputs.all}/*.x > ${outputs.x}", "inputs": {"all": "test[*].x"}, "outputs": ["x"]},
+            "last": {"command": "true", "inputs": {"x": "best.x"}},
+        })
+        names = lambda result, status: sorted(name for name, ended in result.steps().items() if ended == status)
+        self.assertEqual(names(self.run_pipe("--until", "test[c=2]"), "succeeded"), ["data", "test.c-2", "train.c-2"])
+        all_tests = self.run_pipe("--until", "test")
+        self.assertEqual(names(all_tests, "succeeded"), ["test.c-1", "test.c-3", "train.c-1", "train.c-3"])
+        self.assertEqual(len(all_tests.steps()), 7)
+        self.assertEqual(names(self.run_pipe("--until", "best"), "succeeded"), ["best"])
+        self.assertEqual(self.artifact("best.x"), "1\n2\n3\n")
+        behind = self.run_pipe("--from", "train[c=3]", "--until", "best")
+        self.assertEqual(names(behind, "succeeded"), ["best", "test.c-3", "train.c-3"])
+        self.assertNotIn("last", behind.steps())
+        self.assertEqual(names(self.run_pipe("--force", "test", "--until", "best"), "succeeded"), ["test.c-1", "test.c-2", "test.c-3"])
+
     def test_an_unknown_step_is_an_error(self):
         self.chain()
-        for option in ("--force", "--from"):
+        for option in ("--force", "--from", "--until"):
             refused = self.run_pipe(option, "trian", code=2)
             self.assertIn("did you mean 'train'?", refused.err)
 

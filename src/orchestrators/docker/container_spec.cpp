@@ -1,5 +1,7 @@
 #include "orchestrators/docker/container_spec.hpp"
 
+#include <unistd.h>
+
 #include <array>
 #include <cmath>
 
@@ -179,10 +181,15 @@ const Layout& container_layout() {
 }
 
 std::string container_name(const Attempt& attempt) {
-  return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
+  return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number) +
+         // A shell is no attempt, and there may be several.
+         (attempt.shell ? "-shell-" + std::to_string(::getpid()) : "");
 }
 
 StringMap container_labels(const Attempt& attempt, const ContainerOptions& place) {
+  // Without the label of the state folder, so that no run takes it for a dead driver's.
+  if (attempt.shell)
+    return {{"pipe.shell", std::to_string(::getpid())}, {"pipe.step", attempt.step.name}};
   return {{"pipe.run", attempt.run_id},
           {"pipe.step", attempt.step.name},
           {"pipe.attempt", std::to_string(attempt.number)},
@@ -217,9 +224,17 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
   config["Labels"] = labels;
   config["StopSignal"] = "SIGTERM";
   config["Healthcheck"]["Test"] = {"NONE"};
+  if (attempt.shell) {
+    config["Entrypoint"] = attempt.shell->words;
+    config["Tty"] = attempt.shell->has_terminal;
+    for (const auto* name :
+         {"OpenStdin", "StdinOnce", "AttachStdin", "AttachStdout", "AttachStderr"})
+      config[name] = true;
+  }
 
   json host;
   host["Mounts"] = mounts(attempt, place);
+  if (attempt.shell) host["AutoRemove"] = true;
   host["Init"] = true;  // Forwards SIGTERM, and reaps processes that a step leaves.
   if (docker.network) host["NetworkMode"] = *docker.network;
   if (resources.memory) host["Memory"] = host["MemorySwap"] = *resources.memory;

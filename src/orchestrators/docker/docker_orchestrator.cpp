@@ -15,6 +15,7 @@
 #include "core/user_environment.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
+#include "orchestrators/docker/container_shell.hpp"
 #include "orchestrators/docker/emulation.hpp"
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
@@ -55,6 +56,7 @@ class DockerOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
     capabilities_.infrastructure_retries = 3;
+    capabilities_.shells = true;
     capabilities_.gpus_of_this_machine = engine_.endpoint().is_of_this_machine();
   }
 
@@ -140,7 +142,7 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   async::Task<AttemptResult> run_within(const Attempt& attempt) {
-    auto image = co_await images_.image_of(attempt.step);
+    auto image = co_await image_for(attempt);
     ContainerOptions place;
     place.image = image.id;
     place.root = options_.root;
@@ -170,6 +172,10 @@ class DockerOrchestrator : public Orchestrator {
       }
     }
     place.elsewhere = elsewhere_;
+    if (attempt.shell) {
+      place.gate = false;
+      co_return co_await run_shell(engine_, attempt, place, image.reference);
+    }
     auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
     elsewhere_ |= place.elsewhere;
     if (attempt.step.settings->docker.user && !place.elsewhere)
@@ -240,6 +246,21 @@ class DockerOrchestrator : public Orchestrator {
   }
 
  private:
+  /// A shell runs in the image of its attempt, whatever the step's image is now.
+  async::Task<StepImage> image_for(const Attempt& attempt) {
+    if (!attempt.shell || attempt.shell->image.empty())
+      co_return co_await images_.image_of(attempt.step);
+    StepImage image;
+    image.reference = attempt.shell->image;
+    const auto found = co_await engine_.inspect_image(image.reference);
+    if (!found)
+      throw core::EnvironmentError(
+          "the engine does not have the image " + image.reference + " of the attempt any more",
+          {"run the step again, and open a shell in that run"});
+    image.id = found->at("Id").get<std::string>();
+    co_return image;
+  }
+
   /// Adds a notice that folders of volumes are those of the engine's machine.
   void add_notice(const StepSpec& step, Environment& environment) const {
     const auto& url = engine_.endpoint().url;

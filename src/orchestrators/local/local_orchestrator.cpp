@@ -1,4 +1,5 @@
 #include "orchestrators/local/local_orchestrator.hpp"
+#include "orchestrators/local/terminal_process.hpp"
 
 #include <signal.h>
 #include <sys/utsname.h>
@@ -140,6 +141,7 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
       capabilities_{.name = "local",
                     .gpus = true,
                     .explicit_devices = true,
+                    .shells = true,
                     .memory_limits = !groups_.memory.empty(),
                     .cpu_limits = !groups_.cpu.empty(),
                     .scratch_folders = Workspace::folders()},
@@ -458,6 +460,14 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   auto& path = process.environment["PATH"];
   if (!process.arguments.empty())
     process.program = find_program(process.arguments[0], path, process.folder);
+  if (attempt.shell) {
+    const auto* entered = sandbox(attempt, *workspace, in, process);
+    if (entered) process.sandbox = entered->descriptor();
+    process.arguments = attempt.shell->words;
+    process.program = find_program(process.arguments[0], path, process.folder);
+    result.exit_code = run_on_terminal(process);
+    co_return result;
+  }
   if (process.program.empty()) {
     result.failure =
         not_found(process.arguments.empty() ? "" : process.arguments[0], path, process.folder);

@@ -376,6 +376,19 @@ TEST(Settings, retry_is_decoded_and_merged) {
   EXPECT_EQ(merged.backoff, 2.0);
 }
 
+TEST(Settings, retry_survives_the_round) {
+  Diagnostics diagnostics;
+  const json all{{"max_retries", 3},
+                 {"delay", "2000ms"},
+                 {"backoff", 2.0},
+                 {"max_infrastructure_retries", 1},
+                 {"on_oom", {{"memory", "x1.5"}, {"max", 1024}}},
+                 {"stalled", true}};
+  EXPECT_EQ(to_json(decode_retry(value_of(all), diagnostics)), all);
+  EXPECT_EQ(to_json(RetrySettings{}), json::object());
+  EXPECT_THAT(diagnostics, IsEmpty());
+}
+
 TEST(Scalars, plain_texts_mean_what_yaml_1_2_says) {
   const std::vector<std::pair<std::string, json>> cases{
       {"true", true},

@@ -1,0 +1,57 @@
+#include "cli/recorded_attempt.hpp"
+
+#include <algorithm>
+
+#include "cli/origin.hpp"
+#include "cli/recorded_steps.hpp"
+#include "cli/text.hpp"
+#include "core/diagnostic.hpp"
+
+namespace pipeline::cli {
+
+RecordedAttempt recorded_attempt(store::RunStore& runs, store::RunRecord run,
+                                 const std::string& name, unsigned number) {
+  auto step = recorded_step(runs, run, name);
+  if (step.status == StepStatus::cached) {
+    if (is_from_elsewhere(step.reused_from))
+      throw core::InputError("'" + step.name + "' was reused from " + step.reused_from +
+                             ": its attempt is known on the machine that ran it");
+    auto origin = runs.find_run(step.reused_from);
+    if (!origin || origin->id != step.reused_from)
+      throw core::InputError("'" + step.name + "' was reused from run " + step.reused_from +
+                             ", which has been removed");
+    run = std::move(*origin);
+    step = recorded_step(runs, run, step.name);
+  }
+  const auto attempts = runs.attempts(run.id, step.name);
+  if (attempts.empty())
+    throw core::InputError("'" + step.name + "' has not been started in run " + run.id +
+                           (step.message.empty() ? "" : ": " + step.message));
+  const auto wanted = number ? std::ranges::find(attempts, number, &store::AttemptRecord::number)
+                             : attempts.end() - 1;
+  if (wanted == attempts.end())
+    throw core::InputError("'" + step.name + "' has no attempt " + std::to_string(number) +
+                           " in run " + run.id + ", only " + counted(attempts.size(), "attempt"));
+  return {std::move(run), std::move(step), *wanted};
+}
+
+core::Digest code_of(Context& context, const RecordedAttempt& found) {
+  const auto& commit = found.run.git_commit;
+  const std::string source =
+      commit.empty() ? "run the step again: its code is stored then"
+                     : "run " + found.run.id + " began at git commit " + commit +
+                           (found.run.git_dirty ? ", with changes that were not committed" : "");
+  const std::string name = "the code of attempt " + std::to_string(found.attempt.number) + " of '" +
+                           found.step.name + "' ";
+  if (found.attempt.code.empty())
+    throw core::InputError(name + "is not known: its driver was killed, or had an earlier version",
+                           source);
+  const auto digest = core::Digest::from_hex(found.attempt.code);
+  if (!context.artifacts().has(digest))
+    throw core::InputError(name + "is not stored on this machine", source);
+  if (!context.artifacts().is_intact(digest))
+    throw core::EnvironmentError(name + "is damaged in the artifact store", {source});
+  return digest;
+}
+
+}  // namespace pipeline::cli

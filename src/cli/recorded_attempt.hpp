@@ -1,0 +1,27 @@
+/// @file
+/// Finds a recorded attempt of a step, in the run that made the step's result.
+#pragma once
+
+#include <string>
+
+#include "cli/context.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::cli {
+
+struct RecordedAttempt {
+  store::RunRecord run;  ///< The run that made the result, if the step was reused.
+  store::StepRecord step;
+  store::AttemptRecord attempt;
+};
+
+/// Returns an attempt of the one step called `name`. Throws InputError if there is none.
+/// @param number of the attempt; 0: the last one
+RecordedAttempt recorded_attempt(store::RunStore& runs, store::RunRecord run,
+                                 const std::string& name, unsigned number);
+
+/// Returns the digest of the code that the attempt ran, which the store has. Throws InputError if
+/// it has not, with the run's commit.
+core::Digest code_of(Context& context, const RecordedAttempt& found);
+
+}  // namespace pipeline::cli

@@ -1,0 +1,166 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/commands.hpp"
+#include "cli/recorded_attempt.hpp"
+#include "cli/session.hpp"
+#include "core/diagnostic.hpp"
+#include "engine/decision.hpp"
+#include "engine/shell.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Passes on what a run would report before its first step.
+class Notices : public EventSink {
+ public:
+  explicit Notices(const Context& context) : context_(context) {}
+  void emit(const Event& event) override {
+    if (const auto* notice = std::get_if<event::Notice>(&event))
+      context_.note("note: " + notice->text);
+  }
+
+ private:
+  const Context& context_;
+};
+
+const StepSpec& step_named(const PipelineSpec& pipeline, const std::string& name) {
+  const auto step = std::ranges::find(pipeline.steps, name, &StepSpec::name);
+  if (step != pipeline.steps.end()) return *step;
+  throw core::InputError("the pipeline has no step '" + name + "' any more",
+                         "a shell takes the settings and variables from the pipeline file");
+}
+
+/// The outputs of a run's steps, as inputs of others.
+class RecordedOutputs {
+ public:
+  RecordedOutputs(store::RunStore& runs, store::ArtifactStore& artifacts,
+                  const PipelineSpec& pipeline, std::string run)
+      : artifacts_(artifacts),
+        pipeline_(pipeline),
+        run_(std::move(run)),
+        steps_(runs.steps(run_)) {}
+
+  engine::MadeOutput of(const SourceSpec& source) const {
+    for (const auto& step : steps_) {
+      if (step.name != source.step) continue;
+      for (const auto& output : step.outputs)
+        if (output.name == source.output) {
+          if (!artifacts_.has(output.digest)) break;
+          return {&step_named(pipeline_, source.step), &output};
+        }
+    }
+    throw core::InputError("the input " + source.step + "." + source.output + " of run " + run_ +
+                               " is not on this machine",
+                           "`pipe run --step " + source.step + "` makes it again");
+  }
+
+ private:
+  store::ArtifactStore& artifacts_;
+  const PipelineSpec& pipeline_;
+  const std::string run_;
+  const std::vector<store::StepRecord> steps_;
+};
+
+/// The files of a stored tree of code.
+std::vector<store::TreeEntry> files_of(const fs::path& tree) {
+  std::vector<store::TreeEntry> files;
+  for (const auto& entry : fs::recursive_directory_iterator(tree))
+    if (entry.is_regular_file())
+      files.push_back({entry.path().lexically_relative(tree).generic_string(), entry.path()});
+  std::ranges::sort(files, {}, &store::TreeEntry::relative_path);
+  return files;
+}
+
+/// Says what of the step is not as the attempt had it.
+void report_differences(Session& session, const engine::Services& services, const StepSpec& step,
+                        const RecordedAttempt& found, const std::string& environment_id,
+                        const engine::OutputsOf& outputs_of) {
+  if (environment_id.empty()) return;
+  engine::Decisions decisions(services);
+  const auto now = decisions.key(step, environment_id, outputs_of);
+  if (now.key == found.step.key) return;
+  std::string changes;
+  for (const auto& line : engine::differences(session.runs.key_parts(found.step.key), now.parts))
+    if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
+  session.context.note("note: '" + step.name + "' is not in all as it was in run " + found.run.id +
+                       changes +
+                       ". Code, inputs and image are the attempt's; command, variables and other "
+                       "settings are those of now");
+}
+
+std::vector<std::string> words_of(const Options& options) {
+  if (!options.inspect.command.empty()) return options.inspect.command;
+  return {"/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh"};
+}
+
+/// Refuses steps of which no shell can be had.
+void check_place(Session& session, const StepSpec& step, const RecordedAttempt& found) {
+  const auto& capabilities = session.orchestrator().capabilities_of(step);
+  if (found.run.driver.is_elsewhere() || !capabilities.shells)
+    throw core::InputError(
+        "`shell` opens one in a container or a process of this machine, and '" + step.name +
+            "' ran on " + (found.run.driver.is_elsewhere() ? "a cluster" : capabilities.name),
+        "while a pod runs, `kubectl exec -it POD -- sh` opens one; `" +
+            session.context.options().name + " code` gives its code, `artifacts` its inputs");
+}
+
+}  // namespace
+
+core::ExitCode shell_command(Context& given) {
+  auto& recorded = given.existing_runs();
+  const auto found = recorded_attempt(recorded, given.find_run(recorded), given.options().step,
+                                      given.options().inspect.attempt);
+  const auto code = code_of(given, found);
+  auto options = recorded_options(recorded, found.run.id, given.options());
+  if (!options)
+    throw core::InputError("it was not kept how run " + found.run.id + " was begun",
+                           "run the step again, and open a shell in that run");
+  Context context(std::move(*options));
+  Session session(context);
+  const auto& step = step_named(session.pipeline(), found.step.name);
+  check_place(session, step, found);
+
+  const auto files = files_of(context.artifacts().path(code));
+  const engine::CodeProvider provider{
+      .files = [&](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files; },
+      .missing_file = {}};
+  const engine::Services services{session.pipeline(),  session.orchestrator(), session.runs,
+                                  context.artifacts(), context.stats(),        provider};
+  const RecordedOutputs outputs(session.runs, context.artifacts(), session.pipeline(),
+                                found.run.id);
+  const engine::OutputsOf outputs_of = [&](const SourceSpec& source) { return outputs.of(source); };
+
+  Notices events(context);
+  core::CancelSource cancel;
+  engine::ShellOptions shell{
+      .run_id = found.run.id,
+      .number = found.attempt.number,
+      .folder = session.runs.folder() / engine::shells_folder / session.run_id,
+      .request = {.words = words_of(given.options())}};
+  shell.request.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  orchestrators::Environment environment;
+  if (session.orchestrator().capabilities_of(step).name == "docker") {
+    shell.request.image = found.step.image;
+    environment = context.await(session.orchestrator().environment(step));
+  } else {
+    environment = context.await(session.orchestrator().prepare(step, events, cancel));
+  }
+  report_differences(session, services, step, found, environment.id, outputs_of);
+  if (shell.request.has_terminal)
+    context.note(
+        "attempt " + std::to_string(found.attempt.number) + " of '" + step.name + "' in run " +
+        found.run.id +
+        ": `eval \"$PIPE_COMMAND\"` runs its command; what it writes is removed at the end");
+  const auto result =
+      context.await(engine::open_shell(services, events, step, std::move(shell), outputs_of));
+  context.await(session.orchestrator().settle());
+  if (result.failure) throw core::EnvironmentError(result.failure->message, result.failure->hints);
+  return static_cast<core::ExitCode>(result.exit_code.value_or(0));
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,74 @@
+"""pipe code: what an attempt ran is given back as it was."""
+
+import json
+import subprocess
+import unittest
+
+from support import PipeTest
+
+
+class Code(PipeTest):
+    orchestrator = "local"
+
+    def copied(self, *words) -> dict[str, str]:
+        target = self.folder / f"copy-{len(list(self.folder.glob('copy-*')))}"
+        done = self.pipe("code", *words, "-o", target)
+        self.assertEqual(done.code, 0, done)
+        return {path.relative_to(target).as_posix(): path.read_text() for path in target.rglob("*") if path.is_file()}
+
+    def test_what_ran_is_given_back_also_of_failed_and_reused_steps(self):
+        self.write("lib/helper.py", "X = 1\n")
+        self.write("train.py", "from lib import helper\nprint(helper.X)\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"]}, "other": {"command": ["python3", "-c", "1"]}})
+        self.run_pipe()
+        first = self.pipe("runs", "--output", "json").out
+        run = json.loads(first)["runs"][0]["id"]
+        before = {"train.py": "from lib import helper\nprint(helper.X)\n", "lib/helper.py": "X = 1\n"}
+        self.assertEqual(self.copied(run, "train"), before)
+        self.run_pipe()
+        self.assertEqual(self.copied("latest", "train"), before, "a reused step's is that of the run that made it")
+        self.write("train.py", "from lib import helper\nraise SystemExit(3)\n")
+        self.run_pipe(code=1)
+        self.assertIn("SystemExit(3)", self.copied("latest", "train")["train.py"])
+        self.assertEqual(self.copied(run, "train"), before)
+        self.assertEqual(self.copied("latest", "other"), {})
+        listed = self.pipe("code", run, "train")
+        self.assertRegex(listed.out, r"lib/helper.py +6 B")
+        document = json.loads(self.pipe("code", run, "train", "--output", "json").out)
+        self.assertEqual([file["file"] for file in document["files"]], ["lib/helper.py", "train.py"])
+
+    def test_code_is_kept_as_long_as_its_run(self):
+        self.write("train.py", "print(1)\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"]}})
+        self.run_pipe()
+        self.write("train.py", "print(2)\n")
+        self.run_pipe()
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "1").code, 0)
+        self.assertEqual(self.copied("latest", "train"), {"train.py": "print(2)\n"})
+        trees = [path for path in (self.state / "artifacts").glob("??/*") if path.is_dir()]
+        self.assertEqual(len(trees), 1, "the code of the run that is gone is gone")
+        self.assertEqual(self.pipe("verify").code, 0)
+
+    def test_each_attempt_has_its_number(self):
+        self.write("train.py", "import os\nraise SystemExit(os.environ['PIPE_ATTEMPT'] == '1')\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "retry": {"max_retries": 1}}})
+        self.run_pipe()
+        self.assertIn("train.py", self.copied("latest", "train", "--attempt", "1"))
+        self.assertIn("no attempt 3", self.pipe("code", "latest", "train", "--attempt", "3").err)
+
+    def test_code_that_is_gone_is_said_with_its_commit(self):
+        self.write("train.py", "print(1)\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"]}})
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+        for words in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "one"]):
+            subprocess.run([*git, *words], cwd=self.folder, check=True)
+        self.run_pipe()
+        for tree in (self.state / "artifacts").glob("??/*"):
+            subprocess.run(["rm", "-rf", tree], check=True)
+        refused = self.pipe("code", "latest", "train")
+        self.assertEqual(refused.code, 2)
+        self.assertRegex(refused.err, r"is not stored on this machine\n.*began at git commit [0-9a-f]{40}")
+
+
+if __name__ == "__main__":
+    unittest.main()

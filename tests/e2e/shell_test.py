@@ -1,0 +1,141 @@
+"""pipe shell: a shell as an attempt of a step had it, on a terminal and on pipes."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+import unittest
+
+from support import NOWHERE, PARENT, PipeTest, docker
+
+
+class ShellsLocally(PipeTest):
+    orchestrator = "local"
+
+    def failed(self, **docker_settings):
+        self.write("lib/helper.py", "X = 1\n")
+        self.write("train.py", "import os, sys\nfrom lib import helper\nprint(os.environ['TOKEN'], helper.X, open(sys.argv[1]).read().strip(), sys.argv[2])\n"
+                               "raise SystemExit(7)\n")
+        self.pipeline({
+            "load": {"command": "echo data > ${outputs.x}", "outputs": ["x"]},
+            "train": {"command": "python3 train.py ${inputs.x} ${params.lr}", "inputs": {"x": "load.x"}, "outputs": ["model"], "parameters": {"lr": 0.5},
+                      "secrets": ["TOKEN"], "environment": {"MODE": "fast"}},
+        }, docker_settings)
+        self.run_pipe(code=1, TOKEN="hush-hush")
+
+    def shell(self, *words, text: str = "", code: int = 0, **env):
+        done = subprocess.run([self.command, "shell", *words], cwd=self.folder, env=self.environment({"TOKEN": "hush-hush", **env}), input=text,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual(done.returncode, code, done)
+        return done
+
+    def test_a_failed_attempt_is_there_as_it_was(self):
+        self.failed()
+        self.write("train.py", "print('edited')\n")
+        self.assertEqual(self.shell("latest", "train", "--", "sh", "-c", 'eval "$PIPE_COMMAND"', code=7).stdout, "hush-hush 1 data 0.5\n")
+        said = self.shell("latest", "train", text="echo $MODE $PIPE_PARAM_LR $PIPE_ATTEMPT; cat $PIPE_INPUT_X; ls; ls -d $PIPE_SCRATCH >&2; exit 5\n", code=5)
+        self.assertEqual(said.stdout, "fast 0.5 1\ndata\nlib\ntrain.py\n")
+        self.assertTrue(said.stderr.strip())
+        self.shell("latest", "train", "--", "sh", "-c", "echo x > $PIPE_OUTPUT_MODEL && test -s $PIPE_OUTPUT_MODEL")
+        self.assertEqual(json.loads(self.pipe("artifacts", "latest", "--output", "json").out)["artifacts"][-1]["output"], "load.x", "nothing is kept of it")
+        self.assertFalse(any((self.state / "shells").iterdir()))
+        self.assert_nothing_left()
+
+    def test_what_has_changed_since_is_named(self):
+        self.failed()
+        self.assertEqual(self.shell("latest", "train", "--", "true").stderr, "")
+        text = (self.folder / "pipeline.yaml").read_text()
+        self.write("pipeline.yaml", text.replace("fast", "slow"))
+        changed = self.shell("latest", "train", "--", "sh", "-c", "echo $MODE")
+        self.assertIn("'train' is not in all as it was in run", changed.stderr)
+        self.assertEqual(changed.stdout, "slow\n")
+        self.write("pipeline.yaml", text.replace("0.5", "0.75"))
+        self.assertEqual(self.pipe("shell", "latest", "load", "--", "true").code, 0)
+
+    def test_a_reused_step_is_that_of_the_run_that_made_it(self):
+        self.failed()
+        self.run_pipe(code=1, TOKEN="hush-hush")
+        self.assertEqual(self.shell("latest", "load", "--", "sh", "-c", "echo $PIPE_STEP_NAME").stdout, "load\n")
+
+    def test_missing_secrets_and_steps_are_errors(self):
+        self.failed()
+        environment = {name: value for name, value in self.environment({}).items() if name != "TOKEN"}
+        refused = subprocess.run([self.command, "shell", "latest", "train", "--", "true"], cwd=self.folder, env=environment, capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 3, refused)
+        self.assertIn("needs the secret TOKEN", refused.stderr)
+        self.assertIn("did you mean 'train'?", self.shell("latest", "trian", code=2).stderr)
+
+    def on_terminal(self, words: list[str], typed: list[tuple[str, bytes]]) -> tuple[bytes, int]:
+        """What a terminal shows; each text is typed once the one before it is seen."""
+        shown = b""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execvpe(self.command, [self.command, *words], self.environment({"TOKEN": "hush-hush", "TERM": "xterm", "PS1": "$ "}))
+        end = time.monotonic() + 60
+        typed = list(typed)
+        while time.monotonic() < end:
+            if typed and typed[0][0].encode() in shown:
+                os.write(terminal, typed.pop(0)[1])
+                shown_before, shown = shown, b""
+                self.transcript += shown_before
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    shown += os.read(terminal, 4096)
+                except OSError:
+                    break
+        self.transcript += shown
+        _, status = os.waitpid(pid, 0)
+        return self.transcript, os.waitstatus_to_exitcode(status)
+
+    def test_a_terminal(self):
+        self.transcript = b""
+        self.failed()
+        shown, code = self.on_terminal(["shell", "latest", "train"],
+                                       [("runs its command", b"tty -s && echo on-$((1+1)) $TERM\n"), ("on-2 xterm", b"sleep 60\n"), ("sleep 60", b"\x03"),
+                                        ("^C", b"echo still-$((1+1))\n"), ("still-2", b"exit 9\n")])
+        self.assertEqual(code, 9, shown)
+        self.assertIn(b"on-2 xterm", shown)
+        self.assertIn(b"still-2", shown, "Ctrl-C ends what the shell runs, and not the shell")
+        self.assert_nothing_left()
+
+
+class ShellsInContainers(ShellsLocally):
+    orchestrator = "docker"
+
+    def left(self) -> list[str]:
+        return docker("ps", "-aq", "--filter", "label=pipe.shell", "--filter", f"label=e2e={self.mark}").split()
+
+    def test_the_image_is_the_attempts(self):
+        self.failed()
+        text = (self.folder / "pipeline.yaml").read_text()
+        self.write("pipeline.yaml", text.replace(PARENT, "debian:bookworm-slim"))
+        self.assertIn("Python 3.11", self.shell("latest", "train", "--", "python3", "--version").stdout)
+        self.assertEqual(self.left(), [])
+
+    def test_large_input_and_output_on_pipes(self):
+        self.failed()
+        text = "x" * 79 + "\n"
+        self.assertEqual(self.shell("latest", "train", "--", "cat", text=text * 50_000).stdout, text * 50_000)
+
+    def test_an_engine_elsewhere_is_refused(self):
+        self.failed()
+        self.assertNotEqual(self.pipe("shell", "latest", "train", "--", "true", TOKEN="x", DOCKER_HOST=NOWHERE).code, 0)
+
+    def test_another_run_leaves_an_open_shell_alone(self):
+        self.failed()
+        process = subprocess.Popen([self.command, "shell", "latest", "train", "--", "cat"], cwd=self.folder, env=self.environment({"TOKEN": "hush-hush"}),
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process.stdin.write("one\n")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "one\n")
+        self.run_pipe(code=1, TOKEN="hush-hush")
+        self.pipe("clean", "--containers")
+        out, _ = process.communicate("two\n", timeout=60)
+        self.assertEqual((out, process.returncode), ("two\n", 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""Budgets of the disk: what `pipe run` warns of, and what `pipe clean --keep-storage` removes."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from support import PipeTest
+
+
+class Storage(PipeTest):
+    orchestrator = "local"
+
+    def run_of(self, size: int, *words, **env):
+        self.pipeline({"shared": {"command": "head -c 300000 /dev/zero > ${outputs.x}", "outputs": ["x"]},
+                       "make": {"command": "head -c ${params.size} /dev/zero > ${outputs.x}", "outputs": ["x"]}}, parameters={"size": size})
+        return self.run_pipe(*words, **env)
+
+    def runs(self) -> list[str]:
+        return [run["id"] for run in json.loads(self.pipe("runs", "--output", "json").out)["runs"]]
+
+    def artifacts(self) -> list[int]:
+        return sorted(path.stat().st_size for path in (self.state / "artifacts").glob("??/*") if path.is_file())
+
+    def test_the_oldest_runs_go_until_the_rest_fits(self):
+        for size in (100_000, 200_000, 400_000):
+            self.run_of(size)
+        self.assertEqual(self.artifacts(), [100_000, 200_000, 300_000, 400_000])
+        said = self.pipe("clean", "--keep-storage", "950KB", "--dry-run")
+        self.assertEqual((said.code, len(self.runs())), (0, 3), said)
+        self.assertEqual(self.pipe("clean", "--keep-storage", "950KB").code, 0)
+        self.assertEqual((len(self.runs()), self.artifacts()), (2, [200_000, 300_000, 400_000]), "what newer runs reuse stays")
+        self.assertEqual(set(self.run_of(400_000).steps().values()), {"cached"})
+        self.assertEqual(self.pipe("clean", "--keep-storage", "1B").code, 0)
+        self.assertEqual((len(self.runs()), self.artifacts()), (1, [300_000, 400_000]), "the newest run stays")
+
+    def test_what_is_published_stays(self):
+        self.run_of(100_000)
+        self.pipe("artifacts", "latest", "make.x", "--publish", "kept")
+        self.run_of(200_000)
+        self.assertEqual(self.pipe("clean", "--keep-storage", "1B").code, 0)
+        self.assertEqual(self.artifacts(), [100_000, 200_000, 300_000])
+
+    def test_a_run_warns_once_it_passes_the_budget(self):
+        self.assertNotIn("warning", self.run_of(100_000, PIPE_KEEP_STORAGE="450KB").err)
+        passed = self.run_of(200_000, PIPE_KEEP_STORAGE="450KB")
+        self.assertRegex(passed.err, r"warning: the artifacts in .* take .* KiB, and the budget is .*: `pipe clean --keep-storage 450000B")
+        self.assertNotIn("warning", self.run_of(200_000, PIPE_KEEP_STORAGE="450KB").err, "nothing was added")
+        self.write("profiles.yaml", "small: {orchestrator: local, keep_storage: 1KiB}\n")
+        self.assertIn("the budget is 1 KiB", self.run_of(1000, "--profile", "small").err)
+        self.write("profiles.yaml", "small: {keep_storage: much}\n")
+        self.assertIn("profiles.yaml:1:", self.run_of_wrong("--profile", "small"))
+        self.assertIn("PIPE_KEEP_STORAGE 'much' is not a size", self.run_of_wrong(PIPE_KEEP_STORAGE="much"))
+
+    def run_of_wrong(self, *words, **env) -> str:
+        return self.run_pipe(*words, code=2, **env).err
+
+    def test_virtual_environments_that_nothing_uses_go(self):
+        cache = self.folder / "cache"
+        for name in ("used", "idle"):
+            self.write(f"cache/environments/{name}/bin/python", "x" * 100)
+        user = subprocess.Popen(["sleep", "60"], env={**os.environ, "VIRTUAL_ENV": str(cache / "environments" / "used")})
+        self.addCleanup(lambda: (user.kill(), user.wait()))
+        said = json.loads(self.pipe("clean", "--environments", "--output", "json", PIPE_CACHE_DIR=str(cache)).out)
+        self.assertEqual([(item["kind"], item["name"], item["bytes"]) for item in said["removed"]], [("virtual environment", "idle", 100)])
+        self.assertTrue((cache / "environments" / "used" / "bin" / "python").exists())
+        self.assertFalse((cache / "environments" / "idle").exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
+    def test_a_plan_needs_no_folder_that_it_may_write(self):
+        self.pipeline({"a": {"command": "true"}})
+        self.folder.chmod(0o755)
+        planned = subprocess.run([self.command, "plan", "-o", "local"], cwd=self.folder, user=23456, group=23456, capture_output=True, text=True,
+                                 env={**os.environ, "HOME": "/nonexistent"})
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertIn("1 to run, 0 to reuse", planned.stdout)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["pipeline.yaml"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,51 @@
+#include "spec/env_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+std::string error_of(std::string_view text) {
+  try {
+    parse_env(text, "/p/.env");
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(EnvFile, values_are_words_or_quoted_texts) {
+  const auto values = parse_env(
+      "\xef\xbb\xbf# a comment\r\n\r\nA=1\r\n  export B = two words   # a comment\n"
+      "C='${A} \"x\" # y'\nD=\"a\\tb \\\"q\\\" \\$5\\\\ \\d\" # "
+      "e\nE=\nF=a#b\nG='two\nlines'\nH=$5=6",
+      "/p/.env");
+  const StringMap expected{
+      {"A", "1"}, {"B", "two words"}, {"C", "${A} \"x\" # y"}, {"D", "a\tb \"q\" $5\\ \\d"},
+      {"E", ""},  {"F", "a#b"},       {"G", "two\nlines"},     {"H", "$5=6"}};
+  EXPECT_EQ(values, expected);
+  EXPECT_TRUE(parse_env("", "/p/.env").empty());
+}
+
+TEST(EnvFile, a_wrong_line_has_its_position_and_shows_no_value) {
+  EXPECT_TRUE(error_of("A=1\nTOKEN hush\n").starts_with("/p/.env:2:7: error: expected `=`"));
+  EXPECT_TRUE(error_of("A=1\n\n  1B=hush").starts_with("/p/.env:3:3: error: this is no name"));
+  for (const auto* text : {"TOKEN hush\n", "1B=hush", "A='hush", "A='hush' hush", "A=hush${B}",
+                           "A=\"hush ${B}\"", "A=hush\nA=hush", "=hush"}) {
+    EXPECT_TRUE(error_of(text).starts_with("/p/.env:")) << error_of(text);
+    EXPECT_EQ(error_of(text).find("hush"), std::string::npos) << error_of(text);
+  }
+  EXPECT_NE(error_of("A='1\nB=2").find("/p/.env:1:3: error: the value of A has no closing quote"),
+            std::string::npos);
+}
+
+TEST(EnvFile, all_wrong_lines_are_reported_at_once) {
+  const auto text = error_of("A\nB=1\nB=2\nC='x' y\n");
+  for (const auto* part : {".env:1:2: ", ".env:3:1: ", ".env:4:7: "})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace pipeline::spec
