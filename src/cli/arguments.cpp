@@ -127,8 +127,9 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   } catch (const CLI::ParseError& error) {
     throw core::InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
   }
-  if (const auto unknown = app->remaining(); !unknown.empty())
-    unknown_argument(*app, unknown.front());
+  auto unknown = app->remaining();
+  std::erase(unknown, "--");  // What follows it are arguments, such as those of a command.
+  if (!unknown.empty()) unknown_argument(*app, unknown.front());
   for (const auto* option : app->get_options())
     if (option->count() > 0 && !option->get_lnames().empty())
       parsed.options.given.insert("--" + option->get_lnames().front());

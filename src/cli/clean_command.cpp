@@ -66,6 +66,7 @@ class Cleaner {
   void images_above_budget();
   void resolver_cache();
   bool remove_run(const store::RunRecord& run, bool keep_cache);
+  void forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used);
   void remove_left_work();
   void remove_checkpoints(const std::set<std::string>& keys);
   /// True also if a run could start meanwhile, which must find its artifacts and images.
@@ -227,6 +228,18 @@ bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   return true;
 }
 
+/// Within a budget, forgets the results of a run that is to go which no run that stays uses: they
+/// would be kept with those that one reuses.
+void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used) {
+  if (context_.options().clean.keep_storage.empty()) return;
+  for (const auto& step : runs_->steps(run.id)) {
+    const auto is_used = [&](const auto& output) { return used.contains(output.digest); };
+    if (step.status == StepStatus::succeeded && !step.outputs.empty() &&
+        std::ranges::none_of(step.outputs, is_used))
+      runs_->remove_cached(step.key);
+  }
+}
+
 /// Removes folders of attempts whose runs have ended, which could not be removed then.
 void Cleaner::remove_left_work() {
   std::error_code error;
@@ -303,7 +316,7 @@ void Cleaner::runs() {
       for (const auto& step : runs_->steps(run->id))
         for (const auto& output : step.outputs)
           if (used.insert(output.digest).second) artifact_bytes += output.bytes;
-    } else if (!remove_run(*run, needed.contains(run->id))) {
+    } else if (forget_unused(*run, used); !remove_run(*run, needed.contains(run->id))) {
       kept("run " + run->id + ", which was resumed meanwhile");
       continue;
     }

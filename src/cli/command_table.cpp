@@ -314,11 +314,11 @@ void add_logs_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command logs_row{
-    "logs", "Print what a step, or all steps, printed",
-    "Examples:\n  pipe logs latest\n  pipe logs latest train\n  pipe logs latest train -f\n  pipe logs latest train "
-    "--attempt 1 > train.log",
-    add_logs_options, logs_command};
+constexpr Command logs_row{"logs", "Print what a step, or all steps, printed",
+                           "Examples:\n  pipe logs latest\n  pipe logs latest train\n  pipe logs "
+                           "latest train -f\n  pipe logs latest train "
+                           "--attempt 1 > train.log",
+                           add_logs_options, logs_command};
 
 void add_code_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
@@ -666,14 +666,14 @@ void add_drive_options(CLI::App& app, Options& o) {
 
 constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
-constexpr std::array commands{run_row,        validate_row, plan_row,   graph_row,  render_row,
-                              build_row,      lock_row,     runs_row,   show_row,   metrics_row,
-                              compare_row,    tag_row,      note_row,   report_row, serve_row,
-                              advise_row,     why_row,      used_row,   sbom_row,   logs_row, code_row, shell_row,
-                              artifacts_row,  cancel_row,   resume_row, verify_row, import_row,
-                              init_row,       doctor_row,   gpus_row,   clean_row,  instances_row,
-                              kubernetes_row, profiles_row, schema_row, export_row, export_run_row,
-                              completion_row, complete_row, drive_row};
+constexpr std::array commands{
+    run_row,        validate_row,   plan_row,       graph_row,    render_row,    build_row,
+    lock_row,       runs_row,       show_row,       metrics_row,  compare_row,   tag_row,
+    note_row,       report_row,     serve_row,      advise_row,   why_row,       used_row,
+    sbom_row,       logs_row,       code_row,       shell_row,    artifacts_row, cancel_row,
+    resume_row,     verify_row,     import_row,     init_row,     doctor_row,    gpus_row,
+    clean_row,      instances_row,  kubernetes_row, profiles_row, schema_row,    export_row,
+    export_run_row, completion_row, complete_row,   drive_row};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include "cli/lineage.hpp"
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "report/lineage.hpp"
 
@@ -10,7 +11,6 @@ namespace pipeline::cli {
 namespace {
 
 using nlohmann::json;
-
 
 std::string text_of(const json& entry, const std::string& indent, const Paint& paint) {
   const auto& digest = entry["digest"].get_ref<const std::string&>();

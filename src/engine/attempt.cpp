@@ -239,8 +239,11 @@ class AttemptRun {
                                          .on_began = [&] { silence.begin(); },
                                          .cancel = deadline.source()};
     const auto handed_over = Clock::now();
+    if (which_.shell) {
+      outcome_.result = co_await services_.orchestrator.run(attempt);
+      co_return std::move(outcome_);
+    }
     co_await run_watched(attempt, silence, deadline.source());
-    if (which_.shell) co_return std::move(outcome_);
     const auto came_back = Clock::now();
     if (!held.locks.empty()) {
       held.locks.clear();

@@ -32,7 +32,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   std::exception_ptr error;
   try {
     std::vector<const StepSpec*> steps{&step};
-    co_await gpus.check(steps, services.pipeline.file);
+    co_await gpus.check(steps, services.pipeline);
     GpuReservation held;
     if (gpus.wants(step))
       if (auto reserved = co_await gpus.acquire(step, 0)) held = std::move(*reserved);

@@ -212,7 +212,6 @@ void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
   }
 }
 
-
 void read_steps(const Scope& scope, StepReader& reader, std::vector<ReadStep>& steps,
                 settings::Diagnostics& diagnostics) {
   const core::Value* list = scope.root.find("steps");

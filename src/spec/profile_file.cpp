@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-const Strings profile_keys{"description",     "orchestrator", "context", "namespace",
-                           "registry",        "state",        "claim",   "artifact_store",
-                           "service_account", "jobs",         "notify", "keep_storage", "settings"};
+const Strings profile_keys{
+    "description",    "orchestrator",    "context", "namespace", "registry",     "state",   "claim",
+    "artifact_store", "service_account", "jobs",    "notify",    "keep_storage", "settings"};
 const Strings claim_keys{"name", "path"};
 const Strings store_keys{"bucket",     "endpoint",   "pod_endpoint",
                          "region",     "path_style", "certificate_authority",

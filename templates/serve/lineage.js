@@ -13,8 +13,8 @@ function lineagePage(head, main, digest) {
     add("Commit", entry.git && entry.git.commit + (entry.git.dirty ? ", with changes that are not committed" : ""));
     add("Code", Object.entries(entry.code || {}).map(([file, content]) => file + " " + String(content).slice(0, 12)).join(", "));
     box.append(list);
-    for (const [input, source] of Object.entries(entry.inputs || {})) for (const from of Array.isArray(source) ? source : [source])
-      box.append(el("div", { class: "input" }, el("span", { class: "dim" }, "Input "), name(input), from ? entryOf(from) : el("p", { class: "dim" }, "Its source is not known here.")));
+    for (const [input, from] of Object.entries(entry.inputs || {}))
+      box.append(el("div", { class: "input" }, el("span", { class: "dim" }, "Input "), name(input), ...[from].flat().map((one) => one ? entryOf(one) : el("p", { class: "dim" }, "Its source is not known here."))));
     return box;
   };
   api("/api/lineage", { digest }).then((found) => {

@@ -86,14 +86,28 @@ double smallest(const std::vector<double>& losses) {
   return *std::min_element(losses.begin(), losses.end());
 }
 
-std::vector<pl::File> parts_of(int count) {
-  std::vector<pl::File> parts;
-  for (int i = 0; i < count; ++i) {
-    parts.push_back({"part" + std::to_string(i)});
-    std::ofstream(parts.back().path) << std::string(static_cast<std::size_t>(i), '\n');
+/// Stored by a codec of its own, so a vector of pages is a folder of files.
+struct Page {
+  explicit Page(std::string content) : text(std::move(content)) {}
+  std::string text;
+};
+template <>
+struct pipeline::Codec<Page> {
+  static constexpr std::string_view extension = ".txt";
+  static void save(const Page& page, const std::string& to) { std::ofstream(to) << page.text; }
+  static Page load(const std::string& from) {
+    std::ifstream in(from);
+    return Page({std::istreambuf_iterator<char>(in), {}});
   }
-  return parts;
+};
+
+std::vector<Page> pages_of(int count) {
+  std::vector<Page> pages;
+  for (int i = 0; i < count; ++i) pages.emplace_back(std::string(static_cast<std::size_t>(i), 'x'));
+  return pages;
 }
+
+std::size_t letters_of(const Page& page) { return page.text.size(); }
 
 int count_lines(const pl::File& report) {
   std::ifstream in(report.path);
@@ -151,8 +165,8 @@ echo "of ${PIPE_PARAM_TITLE}" >> "$PIPE_OUTPUT_TEXT"
     pipeline.add(pl::step<smallest>(), losses);
     auto words = pipeline.add(pl::step<words_of>(), 1);
     pipeline.map(pl::step<length_of>({.arguments = {"word"}}), words);
-    auto parts = pipeline.add(pl::step<parts_of>(), 12);
-    pipeline.map(pl::step<count_lines>({.arguments = {"part"}}), parts);
+    auto pages = pipeline.add(pl::step<pages_of>(), 12);
+    pipeline.map(pl::step<letters_of>({.arguments = {"page"}}), pages);
   } else if (which == "throws") {
     pipeline.add(pl::step<fails>({.secrets = {{.name = "TOKEN"}}}), true);
     pipeline.add(pl::step(fails, {.name = "tells", .secrets = {{.name = "TOKEN"}}}), false);

@@ -61,7 +61,7 @@ class Program(unittest.TestCase):
         self.program("grows", "artifacts", "latest", "smallest.result", "--copy", str(self.folder / "least.json"))
         self.assertEqual(json.loads((self.folder / "least.json").read_text()), 1.0)
         for part in (3, 10):
-            self.program("grows", "artifacts", "latest", f"count_lines[{part}].result", "--copy", str(self.folder / f"n{part}.json"))
+            self.program("grows", "artifacts", "latest", f"letters_of[{part}].result", "--copy", str(self.folder / f"n{part}.json"))
             self.assertEqual((self.folder / f"n{part}.json").read_text(), f"{part}\n")
         ends = {e["step"]: e["status"] for e in self.events("grows", "--param", "count=4") if e["event"] == "step_finished"}
         ran = [step for step, status in ends.items() if status == "succeeded"]

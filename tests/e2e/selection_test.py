@@ -46,7 +46,7 @@ class Selection(PipeTest):
             "data": {"command": "echo 1 > ${outputs.x}", "outputs": ["x"]},
             "train": {"command": write, "matrix": {"c": [1, 2, 3]}, "inputs": {"x": "data.x"}, "outputs": ["x"]},
             "test": {"command": write, "matrix": "train", "inputs": {"x": "train[=].x"}, "outputs": ["x"]},
-            "best": {"command": "cat ${inputs.all}/*.x > ${outputs.x}", "inputs": {"all": "test[*].x"}, "outputs": ["x"]},
+            "best": {"command": "cat ${inputs.all}/[0-9]* > ${outputs.x}", "inputs": {"all": "test[*].x"}, "outputs": ["x"]},
             "last": {"command": "true", "inputs": {"x": "best.x"}},
         })
         names = lambda result, status: sorted(name for name, ended in result.steps().items() if ended == status)
