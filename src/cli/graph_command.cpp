@@ -64,6 +64,9 @@ StepGraph graph_of(const PipelineSpec& pipeline) {
     if (step.when)
       for (const auto& [name, value] : step.when->outputs)
         add(value.source.step, step, "when", false);
+    if (step.matrix)
+      for (const auto& axis : step.matrix->axes)
+        if (axis.items) add(axis.items->source.step, step, "each of " + axis.items->source.output, true);
     for (const auto& other : step.after) add(other, step, "", false);
   }
   return graph;

@@ -101,6 +101,7 @@ class Planner {
       std::vector<const StepSpec*> specs;
       for (const auto i : group) specs.push_back(&step_at(i));
       const auto outputs = steps_.outputs_of();
+      if (!are_here(*specs.front()->matrix)) continue;
       std::vector<std::vector<StepSpec>> made;
       try {
         const Growth growth(
@@ -116,6 +117,14 @@ class Planner {
       plans_.resize(steps_.size());
       may_be_skipped_.resize(steps_.size());
     }
+  }
+
+  /// Returns true if this machine has the outputs with the matrix's values. A plan fetches none.
+  bool are_here(const MatrixSpec& matrix) const {
+    const auto outputs = steps_.outputs_of();
+    return std::ranges::all_of(matrix.axes, [&](const AxisSpec& axis) {
+      return !axis.items || services_.artifacts.has(outputs(axis.items->source).output->digest);
+    });
   }
 
   /// A step that is its instances counts as reused if all of them are.

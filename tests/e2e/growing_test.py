@@ -42,6 +42,7 @@ class OnDocker(PipeTest):
 
     def test_a_list_makes_a_step_of_each_item(self):
         self.pipeline(over_list(["a", "b c", 3]))
+        self.assertIn("s0 -->|each of list| s1", self.pipe("graph", "pipeline.yaml").out.replace('"', ""))
         before = self.plan()
         self.assertEqual({step: plan["action"] for step, plan in before.items()}, {"split": "run", "work": "unknown", "all": "run"})
         self.assertIn("a step for each item of split.list", before["work"]["changes"])

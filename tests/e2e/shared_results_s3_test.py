@@ -76,6 +76,19 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertEqual(self.plan()["end"]["action"], "run")
         self.assertEqual(self.run_pipe().steps(), {"load": "cached", "fan.x-1": "cached", "fan.x-2": "cached", "end": "succeeded"})
 
+    def test_a_matrix_over_an_output_grows_from_the_store(self):
+        self.pipeline({"split": {"command": "echo '[1, 2, 3]' > ${outputs.list}; mkdir ${outputs.parts}; echo a > ${outputs.parts}/a", "outputs": ["list", "parts"]},
+                       "work": {"matrix": {"n": "${split.list[*]}"}, "command": "echo ${params.n} > ${outputs.o}", "outputs": ["o"]},
+                       "part": {"matrix": {"part": "${split.parts[*]}"}, "command": "cp ${inputs.part} ${outputs.o}", "outputs": ["o"]},
+                       "all": {"command": "cat ${inputs.os}/*-work* ${inputs.parts}/*-part* > ${outputs.all}", "inputs": {"os": "work[*].o", "parts": "part[*].o"}, "outputs": ["all"]}})
+        self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
+        self.on("there")
+        self.assertEqual({step: plan["action"] for step, plan in self.plan().items()}, {"split": "reuse", "work": "unknown", "part": "unknown", "all": "depends"})
+        result = self.run_pipe()
+        self.assert_reused(result)
+        self.assertEqual(len(result.steps()), 6)
+        self.assertEqual(self.artifact("all.all"), "1\n2\n3\na\n")
+
     def test_what_is_cleaned_away_here_comes_back_from_there(self):
         self.run_pipe()
         self.pipe("clean", "--runs", "--keep", "0")
