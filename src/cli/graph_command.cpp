@@ -66,7 +66,8 @@ StepGraph graph_of(const PipelineSpec& pipeline) {
         add(value.source.step, step, "when", false);
     if (step.matrix)
       for (const auto& axis : step.matrix->axes)
-        if (axis.items) add(axis.items->source.step, step, "each of " + axis.items->source.output, true);
+        if (axis.items)
+          add(axis.items->source.step, step, "each of " + axis.items->source.output, true);
     for (const auto& other : step.after) add(other, step, "", false);
   }
   return graph;
