@@ -83,7 +83,7 @@ class OnDocker(S3Bucket, PipeTest):
                        "all": {"command": "cat ${inputs.os}/*-work* ${inputs.parts}/*-part* > ${outputs.all}", "inputs": {"os": "work[*].o", "parts": "part[*].o"}, "outputs": ["all"]}})
         self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
         self.on("there")
-        self.assertEqual({step: plan["action"] for step, plan in self.plan().items()}, {"split": "reuse", "work": "unknown", "part": "unknown", "all": "depends"})
+        self.assertEqual({step: plan["action"] for step, plan in self.plan().items()}, {"split": "reuse", "work": "unknown", "part": "unknown", "all": "run"})
         result = self.run_pipe()
         self.assert_reused(result)
         self.assertEqual(len(result.steps()), 6)
