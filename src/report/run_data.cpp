@@ -179,6 +179,7 @@ void RunData::add_inputs(const store::StepRecord& step, json& entry) {
 json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
   json entry{{"t", milliseconds_of(attempt.started) - milliseconds_of(run_.started)},
              {"d", attempt.took.count()}};
+  if (attempt.ended == WallTime{}) entry["e"] = true;
   if (attempt.exit_code) entry["x"] = *attempt.exit_code;
   if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
   for (const auto& gpu : attempt.gpus) entry["g"].push_back(gpu.model + " " + gpu.uuid);
