@@ -117,9 +117,10 @@ bool is_apt_package(std::string_view text) {
   });
 }
 
-/// True for `./wheels/x.whl`, and for nothing that leaves the folder.
+/// True for `./wheels/x.whl`, perhaps with a marker, and for nothing that leaves the folder.
 bool is_path_below(std::string_view text) {
-  if (!text.starts_with("./")) return false;
+  text = text.substr(0, text.find(" ;"));
+  if (!text.starts_with("./") || text.find(' ') != std::string_view::npos) return false;
   for (std::size_t begin = 0; begin <= text.size();) {
     const auto end = std::min(text.find('/', begin), text.size());
     if (text.substr(begin, end - begin) == "..") return false;

@@ -111,12 +111,28 @@ def platform_of(tags):
 
 
 def best_wheel(wheels, tags):
+    """None if no wheel suits this Python."""
     rank = {tag: i for i, tag in enumerate(tags)}
 
     def place(wheel):
         python, abi, system = file_of(wheel)[:-len(".whl")].split("-")[-3:]
         return min((rank.get("%s-%s-%s" % (p, a, s), len(rank)) for p in python.split(".") for a in abi.split(".") for s in system.split(".")), default=len(rank))
-    return min(wheels, key=place)
+    best = min(wheels, key=place, default=None)
+    return best if best and place(best) < len(rank) else None
+
+
+def hashes_in(folder):
+    """The hashes that requirements name, by package. uv does not compare them when it resolves."""
+    hashes = {}
+    try:
+        with open(os.path.join(folder, "requirements.txt")) as stream:
+            for line in stream:
+                if "--hash" in line and re.match("[A-Za-z0-9]", line):
+                    name = normalised(re.match(r"[A-Za-z0-9._-]+", line).group())
+                    hashes.setdefault(name, set()).update(re.findall(r"--hash[= ]sha256:([0-9a-f]{64})", line))
+    except FileNotFoundError:
+        pass
+    return hashes
 
 
 def local_path(path):
@@ -141,7 +157,7 @@ def file_of(entry):
 class Uv:
     def __init__(self, request, folder):
         self.request, self.folder = request, folder
-        self.tags = sys_tags()
+        self.tags, self.hashes = sys_tags(), hashes_in(folder)
         self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
         if request["refresh"]:  # Who asks for newer versions does not mean those of ten minutes ago.
             self.arguments.append("--refresh")
@@ -228,6 +244,10 @@ class Uv:
         with open(file, "rb") as stream:
             return [self.package(each) for each in tomllib.load(stream).get("packages", [])]
 
+    def is_allowed(self, package, file):
+        asked = self.hashes.get(package["name"])
+        return asked is None or file.get("hashes", {}).get("sha256") in asked
+
     def package(self, entry):
         package = {"name": normalised(entry["name"]), "version": entry.get("version", ""), "origin": "index"}
         if "vcs" in entry:
@@ -244,12 +264,14 @@ class Uv:
         file = entry.get("archive")
         if file:
             package["origin"] = "url"
-        elif entry.get("wheels"):
-            file = best_wheel(entry["wheels"], self.tags)
         else:
-            file = entry.get("sdist")
+            wheels = entry.get("wheels", [])
+            file = best_wheel([each for each in wheels if self.is_allowed(package, each)], self.tags) or entry.get("sdist") or best_wheel(wheels, self.tags)
         if not file:
             raise Failed("uv names no file for %s %s" % (package["name"], package["version"]))
+        if not self.is_allowed(package, file):
+            raise Failed("no file of %s %s has a hash that the requirement names: %s has sha256:%s" % (
+                package["name"], package["version"], file_of(file), file.get("hashes", {}).get("sha256")))
         package.update(file=file_of(file), size=file.get("size", 0), sha256=file.get("hashes", {}).get("sha256", ""))
         if "path" in file:  # Of a folder of --find-links, too.
             package.update(origin="path", url=local_path(os.path.join(self.folder, file["path"])))

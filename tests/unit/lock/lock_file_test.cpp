@@ -82,7 +82,6 @@ TEST_F(Locks, every_member_survives_the_file) {
   made.size = 12;
   made.url = "git+https://host/a\"b@0123";
   made.origin = lock::Origin::repository;
-  made.editable = true;
   made.required_by = {"a", "b"};
   environment.apt_packages = {"curl=1"};
   LockFile(file).put(of_image({"six ; python_version < '4'"}), environment);
@@ -91,7 +90,6 @@ TEST_F(Locks, every_member_survives_the_file) {
   EXPECT_EQ(same.size, 12u);
   EXPECT_EQ(same.url, made.url);
   EXPECT_EQ(same.origin, made.origin);
-  EXPECT_TRUE(same.editable);
   EXPECT_EQ(same.required_by, made.required_by);
   EXPECT_EQ(same.sha256, made.sha256);
   EXPECT_EQ(read.apt_packages, environment.apt_packages);

@@ -19,7 +19,6 @@ LockedEnvironment example() {
                                   Origin::index,
                                   std::string(64, 'a'),
                                   "https://host/idna-3.7-py3-none-any.whl",
-                                  false,
                                   {"requests"}});
   return environment;
 }
