@@ -291,8 +291,8 @@ class Pages(ServeTest):
             runs.append(self.run_pipe(code=None).events("run_started")[0]["run"])
         return runs
 
-    def shown_runs(self) -> list[str]:
-        return self.browser.js("[...document.querySelectorAll('table.runs tbody a')].map((one) => one.textContent)")
+    def wait_for_runs(self, *runs: str):
+        self.browser.wait(f"[...document.querySelectorAll('table.runs tbody a')].map((one) => one.textContent).join() === '{','.join(runs)}'")
 
     def test_runs_are_chosen_sorted_and_compared(self):
         runs = self.sweep()
@@ -301,7 +301,7 @@ class Pages(ServeTest):
         self.browser.call("Input.insertText", text="params.c < 5 and metrics.accuracy > 0.1")
         self.browser.press("Enter")
         self.browser.wait("document.querySelectorAll('table.runs tbody tr').length === 2")
-        self.assertEqual(self.shown_runs(), [runs[2], runs[0]])
+        self.wait_for_runs(runs[2], runs[0])
         self.browser.click("details summary")
         for column in ("params.c", "metrics.accuracy"):
             self.browser.js(f"[...document.querySelectorAll('.choices label')].find((one) => one.textContent.trim() === '{column}').querySelector('input').click()")
@@ -309,10 +309,10 @@ class Pages(ServeTest):
         self.browser.js("[...document.querySelectorAll('.sort')].find((one) => one.textContent === 'c').focus()")
         self.browser.press("Enter")
         self.browser.wait("document.querySelector('th[aria-sort=descending]')")
-        self.assertEqual(self.shown_runs(), [runs[0], runs[2]])
+        self.wait_for_runs(runs[0], runs[2])
         self.browser.press("Enter")
         self.browser.wait("document.querySelector('th[aria-sort=ascending]')")
-        self.assertEqual(self.shown_runs(), [runs[2], runs[0]])
+        self.wait_for_runs(runs[2], runs[0])
         self.browser.js("document.querySelectorAll('details')[1].open = true")
         self.browser.wait("document.querySelectorAll('circle.point').length === 2")
         self.assertIn("/?where=params.c+%3C+5", self.browser.js("location.href"))
