@@ -337,7 +337,7 @@ TEST_F(RunTest, step_that_needs_more_than_it_may_have_fails_and_says_so) {
   EXPECT_EQ(run().status, RunStatus::failed);
   EXPECT_EQ(orchestrator.started["hungry"], 2);
   EXPECT_THAT(recorder.end_of("hungry").failure->hints,
-              Contains("`retry.on_oom` gives the step at most 150 B"));
+              testing::Contains("`retry.on_oom` gives the step at most 150 B"));
 }
 
 TEST_F(RunTest, step_without_a_limit_of_memory_has_nothing_to_raise) {
