@@ -8,6 +8,7 @@
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "engine/decision.hpp"
+#include "engine/growth.hpp"
 #include "engine/shell.hpp"
 
 namespace pipeline::cli {
@@ -28,42 +29,46 @@ class Notices : public EventSink {
   const Context& context_;
 };
 
-const StepSpec& step_named(const PipelineSpec& pipeline, const std::string& name) {
-  const auto step = std::ranges::find(pipeline.steps, name, &StepSpec::name);
-  if (step != pipeline.steps.end()) return *step;
+const StepSpec& step_named(const std::vector<StepSpec>& steps, const std::string& name) {
+  const auto step = std::ranges::find(steps, name, &StepSpec::name);
+  if (step != steps.end()) return *step;
   throw core::InputError("the pipeline has no step '" + name + "' any more",
                          "a shell takes the settings and variables from the pipeline file");
 }
 
-/// The outputs of a run's steps, as inputs of others.
-class RecordedOutputs {
+/// The steps of a run as they are declared now, with the instances that it made, and its outputs as
+/// inputs of others.
+class RecordedSteps {
  public:
-  RecordedOutputs(store::RunStore& runs, store::ArtifactStore& artifacts,
-                  const PipelineSpec& pipeline, std::string run)
-      : artifacts_(artifacts),
-        pipeline_(pipeline),
-        run_(std::move(run)),
-        steps_(runs.steps(run_)) {}
+  RecordedSteps(store::RunStore& runs, store::ArtifactStore& artifacts,
+                const PipelineSpec& pipeline, std::string run)
+      : artifacts_(artifacts), run_(std::move(run)), records_(runs.steps(run_)) {
+    steps_ = engine::grown_steps(
+        pipeline.steps, [&](const SourceSpec& source) { return find(source); }, artifacts);
+  }
 
-  engine::MadeOutput of(const SourceSpec& source) const {
-    for (const auto& step : steps_) {
-      if (step.name != source.step) continue;
-      for (const auto& output : step.outputs)
-        if (output.name == source.output) {
-          if (!artifacts_.has(output.digest)) break;
-          return {&step_named(pipeline_, source.step), &output};
-        }
-    }
+  const StepSpec& step(const std::string& name) const { return step_named(steps_, name); }
+
+  engine::MadeOutput output(const SourceSpec& source) const {
+    if (const auto* found = find(source)) return {&step(source.step), found};
     throw core::InputError("the input " + source.step + "." + source.output + " of run " + run_ +
                                " is not on this machine",
                            "`pipe run --step " + source.step + "` makes it again");
   }
 
  private:
+  /// Null if it is not on this machine.
+  const store::OutputRecord* find(const SourceSpec& source) const {
+    const auto step = std::ranges::find(records_, source.step, &store::StepRecord::name);
+    if (step == records_.end()) return nullptr;
+    const auto found = std::ranges::find(step->outputs, source.output, &store::OutputRecord::name);
+    return found != step->outputs.end() && artifacts_.has(found->digest) ? &*found : nullptr;
+  }
+
   store::ArtifactStore& artifacts_;
-  const PipelineSpec& pipeline_;
   const std::string run_;
-  const std::vector<store::StepRecord> steps_;
+  const std::vector<store::StepRecord> records_;
+  std::vector<StepSpec> steps_;
 };
 
 /// The files of a stored tree of code.
@@ -122,7 +127,8 @@ core::ExitCode shell_command(Context& given) {
                            "run the step again, and open a shell in that run");
   Context context(std::move(*options));
   Session session(context);
-  const auto& step = step_named(session.pipeline(), found.step.name);
+  const RecordedSteps steps(session.runs, context.artifacts(), session.pipeline(), found.run.id);
+  const auto& step = steps.step(found.step.name);
   check_place(session, step, found);
 
   const auto files = files_of(context.artifacts().path(code));
@@ -131,9 +137,9 @@ core::ExitCode shell_command(Context& given) {
       .missing_file = {}};
   const engine::Services services{session.pipeline(),  session.orchestrator(), session.runs,
                                   context.artifacts(), context.stats(),        provider};
-  const RecordedOutputs outputs(session.runs, context.artifacts(), session.pipeline(),
-                                found.run.id);
-  const engine::OutputsOf outputs_of = [&](const SourceSpec& source) { return outputs.of(source); };
+  const engine::OutputsOf outputs_of = [&](const SourceSpec& source) {
+    return steps.output(source);
+  };
 
   Notices events(context);
   core::CancelSource cancel;

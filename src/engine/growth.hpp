@@ -48,4 +48,11 @@ class Growth {
   std::unordered_map<std::string, std::vector<std::string>> names_;  ///< By step.
 };
 
+/// Returns the steps as a run of them has grown: its instances are in place of each step whose
+/// matrix takes outputs that it made, and among the sources of gathered inputs.
+/// @param find_output returns null for an output that the run did not make
+std::vector<StepSpec> grown_steps(std::vector<StepSpec> steps,
+                                  const Growth::FindOutput& find_output,
+                                  store::ArtifactStore& artifacts);
+
 }  // namespace pipeline::engine

@@ -59,6 +59,18 @@ class ShellsLocally(PipeTest):
         self.run_pipe(code=1, TOKEN="hush-hush")
         self.assertEqual(self.shell("latest", "load", "--", "sh", "-c", "echo $PIPE_STEP_NAME").stdout, "load\n")
 
+    def test_steps_that_a_run_made_have_shells(self):
+        self.pipeline({
+            "split": {"command": "mkdir ${outputs.files}; echo one > ${outputs.files}/a; echo two > ${outputs.files}/b", "outputs": ["files"]},
+            "work": {"matrix": {"file": "${split.files[*]}"}, "command": "cat ${inputs.file} > ${outputs.x}", "outputs": ["x"]},
+            "after": {"matrix": "work", "command": "cat ${inputs.x}", "inputs": {"x": "work[=].x"}},
+            "all": {"command": "ls ${inputs.all}", "inputs": {"all": "work[*].x"}},
+        })
+        self.run_pipe()
+        self.assertEqual(self.shell("latest", "work.file-b", "--", "sh", "-c", "cat $PIPE_INPUT_FILE; echo $PIPE_PARAM_FILE").stdout, "two\nb\n")
+        self.assertEqual(self.shell("latest", "after[file=a]", "--", "sh", "-c", "cat $PIPE_INPUT_X").stdout, "one\n")
+        self.assertEqual(self.shell("latest", "all", "--", "sh", "-c", "cat $PIPE_INPUT_ALL/[0-9]*").stdout, "one\ntwo\n")
+
     def test_missing_secrets_and_steps_are_errors(self):
         self.failed()
         environment = {name: value for name, value in self.environment({}).items() if name != "TOKEN"}

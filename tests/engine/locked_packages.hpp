@@ -45,7 +45,8 @@ class LayersTest : public ImageTest {
     request.parent =
         asked.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
     request.parent_digest = ensure(without_packages(asked)).digest;
-    request.installer = "uv";
+    const auto installer = asked.settings->docker.python_package_installer;
+    request.installer = installer == PackageInstaller::pip ? "pip" : "uv";
     request.requirements = {"whatever"};
     file.put(request, std::move(environment));
     options.lock = &file;

@@ -151,7 +151,7 @@ TEST_F(ProgramImage, runs_on_an_empty_image_read_only_and_as_another_user) {
   const auto seen = run(builder);
   EXPECT_EQ(seen["libc"], ::gnu_get_libc_version());
   EXPECT_EQ(seen["user"], 1234);
-  EXPECT_EQ(seen["name"], "");
+  EXPECT_EQ(seen["name"], "user1234") << "the image has no passwd";
   EXPECT_EQ(seen["localhost"], "found") << "/etc/hosts is the engine's";
   EXPECT_EQ(seen["caught"], "thrown");
   EXPECT_EQ(seen["shell"], false);
