@@ -243,6 +243,7 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
   const bool cancelled = failure.kind == FailureKind::cancelled;
   auto record =
       record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
+  record.image = counts.image;
   record.message = failure.message;
   commit([&] { runs_.put_step(record); });
   summary_.build_failed |= failure.kind == FailureKind::build;

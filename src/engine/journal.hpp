@@ -26,6 +26,7 @@ struct AttemptCounts {
   unsigned attempts = 0;
   unsigned failures = 0;       ///< Number of attempts that failed because of the step.
   unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
+  std::string image = {};      ///< What the last attempt ran in, if it has ended.
 };
 
 /// The progress of a step when its run was interrupted.

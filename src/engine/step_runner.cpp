@@ -87,6 +87,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
       outcome = co_await try_once(step, std::move(which), since, std::move(*reservation));
     }
     since = Clock::now();
+    counts.image = outcome.result.image;
     auto& failure = outcome.result.failure;
     if (!failure) co_return outcome;
     co_await results_.clear_away(std::move(outcome.result.cleanup));
