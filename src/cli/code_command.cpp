@@ -1,27 +1,9 @@
-#include <algorithm>
-#include <vector>
-
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/recorded_attempt.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
-namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-std::vector<std::string> files_below(const fs::path& folder) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (!entry.is_directory())
-      files.push_back(entry.path().lexically_relative(folder).generic_string());
-  std::ranges::sort(files);
-  return files;
-}
-
-}  // namespace
 
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
@@ -44,8 +26,8 @@ core::ExitCode code_command(Context& context) {
     Table table;
     table.add({"FILE", "SIZE"});
     document["files"] = json::array();
-    for (const auto& file : files_below(stored)) {
-      const auto bytes = fs::file_size(stored / file);
+    for (const auto& [file, path] : code_files(stored)) {
+      const auto bytes = fs::file_size(path);
       document["files"].push_back({{"file", file}, {"bytes", bytes}});
       table.add({file, core::format_bytes(bytes)});
     }

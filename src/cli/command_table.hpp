@@ -1,9 +1,10 @@
 /// @file
 /// The commands with their options and help texts. CLI11's headers take seconds to compile, so only
-/// command_table.cpp and arguments.cpp include them.
+/// the tables and arguments.cpp include them.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "cli/commands.hpp"
 
@@ -24,7 +25,12 @@ struct Command {
   enum class For { both, files, programs } use = For::both;
 };
 
-/// Returns the commands in the order of the overview.
+std::span<const Command> pipeline_commands();  ///< That read a pipeline and run it.
+std::span<const Command> record_commands();    ///< That show runs, or change them.
+/// That concern this machine, a cluster or an editor, and those that pipe itself calls.
+std::span<const Command> machine_commands();
+
+/// Returns all of them in the order of the overview.
 std::span<const Command> command_table();
 
 }  // namespace pipeline::cli

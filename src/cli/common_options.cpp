@@ -114,6 +114,15 @@ void add_run(CLI::App& app, Options& options, bool required) {
   required ? option->required() : option->capture_default_str();
 }
 
+void add_attempt(CLI::App& app, Options& options, const char* help) {
+  app.add_option("STEP", options.step, help ? help : "A step of that run")
+      ->type_name("")
+      ->required(!help);
+  app.add_option("--attempt", options.inspect.attempt, "Which attempt (default: the last one)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1'000'000u).description(""));
+}
+
 void add_jobs(CLI::App& app, Options& o) {
   app.add_option("-j,--jobs", o.jobs,
                  "Steps at a time (default: the number of CPUs; on a cluster 100)")

@@ -24,6 +24,9 @@ void add_locked(CLI::App& app, Options& options);                   ///< --locke
 void add_template_dir(CLI::App& app, Options& options);             ///< --template-dir.
 /// The argument that names a run.
 void add_run(CLI::App& app, Options& options, bool required = false);
+/// The argument that names a step of that run, and --attempt. @param help of a step that may be
+/// left out; null: it is required
+void add_attempt(CLI::App& app, Options& options, const char* help = nullptr);
 void add_jobs(CLI::App& app, Options& options);
 void add_run_options(CLI::App& app, Options& options);  ///< All options of `pipe run`.
 

@@ -1,7 +1,6 @@
 #include "cli/lineage.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "core/diagnostic.hpp"
@@ -12,12 +11,10 @@ namespace {
 
 /// `NAME` or `NAME@VERSION`.
 std::optional<core::Digest> published_as(store::RunStore& runs, const std::string& words) {
-  const auto at = words.find('@');
-  unsigned version = 0;
-  if (at != std::string::npos)
-    std::from_chars(words.data() + at + 1, words.data() + words.size(), version);
-  const auto name = store::Published(runs).of(words.substr(0, at));
-  const auto* found = name.find(version);
+  const auto named = store::PublishedReference::parse(words);
+  if (!named) return std::nullopt;
+  const auto name = store::Published(runs).of(named->name);
+  const auto* found = name.find(named->version);
   return found ? std::optional(found->output.digest) : std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/origin.hpp"
+#include "cli/recorded_attempt.hpp"
 #include "cli/recorded_steps.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
@@ -266,14 +267,8 @@ core::ExitCode logs_command(Context& context) {
                  (step.message.empty() ? "" : ": " + step.message));
     return core::ExitCode::ok;
   }
-  const auto wanted = options.inspect.attempt ? std::ranges::find(attempts, options.inspect.attempt,
-                                                                  &store::AttemptRecord::number)
-                                              : attempts.end() - 1;
-  if (wanted == attempts.end())
-    throw core::InputError("'" + step.name + "' has no attempt " +
-                           std::to_string(options.inspect.attempt) + " in run " + origin +
-                           ", only " + counted(attempts.size(), "attempt"));
-  print_attempt(context, drivers, runs, *wanted, options.inspect.follow);
+  print_attempt(context, drivers, runs, attempt_numbered(attempts, options.inspect.attempt),
+                options.inspect.follow);
   return core::ExitCode::ok;
 }
 

@@ -1,7 +1,5 @@
 #include "cli/published_artifacts.hpp"
 
-#include <charconv>
-
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -53,28 +51,19 @@ void say_current(Context& context, const store::PublishedName& name) {
                   current->run + "\n");
 }
 
-/// Returns 0 for what is no number.
-unsigned parsed(const std::string& text) {
-  unsigned value = 0;
-  const auto* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  return read.ec == std::errc() && read.ptr == end ? value : 0;
-}
-
 /// Returns the record of a name, and the version that follows `@`; 0: the current one.
 std::pair<store::PublishedName, unsigned> named(store::Published& published,
                                                 const std::string& text) {
-  const auto at = text.find('@');
-  const auto name = text.substr(0, at);
+  const auto wanted = store::PublishedReference::parse(text);
+  const auto name = wanted ? wanted->name : text.substr(0, text.find('@'));
   auto found = published.of(name);
   if (found.versions.empty())
     throw core::InputError("nothing is published as '" + core::printable(name) + "'",
                            core::did_you_mean(name, published.names()));
-  const auto version = at == std::string::npos ? 0u : parsed(text.substr(at + 1));
-  if (at != std::string::npos && (version == 0 || !found.find(version)))
+  if (!wanted || (wanted->version != 0 && !found.find(wanted->version)))
     throw core::InputError("'" + name + "' has no version '" +
-                           core::printable(text.substr(at + 1)) + "'");
-  return {std::move(found), version};
+                           core::printable(text.substr(name.size() + 1)) + "'");
+  return {std::move(found), wanted->version};
 }
 
 }  // namespace

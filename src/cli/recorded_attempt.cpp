@@ -27,12 +27,18 @@ RecordedAttempt recorded_attempt(store::RunStore& runs, store::RunRecord run,
   if (attempts.empty())
     throw core::InputError("'" + step.name + "' has not been started in run " + run.id +
                            (step.message.empty() ? "" : ": " + step.message));
-  const auto wanted = number ? std::ranges::find(attempts, number, &store::AttemptRecord::number)
-                             : attempts.end() - 1;
-  if (wanted == attempts.end())
-    throw core::InputError("'" + step.name + "' has no attempt " + std::to_string(number) +
-                           " in run " + run.id + ", only " + counted(attempts.size(), "attempt"));
-  return {std::move(run), std::move(step), *wanted};
+  auto wanted = attempt_numbered(attempts, number);
+  return {std::move(run), std::move(step), std::move(wanted)};
+}
+
+store::AttemptRecord attempt_numbered(const std::vector<store::AttemptRecord>& attempts,
+                                      unsigned number) {
+  if (number == 0) return attempts.back();
+  const auto wanted = std::ranges::find(attempts, number, &store::AttemptRecord::number);
+  if (wanted != attempts.end()) return *wanted;
+  const auto& any = attempts.front();
+  throw core::InputError("'" + any.step + "' has no attempt " + std::to_string(number) +
+                         " in run " + any.run + ", only " + counted(attempts.size(), "attempt"));
 }
 
 core::Digest code_of(Context& context, const RecordedAttempt& found) {
@@ -52,6 +58,15 @@ core::Digest code_of(Context& context, const RecordedAttempt& found) {
   if (!context.artifacts().is_intact(digest))
     throw core::EnvironmentError(name + "is damaged in the artifact store", {source});
   return digest;
+}
+
+std::vector<store::TreeEntry> code_files(const std::filesystem::path& stored) {
+  std::vector<store::TreeEntry> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(stored))
+    if (entry.is_regular_file())
+      files.push_back({entry.path().lexically_relative(stored).generic_string(), entry.path()});
+  std::ranges::sort(files, {}, &store::TreeEntry::relative_path);
+  return files;
 }
 
 }  // namespace pipeline::cli

@@ -2,7 +2,9 @@
 /// Finds a recorded attempt of a step, in the run that made the step's result.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "cli/context.hpp"
 #include "store/run_store.hpp"
@@ -20,8 +22,17 @@ struct RecordedAttempt {
 RecordedAttempt recorded_attempt(store::RunStore& runs, store::RunRecord run,
                                  const std::string& name, unsigned number);
 
+/// Returns the attempt with this number. Throws InputError if there is none.
+/// @param attempts all attempts of one step in one run, at least one
+/// @param number   0: the last one
+store::AttemptRecord attempt_numbered(const std::vector<store::AttemptRecord>& attempts,
+                                      unsigned number);
+
 /// Returns the digest of the code that the attempt ran, which the store has. Throws InputError if
 /// it has not, with the run's commit.
 core::Digest code_of(Context& context, const RecordedAttempt& found);
+
+/// Returns the files of a stored tree of code, sorted by their paths.
+std::vector<store::TreeEntry> code_files(const std::filesystem::path& stored);
 
 }  // namespace pipeline::cli

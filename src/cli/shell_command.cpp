@@ -8,13 +8,11 @@
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "engine/decision.hpp"
-#include "engine/growth.hpp"
+#include "engine/run_steps.hpp"
 #include "engine/shell.hpp"
 
 namespace pipeline::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Passes on what a run would report before its first step.
 class Notices : public EventSink {
@@ -29,56 +27,44 @@ class Notices : public EventSink {
   const Context& context_;
 };
 
-const StepSpec& step_named(const std::vector<StepSpec>& steps, const std::string& name) {
-  const auto step = std::ranges::find(steps, name, &StepSpec::name);
-  if (step != steps.end()) return *step;
-  throw core::InputError("the pipeline has no step '" + name + "' any more",
-                         "a shell takes the settings and variables from the pipeline file");
+using RecordedOutputs = std::map<std::string, std::vector<store::OutputRecord>>;
+
+/// Returns what of a run's outputs is on this machine, by step.
+RecordedOutputs outputs_of_run(store::RunStore& runs, const store::ArtifactStore& artifacts,
+                               const std::string& run) {
+  RecordedOutputs outputs;
+  for (auto& step : runs.steps(run)) {
+    std::erase_if(step.outputs, [&](const auto& output) { return !artifacts.has(output.digest); });
+    outputs.emplace(step.name, std::move(step.outputs));
+  }
+  return outputs;
 }
 
-/// The steps of a run as they are declared now, with the instances that it made, and its outputs as
-/// inputs of others.
-class RecordedSteps {
- public:
-  RecordedSteps(store::RunStore& runs, store::ArtifactStore& artifacts,
-                const PipelineSpec& pipeline, std::string run)
-      : artifacts_(artifacts), run_(std::move(run)), records_(runs.steps(run_)) {
-    steps_ = engine::grown_steps(
-        pipeline.steps, [&](const SourceSpec& source) { return find(source); }, artifacts);
+/// Fills in the outputs of the steps that have none yet.
+void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
+  for (core::StepIndex i = 0; i < steps.size(); ++i) {
+    auto own = recorded.extract(steps.spec(i).name);
+    if (own.empty()) continue;
+    if (own.mapped().size() == steps.spec(i).outputs.size())
+      steps[i].status = StepStatus::succeeded;
+    steps[i].outputs = std::move(own.mapped());
   }
+}
 
-  const StepSpec& step(const std::string& name) const { return step_named(steps_, name); }
-
-  engine::MadeOutput output(const SourceSpec& source) const {
-    if (const auto* found = find(source)) return {&step(source.step), found};
-    throw core::InputError("the input " + source.step + "." + source.output + " of run " + run_ +
-                               " is not on this machine",
-                           "`pipe run --step " + source.step + "` makes it again");
+/// Makes the instances that the run made of its steps.
+void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
+  take_outputs(steps, recorded);
+  for (auto group = steps.take_open_matrix(); !group.empty(); group = steps.take_open_matrix()) {
+    steps.expand(group, artifacts);
+    take_outputs(steps, recorded);
   }
+}
 
- private:
-  /// Null if it is not on this machine.
-  const store::OutputRecord* find(const SourceSpec& source) const {
-    const auto step = std::ranges::find(records_, source.step, &store::StepRecord::name);
-    if (step == records_.end()) return nullptr;
-    const auto found = std::ranges::find(step->outputs, source.output, &store::OutputRecord::name);
-    return found != step->outputs.end() && artifacts_.has(found->digest) ? &*found : nullptr;
-  }
-
-  store::ArtifactStore& artifacts_;
-  const std::string run_;
-  const std::vector<store::StepRecord> records_;
-  std::vector<StepSpec> steps_;
-};
-
-/// The files of a stored tree of code.
-std::vector<store::TreeEntry> files_of(const fs::path& tree) {
-  std::vector<store::TreeEntry> files;
-  for (const auto& entry : fs::recursive_directory_iterator(tree))
-    if (entry.is_regular_file())
-      files.push_back({entry.path().lexically_relative(tree).generic_string(), entry.path()});
-  std::ranges::sort(files, {}, &store::TreeEntry::relative_path);
-  return files;
+const StepSpec& step_named(const engine::RunSteps& steps, const std::string& name) {
+  for (core::StepIndex i = 0; i < steps.size(); ++i)
+    if (steps.spec(i).name == name) return steps.spec(i);
+  throw core::InputError("the pipeline has no step '" + name + "' any more",
+                         "a shell takes the settings and variables from the pipeline file");
 }
 
 /// Says what of the step is not as the attempt had it.
@@ -127,18 +113,24 @@ core::ExitCode shell_command(Context& given) {
                            "run the step again, and open a shell in that run");
   Context context(std::move(*options));
   Session session(context);
-  const RecordedSteps steps(session.runs, context.artifacts(), session.pipeline(), found.run.id);
-  const auto& step = steps.step(found.step.name);
+  engine::RunSteps steps(session.pipeline(), {});
+  expand(steps, outputs_of_run(session.runs, context.artifacts(), found.run.id),
+         context.artifacts());
+  const auto& step = step_named(steps, found.step.name);
   check_place(session, step, found);
 
-  const auto files = files_of(context.artifacts().path(code));
+  const auto files = code_files(context.artifacts().path(code));
   const engine::CodeProvider provider{
       .files = [&](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files; },
       .missing_file = {}};
   const engine::Services services{session.pipeline(),  session.orchestrator(), session.runs,
                                   context.artifacts(), context.stats(),        provider};
   const engine::OutputsOf outputs_of = [&](const SourceSpec& source) {
-    return steps.output(source);
+    const auto made = steps.outputs_of()(source);
+    if (made.output) return made;
+    throw core::InputError("the input " + source.step + "." + source.output + " of run " +
+                               found.run.id + " is not on this machine",
+                           "`pipe run --step " + source.step + "` makes it again");
   };
 
   Notices events(context);

@@ -11,13 +11,13 @@
 #include "core/digest.hpp"
 #include "core/log.hpp"
 #include "docker/build_log.hpp"
+#include "docker/build_query.hpp"
 #include "docker/build_reason.hpp"
 #include "docker/build_stages.hpp"
 #include "docker/context.hpp"
 #include "docker/credentials.hpp"
 #include "docker/dockerfile.hpp"
 #include "docker/engine_connection.hpp"
-#include "docker/host_config.hpp"
 #include "docker/image_identity.hpp"
 #include "docker/package_layers.hpp"
 #include "docker/package_lock.hpp"
@@ -131,8 +131,6 @@ struct ImageBuilder::Implementation {
   async::Task<bool> run_pull(const std::string& reference, const std::string& platform,
                              const std::string& reason, const std::string& step, EventSink& events,
                              core::CancelSource& cancel);
-  std::string query(const ImagePlan& plan, const ImageStatus& status,
-                    const EngineInfo& engine_info) const;
 
   asio::io_context& loop;
   EngineApi& engine;
@@ -428,46 +426,6 @@ async::Task<ImageStatus> ImageBuilder::Implementation::reported_build(
   }
 }
 
-std::string ImageBuilder::Implementation::query(const ImagePlan& plan, const ImageStatus& status,
-                                                const EngineInfo& engine_info) const {
-  auto& given = plan.options;
-  const bool buildkit = engine_info.buildkit;
-  std::string text =
-      std::string("version=") + (buildkit ? "2" : "1") + "&t=" + net::url_encode(status.reference);
-  auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) text += std::string("&") + name + "=" + net::url_encode(value);
-  };
-  nlohmann::json labels = given.labels;
-  if (labels.is_null()) labels = nlohmann::json::object();
-  labels["pipe.image"] = plan.own ? "own" : "environment";
-  labels["pipe.digest"] = status.digest;
-  labels["pipe.parts"] = parts_to_label(plan.parts);
-  if (!plan.layers.empty()) labels["pipe.packages"] = layers_to_label(plan.layers);
-  if (!options.run_id.empty()) labels["pipe.run"] = options.run_id;
-  add("labels", labels.dump());
-  add("dockerfile", plan.dockerfile_path);
-  nlohmann::json arguments = nlohmann::json::object();
-  if (plan.own)
-    for (auto& [name, value] : read_host_config(this_machine()).proxies)
-      arguments[name] = value;  // Predefined build arguments; docker keeps them out of the history.
-  for (auto& [name, value] : given.build_args) arguments[name] = value;
-  if (!arguments.empty()) add("buildargs", arguments.dump());
-  add("target", given.target.value_or(""));
-  add("platform", plan.platform);
-  add("networkmode", given.network.value_or(""));
-  for (auto& host : given.extra_hosts.items()) add("extrahosts", host);
-  if (given.cache_from.has_value())
-    add("cachefrom", nlohmann::json(given.cache_from.items()).dump());
-  if (given.shm_size) add("shmsize", std::to_string(*given.shm_size));
-  if (given.no_cache.value_or(false) || !plan.run_id.empty()) add("nocache", "1");
-  if (!buildkit) add("rm", given.rm.value_or(true) ? "1" : "0");
-  if (!buildkit && given.rm.value_or(true)) add("forcerm", "1");
-  // Podman's builder then keeps no images of the stages. A stage that is removed while another
-  // build lists the images fails that one ("layer not known").
-  if (engine_info.podman && !plan.own) add("layers", "0");
-  return text;
-}
-
 async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
                                                                  ImageStatus status,
                                                                  const std::string& from,
@@ -492,7 +450,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   });
   std::optional<EngineError> refused;
   std::exception_ptr broken;
-  const auto request = query(plan, status, *info);
+  const auto request = build_query(plan, status, *info, options.run_id);
   const auto context = archive::tar_stream(std::move(files));
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     log.message(message);

@@ -11,6 +11,7 @@
 #include "core/identifier.hpp"
 #include "core/log.hpp"
 #include "core/quantity.hpp"
+#include "engine/attempt_inputs.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/clock.hpp"
 #include "engine/metric_file.hpp"
@@ -35,6 +36,7 @@ class WorkFolder {
   ~WorkFolder() { folders_.give_back(path_, place_, succeeded); }
   WorkFolder(const WorkFolder&) = delete;
   WorkFolder& operator=(const WorkFolder&) = delete;
+  const fs::path& path() const { return path_; }
   fs::path operator/(const char* name) const { return path_ / name; }
 
   bool succeeded = false;
@@ -130,48 +132,6 @@ class TakenOutputs {
   store::ArtifactStore& artifacts_;
 };
 
-/// Inputs up to this size are read completely, which costs milliseconds. Size and time, which are
-/// compared for larger artifacts, do not show a flipped bit.
-constexpr std::uint64_t most_read_on_use = 1 << 20;
-constexpr std::size_t most_files_read_on_use = 256;
-
-struct InputToCheck {
-  core::Digest digest;
-  std::string name, made_by;
-};
-
-std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf& outputs_of,
-                                          std::set<core::Digest>& checked) {
-  std::vector<InputToCheck> found;
-  std::uint64_t bytes = 0;
-  for (const auto& input : step.inputs)
-    for (const auto& source : input.sources) {
-      const auto made = outputs_of(source);
-      if (found.size() == most_files_read_on_use || bytes + made.output->bytes > most_read_on_use)
-        continue;
-      if (checked.contains(made.output->digest)) continue;
-      bytes += made.output->bytes;
-      found.push_back({made.output->digest, input.name, made.step->name});
-    }
-  return found;
-}
-
-async::Task<> check_inputs(const AttemptContext& context, const StepSpec& step,
-                           const OutputsOf& outputs_of) {
-  const auto inputs = inputs_to_check(step, outputs_of, context.checked);
-  if (inputs.empty()) co_return;
-  co_await async::on_pool(context.pool, [&] {
-    for (const auto& input : inputs)
-      if (!context.services.artifacts.is_intact(input.digest))
-        throw core::EnvironmentError(
-            "the input '" + input.name + "' of '" + step.name +
-                "' is damaged: its content is not what '" + input.made_by + "' made",
-            {"run again: '" + input.made_by + "' runs again, and replaces it",
-             "`pipe verify` looks for more that is damaged"});
-  });
-  for (const auto& input : inputs) context.checked.insert(input.digest);
-}
-
 void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
   if (!code.missing_file) return;
   if (auto advice = code.missing_file(step, log.tail_text()))
@@ -187,11 +147,11 @@ class AttemptRun {
         services_(context.services),
         step_(step),
         which_(which),
-        outputs_of_(std::move(outputs_of)),
         secrets_(resolve_secrets(step)),
         folder_(std::make_shared<WorkFolder>(
             context.folders, step.name + "." + std::to_string(which.number),
             services_.orchestrator.capabilities_of(step), which.joins)),
+        inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
         metrics_(services_.runs, context.run_id, step.name, which.number),
         log_(
             services_.runs.log_file(log_name), secret_values(),
@@ -208,11 +168,11 @@ class AttemptRun {
     const auto start = Clock::now();
     // The output of a joined attempt is read from its beginning.
     if (which_.joins) services_.runs.remove_metrics(context_.run_id, step_.name, which_.number);
-    const auto code = co_await store_code();
+    const auto code = co_await inputs_.store_code();
     outcome_.code = code.digest.hex();
-    co_await check_inputs(context_, step_, outputs_of_);
-    auto inputs = co_await make_inputs();
-    outcome_.result.failure = co_await changed_data();
+    co_await inputs_.check();
+    auto inputs = co_await inputs_.make();
+    outcome_.result.failure = co_await inputs_.changed_data();
     if (outcome_.result.failure) co_return std::move(outcome_);
     async::Deadline deadline(co_await asio::this_coro::executor, context_.stop, step_.timeout,
                              core::StopLevel::graceful);
@@ -252,7 +212,7 @@ class AttemptRun {
     log_.finish();
     outcome_.log_tail = log_.tail();
     judge(deadline.expired());
-    if (!outcome_.result.failure) outcome_.result.failure = co_await changed_data();
+    if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     if (!outcome_.result.failure) co_await store_outputs();
     if (outcome_.result.failure)
       keep_outputs();
@@ -385,113 +345,6 @@ class AttemptRun {
     return *folder_ / "outputs" / output.file_name;
   }
 
-  /// Stores the step's code. A tree that is stored already is read once a run, as inputs are; if it
-  /// is damaged, it is stored again.
-  async::Task<store::StoredArtifact> store_code() {
-    const auto& files = services_.code.files(step_);
-    auto code = services_.artifacts.put_tree(files, services_.stats);
-    if (context_.checked.contains(code.digest) || code.bytes > most_read_on_use ||
-        files.size() > most_files_read_on_use)
-      co_return code;
-    const bool is_intact = co_await async::on_pool(
-        context_.pool, [&] { return services_.artifacts.is_intact(code.digest); });
-    if (!is_intact) code = services_.artifacts.put_tree(files, services_.stats);
-    context_.checked.insert(code.digest);
-    co_return code;
-  }
-
-  async::Task<std::vector<orchestrators::AttemptInput>> make_inputs() {
-    std::vector<orchestrators::AttemptInput> inputs;
-    for (const auto& input : step_.inputs) {
-      if (input.data) {
-        auto made = co_await make_data(input);
-        inputs.push_back(std::move(made));
-      } else if (input.gathered) {
-        const auto folder = *folder_ / "inputs" / input.name;
-        const GatheredFolder gathered(input, outputs_of_);
-        if (!which_.joins || !fs::exists(folder / "index.json")) {
-          core::remove_tree(folder);
-          co_await async::on_pool(context_.pool,
-                                  [&] { gathered.make(services_.artifacts, folder); });
-        }
-        inputs.push_back(
-            {input.name, input.name, folder, {}, gathered.pieces(services_.artifacts)});
-      } else {
-        const auto& output = *outputs_of_(input.sources.at(0)).output;
-        inputs.push_back({input.name, output.file_name, services_.artifacts.path(output.digest),
-                          output.digest.hex()});
-      }
-    }
-    co_return inputs;
-  }
-
-  /// Returns the user's data where it lies; for a cluster, a copy in the artifact store. Fetches
-  /// what has a URL.
-  async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input) {
-    const auto& data = *input.data;
-    if (!data.artifact.empty()) {
-      auto made = co_await make_published(input);
-      co_return made;
-    }
-    const auto file_name = file_name_of(data);
-    if (!data.url.empty()) {
-      const auto digest = co_await context_.downloads.fetch(data);
-      co_return orchestrators::AttemptInput{input.name, file_name, services_.artifacts.path(digest),
-                                            digest.hex()};
-    }
-    const auto digest = context_.data.of(data.path).digest;
-    if (services_.orchestrator.capabilities_of(step_).on_this_machine)
-      co_return orchestrators::AttemptInput{input.name, file_name, fs::canonical(data.path),
-                                            digest.hex()};
-    if (!services_.artifacts.has(digest)) {
-      const auto copy = *folder_ / "data";
-      co_await async::on_pool(context_.pool, [&] {
-        return store::store_user_data(data.path, services_.artifacts, copy);
-      });
-    }
-    co_return orchestrators::AttemptInput{input.name, file_name, services_.artifacts.path(digest),
-                                          digest.hex()};
-  }
-
-  /// Returns the published artifact; an empty file if there is none.
-  async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input) {
-    if (const auto* version = context_.data.artifact(*input.data)) {
-      const auto& output = version->output;
-      if (!services_.artifacts.looks_whole(output.digest))
-        throw core::EnvironmentError("the content of " + name_of(*input.data) + ", version " +
-                                         std::to_string(version->version) +
-                                         ", is missing or damaged here",
-                                     {"`pipe verify` looks for more that is damaged"});
-      co_return orchestrators::AttemptInput{input.name, output.file_name,
-                                            services_.artifacts.path(output.digest),
-                                            output.digest.hex()};
-    }
-    const auto empty = *folder_ / "none";
-    const auto stored = co_await async::on_pool(context_.pool, [&] {
-      core::write_file_atomically(empty, "");
-      return services_.artifacts.take(empty);
-    });
-    co_return orchestrators::AttemptInput{
-        input.name, input.name, services_.artifacts.path(stored.digest), stored.digest.hex()};
-  }
-
-  /// Returns a failure if the user's data is not what the step's key says.
-  async::Task<std::optional<Failure>> changed_data() {
-    for (const auto& input : step_.inputs) {
-      if (!input.data || input.data->path.empty()) continue;
-      const auto& path = input.data->path;
-      const auto stamp =
-          co_await async::on_pool(context_.pool, [&] { return store::stamp_of(path); });
-      if (stamp != context_.data.of(path).stamp)
-        co_return Failure{
-            FailureKind::environment,
-            "the input '" + input.name + "' has changed since the run began: " + path.string(),
-            {"run again once nothing writes to it any more"},
-            {}};
-    }
-    co_return std::nullopt;
-  }
-
   /// Adds to the orchestrator's result what it does not know: the timeout, missing outputs, and the
   /// step's own description of its failure.
   void judge(bool has_timed_out) {
@@ -576,9 +429,9 @@ class AttemptRun {
   const Services& services_;
   const StepSpec& step_;
   const AttemptOptions which_;
-  const OutputsOf outputs_of_;
   const StringMap secrets_;
   const std::shared_ptr<WorkFolder> folder_;
+  AttemptInputs inputs_;
   MetricLog metrics_;
   StepLog log_;
   AttemptOutcome outcome_;

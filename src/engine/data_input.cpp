@@ -1,7 +1,5 @@
 #include "engine/data_input.hpp"
 
-#include <cstdlib>
-
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 
@@ -14,12 +12,7 @@ const store::UserData& DataInputs::of(const std::filesystem::path& path) {
 }
 
 const store::PublishedVersion* DataInputs::artifact(const DataSpec& data) {
-  const auto at = data.artifact.find('@');
-  const auto name = data.artifact.substr(0, at);
-  const unsigned version =
-      at == std::string::npos
-          ? 0
-          : static_cast<unsigned>(std::strtoul(data.artifact.c_str() + at + 1, nullptr, 10));
+  const auto [name, version] = store::PublishedReference::parse(data.artifact).value();
   auto known = names_.find(name);
   if (known == names_.end()) known = names_.emplace(name, published_.of(name)).first;
   const auto* found = known->second.find(version);

@@ -142,47 +142,4 @@ void Growth::replace_sources(StepSpec& reader) const {
   }
 }
 
-namespace {
-
-/// Returns the steps with the first step's matrix, if the run has made all that it takes.
-std::vector<StepSpec> next_group(const std::vector<StepSpec>& steps,
-                                 const Growth::FindOutput& find_output) {
-  for (const auto& step : steps) {
-    if (!step.matrix || !std::ranges::all_of(step.matrix->axes, [&](const AxisSpec& axis) {
-          return !axis.items || find_output(axis.items->source);
-        }))
-      continue;
-    std::vector<StepSpec> group;
-    for (const auto& other : steps)
-      if (other.matrix && other.matrix->of == step.matrix->of) group.push_back(other);
-    return group;
-  }
-  return {};
-}
-
-}  // namespace
-
-std::vector<StepSpec> grown_steps(std::vector<StepSpec> steps,
-                                  const Growth::FindOutput& find_output,
-                                  store::ArtifactStore& artifacts) {
-  for (auto group = next_group(steps, find_output); !group.empty();
-       group = next_group(steps, find_output)) {
-    std::vector<const StepSpec*> specs;
-    for (const auto& step : group) specs.push_back(&step);
-    const Growth growth(specs, find_output, artifacts);
-    std::vector<StepSpec> grown;
-    for (auto& step : steps) {
-      const auto one = std::ranges::find(group, step.name, &StepSpec::name);
-      if (one == group.end()) {
-        growth.replace_sources(step);
-        grown.push_back(std::move(step));
-      } else {
-        std::ranges::move(growth.instances_of(*one), std::back_inserter(grown));
-      }
-    }
-    steps = std::move(grown);
-  }
-  return steps;
-}
-
 }  // namespace pipeline::engine

@@ -26,9 +26,6 @@ class Growth {
   Growth(std::vector<const StepSpec*> steps, const FindOutput& find_output,
          store::ArtifactStore& artifacts);
 
-  /// The number of instances of each step.
-  std::size_t size() const { return rows_.size(); }
-  const std::vector<const StepSpec*>& steps() const { return steps_; }
   /// Returns the instances of one of the steps. Throws InputError if its command takes an item as a
   /// file, and the items are values.
   std::vector<StepSpec> instances_of(const StepSpec& step) const;
@@ -47,12 +44,5 @@ class Growth {
   std::vector<Row> rows_;
   std::unordered_map<std::string, std::vector<std::string>> names_;  ///< By step.
 };
-
-/// Returns the steps as a run of them has grown: its instances are in place of each step whose
-/// matrix takes outputs that it made, and among the sources of gathered inputs.
-/// @param find_output returns null for an output that the run did not make
-std::vector<StepSpec> grown_steps(std::vector<StepSpec> steps,
-                                  const Growth::FindOutput& find_output,
-                                  store::ArtifactStore& artifacts);
 
 }  // namespace pipeline::engine

@@ -98,18 +98,10 @@ class Planner {
   void grow() {
     for (auto group = steps_.take_open_matrix(); !group.empty();
          group = steps_.take_open_matrix()) {
-      std::vector<const StepSpec*> specs;
-      for (const auto i : group) specs.push_back(&step_at(i));
-      const auto outputs = steps_.outputs_of();
-      if (!are_here(*specs.front()->matrix)) continue;
-      std::vector<std::vector<StepSpec>> made;
+      if (!are_here(*step_at(group.front()).matrix)) continue;
       try {
-        const Growth growth(
-            specs, [&](const SourceSpec& source) { return outputs(source).output; },
-            services_.artifacts);
-        for (const auto* each : specs) made.push_back(growth.instances_of(*each));
-        for (std::size_t k = 0; k < group.size(); ++k)
-          scheduler_.grow(group[k], steps_.add(group[k], std::move(made[k]), growth));
+        const auto needs = steps_.expand(group, services_.artifacts);
+        for (std::size_t k = 0; k < group.size(); ++k) scheduler_.grow(group[k], needs[k]);
       } catch (const core::InputError& error) {
         for (const auto i : group)
           plans_[i].changes = {"fails: matrix: " + error.diagnostics().front().message};

@@ -13,10 +13,11 @@
 #include "engine/environments.hpp"
 #include "engine/gpu_pool.hpp"
 #include "engine/journal.hpp"
-#include "engine/refusal.hpp"
 #include "engine/results.hpp"
+#include "engine/run_checks.hpp"
 #include "engine/run_fingerprint.hpp"
 #include "engine/run_steps.hpp"
+#include "engine/step_endings.hpp"
 #include "engine/step_runner.hpp"
 #include "orchestrators/failure_of.hpp"
 
@@ -26,14 +27,6 @@ namespace {
 /// A cluster has a queue of its own, but each attempt there costs this driver a connection for its
 /// log.
 constexpr unsigned most_elsewhere = 100;
-
-/// Checks before anything is built that all secrets of the steps are available.
-void check_secrets(const std::vector<const StepSpec*>& steps) {
-  for (const auto* step : steps) {
-    if (!step->environment.empty()) resolve_environment(*step);
-    if (!step->secrets.empty()) resolve_secrets(*step);
-  }
-}
 
 /// Events are persisted before they are published.
 class Run {
@@ -63,6 +56,9 @@ class Run {
                       }),
         gpus_(executor, pool_, orchestrator_, events, stop_, slots_.here, options_, spawner()),
         journal_(services_.runs, events, pipeline_, options_),
+        checks_(services_, steps_, environments_, results_, gpus_, pool_, options_),
+        endings_(pipeline_, services_.artifacts, steps_, scheduler_, journal_, results_, stop_,
+                 spawner()),
         runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_),
         final_runner_(services_, events, user, journal_, pool_, slots_, gpus_, results_) {
     for (core::StepIndex i = 0; i < steps_.size(); ++i)
@@ -80,20 +76,13 @@ class Run {
     return [this](async::Task<> task) { spawn(std::move(task)); };
   }
 
-  void read_data();
-  async::Task<> check(const std::vector<const StepSpec*>& steps);
-  async::Task<bool> has_all_results();
   async::Task<> run_steps();
   bool may_start() const {
-    return stop_.level() == core::StopLevel::none && (stopped_by_.empty() || has_final_steps_);
+    return stop_.level() == core::StopLevel::none && (!endings_.has_stopped() || has_final_steps_);
   }
   async::Task<> start_ready_steps();
   void grow(std::vector<Reuse>& hits);
   void expand(const std::vector<core::StepIndex>& steps);
-  void end_instances(core::StepIndex i);
-  bool leaves_out(core::StepIndex i);
-  std::vector<const StepSpec*> lose_dependents(core::StepIndex i);
-  std::string stop_reason() const;
   async::Task<> prefetch();
   async::Task<> coroutines_end();
   void spawn(async::Task<> task);
@@ -102,17 +91,10 @@ class Run {
   async::Task<bool> is_made(core::StepIndex i, std::optional<StepKey>& key);
   async::Task<bool> is_made_elsewhere(core::StepIndex i, const StepKey& key);
   void show_notices(core::StepIndex i);
-  void succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
-               const AttemptCounts& counts);
-  async::Task<> flush_soon();
   bool may_be_elsewhere(core::StepIndex i) const {
     return results_.may_be_elsewhere(spec(i), steps_[i].resume_point.has_value());
   }
 
-  Reuse reuse(core::StepIndex i, store::CacheEntry entry);
-  void fail(core::StepIndex i, Failure failure, const std::string& key,
-            const AttemptCounts& counts);
-  void finish_rest();
   async::Task<> remove_rest();
   std::string remove_work();
   void remember();
@@ -134,16 +116,16 @@ class Run {
   Environments environments_;
   GpuPool gpus_;
   Journal journal_;
+  RunChecks checks_;
+  StepEndings endings_;
   StepRunner runner_;
   StepRunner final_runner_;  ///< For steps with a `run_on`, which fail_fast does not stop.
   bool has_final_steps_ = false;
-  std::string stopped_by_;  ///< The step whose failure prevents others from starting.
   std::size_t active_ = 0;
   std::exception_ptr fatal_;        ///< The store itself failed, so nothing more can be recorded.
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
   std::optional<RunFingerprint> fingerprint_;
   bool has_prefetched_ = false;
-  bool flushes_soon_ = false;
 };
 
 /// Returns `docker`, or for a run with several orchestrators `local, kubernetes`.
@@ -157,66 +139,9 @@ std::string Run::places(const std::vector<const StepSpec*>& steps) const {
   return names.empty() ? orchestrator_.capabilities().name : names;
 }
 
-/// Reads the data of all steps, which takes as long as it is large.
-void Run::read_data() {
-  for (core::StepIndex i = 0; i < steps_.size(); ++i)
-    for (const auto& input : spec(i).inputs)
-      if (input.data && !input.data->path.empty()) results_.data().of(input.data->path);
-}
-
-async::Task<> Run::check(const std::vector<const StepSpec*>& all) {
-  auto steps = all;
-  std::erase_if(steps,
-                [&](const StepSpec* step) { return is_ruled_out(*step, services_.artifacts); });
-  check_secrets(steps);
-  for (const auto* step : steps)
-    for (const auto& input : step->inputs)
-      if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);
-  co_await async::on_pool(pool_, [this] { read_data(); });
-  co_await gpus_.check(steps, pipeline_);
-  auto obstacles = co_await orchestrator_.check(steps);
-  refuse(std::move(obstacles), pipeline_);
-  if (!results_.has_store() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
-  const bool needs_nobody = co_await has_all_results();
-  steps_.forget_outcomes();
-  if (!needs_nobody) co_await results_.check_store();
-}
-
-/// Returns true if every step has an earlier result on this machine, or is skipped. Leaves the
-/// outcomes in the states.
-async::Task<bool> Run::has_all_results() {
-  if (!options_.use_cache || steps_.may_grow()) co_return false;
-  const auto order = steps_.graph().topological_order();
-  const auto is_skipped = [this](core::StepIndex i) {
-    return steps_[i].status == StepStatus::skipped;
-  };
-  try {
-    for (const auto i : *order) {
-      if (is_conditional(spec(i)) || std::ranges::any_of(steps_.graph().needs(i), is_skipped)) {
-        const auto decision = decide(spec(i), steps_.before(i), services_.artifacts);
-        if (!decision.value) co_return false;
-        if (!*decision.value) {
-          steps_[i].status = StepStatus::skipped;
-          continue;
-        }
-      }
-      const auto environment = co_await environments_.look_up(spec(i));
-      if (environment.id.empty()) co_return false;
-      const auto key = results_.key(spec(i), environment.id, steps_.outputs_of());
-      auto entry = results_.here(spec(i), key.key);
-      if (!entry) co_return false;
-      steps_[i].outputs = std::move(entry->outputs);
-      steps_[i].status = StepStatus::cached;
-    }
-  } catch (const core::EnvironmentError&) {  // Reported when the step is started.
-    co_return false;
-  }
-  co_return true;
-}
-
 async::Task<> Run::prepare_detached() {
   const auto steps = steps_.with(StepStatus::pending);
-  co_await check(steps);
+  co_await checks_.check(steps);
   const core::CancelSource::Listener builds(
       user_, [this](core::StopLevel level) { environments_.stop(level); });
   for (core::StepIndex i = 0; i < steps_.size(); ++i) environments_.begin(i, spec(i));
@@ -237,7 +162,7 @@ async::Task<> Run::coroutines_end() {
 
 async::Task<RunSummary> Run::execute() {
   const auto steps = steps_.with(StepStatus::pending);
-  co_await check(steps);
+  co_await checks_.check(steps);
   if (options_.resume) {
     for (auto& [step, resume_point] : journal_.run_resumed(places(steps), steps))
       steps_.state_of(step).resume_point = std::move(resume_point);
@@ -269,7 +194,7 @@ async::Task<RunSummary> Run::execute() {
   const auto left = remove_work();
   if (fatal_) std::rethrow_exception(fatal_);
   if (!left.empty()) events_.emit(event::Notice{"", left});
-  finish_rest();
+  endings_.finish_rest(user_.level() != core::StopLevel::none);
   results_.conclude();
   services_.stats.save();
   auto summary = journal_.run_ended(user_.level() != core::StopLevel::none);
@@ -325,14 +250,14 @@ async::Task<> Run::start_ready_steps() {
     if (!i) break;
     if (steps_[*i].instances) {
       journal_.reused(std::exchange(hits, {}));
-      end_instances(*i);
+      endings_.end_instances(*i);
       continue;
     }
     std::optional<Failure> failure;
     try {
-      if (is_conditional(spec(*i)) || !stopped_by_.empty()) {
+      if (is_conditional(spec(*i)) || endings_.has_stopped()) {
         journal_.reused(std::exchange(hits, {}));
-        if (leaves_out(*i)) continue;
+        if (endings_.leaves_out(*i)) continue;
       }
       auto environment = co_await environments_.look_up(spec(*i));
       std::optional<StepKey> key;
@@ -340,7 +265,7 @@ async::Task<> Run::start_ready_steps() {
         key = results_.key(spec(*i), environment.id, steps_.outputs_of());
       if (auto entry = key ? results_.here(spec(*i), key->key) : std::nullopt) {
         environments_.set(*i, std::move(environment));
-        hits.push_back(reuse(*i, std::move(*entry)));
+        hits.push_back(endings_.reuse(*i, std::move(*entry)));
       } else {
         journal_.reused(std::exchange(hits, {}));
         start(*i, std::move(key), std::move(environment));
@@ -348,7 +273,7 @@ async::Task<> Run::start_ready_steps() {
     } catch (const core::EnvironmentError& error) {
       failure = orchestrators::failure_of(error);
     }
-    if (failure) fail(*i, std::move(*failure), {}, {});
+    if (failure) endings_.fail(*i, std::move(*failure), {}, {});
   }
   journal_.reused(hits);
 }
@@ -369,72 +294,22 @@ void Run::grow(std::vector<Reuse>& hits) {
     }
     if (!failure) continue;
     for (const auto i : steps)
-      if (steps_[i].status == StepStatus::pending) fail(i, *failure, {}, {});
+      if (steps_[i].status == StepStatus::pending) endings_.fail(i, *failure, {}, {});
   }
 }
 
 /// @param steps those that share one matrix
 void Run::expand(const std::vector<core::StepIndex>& steps) {
-  std::vector<const StepSpec*> specs;
-  for (const auto i : steps) specs.push_back(&spec(i));
-  const auto outputs = steps_.outputs_of();
-  const Growth growth(
-      specs, [&](const SourceSpec& source) { return outputs(source).output; }, services_.artifacts);
-  std::vector<std::vector<StepSpec>> made;
-  for (const auto* each : specs) made.push_back(growth.instances_of(*each));
+  const auto needs = steps_.expand(steps, services_.artifacts);
+  environments_.grow(steps_.size());
   for (std::size_t k = 0; k < steps.size(); ++k) {
-    const auto first = static_cast<core::StepIndex>(steps_.size());
-    scheduler_.grow(steps[k], steps_.add(steps[k], std::move(made[k]), growth));
-    environments_.grow(steps_.size());
+    scheduler_.grow(steps[k], needs[k]);
+    const auto [first, count] = *steps_[steps[k]].instances;
     std::vector<const StepSpec*> instances;
-    for (auto i = first; i < steps_.size(); ++i) instances.push_back(&spec(i));
-    for (auto& [name, point] : journal_.expanded(*specs[k], instances))
+    for (auto i = first; i < first + count; ++i) instances.push_back(&spec(i));
+    for (auto& [name, point] : journal_.expanded(spec(steps[k]), instances))
       steps_.state_of(name).resume_point = std::move(point);
   }
-}
-
-/// Ends a step that is its instances, which have ended.
-void Run::end_instances(core::StepIndex i) {
-  const auto [outcome, instance] = steps_.outcome_of_instances(i);
-  if (outcome == Outcome::made) {
-    steps_[i].status = StepStatus::succeeded;
-    return scheduler_.succeeded(i);
-  }
-  steps_[i].status = steps_.state_of(instance->name).status;
-  journal_.lost(*instance, steps_[i].status, lose_dependents(i));
-}
-
-/// Records that the step does not run, if its conditions say so or the run is stopped.
-bool Run::leaves_out(core::StepIndex i) {
-  const auto& step = spec(i);
-  if (!stopped_by_.empty() && step.run_on == RunOn::success) {
-    auto lost = lose_dependents(i);
-    steps_[i].status = StepStatus::skipped;
-    lost.insert(lost.begin(), &step);
-    journal_.left_out(lost, stop_reason(), StepStatus::skipped);
-    return true;
-  }
-  if (!is_conditional(step)) return false;
-  auto decision = decide(step, steps_.before(i), services_.artifacts);
-  if (decision.value == true) return false;
-  if (!decision.value) {
-    fail(i, Failure{FailureKind::not_started, decision.error, {}, {}}, {}, {});
-    return true;
-  }
-  const auto lost = lose_dependents(i);
-  steps_[i].status = StepStatus::skipped;
-  journal_.skipped(step, decision.reason, lost);
-  return true;
-}
-
-/// Removes the steps that can no longer run because this one does not.
-std::vector<const StepSpec*> Run::lose_dependents(core::StepIndex i) {
-  std::vector<const StepSpec*> lost;
-  for (const auto dependent : scheduler_.failed(i)) {
-    steps_[dependent].status = StepStatus::skipped;
-    lost.push_back(&spec(dependent));
-  }
-  return lost;
 }
 
 /// Prepares the environments of later steps while the first ones run.
@@ -495,7 +370,7 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
     auto outcome = co_await runner.run(step, counts);
     failure = outcome.result.failure;
     if (!failure) {
-      succeed(i, *key, std::move(outcome), counts);
+      endings_.succeed(i, *key, std::move(outcome), counts);
       co_return;
     }
   } catch (const core::EnvironmentError& error) {
@@ -504,7 +379,7 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
   // The environment was not prepared.
   if (stop_.level() != core::StopLevel::none && counts.attempts == 0)
     failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};
-  fail(i, std::move(*failure), key ? key->key : "", counts);
+  endings_.fail(i, std::move(*failure), key ? key->key : "", counts);
 }
 
 /// Looks for the step's result on this and other machines; if there is none, waits until the step's
@@ -520,7 +395,7 @@ async::Task<bool> Run::is_made(core::StepIndex i, std::optional<StepKey>& key) {
   co_await environments_.prepared(i);
   key = results_.key(spec(i), environments_.of(i).id, steps_.outputs_of());
   if (auto entry = results_.here(spec(i), key->key)) {
-    const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
+    const std::vector<Reuse> hit{endings_.reuse(i, std::move(*entry))};
     journal_.reused(hit);
     co_return true;
   }
@@ -533,30 +408,6 @@ void Run::show_notices(core::StepIndex i) {
     if (reported_.insert(notice).second) events_.emit(event::Notice{spec(i).name, notice});
 }
 
-void Run::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
-                  const AttemptCounts& counts) {
-  steps_[i].outputs = outcome.outputs;
-  steps_[i].status = StepStatus::succeeded;
-  journal_.succeeded(spec(i), key, outcome, counts, gathered_inputs(spec(i), steps_.outputs_of()));
-  if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(spec(i))) {
-    journal_.flush();
-    if (outcome.checkpoint) outcome.checkpoint->remove();
-    store::CacheEntry entry{key.key, journal_.run_id(), spec(i).name, outcome.outputs};
-    spawn(results_.hand_on(spec(i), std::move(entry), std::move(outcome.result.cleanup)));
-  } else if (!std::exchange(flushes_soon_, true)) {
-    spawn(flush_soon());
-  }
-  scheduler_.succeeded(i);
-}
-
-/// Waits briefly, so that the next step can start and be persisted together with earlier successes.
-async::Task<> Run::flush_soon() {
-  asio::steady_timer moment(executor_, std::chrono::milliseconds(1));
-  co_await moment.async_wait(asio::use_awaitable);
-  flushes_soon_ = false;
-  journal_.flush();
-}
-
 async::Task<bool> Run::is_made_elsewhere(core::StepIndex i, const StepKey& key) {
   std::optional<store::CacheEntry> entry;
   if (may_be_elsewhere(i)) entry = co_await results_.fetch_remote(spec(i), key);
@@ -564,7 +415,7 @@ async::Task<bool> Run::is_made_elsewhere(core::StepIndex i, const StepKey& key) 
     if (results_.has_store() && !has_prefetched_) spawn(prefetch());  // A step is known to run.
     co_return false;
   }
-  const std::vector<Reuse> hit{reuse(i, std::move(*entry))};
+  const std::vector<Reuse> hit{endings_.reuse(i, std::move(*entry))};
   journal_.reused(hit);
   co_return true;
 }
@@ -595,42 +446,6 @@ std::string Run::remove_work() {
            "; all results are stored; once its owner has removed it, or given it to you, `pipe "
            "clean --runs` removes the rest";
   }
-}
-
-Reuse Run::reuse(core::StepIndex i, store::CacheEntry entry) {
-  if (results_.may_be_unsent(spec(i), entry)) spawn(results_.send(entry));
-  steps_[i].outputs = entry.outputs;
-  steps_[i].status = StepStatus::cached;
-  scheduler_.succeeded(i);
-  return {&spec(i), std::move(entry)};
-}
-
-void Run::fail(core::StepIndex i, Failure failure, const std::string& key,
-               const AttemptCounts& counts) {
-  const bool cancelled = failure.kind == FailureKind::cancelled;
-  const auto status = cancelled ? StepStatus::cancelled : StepStatus::failed;
-  steps_[i].status = status;
-  const auto lost = lose_dependents(i);
-  journal_.failed(spec(i), std::move(failure), key, counts, lost);
-  if (cancelled || pipeline_.execution_mode == ExecutionMode::continue_on_failure ||
-      spec(i).run_on != RunOn::success)
-    return;
-  if (stopped_by_.empty()) stopped_by_ = spec(i).name;
-  if (pipeline_.execution_mode == ExecutionMode::fail_fast) stop_.stop(core::StopLevel::graceful);
-}
-
-/// Records the steps that were not started because the run was stopped.
-void Run::finish_rest() {
-  const bool by_user = user_.level() != core::StopLevel::none;
-  journal_.left_out(steps_.with(StepStatus::pending),
-                    by_user ? "the run was interrupted" : stop_reason(),
-                    by_user ? StepStatus::cancelled : StepStatus::skipped);
-}
-
-std::string Run::stop_reason() const {
-  const std::string mode =
-      pipeline_.execution_mode == ExecutionMode::fail_fast ? "fail_fast" : "stop_on_failure";
-  return "not started, since '" + stopped_by_ + "' failed (execution_mode: " + mode + ")";
 }
 
 }  // namespace

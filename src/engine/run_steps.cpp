@@ -133,9 +133,22 @@ std::vector<core::StepIndex> RunSteps::take_open_matrix() {
   return {};
 }
 
-std::vector<std::vector<core::StepIndex>> RunSteps::add(core::StepIndex of,
-                                                        std::vector<StepSpec> instances,
-                                                        const Growth& growth) {
+std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<core::StepIndex>& steps,
+                                                      store::ArtifactStore& artifacts) {
+  std::vector<const StepSpec*> specs;
+  for (const auto i : steps) specs.push_back(&spec(i));
+  const Growth growth(
+      specs, [this](const SourceSpec& source) { return find_output(source); }, artifacts);
+  std::vector<std::vector<StepSpec>> made;
+  for (const auto* each : specs) made.push_back(growth.instances_of(*each));
+  std::vector<InstanceNeeds> needs;
+  for (std::size_t k = 0; k < steps.size(); ++k)
+    needs.push_back(add(steps[k], std::move(made[k]), growth));
+  return needs;
+}
+
+RunSteps::InstanceNeeds RunSteps::add(core::StepIndex of, std::vector<StepSpec> instances,
+                                      const Growth& growth) {
   const auto first = static_cast<core::StepIndex>(size());
   states_[of].instances = {first, instances.size()};
   states_[of].status = StepStatus::running;
@@ -150,7 +163,7 @@ std::vector<std::vector<core::StepIndex>> RunSteps::add(core::StepIndex of,
     growth.replace_sources(made_.back());
     specs_[reader] = &made_.back();
   }
-  std::vector<std::vector<core::StepIndex>> needs;
+  InstanceNeeds needs;
   needs.reserve(instances.size());
   for (auto i = first; i < first + instances.size(); ++i) {
     needs.push_back(this->needs(i));

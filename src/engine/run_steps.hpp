@@ -63,11 +63,14 @@ class RunSteps {
   /// Removes and returns the pending steps that share one matrix, if its values are all made; empty
   /// if there are none.
   std::vector<core::StepIndex> take_open_matrix();
-  /// Adds the instances of one of the growth's steps, and makes them the sources of those that
-  /// gather it. Call it for each of the steps, in their order.
-  /// @return for each instance, its dependencies
-  std::vector<std::vector<core::StepIndex>> add(core::StepIndex of, std::vector<StepSpec> instances,
-                                                const Growth& growth);
+  /// The dependencies of each instance of a step.
+  using InstanceNeeds = std::vector<std::vector<core::StepIndex>>;
+  /// Adds the instances of steps that share one matrix, and makes them the sources of those that
+  /// gather the steps. Throws InputError if the values are none of a matrix; nothing is added then.
+  /// @param steps as take_open_matrix() returns them
+  /// @return for each of the steps
+  std::vector<InstanceNeeds> expand(const std::vector<core::StepIndex>& steps,
+                                    store::ArtifactStore& artifacts);
   /// Returns how the step's instances have ended, as one outcome, and the instance that decided it.
   std::pair<Outcome, const StepSpec*> outcome_of_instances(core::StepIndex i) const;
 
@@ -75,6 +78,7 @@ class RunSteps {
   Outcome outcome_of(core::StepIndex i) const;
   const store::OutputRecord* find_output(const SourceSpec& source) const;
   void note_reads(core::StepIndex i);
+  InstanceNeeds add(core::StepIndex of, std::vector<StepSpec> instances, const Growth& growth);
 
   const PipelineSpec& pipeline_;
   std::vector<std::size_t> selected_;

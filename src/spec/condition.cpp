@@ -10,6 +10,7 @@
 #include "core/step_needs.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
+#include "spec/keys.hpp"
 #include "spec/scalar_places.hpp"
 
 namespace pipeline::spec {

@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/keys.hpp"
 #include "yaml/document.hpp"
 
 namespace pipeline::spec {

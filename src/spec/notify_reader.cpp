@@ -10,6 +10,7 @@
 #include <pipeline/events.hpp>
 
 #include "settings/decode.hpp"
+#include "spec/keys.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/user_files.hpp"
 

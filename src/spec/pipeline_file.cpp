@@ -19,6 +19,7 @@
 #include "spec/expansion.hpp"
 #include "spec/include.hpp"
 #include "spec/json_text.hpp"
+#include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/references.hpp"
 #include "spec/step_reader.hpp"

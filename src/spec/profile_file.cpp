@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/user_files.hpp"

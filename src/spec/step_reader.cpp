@@ -14,10 +14,11 @@
 #include "spec/condition.hpp"
 #include "spec/data_reader.hpp"
 #include "spec/include.hpp"
+#include "spec/keys.hpp"
 #include "spec/output_reader.hpp"
 #include "spec/requirements_file.hpp"
 #include "spec/retry_checks.hpp"
-#include "spec/user_files.hpp"
+#include "spec/variables_reader.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -50,13 +51,6 @@ constexpr settings::Format step_reference{
       return settings::formats::word.accepts(text) && core::parse_selector(text).has_value();
     }};
 
-/// Returns true for variables that pipe itself sets for a step.
-bool is_reserved(std::string_view name) {
-  return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
-         name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
-         name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH" || name == "PIPE_CHECKPOINT";
-}
-
 /// Makes paths of an included file's settings relative to the pipeline's folder.
 /// @param folder the file's folder, relative to the pipeline's
 void rebase(DockerSettings& docker, const fs::path& folder) {
@@ -83,62 +77,6 @@ void rebase(DockerSettings& docker, const fs::path& folder) {
 
 }  // namespace
 
-const Strings pipeline_keys{
-    "name",           "description", "tags",          "parameters", "environment", "secrets",
-    "code",           "settings",    "retry",         "timeout",    "cache",       "shell",
-    "execution_mode", "notify",      "stalled_after", "include",    "steps"};
-const Strings step_keys{"description",   "matrix",  "command",      "parameters", "inputs",
-                        "outputs",       "after",   "when",         "run_on",     "code",
-                        "environment",   "secrets", "settings",     "retry",      "timeout",
-                        "stalled_after", "cache",   "orchestrator", "shell",      "version",
-                        "checkpoint",    "publish"};
-
-void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
-                 settings::Diagnostics& diagnostics) {
-  static const std::unordered_map<std::string_view, const char*> elsewhere{
-      {"enable_cache", "write `cache: true` or `cache: false`"},
-      {"retries", "write `retry: {max_retries: 3}`"},
-      {"schedule", "a run is begun by `pipe run`: let cron, a systemd timer or CI call it"},
-      {"depends_on", "write `after: [STEP]`; a step whose output is an input needs none"},
-      {"if", "write `when: EXPRESSION`"},
-      {"rules", "write `when: EXPRESSION`"},
-      {"trigger_rule", "write `run_on: failure` or `run_on: always`"},
-      {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
-      {"env", "write `environment: {NAME: VALUE}`"},
-      {"variables", "write `environment: {NAME: VALUE}`"},
-      {"script", "write `command: |`, and the lines below it"},
-      {"image", "write `settings: {docker: {parent_image: IMAGE}}`"},
-      {"requirements", "write `settings: {docker: {requirements: [...]}}`"},
-      {"resources", "write `settings: {resources: {...}}`"}};
-  const auto before = diagnostics.size();
-  settings::report_unknown_keys(map, allowed, place, diagnostics);
-  for (auto i = before; i < diagnostics.size(); ++i)
-    for (const auto& [key, value] : map.members)
-      if (const auto known = elsewhere.find(key.scalar);
-          known != elsewhere.end() && key.span.line == diagnostics[i].span.line &&
-          key.span.column == diagnostics[i].span.column)
-        diagnostics[i].suggestion = known->second;
-}
-
-std::optional<std::string> read_word(const char* key, const core::Value& value,
-                                     const Strings& words, settings::Diagnostics& diagnostics) {
-  if (value.kind == core::Value::Kind::scalar &&
-      std::ranges::find(words, value.scalar) != words.end())
-    return value.scalar;
-  std::string expected;
-  for (const auto& word : words)
-    expected += (expected.empty() ? "" : word == words.back() ? " or " : ", ") + word;
-  settings::report_type(diagnostics, key, expected.c_str(), value);
-  diagnostics.back().suggestion = core::did_you_mean(value.scalar, words);
-  return std::nullopt;
-}
-
-bool has_misspelt(const core::Value& map, const std::string& key) {
-  return std::any_of(map.members.begin(), map.members.end(), [&](const auto& member) {
-    return core::closest(member.first.scalar, std::span(&key, 1)).has_value();
-  });
-}
-
 /// Caches facts about files, so that ten thousand steps with equal settings look once.
 struct StepReader::Memory {
   std::unordered_map<std::string, Strings> requirements;
@@ -158,13 +96,13 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
   const core::Value* retry = nullptr;
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "parameters")
-      read_parameters(value, defaults, pipeline);
+      read_parameters(value, defaults, pipeline, diagnostics_);
     else if (key.scalar == "shell")
       read_shell(value, defaults);
     else if (key.scalar == "environment")
-      read_environment(value, defaults);
+      read_environment(value, defaults, diagnostics_);
     else if (key.scalar == "secrets")
-      read_secrets(value, defaults);
+      read_secrets(value, defaults, root_, diagnostics_);
     else if (key.scalar == "retry") {
       retry = &value;
       defaults.retry = settings::decode_retry(value, diagnostics_);
@@ -202,7 +140,7 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
 
 Defaults StepReader::read_given_parameters(const core::Value& value, const Defaults& defaults) {
   Defaults given;
-  read_parameters(value, given, &defaults);
+  read_parameters(value, given, &defaults, diagnostics_);
   return given;
 }
 
@@ -253,7 +191,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
                      "step '" + spec.name + "' has a matrix, so many outputs would get one name",
                      step.publish->span, {}, "publish from a step that takes the best of them");
   gpu::check_instance_type(std::as_const(spec.settings)->resources, body, key.span, diagnostics_);
-  check_variables(step);
+  check_variables(step, diagnostics_);
   return step;
 }
 
@@ -417,21 +355,6 @@ void StepReader::check_code(const core::Value& code, const Strings& patterns) {
   }
 }
 
-void StepReader::take_parameter(const core::Value& name, Defaults& defaults,
-                                const Defaults& pipeline) {
-  if (pipeline.parameters.contains(name.scalar)) {
-    defaults.taken_parameters.insert(name.scalar);
-    return;
-  }
-  Strings known;
-  for (const auto& [each, value] : pipeline.parameters) known.push_back(each);
-  settings::report(
-      diagnostics_, "unknown-parameter",
-      "the pipeline has no parameter '" + core::printable(name.scalar.substr(0, 60)) + "'",
-      name.span, {"a parameter without a value is one of the pipeline's"},
-      core::did_you_mean(name.scalar, known));
-}
-
 void StepReader::read_shell(const core::Value& value, Defaults& defaults) {
   if (value.kind == core::Value::Kind::list) {
     auto words = settings::read_texts("shell", value, settings::formats::word, diagnostics_);
@@ -447,117 +370,6 @@ void StepReader::read_shell(const core::Value& value, Defaults& defaults) {
         "or a list of the words before the command, as `[bash, -c]`");
   if (word == "sh") defaults.shell.emplace();
   if (word == "bash") defaults.shell = Strings{"bash", "-e", "-o", "pipefail", "-c"};
-}
-
-void StepReader::read_parameters(const core::Value& value, Defaults& defaults,
-                                 const Defaults* pipeline) {
-  if (pipeline && value.kind == core::Value::Kind::list) {
-    for (const core::Value& item : value.items) take_parameter(item, defaults, *pipeline);
-    return;
-  }
-  if (pipeline && value.kind == core::Value::Kind::scalar && value.scalar == "all") {
-    for (const auto& [name, each] : pipeline->parameters) defaults.taken_parameters.insert(name);
-    return;
-  }
-  if (pipeline && value.kind != core::Value::Kind::map)
-    return settings::report_type(
-        diagnostics_, "parameters",
-        "a map of names to values, a list of names of the pipeline's parameters, or `all`", value);
-  if (!settings::expect_map("parameters", value, diagnostics_)) return;
-  for (const auto& [name, member] : value.members) {
-    if (pipeline && member.kind == core::Value::Kind::null) {
-      take_parameter(name, defaults, *pipeline);
-    } else if (!slot_name.accepts(name.scalar)) {
-      settings::report(diagnostics_, "bad-name",
-                       "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
-                       name.span, {std::string("it must be ") + slot_name.expected});
-    } else if (member.kind != core::Value::Kind::scalar) {
-      settings::report_type(diagnostics_, name.scalar, "a text, a number or a boolean", member);
-      if (member.kind != core::Value::Kind::null)
-        diagnostics_.back().notes.push_back(
-            "a parameter is one value: write a structure to a file and name that under `code`");
-    } else if (!settings::formats::text.accepts(member.scalar)) {
-      settings::report(diagnostics_, "control-character",
-                       "parameter '" + name.scalar + "' has a control character in it",
-                       member.span);
-    } else if (auto json = settings::scalar_to_json(member)) {
-      defaults.parameters.emplace(name.scalar, std::move(*json));
-    } else {
-      settings::report(
-          diagnostics_, "bad-number",
-          "the number " + member.scalar.substr(0, 40) + " is beyond what a parameter can hold",
-          member.span, {"put it in quotes to pass it on as a text"});
-    }
-  }
-}
-
-void StepReader::read_environment(const core::Value& value, Defaults& defaults) {
-  const auto add = [&](const core::Value& name, std::optional<std::string> content) {
-    if (!settings::formats::variable.accepts(name.scalar))
-      settings::report(diagnostics_, "bad-name",
-                       "'" + name.scalar.substr(0, 60) + "' cannot be a variable's name", name.span,
-                       {std::string("it must be ") + settings::formats::variable.expected});
-    else if (is_reserved(name.scalar))
-      settings::report(diagnostics_, "reserved-name", "'" + name.scalar + "' is set by pipe itself",
-                       name.span);
-    else
-      defaults.environment.emplace(name.scalar, std::move(content));
-  };
-  if (value.kind == core::Value::Kind::list) {
-    if (const auto names =
-            settings::read_texts("environment", value, settings::formats::line, diagnostics_);
-        names && names->size() == value.items.size())
-      for (const core::Value& item : value.items) add(item, std::nullopt);
-  } else if (value.kind == core::Value::Kind::map) {
-    for (const auto& [name, member] : value.members) {
-      if (member.kind == core::Value::Kind::null)
-        add(name, std::nullopt);
-      else if (auto content = settings::read_text("environment." + name.scalar, member,
-                                                  settings::formats::text, diagnostics_))
-        add(name, std::move(*content));
-    }
-  } else {
-    settings::report_type(
-        diagnostics_, "environment",
-        "a map of names to values, or a list of names whose values come from the caller", value);
-  }
-}
-
-void StepReader::read_secrets(const core::Value& value, Defaults& defaults) {
-  static const Strings keys{"name", "file"};
-  if (value.kind != core::Value::Kind::list)
-    return settings::report_type(diagnostics_, "secrets", "a list of names, or of {name, file}",
-                                 value);
-  for (const core::Value& item : value.items) {
-    const core::Value* name = &item;
-    SecretSpec secret;
-    if (item.kind == core::Value::Kind::map) {
-      settings::report_unknown_keys(item, keys, "a secret", diagnostics_);
-      name = item.find("name");
-      if (!name) {
-        settings::report(diagnostics_, "missing-key", "this secret has no 'name'", item.span);
-        continue;
-      }
-      if (const core::Value* file = item.find("file"))
-        if (const auto path =
-                settings::read_text("file", *file, settings::formats::path, diagnostics_))
-          secret.file = user_path(*path, root_);
-    }
-    if (name->kind != core::Value::Kind::scalar ||
-        !settings::formats::variable.accepts(name->scalar))
-      settings::report_type(diagnostics_, "secrets", settings::formats::variable.expected, *name);
-    else if (is_reserved(name->scalar))
-      settings::report(diagnostics_, "reserved-name",
-                       "'" + name->scalar + "' is set by pipe itself", name->span);
-    else if (std::any_of(defaults.secrets.begin(), defaults.secrets.end(),
-                         [&](const SecretSpec& other) { return other.name == name->scalar; }))
-      settings::report(diagnostics_, "duplicate-key",
-                       "the secret '" + name->scalar + "' is listed twice", name->span);
-    else {
-      secret.name = name->scalar;
-      defaults.secrets.push_back(std::move(secret));
-    }
-  }
 }
 
 void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
@@ -585,42 +397,6 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
       step.input_spans.push_back(member.span);
     }
   }
-}
-
-void StepReader::check_variables(const ReadStep& step) {
-  const StepSpec& spec = step.spec;
-  for (const SecretSpec& secret : spec.secrets)
-    if (spec.environment.contains(secret.name))
-      settings::report(diagnostics_, "contradiction",
-                       "'" + secret.name + "' of step '" + spec.name +
-                           "' is both under 'environment' and under 'secrets'",
-                       step.key->span, {"what is under 'environment' is stored and shown"});
-  std::unordered_map<std::string, std::string> variables;
-  const auto add = [&](std::string_view prefix, const std::string& name) {
-    const auto [other, is_new] = variables.emplace(core::variable_name(prefix, name), name);
-    if (!is_new && other->second != name)
-      settings::report(diagnostics_, "contradiction",
-                       "'" + other->second + "' and '" + name + "' of step '" + spec.name +
-                           "' both become the variable " + other->first,
-                       step.key->span);
-  };
-  const auto mixed = [](const auto& names,
-                        auto&& name_of) {  // Only names with these characters can have the same
-                                           // variable as another name.
-    return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
-             const std::string& name = name_of(each);
-             return std::any_of(name.begin(), name.end(),
-                                [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
-           });
-  };
-  const auto slot = [](const auto& each) -> const std::string& { return each.name; };
-  const auto key = [](const auto& each) -> const std::string& { return each.first; };
-  if (mixed(spec.inputs, slot))
-    for (const auto& input : spec.inputs) add("PIPE_INPUT_", input.name);
-  if (mixed(spec.outputs, slot))
-    for (const auto& output : spec.outputs) add("PIPE_OUTPUT_", output.name);
-  if (mixed(spec.parameters, key))
-    for (const auto& [name, value] : spec.parameters) add("PIPE_PARAM_", name);
 }
 
 }  // namespace pipeline::spec

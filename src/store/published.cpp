@@ -1,6 +1,7 @@
 #include "store/published.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,16 @@ PublishedName read_published(const std::string& name, const std::string& text) {
 }
 
 }  // namespace
+
+std::optional<PublishedReference> PublishedReference::parse(std::string_view text) {
+  const auto at = text.find('@');
+  PublishedReference named{.name = std::string(text.substr(0, at))};
+  if (at == std::string_view::npos) return named;
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data() + at + 1, end, named.version);
+  if (read.ec != std::errc() || read.ptr != end || named.version == 0) return std::nullopt;
+  return named;
+}
 
 const PublishedVersion* PublishedName::find(unsigned version) const {
   if (version == 0 && promoted.empty()) return nullptr;

@@ -3,7 +3,9 @@
 /// version is the current one.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/run_store.hpp"
@@ -25,6 +27,15 @@ struct PublishedName {
 
   /// Returns the version with this number, or the current one for 0; null if there is none.
   const PublishedVersion* find(unsigned version = 0) const;
+};
+
+/// What `NAME` or `NAME@VERSION` names.
+struct PublishedReference {
+  std::string name;
+  unsigned version = 0;  ///< 0: the current one.
+
+  /// Returns nothing if the text after `@` is no version's number.
+  static std::optional<PublishedReference> parse(std::string_view text);
 };
 
 /// Names and versions are kept in the run store; their artifacts stay while a name has them.

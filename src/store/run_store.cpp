@@ -1,10 +1,6 @@
 #include "store/run_store.hpp"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -16,59 +12,11 @@
 #include "core/identifier.hpp"
 #include "store/published.hpp"
 #include "store/record_texts.hpp"
+#include "store/run_schema.hpp"
 #include "store/run_store_implementation.hpp"
 
 namespace pipeline::store {
 namespace {
-
-constexpr int application_id = 0x70697065;  // The text "pipe".
-constexpr int schema_version = 4;
-#define METRICS_TABLE                                                                           \
-  "CREATE TABLE metrics (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT "   \
-  "NULL, attempt INTEGER NOT NULL, name TEXT NOT NULL, first INTEGER NOT NULL, count INTEGER "  \
-  "NOT NULL, last BLOB NOT NULL, points BLOB NOT NULL, PRIMARY KEY (run, step, attempt, name, " \
-  "first)) WITHOUT ROWID;"
-constexpr auto schema = R"sql(
-CREATE TABLE runs (
-  id TEXT PRIMARY KEY, pipeline TEXT NOT NULL, orchestrator TEXT NOT NULL, file TEXT NOT NULL, parameters TEXT NOT NULL, git_commit TEXT NOT NULL,
-  git_dirty INTEGER NOT NULL, status INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL,
-  driver_pid INTEGER NOT NULL, driver_started TEXT NOT NULL, same_as TEXT NOT NULL, steps INTEGER NOT NULL, cached INTEGER NOT NULL, failed INTEGER NOT NULL,
-  tags TEXT NOT NULL DEFAULT '[]', note TEXT NOT NULL DEFAULT '');
-CREATE INDEX runs_by_status ON runs (status);
-CREATE TABLE steps (
-  id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, status INTEGER NOT NULL, key TEXT NOT NULL,
-  reused_from TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL, attempts INTEGER NOT NULL, image TEXT NOT NULL,
-  message TEXT NOT NULL, parameters TEXT NOT NULL, outputs TEXT NOT NULL, UNIQUE (run, name));
-CREATE TABLE attempts (
-  run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, number INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL,
-  took INTEGER NOT NULL, exit_code INTEGER, failure_kind TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
-  gpus TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, step, number)) WITHOUT ROWID;
-CREATE TABLE cache (
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, run TEXT NOT NULL, pipeline TEXT NOT NULL, step TEXT NOT NULL, outputs TEXT NOT NULL, parts TEXT NOT NULL);
-CREATE INDEX cache_by_step ON cache (pipeline, step);
-CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
-)sql" METRICS_TABLE;
-constexpr const char* migrations[] = {
-    "ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'",
-    "ALTER TABLE attempts ADD COLUMN usage TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';" METRICS_TABLE};
-
-#define RUN_COLUMNS                                                                               \
-  "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, " \
-  "took, driver_pid, driver_started, same_as, steps, "                                            \
-  "cached, failed, tags, note"
-#define STEP_COLUMNS                                                                      \
-  "run, name, status, key, reused_from, started, ended, took, attempts, image, message, " \
-  "parameters, outputs"
-#define STEP_CHANGES                                                                             \
-  "status = excluded.status, key = excluded.key, reused_from = excluded.reused_from, started = " \
-  "excluded.started, ended = excluded.ended, "                                                   \
-  "took = excluded.took, attempts = excluded.attempts, image = excluded.image, message = "       \
-  "excluded.message, parameters = excluded.parameters, "                                         \
-  "outputs = excluded.outputs"
-#define ATTEMPT_COLUMNS \
-  "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus, usage"
 
 std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
 WallTime to_time(std::int64_t milliseconds) {
@@ -116,33 +64,7 @@ AttemptRecord read_attempt(const Statement& row) {
   return attempt;
 }
 
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) return {};
-  std::string host(name);
-  std::erase(host, ':');
-  return host;
-}
-
 }  // namespace
-
-/// Takes the run's lock if this process drives it. Called in the transaction that records the run
-/// as running, so that no other process finds it running and unlocked.
-Driver RunStore::Implementation::drive(const RunRecord& run) {
-  auto driver = run.driver;
-  if (run.status != RunStatus::running || driver.is_elsewhere() ||
-      driver.process.started != ProcessId::self().started)
-    return driver;
-  auto& hold = held[run.id];
-  // Only a process that removes the remains of an earlier driver can hold it now, and only briefly.
-  if (!hold.lock)
-    hold.lock = StateLock::take(folder, StateLock::driver_of(run.id), StateLock::Kind::exclusive);
-  driver.sign = is_local && hold.lock->locks() ? SignOfLife::lock : SignOfLife::heartbeat;
-  if (driver.sign == SignOfLife::heartbeat && !hold.heartbeat)
-    hold.heartbeat = std::make_unique<Heartbeat>(heartbeat(run.id));
-  driver.host = host_name();
-  return driver;
-}
 
 RunStore::RunStore(const std::filesystem::path& folder)
     : self_((core::make_folders(folder),
@@ -245,38 +167,6 @@ void RunStore::finish_run(const RunRecord& run) {
   if (run.status != RunStatus::running) self_->held.erase(run.id);
 }
 
-Liveness RunStore::liveness(const RunRecord& run) const {
-  const auto& [process, lease, sign, host] = run.driver;
-  if (run.driver.is_elsewhere()) return Liveness::unknown;
-  if (StateLock::is_held(folder(), StateLock::driver_of(run.id))) return Liveness::alive;
-  const bool lives_here = process.is_of_this_namespace() && process.alive();
-  switch (sign) {
-    case SignOfLife::process: break;
-    // The kernel that held the lock is this one, or one that has since shut down.
-    case SignOfLife::lock:
-      return process.is_of_this_boot() || self_->is_local ? Liveness::dead : Liveness::unknown;
-    case SignOfLife::heartbeat:
-      if (lives_here || Heartbeat::is_fresh(self_->heartbeat(run.id))) return Liveness::alive;
-  }
-  if (process.is_of_this_namespace()) return lives_here ? Liveness::alive : Liveness::dead;
-  return Liveness::unknown;
-}
-
-std::optional<StateLock> RunStore::hold(const std::string& run) const {
-  return StateLock::try_take(folder(), StateLock::driver_of(run), StateLock::Kind::exclusive);
-}
-
-StateLock RunStore::keep_artifacts(const std::function<void()>& on_wait) const {
-  if (auto lock = StateLock::try_take(folder(), StateLock::artifacts, StateLock::Kind::shared))
-    return std::move(*lock);
-  if (on_wait) on_wait();
-  return StateLock::take(folder(), StateLock::artifacts, StateLock::Kind::shared);
-}
-
-std::optional<StateLock> RunStore::hold_artifacts() const {
-  return StateLock::try_take(folder(), StateLock::artifacts, StateLock::Kind::exclusive);
-}
-
 void RunStore::put_step(const StepRecord& step) {
   const auto outputs = write_outputs(step.outputs);
   self_->database
@@ -306,48 +196,6 @@ void RunStore::put_attempt(const AttemptRecord& attempt) {
             to_integer(attempt.ended), attempt.took.count(), attempt.exit_code,
             attempt.failure_kind, attempt.message, attempt.log, gpus, usage)
       .run();
-}
-
-void RunStore::add_cache_entry(const CacheEntry& entry, const std::string& pipeline,
-                               const std::vector<KeyPart>& parts) {
-  const auto outputs = write_outputs(entry.outputs);
-  const auto list = write_parts(parts);
-  self_->database
-      .prepare(
-          "INSERT OR REPLACE INTO cache (key, run, pipeline, step, outputs, parts) VALUES (?1, ?2, "
-          "?3, ?4, ?5, ?6)")
-      .bind(entry.key, entry.run, pipeline, entry.step, outputs, list)
-      .run();
-}
-
-bool RunStore::has_successes() {
-  return self_->database.prepare("SELECT 1 FROM cache LIMIT 1").step();
-}
-
-std::optional<CacheEntry> RunStore::find_cached(const std::string& key) {
-  auto row = self_->database.prepare("SELECT run, step, outputs FROM cache WHERE key = ?1");
-  row.bind(key);
-  if (!row.step()) return std::nullopt;
-  return CacheEntry{key, row.text(0), row.text(1), read_outputs(row.text(2))};
-}
-
-void RunStore::remove_cached(const std::string& key) {
-  self_->database.prepare("DELETE FROM cache WHERE key = ?1").bind(key).run();
-}
-
-std::optional<std::pair<std::string, std::vector<KeyPart>>> RunStore::last_key_parts(
-    const std::string& pipeline, const std::string& step) {
-  auto row = self_->database.prepare(
-      "SELECT run, parts FROM cache WHERE pipeline = ?1 AND step = ?2 ORDER BY id DESC LIMIT 1");
-  row.bind(pipeline, step);
-  if (!row.step()) return std::nullopt;
-  return std::pair{row.text(0), read_parts(row.text(1))};
-}
-
-std::vector<KeyPart> RunStore::key_parts(const std::string& key) {
-  auto row = self_->database.prepare("SELECT parts FROM cache WHERE key = ?1");
-  row.bind(key);
-  return row.step() ? read_parts(row.text(0)) : std::vector<KeyPart>();
 }
 
 std::vector<RunRecord> RunStore::runs(std::size_t limit, const std::string& pipeline,
@@ -589,30 +437,6 @@ std::vector<core::Digest> RunStore::referenced_artifacts() {
   for (const auto& name : published.names())
     for (const auto& version : published.of(name).versions) digests.insert(version.output.digest);
   return {digests.begin(), digests.end()};
-}
-
-void RunStore::put_blob(const std::string& kind, const std::string& key, std::string_view value) {
-  self_->database.prepare("INSERT OR REPLACE INTO blobs (kind, key, value) VALUES (?1, ?2, ?3)")
-      .bind(kind, key, value)
-      .run();
-}
-
-std::optional<std::string> RunStore::get_blob(const std::string& kind, const std::string& key) {
-  auto row = self_->database.prepare("SELECT value FROM blobs WHERE kind = ?1 AND key = ?2");
-  row.bind(kind, key);
-  return row.step() ? std::optional(row.text(0)) : std::nullopt;
-}
-
-void RunStore::remove_blob(const std::string& kind, const std::string& key) {
-  self_->database.prepare("DELETE FROM blobs WHERE kind = ?1 AND key = ?2").bind(kind, key).run();
-}
-
-std::vector<std::string> RunStore::blob_keys(const std::string& kind) {
-  std::vector<std::string> keys;
-  auto row = self_->database.prepare("SELECT key FROM blobs WHERE kind = ?1 ORDER BY key");
-  row.bind(kind);
-  while (row.step()) keys.push_back(row.text(0));
-  return keys;
 }
 
 }  // namespace pipeline::store

@@ -17,6 +17,7 @@
 #include "docker/gpu_errors.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
+#include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/memory_kills.hpp"
 #include "orchestrators/process_waits.hpp"
@@ -26,21 +27,6 @@ namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view default_path =
-    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// Returns the PATH of the step's own settings, else the user's.
-std::string path_of(const StepSpec& step) {
-  if (auto& runtime = step.settings->docker.runtime_environment; runtime.contains("PATH"))
-    return runtime.at("PATH");
-  if (auto own = step.environment.find("PATH"); own != step.environment.end() && own->second)
-    return *own->second;
-  if (auto& environment = step.settings->docker.environment; environment.contains("PATH"))
-    return environment.at("PATH");
-  const char* callers = std::getenv("PATH");
-  return callers ? callers : std::string(default_path);
-}
 
 constexpr std::size_t process_output_tail = 8192;
 
@@ -72,22 +58,6 @@ void kill_strays(const Attempt& attempt) {
   }
 }
 
-/// Makes CUDA show the process only its reserved GPUs: by UUID, in the order of their indices. A
-/// step without GPUs sees none, because other steps may hold them, unless it sets the variable
-/// itself.
-void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables) {
-  if (gpus.empty()) {
-    variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
-    variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
-    return;
-  }
-  std::string uuids;
-  for (const auto& gpu : gpus) uuids += (uuids.empty() ? "" : ",") + gpu.uuid;
-  variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  variables["CUDA_VISIBLE_DEVICES"] = uuids;
-  variables["NVIDIA_VISIBLE_DEVICES"] = uuids;
-}
-
 /// Below the state folder: the lock files of reapers, by run.
 constexpr auto reapers_folder = "reapers";
 
@@ -98,41 +68,6 @@ fs::path reaper_lock(const OrchestratorOptions& options) {
 }
 
 }  // namespace
-
-StringMap passed_on_variables() {
-  static constexpr std::string_view names[] = {"HOME",
-                                               "USER",
-                                               "LOGNAME",
-                                               "SHELL",
-                                               "LANG",
-                                               "LANGUAGE",
-                                               "TZ",
-                                               "PATH",
-                                               "LD_LIBRARY_PATH",
-                                               "PYENV_VERSION",
-                                               "PIPE_NVML",
-                                               "PIPE_GPU_LOCKS",
-                                               "SSL_CERT_FILE",
-                                               "SSL_CERT_DIR",
-                                               "REQUESTS_CA_BUNDLE",
-                                               "CURL_CA_BUNDLE",
-                                               "http_proxy",
-                                               "https_proxy",
-                                               "ftp_proxy",
-                                               "all_proxy",
-                                               "no_proxy",
-                                               "HTTP_PROXY",
-                                               "HTTPS_PROXY",
-                                               "FTP_PROXY",
-                                               "ALL_PROXY",
-                                               "NO_PROXY"};
-  auto variables = caller_variables();
-  std::erase_if(variables, [](auto& variable) {
-    return !variable.first.starts_with("LC_") &&
-           std::find(std::begin(names), std::end(names), variable.first) == std::end(names);
-  });
-  return variables;
-}
 
 LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions options)
     : reaper_(reaper_lock(options)),
@@ -145,7 +80,8 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
                     .memory_limits = !groups_.memory.empty(),
                     .cpu_limits = !groups_.cpu.empty(),
                     .scratch_folders = Workspace::folders()},
-      environments_(loop, reaper_, options_.root, options_.lock, options_.template_dir) {}
+      environments_(loop, reaper_, options_.root, options_.lock, options_.template_dir),
+      sandboxes_(options_.root, options_.state, environments_.folder("").parent_path()) {}
 
 Programs& LocalOrchestrator::programs(const std::string& path) {
   return programs_.try_emplace(path, path, options_.root).first->second;
@@ -356,61 +292,6 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
   return variables;
 }
 
-/// Steps with the same programs, volumes and data share a sandbox: what else they read is in the
-/// state folder.
-Sandbox* LocalOrchestrator::sandbox(const Attempt& attempt, const Workspace& workspace,
-                                    const HostContext& in, const ProcessOptions& process) {
-  if (!Sandbox::is_available()) return nullptr;
-  const auto value = [&](const char* name) {
-    const auto found = process.environment.find(name);
-    return found == process.environment.end() ? std::string() : found->second;
-  };
-  const fs::path home = value("HOME");
-  auto readable = in.programs;
-  for (const auto& program : {process.program, fs::weakly_canonical(process.program)})
-    readable.push_back(program);
-  const auto add_program_folders = [&](const std::string& folders) {
-    for (auto& folder : program_folders(folders, options_.root, home))
-      readable.push_back(std::move(folder));
-  };
-  for (const auto* name : {"PATH", "LD_LIBRARY_PATH"}) add_program_folders(value(name));
-  for (const auto& program : in.programs)
-    for (const auto& file : {program, fs::weakly_canonical(program)})
-      add_program_folders(file.parent_path());
-  for (const auto* name : {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-                           "PIPE_NVML", "PIPE_GPU_LOCKS"})
-    readable.emplace_back(value(name));
-  for (const auto& volume : attempt.step.settings->docker.volumes.items()) {
-    const auto source = volume.substr(0, volume.find(':'));
-    if (source == "/") return nullptr;
-    const bool is_below_home = source == "~" || source.starts_with("~/");
-    readable.push_back(is_below_home ? home / source.substr(std::min<std::size_t>(2, source.size()))
-                                     : options_.root / source);
-  }
-  if (const auto& step = attempt.step.program) {
-    readable.push_back(step->program->executable);
-    readable.push_back(step->program->loader);
-    readable.insert(readable.end(), step->program->libraries.begin(),
-                    step->program->libraries.end());
-  }
-  std::vector<fs::path> own{attempt.scratch, attempt.outputs, attempt.checkpoint,
-                            workspace.temporary()};
-  for (const auto& input : attempt.inputs) own.push_back(input.path);
-  for (auto& path : own)
-    if (options_.state.empty() || !path.native().starts_with(options_.state.native() + '/'))
-      readable.push_back(std::move(path));
-  std::erase_if(readable, [](const fs::path& path) { return path.empty(); });
-  if (const auto known = sandboxes_.find(readable); known != sandboxes_.end())
-    return &known->second;
-  constexpr std::size_t most_kept = 64;
-  if (sandboxes_.size() >= most_kept) sandboxes_.clear();
-  Sandbox made(options_.root, home);
-  made.allow(options_.state);
-  made.allow(environments_.folder("").parent_path());
-  for (const auto& path : readable) made.allow(path);
-  return &sandboxes_.emplace(std::move(readable), std::move(made)).first->second;
-}
-
 async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
   AttemptResult result;
   try {
@@ -461,7 +342,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   if (!process.arguments.empty())
     process.program = find_program(process.arguments[0], path, process.folder);
   if (attempt.shell) {
-    const auto* entered = sandbox(attempt, *workspace, in, process);
+    const auto* entered = sandboxes_.of(attempt, *workspace, in.programs, process);
     if (entered) process.sandbox = entered->descriptor();
     process.arguments = attempt.shell->words;
     process.program = find_program(process.arguments[0], path, process.folder);
@@ -489,7 +370,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
 
   const auto kills = kills_so_far();
   std::string last_output;
-  if (const auto* entered = sandbox(attempt, *workspace, in, process))
+  if (const auto* entered = sandboxes_.of(attempt, *workspace, in.programs, process))
     process.sandbox = entered->descriptor();
   struct Running {
     std::map<const Attempt*, pid_t>& all;

@@ -14,7 +14,7 @@
 #include "orchestrators/local/limits.hpp"
 #include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/programs.hpp"
-#include "orchestrators/local/sandbox.hpp"
+#include "orchestrators/local/sandboxes.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/memory_kills.hpp"
@@ -50,9 +50,6 @@ class LocalOrchestrator : public Orchestrator {
   Programs& programs(const std::string& path);
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
   MemoryKills kills_so_far();
-  /// Returns the sandbox for a process with these variables; null where the kernel has none.
-  Sandbox* sandbox(const Attempt& attempt, const class Workspace& workspace, const HostContext& in,
-                   const struct ProcessOptions& process);
   /// Returns a folder for PATH in which `python` is this program.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// Returns the variables of the process; PATH begins with the virtual environment.
@@ -69,18 +66,12 @@ class LocalOrchestrator : public Orchestrator {
   std::map<std::filesystem::path, ShortFolder>
       pythons_;  ///< Keyed by the program that is `python`.
   ShortFolders short_folders_;
-  /// Keyed by what a step may read besides the system's files.
-  std::map<std::vector<std::filesystem::path>, Sandbox> sandboxes_;
+  Sandboxes sandboxes_;
   std::optional<MemoryKills> kills_;
   std::chrono::steady_clock::time_point kills_read_;
   std::unordered_map<std::string, HostContext> known_;
   std::map<const Attempt*, pid_t> running_;  ///< The first process of each attempt.
 };
-
-/// Returns the user's variables that a step gets: those about the user, language, time zone and
-/// network access. Everything else must be declared, so that a step does not depend on what its
-/// cache key does not cover.
-StringMap passed_on_variables();
 
 /// Returns the settings that a process does not support, one sentence each.
 std::vector<std::string> ignored_settings(const Settings& settings,

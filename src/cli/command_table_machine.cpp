@@ -1,0 +1,233 @@
+#include "cli/command_table.hpp"
+
+#include <array>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/common_options.hpp"
+#include "cli/options.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+void add_init_options(CLI::App& app, Options& o) {
+  app.add_option("DIR", o.folder, "Where to; made if it is not there")
+      ->type_name("")
+      ->capture_default_str();
+  add_output(app, o);
+}
+
+constexpr Command init_row{
+    "init",
+    "Write a small pipeline to start from",
+    "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that "
+    "exists is overwritten.",
+    add_init_options,
+    init_command,
+    Command::For::files};
+
+void add_doctor_options(CLI::App& app, Options& o) { add_state(app, o); }
+
+constexpr Command doctor_row{
+    "doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
+    "Exit code 3 if something that is needed fails.", add_doctor_options, doctor_command};
+
+void add_gpus_options(CLI::App& app, Options& o) { add_output(app, o); }
+
+constexpr Command gpus_row{
+    "gpus", "List this machine's GPUs, what occupies them, which steps hold them and which wait",
+    "Examples:\n  pipe gpus\n  pipe gpus --output json\n\n"
+    "Steps of all users' runs count. PIPE_GPU_LOCKS names another folder for the reservations, "
+    "PIPE_NVML another libnvidia-ml.",
+    add_gpus_options, gpus_command};
+
+void add_clean_options(CLI::App& app, Options& o) {
+  app.add_flag("--containers", o.clean.containers, "Containers of runs that have died");
+  app.add_flag("--images", o.clean.images, "Images that pipe has built");
+  app.add_flag("--environments", o.clean.environments,
+               "Virtual environments of local steps, of all your pipelines, that are not in use");
+  app.add_flag(
+      "--runs", o.clean.runs,
+      "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
+  app.add_option("--keep", o.clean.keep, "With --runs: keep the newest N")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option(
+         "--keep-storage", o.clean.keep_storage,
+         "Keep the newest runs whose artifacts are of this size together, such as 20GB; with "
+         "--images those images that were used last")
+      ->type_name("SIZE");
+  app.add_flag("--all", o.clean.all, "All of these");
+  app.add_flag("-n,--dry-run", o.clean.dry_run, "Remove nothing, only say what would be");
+  add_state(app, o);
+}
+
+constexpr Command clean_row{
+    "clean", "Remove containers, images and old runs that pipe has left",
+    "Examples:\n"
+    "  pipe clean --dry-run --all      say what would go\n"
+    "  pipe clean --runs --keep 5      all but the five newest runs, and the artifacts that only "
+    "the others use\n"
+    "  pipe clean --keep-storage 20GB  the oldest runs, until the artifacts of the others fit\n"
+    "  pipe clean --images             images that pipe has built, and the cache of its resolver\n"
+    "  pipe clean --images --keep-storage 20GB   those that were not used for longest, until the "
+    "rest fits\n\n"
+    "A run in progress keeps everything that it uses.",
+    add_clean_options, clean_command};
+
+void add_instances_options(CLI::App& app, Options& o) {
+  app.add_option("--gpus", o.instances.gpus, "At least so many GPUs (default: 1)")
+      ->check(CLI::Range(1u, 1000u))
+      ->type_name("N");
+  app.add_option("--class", o.instances.gpu_class, "Model of the GPUs, such as A100")
+      ->type_name("NAME");
+  app.add_option("--gpu-memory", o.instances.gpu_memory, "Memory of each GPU, such as 24GB")
+      ->type_name("SIZE");
+  app.add_option("--compute-capability", o.instances.compute_capability,
+                 "At least this compute capability, such as 8.0")
+      ->type_name("N.N");
+  app.add_option("--memory", o.instances.memory, "Memory of the machine, such as 100GiB")
+      ->type_name("SIZE");
+  app.add_option("--cpus", o.instances.cpus, "At least so many vCPUs")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.add_option("--arch", o.instances.architecture, "Processor")
+      ->check(CLI::IsMember({"x86_64", "arm64"}))
+      ->type_name("ARCH");
+  add_output(app, o);
+}
+
+constexpr Command instances_row{
+    "instances", "List Amazon EC2's instance types with GPUs that fit, the smallest first",
+    "Examples:\n"
+    "  pipe instances --gpus 4 --memory 100GiB\n"
+    "  pipe instances --class A100 --gpu-memory 80GiB --output json",
+    add_instances_options, instances_command};
+
+void add_kubernetes_options(CLI::App& app, Options& o) {
+  app.add_option("rbac", o.action, "What to print")
+      ->check(CLI::IsMember({"rbac"}))
+      ->type_name("")
+      ->required();
+  app.add_option("--namespace", o.name_space, "The Role's namespace (default: default)")
+      ->type_name("NAME");
+  app.add_option("--subject", o.subject,
+                 "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")
+      ->type_name("KIND:NAME");
+}
+
+constexpr Command kubernetes_row{
+    "kubernetes",
+    "Print the Role that running steps on a cluster takes, with its binding; for `kubectl apply "
+    "-f -`",
+    "Examples:\n"
+    "  pipe kubernetes rbac --namespace ml --subject User:ann | kubectl apply -f -\n"
+    "  pipe kubernetes rbac --subject ServiceAccount:runner",
+    add_kubernetes_options, kubernetes_command};
+
+void add_profiles_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_output(app, o);
+}
+
+constexpr Command profiles_row{
+    "profiles", "List the profiles: named places to run in, with what goes with them",
+    "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nThey are in profiles.yaml beside the "
+    "pipeline, and in ~/.config/pipe/profiles.yaml "
+    "($PIPE_PROFILES).",
+    add_profiles_options, profiles_command};
+
+void add_schema_options(CLI::App& app, Options& o) { add_output(app, o); }
+
+constexpr Command schema_row{
+    "schema",
+    "Print the JSON Schema of pipeline files, for editors",
+    "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the "
+    "YAML language server:\n  # yaml-language-server: "
+    "$schema=pipeline.schema.json",
+    add_schema_options,
+    schema_command,
+    Command::For::files};
+
+void add_export_options(CLI::App& app, Options& o) { add_output(app, o); }
+
+constexpr Command export_row{
+    "export",
+    "Write the pipeline as YAML",
+    "Example:\n  pipe export > pipeline.yaml\n\nA step that is a function keeps this program as "
+    "its command.",
+    add_export_options,
+    export_command,
+    Command::For::programs};
+
+void add_export_run_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("ARTIFACT", o.step, "With slsa: an output of the run, STEP.OUTPUT")->type_name("");
+  app.add_option("--format", o.inspect.format,
+                 "ro-crate (a folder), openlineage (events), or slsa (provenance of an artifact)")
+      ->type_name("FORMAT")
+      ->required()
+      ->check(CLI::IsMember({"ro-crate", "openlineage", "slsa"}).description(""));
+  app.add_option("-o,--out", o.inspect.copy_to,
+                 "Where to write it: a folder for ro-crate (default: crate-RUN), else a file or "
+                 "standard output; openlineage also takes the address of a server")
+      ->type_name("PATH");
+  app.add_option("--license", o.inspect.license, "With ro-crate: of its content, as SPDX names it")
+      ->type_name("SPDX");
+  add_state(app, o);
+}
+
+constexpr Command export_run_row{
+    "export",
+    "Write a run for other programs: RO-Crate, OpenLineage, in-toto provenance",
+    "Examples:\n"
+    "  pipe export latest --format ro-crate -o crate --license Apache-2.0\n"
+    "  pipe export latest --format openlineage -o https://lineage.example/api/v1/lineage\n"
+    "  pipe export latest train.model --format slsa -o model.intoto.json",
+    add_export_run_options,
+    export_run_command,
+    Command::For::files};
+
+void add_completion_options(CLI::App& app, Options& o) {
+  app.add_option("SHELL", o.shell, "bash, zsh or fish")
+      ->type_name("")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+}
+
+constexpr Command completion_row{
+    "completion",
+    "Print a script that completes commands and options in a shell",
+    "Examples:\n"
+    "  pipe completion bash > ~/.local/share/bash-completion/completions/pipe\n"
+    "  pipe completion zsh  > ~/.zfunc/_pipe\n"
+    "  pipe completion fish > ~/.config/fish/completions/pipe.fish",
+    add_completion_options,
+    completion_command,
+    Command::For::files};
+
+void add_complete_options(CLI::App& app, Options& o) {
+  app.add_option("WHAT", o.words)->required();
+  app.add_option("RUN", o.inspect.run);
+  app.add_option("--state", o.state);
+}
+
+constexpr Command complete_row{"__complete", nullptr, "", add_complete_options, complete_command};
+
+void add_drive_options(CLI::App& app, Options& o) {
+  app.add_option("RUN", o.inspect.run)->required();
+  app.add_option("--state", o.state)->required();
+}
+
+constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
+
+constexpr std::array machine_commands_rows{
+    init_row,       doctor_row,   gpus_row,   clean_row,  instances_row,
+    kubernetes_row, profiles_row, schema_row, export_row, export_run_row,
+    completion_row, complete_row, drive_row};
+
+}  // namespace
+
+std::span<const Command> machine_commands() { return machine_commands_rows; }
+
+}  // namespace pipeline::cli

@@ -1,0 +1,147 @@
+#include "cli/command_table.hpp"
+
+#include <array>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/common_options.hpp"
+#include "cli/options.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+constexpr Command run_row{
+    "run", "Build what is missing and run the pipeline",
+    "Examples:\n"
+    "  pipe run                              pipeline.yaml of this folder, in containers\n"
+    "  pipe run digits.yaml -o local         as processes, without a container engine\n"
+    "  pipe run -p test_size=0.3 -s train    another parameter; only train and what it needs\n"
+    "  pipe run --force train                train once more; the others if it gives something "
+    "else\n"
+    "  pipe run --output json                events, one a line\n"
+    "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may "
+    "go\n\n"
+    "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, "
+    "twice at once.\n"
+    "Exit code: 0 all well, 1 a step failed, 2 wrong input, 3 the environment (no engine, no "
+    "disk), 4 a build failed, 130 interrupted.",
+    add_run_options, run_command};
+
+void add_validate_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_output(app, o);
+}
+
+constexpr Command validate_row{
+    "validate", "Check a pipeline file and say everything that is wrong with it",
+    "Example:\n  pipe validate pipeline.yaml", add_validate_options, validate_command};
+
+void add_plan_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_until(app, o, "Only this step and what it needs");
+  app.add_flag("--no-cache", o.no_cache, "Plan for a run with --no-cache");
+  add_locked(app, o);
+  add_force(app, o);
+  app.add_flag("-v,--verbose", o.verbose,
+               "List the code files with the reason of each, and the parts of the cache key");
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+constexpr Command plan_row{
+    "plan", "Say what a run would do: run or reuse each step, of which run, and why",
+    "Examples:\n"
+    "  pipe plan\n"
+    "  pipe plan -v -s train     with its code files, why they belong to it, and all parts of its "
+    "key",
+    add_plan_options, plan_command};
+
+void add_graph_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  app.add_option("--format", o.format, "The language: mermaid or dot")
+      ->check(CLI::IsMember({"mermaid", "dot"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_output(app, o);
+}
+
+constexpr Command graph_row{
+    "graph", "Print the steps and what connects them, for Mermaid or Graphviz to draw",
+    "Examples:\n"
+    "  pipe graph >> README.md                        between lines of ```mermaid and ```\n"
+    "  pipe graph --format dot | dot -Tsvg > graph.svg",
+    add_graph_options, graph_command};
+
+void add_render_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Only this step");
+  add_template_dir(app, o);
+  add_output(app, o);
+}
+
+constexpr Command render_row{
+    "render",
+    "Print the Dockerfile of each step and the files of its build context; or the Job of each "
+    "step on a cluster",
+    "Examples:\n  pipe render -s train\n  pipe render -o kubernetes", add_render_options,
+    render_command};
+
+void add_build_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  add_step(app, o, "Only this step's");
+  add_locked(app, o);
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+void add_lock_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_orchestrator(app, o);
+  app.add_option_function<std::vector<std::string>>(
+         "--upgrade",
+         [&o](const std::vector<std::string>& names) {
+           for (const auto& name : names)
+             if (name.empty())
+               o.lock.upgrade_all = true;
+             else
+               o.lock.upgrade.insert(lock::normalised_name(name));
+         },
+         "Take the newest versions of this package, or of all; may be repeated")
+      ->type_name("[PACKAGE]")
+      ->expected(0, 1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  auto* check = app.add_flag("--check", o.lock.frozen,
+                             "Change nothing, and fail with exit code 2 if the file would change");
+  app.add_flag("--diff", o.lock.dry_run, "Change nothing, and say which packages would change")
+      ->excludes(check);
+  add_template_dir(app, o);
+  add_state(app, o);
+}
+
+constexpr Command lock_row{
+    "lock", "Resolve the Python requirements of all steps, and write them into the lock file",
+    "Examples:\n"
+    "  pipe lock                           what the file lacks; all else stays as it is\n"
+    "  pipe lock --upgrade                 the newest versions that suit the requirements\n"
+    "  pipe lock --upgrade numpy           of one package\n"
+    "  pipe lock --upgrade numpy --diff    what that would change\n"
+    "  pipe lock --check                   for CI: is the file complete?\n\n"
+    "The file lies beside the pipeline file: pipeline.lock. Commit it.",
+    add_lock_options, lock_command};
+
+constexpr Command build_row{
+    "build",
+    "Make the environments of all steps (images, or virtual environments), and run nothing",
+    "Example:\n  pipe build -o local", add_build_options, build_command};
+
+constexpr std::array pipeline_commands_rows{run_row,    validate_row, plan_row, graph_row,
+                                            render_row, build_row,    lock_row};
+
+}  // namespace
+
+std::span<const Command> pipeline_commands() { return pipeline_commands_rows; }
+
+}  // namespace pipeline::cli

@@ -1,0 +1,329 @@
+#include "cli/command_table.hpp"
+
+#include <array>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/common_options.hpp"
+#include "cli/options.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+void add_runs_options(CLI::App& app, Options& o) {
+  app.add_option("--pipeline", o.inspect.pipeline, "Only runs of this pipeline")->type_name("NAME");
+  app.add_option("--tag", o.inspect.tag, "Only runs of pipelines with this tag")->type_name("TAG");
+  app.add_option("--where", o.inspect.where,
+                 "Only runs for which this holds: 'params.c > 1 and metrics.accuracy > 0.9'")
+      ->type_name("EXPRESSION");
+  app.add_option("--sort", o.inspect.sort,
+                 "By this value, the largest first: metrics.accuracy, params.c, run.seconds")
+      ->type_name("VALUE");
+  app.add_option("--columns", o.inspect.columns,
+                 "Show these values: params.c,metrics.accuracy,usage.memory")
+      ->type_name("VALUES")
+      ->delimiter(',');
+  app.add_option("-n,--limit", o.inspect.limit, "At most this many; 0: all")
+      ->type_name("N")
+      ->capture_default_str();
+  add_state(app, o);
+}
+
+constexpr Command runs_row{"runs", "List runs, the newest first",
+                           "Example:\n  pipe runs --pipeline digits -n 5", add_runs_options,
+                           runs_command};
+
+void add_show_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  add_state(app, o);
+}
+
+constexpr Command show_row{"show", "Show a run: its steps, attempts, times and failures",
+                           "Examples:\n  pipe show\n  pipe show 20261121-0815", add_show_options,
+                           show_command};
+
+void add_metrics_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  app.add_option("STEP", o.step, "Only this step's")->type_name("");
+  app.add_flag("--csv", o.inspect.csv, "Every value, as CSV");
+  add_state(app, o);
+}
+
+constexpr Command metrics_row{
+    "metrics", "Show the metrics that a run's steps have reported",
+    "Examples:\n  pipe metrics\n  pipe metrics latest train --csv > train.csv\n\n"
+    "A step reports one by printing `@pipe {\"metric\": \"loss\", \"value\": 0.25, \"step\": 3}`, "
+    "or in an output with `metrics: true`.",
+    add_metrics_options, metrics_command};
+
+void add_compare_options(CLI::App& app, Options& o) {
+  app.add_option("RUN", o.inspect.runs, "The runs: identifiers, unique prefixes, or 'latest'")
+      ->type_name("")
+      ->required();
+  app.add_flag("--all", o.inspect.all, "Also what is equal in all");
+  add_state(app, o);
+}
+
+constexpr Command compare_row{
+    "compare", "Compare runs: parameters, metrics, code, environments, time and usage",
+    "Example:\n  pipe compare latest 20261121-0815", add_compare_options, compare_command};
+
+void add_tag_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("TAG", o.inspect.tags, "Tags to add; none: list them")->type_name("");
+  app.add_option("--remove", o.inspect.removed, "A tag to remove")->type_name("TAG");
+  add_state(app, o);
+}
+
+constexpr Command tag_row{
+    "tag", "Add tags to a run, or remove some",
+    "Examples:\n  pipe tag latest best\n  pipe tag latest --remove best\n  pipe runs --tag best",
+    add_tag_options, tag_command};
+
+void add_note_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("TEXT", o.inspect.note, "The note; '' removes it; none: print it")->type_name("");
+  add_state(app, o);
+}
+
+constexpr Command note_row{"note", "Write a note to a run, or print it",
+                           "Example:\n  pipe note latest 'the first with augmented data'",
+                           add_note_options, note_command};
+
+void add_report_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  app.add_option("-o,--out", o.inspect.copy_to,
+                 "Where to write it; `-`: standard output (default: report-RUN.html)")
+      ->type_name("FILE");
+  add_state(app, o);
+}
+
+constexpr Command report_row{
+    "report", "Write a run as one HTML file that needs no server and makes no request",
+    "Example:\n  pipe report latest -o report.html", add_report_options, report_command};
+
+void add_serve_options(CLI::App& app, Options& o) {
+  app.add_option("--port", o.port, "The port; 0: any that is free")
+      ->check(CLI::Range(0u, 65535u).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--host", o.host,
+                 "The address to listen on; others than this machine's own are "
+                 "warned of")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  add_state(app, o);
+}
+
+constexpr Command serve_row{
+    "serve",
+    "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing",
+    "Examples:\n"
+    "  pipe serve                                     prints the address to open; Ctrl-C ends it\n"
+    "  ssh -L 7473:localhost:7473 HOST pipe serve     of another machine, through ssh",
+    add_serve_options, serve_command};
+
+void add_advise_options(CLI::App& app, Options& o) {
+  add_file(app, o);
+  add_state(app, o);
+  app.add_flag("--patch", o.patch_only, "Print only the patch of the file, for `git apply`");
+}
+
+constexpr Command advise_row{
+    "advise", "Say what memory and CPUs the steps should ask for, by what they have used",
+    "Examples:\n"
+    "  pipe advise pipeline.yaml                       what is asked, what was used, and a patch\n"
+    "  pipe advise pipeline.yaml --patch | git apply   takes the advice",
+    add_advise_options, advise_command};
+
+void add_why_options(CLI::App& app, Options& o) {
+  app.add_option("WHAT", o.subject,
+                 "A file, a published name, STEP.OUTPUT of the latest run, or a digest or its "
+                 "beginning")
+      ->type_name("")
+      ->required();
+  add_state(app, o);
+}
+
+constexpr Command why_row{
+    "why", "Say which run, step, code, parameters and inputs made a file, back to the sources",
+    "Examples:\n  pipe why model.pkl      also a copy: its content is looked for\n  pipe why "
+    "3c63aa8b1735",
+    add_why_options, why_command};
+
+constexpr Command used_row{
+    "used", "Say what was made with a file or an artifact: steps, their runs, and what followed",
+    "Examples:\n  pipe used data.csv         also a copy: its content is looked for\n  pipe used "
+    "load.data         an output of the latest run",
+    add_why_options, used_command};
+
+void add_sbom_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
+  app.add_option("--format", o.inspect.format,
+                 "cyclonedx (1.5), spdx (2.3), or provenance (in-toto, SLSA v1)")
+      ->type_name("FORMAT")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cyclonedx", "spdx", "provenance"}).description(""));
+  add_state(app, o);
+}
+
+constexpr Command sbom_row{
+    "sbom", "Print what the image of a step is made of: packages, base image, layers",
+    "Examples:\n  pipe sbom latest train > train.cdx.json\n  pipe sbom latest train --format spdx\n"
+    "  pipe sbom latest train --format provenance\n\n"
+    "The engine must still have the image. Equal images give equal documents.",
+    add_sbom_options, sbom_command};
+
+void add_logs_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  add_attempt(app, o, "A step of the run (default: all, each line after its step's name)");
+  app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step, or the run, ends");
+  add_state(app, o);
+}
+
+constexpr Command logs_row{"logs", "Print what a step, or all steps, printed",
+                           "Examples:\n  pipe logs latest\n  pipe logs latest train\n  pipe logs "
+                           "latest train -f\n  pipe logs latest train "
+                           "--attempt 1 > train.log",
+                           add_logs_options, logs_command};
+
+void add_code_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  add_attempt(app, o);
+  app.add_option("-o,--copy", o.inspect.copy_to, "Copy the files into this folder, which is made")
+      ->type_name("DIR");
+  add_state(app, o);
+}
+
+constexpr Command code_row{
+    "code", "List the code files that a step ran, or copy them out",
+    "Examples:\n"
+    "  pipe code latest train\n"
+    "  pipe code 01k7 train -o train-as-it-was    # diff -r train-as-it-was .\n\n"
+    "The code of each attempt is stored as it was, also of a failed one, whatever git knows of it. "
+    "It is kept as long as the run.",
+    add_code_options, code_command};
+
+void add_shell_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  add_attempt(app, o);
+  app.add_option("COMMAND", o.inspect.command, "What is executed (default: bash, or sh)")
+      ->type_name("");
+  add_state(app, o);
+}
+
+constexpr Command shell_row{
+    "shell", "Open a shell as an attempt of a step had it: image, code, inputs, variables, GPUs",
+    "Examples:\n"
+    "  pipe shell latest train                    then eval \"$PIPE_COMMAND\" runs the step\n"
+    "  pipe shell latest train --attempt 1\n"
+    "  pipe shell latest train -- python -m pdb train.py\n\n"
+    "Also of a step that failed. What is written to the outputs is removed at the end. Secrets "
+    "come "
+    "from where a run takes them.\nExit code: the shell's.",
+    add_shell_options, shell_command};
+
+void add_artifacts_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")->type_name("");
+  app.add_option("--copy", o.inspect.copy_to,
+                 "Copy to this file or folder; what exists is not overwritten; `-`: one file "
+                 "to standard output")
+      ->type_name("DEST");
+  auto* name = app.add_option("--name", o.inspect.name,
+                              "Versions of what is published under this name; with --copy the "
+                              "current one")
+                   ->type_name("NAME");
+  auto* promote = app.add_option("--promote", o.inspect.promote, "Make this version current")
+                      ->type_name("VERSION")
+                      ->check(CLI::Range(1u, 999'999'999u).description(""))
+                      ->needs(name);
+  app.add_flag("--demote", o.inspect.demote, "Make the version current that was so before")
+      ->needs(name)
+      ->excludes(promote);
+  app.add_option("--publish", o.inspect.publish_as, "Publish this one output under a name")
+      ->type_name("NAME")
+      ->excludes(name);
+  add_state(app, o);
+}
+
+constexpr Command artifacts_row{
+    "artifacts", "List the outputs of a run's steps, or copy one out",
+    "Examples:\n"
+    "  pipe artifacts                                     all of the latest run\n"
+    "  pipe artifacts latest train.model --copy model.pkl\n"
+    "  pipe artifacts latest report --copy results/\n"
+    "  pipe artifacts latest train.model --publish production\n"
+    "  pipe artifacts --name production --demote",
+    add_artifacts_options, artifacts_command};
+
+void add_cancel_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_flag("--now", o.inspect.now, "Kill its steps at once instead of asking them to end");
+  app.add_flag("--force", o.inspect.force,
+               "Record that its driver is gone, where that is not known here");
+  add_state(app, o);
+}
+
+constexpr Command cancel_row{"cancel", "Stop a run in progress",
+                             "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
+                             add_cancel_options, cancel_command};
+
+void add_resume_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  add_jobs(app, o);
+  add_state(app, o);
+}
+
+constexpr Command resume_row{
+    "resume",
+    "Go on with a run whose process was killed: what it has done stays, what still runs on a "
+    "cluster is joined",
+    "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt runs as it was begun, with "
+    "the files as they are now.",
+    add_resume_options, resume_command};
+
+void add_verify_options(CLI::App& app, Options& o) {
+  o.inspect.run.clear();
+  app.add_option(
+         "RUN", o.inspect.run,
+         "A run: its identifier, a unique prefix of it, or 'latest' (default: all artifacts)")
+      ->type_name("");
+  add_state(app, o);
+}
+
+constexpr Command verify_row{
+    "verify", "Read every artifact, or those of one run, and the database, and say what is damaged",
+    "Examples:\n  pipe verify             all artifacts and the database\n  pipe verify latest    "
+    "  what one run made and reused\n\n"
+    "What is damaged is moved aside; the next run makes it again.\nExit code: 0 all well, 3 "
+    "something is damaged or missing.",
+    add_verify_options, verify_command};
+
+void add_import_options(CLI::App& app, Options& o) {
+  app.add_option("FILE", o.file, "The task definition, in JSON")->type_name("")->required();
+  app.add_option("--out", o.inspect.copy_to,
+                 "Where to write it; nothing that exists is overwritten (default: standard output)")
+      ->type_name("FILE");
+}
+
+constexpr Command import_row{
+    "import", "Write the pipeline file that an Amazon ECS task definition stands for",
+    "Examples:\n"
+    "  pipe import task-definition.json > pipeline.yaml\n"
+    "  aws ecs describe-task-definition --task-definition train > task.json && pipe import "
+    "task.json --out pipeline.yaml\n\n"
+    "What is not honoured is named. `pipe run task-definition.json` runs one as it is.",
+    add_import_options, import_command};
+
+constexpr std::array record_commands_rows{
+    runs_row,  show_row,      metrics_row, compare_row, tag_row,    note_row,  report_row,
+    serve_row, advise_row,    why_row,     used_row,    sbom_row,   logs_row,  code_row,
+    shell_row, artifacts_row, cancel_row,  resume_row,  verify_row, import_row};
+
+}  // namespace
+
+std::span<const Command> record_commands() { return record_commands_rows; }
+
+}  // namespace pipeline::cli

@@ -1,0 +1,52 @@
+#include "docker/build_query.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "docker/build_reason.hpp"
+#include "docker/host_config.hpp"
+#include "docker/package_layers.hpp"
+#include "net/url.hpp"
+
+namespace pipeline::docker {
+
+std::string build_query(const ImagePlan& plan, const ImageStatus& status, const EngineInfo& engine,
+                        const std::string& run_id) {
+  const auto& given = plan.options;
+  const bool buildkit = engine.buildkit;
+  std::string text =
+      std::string("version=") + (buildkit ? "2" : "1") + "&t=" + net::url_encode(status.reference);
+  auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::string("&") + name + "=" + net::url_encode(value);
+  };
+  nlohmann::json labels = given.labels;
+  if (labels.is_null()) labels = nlohmann::json::object();
+  labels["pipe.image"] = plan.own ? "own" : "environment";
+  labels["pipe.digest"] = status.digest;
+  labels["pipe.parts"] = parts_to_label(plan.parts);
+  if (!plan.layers.empty()) labels["pipe.packages"] = layers_to_label(plan.layers);
+  if (!run_id.empty()) labels["pipe.run"] = run_id;
+  add("labels", labels.dump());
+  add("dockerfile", plan.dockerfile_path);
+  nlohmann::json arguments = nlohmann::json::object();
+  if (plan.own)
+    for (auto& [name, value] : read_host_config(this_machine()).proxies)
+      arguments[name] = value;  // Predefined build arguments; docker keeps them out of the history.
+  for (auto& [name, value] : given.build_args) arguments[name] = value;
+  if (!arguments.empty()) add("buildargs", arguments.dump());
+  add("target", given.target.value_or(""));
+  add("platform", plan.platform);
+  add("networkmode", given.network.value_or(""));
+  for (auto& host : given.extra_hosts.items()) add("extrahosts", host);
+  if (given.cache_from.has_value())
+    add("cachefrom", nlohmann::json(given.cache_from.items()).dump());
+  if (given.shm_size) add("shmsize", std::to_string(*given.shm_size));
+  if (given.no_cache.value_or(false) || !plan.run_id.empty()) add("nocache", "1");
+  if (!buildkit) add("rm", given.rm.value_or(true) ? "1" : "0");
+  if (!buildkit && given.rm.value_or(true)) add("forcerm", "1");
+  // Podman's builder then keeps no images of the stages. A stage that is removed while another
+  // build lists the images fails that one ("layer not known").
+  if (engine.podman && !plan.own) add("layers", "0");
+  return text;
+}
+
+}  // namespace pipeline::docker

@@ -1,0 +1,38 @@
+/// @file
+/// Checks before anything is built that a run can succeed.
+#pragma once
+
+#include <vector>
+
+#include "engine/environments.hpp"
+#include "engine/gpu_pool.hpp"
+#include "engine/results.hpp"
+#include "engine/run_steps.hpp"
+
+namespace pipeline::engine {
+
+class RunChecks {
+ public:
+  /// Keeps references to all arguments.
+  RunChecks(const Services& services, RunSteps& steps, Environments& environments, Results& results,
+            GpuPool& gpus, asio::thread_pool& pool, const RunOptions& options);
+
+  /// Throws InputError or EnvironmentError if a secret, published artifact or GPU is missing, the
+  /// orchestrator cannot run a step, or the remote cache is needed and cannot be used.
+  /// @param steps those of the run; what their conditions rule out is not checked
+  async::Task<> check(const std::vector<const StepSpec*>& steps);
+
+ private:
+  void read_data();
+  async::Task<bool> has_all_results();
+
+  const Services& services_;
+  RunSteps& steps_;
+  Environments& environments_;
+  Results& results_;
+  GpuPool& gpus_;
+  asio::thread_pool& pool_;
+  const RunOptions& options_;
+};
+
+}  // namespace pipeline::engine

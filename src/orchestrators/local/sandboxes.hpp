@@ -1,0 +1,38 @@
+/// @file
+/// What the processes of steps may read, for each step.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "orchestrators/local/sandbox.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::orchestrators {
+
+class Workspace;
+struct ProcessOptions;
+
+/// Steps with the same programs, volumes and data share a sandbox: what else they read is in the
+/// state folder.
+class Sandboxes {
+ public:
+  /// @param root         the pipeline's folder
+  /// @param environments the folder of the virtual environments
+  Sandboxes(std::filesystem::path root, std::filesystem::path state,
+            std::filesystem::path environments);
+
+  /// Returns the sandbox for a process with these variables, which this object keeps; null where
+  /// the kernel has none, or the step may read everything.
+  /// @param programs those that the command names by their paths
+  Sandbox* of(const Attempt& attempt, const Workspace& workspace,
+              const std::vector<std::filesystem::path>& programs, const ProcessOptions& process);
+
+ private:
+  const std::filesystem::path root_, state_, environments_;
+  /// Keyed by what a step may read besides the system's files.
+  std::map<std::vector<std::filesystem::path>, Sandbox> sandboxes_;
+};
+
+}  // namespace pipeline::orchestrators

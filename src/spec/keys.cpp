@@ -1,0 +1,72 @@
+#include "spec/keys.hpp"
+
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+}  // namespace
+
+const Strings pipeline_keys{
+    "name",           "description", "tags",          "parameters", "environment", "secrets",
+    "code",           "settings",    "retry",         "timeout",    "cache",       "shell",
+    "execution_mode", "notify",      "stalled_after", "include",    "steps"};
+const Strings step_keys{"description",   "matrix",  "command",      "parameters", "inputs",
+                        "outputs",       "after",   "when",         "run_on",     "code",
+                        "environment",   "secrets", "settings",     "retry",      "timeout",
+                        "stalled_after", "cache",   "orchestrator", "shell",      "version",
+                        "checkpoint",    "publish"};
+
+void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
+                 settings::Diagnostics& diagnostics) {
+  static const std::unordered_map<std::string_view, const char*> elsewhere{
+      {"enable_cache", "write `cache: true` or `cache: false`"},
+      {"retries", "write `retry: {max_retries: 3}`"},
+      {"schedule", "a run is begun by `pipe run`: let cron, a systemd timer or CI call it"},
+      {"depends_on", "write `after: [STEP]`; a step whose output is an input needs none"},
+      {"if", "write `when: EXPRESSION`"},
+      {"rules", "write `when: EXPRESSION`"},
+      {"trigger_rule", "write `run_on: failure` or `run_on: always`"},
+      {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
+      {"env", "write `environment: {NAME: VALUE}`"},
+      {"variables", "write `environment: {NAME: VALUE}`"},
+      {"script", "write `command: |`, and the lines below it"},
+      {"image", "write `settings: {docker: {parent_image: IMAGE}}`"},
+      {"requirements", "write `settings: {docker: {requirements: [...]}}`"},
+      {"resources", "write `settings: {resources: {...}}`"}};
+  const auto before = diagnostics.size();
+  settings::report_unknown_keys(map, allowed, place, diagnostics);
+  for (auto i = before; i < diagnostics.size(); ++i)
+    for (const auto& [key, value] : map.members)
+      if (const auto known = elsewhere.find(key.scalar);
+          known != elsewhere.end() && key.span.line == diagnostics[i].span.line &&
+          key.span.column == diagnostics[i].span.column)
+        diagnostics[i].suggestion = known->second;
+}
+
+std::optional<std::string> read_word(const char* key, const core::Value& value,
+                                     const Strings& words, settings::Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar &&
+      std::ranges::find(words, value.scalar) != words.end())
+    return value.scalar;
+  std::string expected;
+  for (const auto& word : words)
+    expected += (expected.empty() ? "" : word == words.back() ? " or " : ", ") + word;
+  settings::report_type(diagnostics, key, expected.c_str(), value);
+  diagnostics.back().suggestion = core::did_you_mean(value.scalar, words);
+  return std::nullopt;
+}
+
+bool has_misspelt(const core::Value& map, const std::string& key) {
+  return std::any_of(map.members.begin(), map.members.end(), [&](const auto& member) {
+    return core::closest(member.first.scalar, std::span(&key, 1)).has_value();
+  });
+}
+
+}  // namespace pipeline::spec

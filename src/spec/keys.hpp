@@ -1,0 +1,29 @@
+/// @file
+/// The keys of a pipeline file, and what is said of others.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "settings/decode.hpp"
+
+namespace pipeline::spec {
+
+extern const std::vector<std::string> pipeline_keys, step_keys;
+
+/// Returns one of `words`; reports anything else, with a suggestion.
+std::optional<std::string> read_word(const char* key, const core::Value& value,
+                                     const std::vector<std::string>& words,
+                                     settings::Diagnostics& diagnostics);
+
+/// Same as report_unknown_keys(), with advice for names that ZenML, GitLab and other tools use for
+/// settings with another name here.
+void report_keys(const core::Value& map, const std::vector<std::string>& allowed,
+                 const std::string& place, settings::Diagnostics& diagnostics);
+
+/// Returns true if the map has an unknown key that resembles `key`; the error about that key is
+/// then sufficient.
+bool has_misspelt(const core::Value& map, const std::string& key);
+
+}  // namespace pipeline::spec

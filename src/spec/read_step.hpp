@@ -1,0 +1,65 @@
+/// @file
+/// What is read of a step and of the pipeline's defaults.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "core/instance.hpp"
+#include "settings/settings.hpp"
+#include "spec/matrix.hpp"
+
+namespace pipeline::spec {
+
+/// The keys that both the pipeline and a step may have; the pipeline's values are each step's
+/// defaults.
+struct Defaults {
+  std::map<std::string, Json> parameters;
+  std::set<std::string>
+      taken_parameters;  ///< In a step: the pipeline's parameters that it names under `parameters`.
+  std::optional<std::vector<std::string>> shell;  ///< See Command::interpreter.
+  StepEnvironment environment;
+  std::vector<SecretSpec> secrets;
+  StringList code;
+  CopyOnWrite<Settings> settings;
+  bool has_settings = false;
+  RetrySettings retry;
+  std::optional<Duration> timeout, stalled_after;
+  std::optional<bool> cache;
+};
+
+struct Scope;
+
+/// A step with the source positions that later checks report. The values live as long as the
+/// document.
+struct ReadStep {
+  StepSpec spec;
+  const Scope* scope = nullptr;  ///< Never null.
+  const core::Value* key = nullptr;
+  const core::Value* body = nullptr;
+  const core::Value* command = nullptr;
+  std::vector<core::Span> input_spans;  ///< Position of each input's source.
+  std::vector<core::Span> after_spans;
+  /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
+  /// are expanded.
+  std::vector<core::Selector> input_selectors, after_selectors;
+  const core::Value *when = nullptr, *publish = nullptr;
+  /// An output that the condition depends on.
+  struct ConditionValue {
+    std::string name;  ///< In StepSpec::when's `outputs`.
+    core::Selector selector;
+    core::Span span;
+  };
+  std::vector<ConditionValue> condition_values;
+  std::optional<Matrix> matrix;
+  std::optional<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
+  /// Parameters that belong to the step even if its command does not name them.
+  std::set<std::string> own_parameters;
+};
+
+}  // namespace pipeline::spec

@@ -1,0 +1,194 @@
+#include "spec/variables_reader.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "settings/decode.hpp"
+#include "spec/output_reader.hpp"
+#include "spec/user_files.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+/// Returns true for variables that pipe itself sets for a step.
+bool is_reserved(std::string_view name) {
+  return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
+         name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
+         name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH" || name == "PIPE_CHECKPOINT";
+}
+
+void take_parameter(const core::Value& name, Defaults& defaults, const Defaults& pipeline,
+                    settings::Diagnostics& diagnostics) {
+  if (pipeline.parameters.contains(name.scalar)) {
+    defaults.taken_parameters.insert(name.scalar);
+    return;
+  }
+  Strings known;
+  for (const auto& [each, value] : pipeline.parameters) known.push_back(each);
+  settings::report(
+      diagnostics, "unknown-parameter",
+      "the pipeline has no parameter '" + core::printable(name.scalar.substr(0, 60)) + "'",
+      name.span, {"a parameter without a value is one of the pipeline's"},
+      core::did_you_mean(name.scalar, known));
+}
+
+}  // namespace
+
+void read_parameters(const core::Value& value, Defaults& defaults, const Defaults* pipeline,
+                     settings::Diagnostics& diagnostics) {
+  if (pipeline && value.kind == core::Value::Kind::list) {
+    for (const core::Value& item : value.items)
+      take_parameter(item, defaults, *pipeline, diagnostics);
+    return;
+  }
+  if (pipeline && value.kind == core::Value::Kind::scalar && value.scalar == "all") {
+    for (const auto& [name, each] : pipeline->parameters) defaults.taken_parameters.insert(name);
+    return;
+  }
+  if (pipeline && value.kind != core::Value::Kind::map)
+    return settings::report_type(
+        diagnostics, "parameters",
+        "a map of names to values, a list of names of the pipeline's parameters, or `all`", value);
+  if (!settings::expect_map("parameters", value, diagnostics)) return;
+  for (const auto& [name, member] : value.members) {
+    if (pipeline && member.kind == core::Value::Kind::null) {
+      take_parameter(name, defaults, *pipeline, diagnostics);
+    } else if (!slot_name.accepts(name.scalar)) {
+      settings::report(diagnostics, "bad-name",
+                       "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
+                       name.span, {std::string("it must be ") + slot_name.expected});
+    } else if (member.kind != core::Value::Kind::scalar) {
+      settings::report_type(diagnostics, name.scalar, "a text, a number or a boolean", member);
+      if (member.kind != core::Value::Kind::null)
+        diagnostics.back().notes.push_back(
+            "a parameter is one value: write a structure to a file and name that under `code`");
+    } else if (!settings::formats::text.accepts(member.scalar)) {
+      settings::report(diagnostics, "control-character",
+                       "parameter '" + name.scalar + "' has a control character in it",
+                       member.span);
+    } else if (auto json = settings::scalar_to_json(member)) {
+      defaults.parameters.emplace(name.scalar, std::move(*json));
+    } else {
+      settings::report(
+          diagnostics, "bad-number",
+          "the number " + member.scalar.substr(0, 40) + " is beyond what a parameter can hold",
+          member.span, {"put it in quotes to pass it on as a text"});
+    }
+  }
+}
+
+void read_environment(const core::Value& value, Defaults& defaults,
+                      settings::Diagnostics& diagnostics) {
+  const auto add = [&](const core::Value& name, std::optional<std::string> content) {
+    if (!settings::formats::variable.accepts(name.scalar))
+      settings::report(diagnostics, "bad-name",
+                       "'" + name.scalar.substr(0, 60) + "' cannot be a variable's name", name.span,
+                       {std::string("it must be ") + settings::formats::variable.expected});
+    else if (is_reserved(name.scalar))
+      settings::report(diagnostics, "reserved-name", "'" + name.scalar + "' is set by pipe itself",
+                       name.span);
+    else
+      defaults.environment.emplace(name.scalar, std::move(content));
+  };
+  if (value.kind == core::Value::Kind::list) {
+    if (const auto names =
+            settings::read_texts("environment", value, settings::formats::line, diagnostics);
+        names && names->size() == value.items.size())
+      for (const core::Value& item : value.items) add(item, std::nullopt);
+  } else if (value.kind == core::Value::Kind::map) {
+    for (const auto& [name, member] : value.members) {
+      if (member.kind == core::Value::Kind::null)
+        add(name, std::nullopt);
+      else if (auto content = settings::read_text("environment." + name.scalar, member,
+                                                  settings::formats::text, diagnostics))
+        add(name, std::move(*content));
+    }
+  } else {
+    settings::report_type(
+        diagnostics, "environment",
+        "a map of names to values, or a list of names whose values come from the caller", value);
+  }
+}
+
+void read_secrets(const core::Value& value, Defaults& defaults, const fs::path& root,
+                  settings::Diagnostics& diagnostics) {
+  static const Strings keys{"name", "file"};
+  if (value.kind != core::Value::Kind::list)
+    return settings::report_type(diagnostics, "secrets", "a list of names, or of {name, file}",
+                                 value);
+  for (const core::Value& item : value.items) {
+    const core::Value* name = &item;
+    SecretSpec secret;
+    if (item.kind == core::Value::Kind::map) {
+      settings::report_unknown_keys(item, keys, "a secret", diagnostics);
+      name = item.find("name");
+      if (!name) {
+        settings::report(diagnostics, "missing-key", "this secret has no 'name'", item.span);
+        continue;
+      }
+      if (const core::Value* file = item.find("file"))
+        if (const auto path =
+                settings::read_text("file", *file, settings::formats::path, diagnostics))
+          secret.file = user_path(*path, root);
+    }
+    if (name->kind != core::Value::Kind::scalar ||
+        !settings::formats::variable.accepts(name->scalar))
+      settings::report_type(diagnostics, "secrets", settings::formats::variable.expected, *name);
+    else if (is_reserved(name->scalar))
+      settings::report(diagnostics, "reserved-name", "'" + name->scalar + "' is set by pipe itself",
+                       name->span);
+    else if (std::any_of(defaults.secrets.begin(), defaults.secrets.end(),
+                         [&](const SecretSpec& other) { return other.name == name->scalar; }))
+      settings::report(diagnostics, "duplicate-key",
+                       "the secret '" + name->scalar + "' is listed twice", name->span);
+    else {
+      secret.name = name->scalar;
+      defaults.secrets.push_back(std::move(secret));
+    }
+  }
+}
+
+void check_variables(const ReadStep& step, settings::Diagnostics& diagnostics) {
+  const StepSpec& spec = step.spec;
+  for (const SecretSpec& secret : spec.secrets)
+    if (spec.environment.contains(secret.name))
+      settings::report(diagnostics, "contradiction",
+                       "'" + secret.name + "' of step '" + spec.name +
+                           "' is both under 'environment' and under 'secrets'",
+                       step.key->span, {"what is under 'environment' is stored and shown"});
+  std::unordered_map<std::string, std::string> variables;
+  const auto add = [&](std::string_view prefix, const std::string& name) {
+    const auto [other, is_new] = variables.emplace(core::variable_name(prefix, name), name);
+    if (!is_new && other->second != name)
+      settings::report(diagnostics, "contradiction",
+                       "'" + other->second + "' and '" + name + "' of step '" + spec.name +
+                           "' both become the variable " + other->first,
+                       step.key->span);
+  };
+  const auto mixed = [](const auto& names,
+                        auto&& name_of) {  // Only names with these characters can have the same
+                                           // variable as another name.
+    return names.size() > 1 && std::any_of(names.begin(), names.end(), [&](const auto& each) {
+             const std::string& name = name_of(each);
+             return std::any_of(name.begin(), name.end(),
+                                [](char c) { return c == '-' || (c >= 'A' && c <= 'Z'); });
+           });
+  };
+  const auto slot = [](const auto& each) -> const std::string& { return each.name; };
+  const auto key = [](const auto& each) -> const std::string& { return each.first; };
+  if (mixed(spec.inputs, slot))
+    for (const auto& input : spec.inputs) add("PIPE_INPUT_", input.name);
+  if (mixed(spec.outputs, slot))
+    for (const auto& output : spec.outputs) add("PIPE_OUTPUT_", output.name);
+  if (mixed(spec.parameters, key))
+    for (const auto& [name, value] : spec.parameters) add("PIPE_PARAM_", name);
+}
+
+}  // namespace pipeline::spec
