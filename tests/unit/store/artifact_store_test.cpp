@@ -16,73 +16,15 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "unit/store/artifact_store_fixture.hpp"
 
 namespace pipeline::store {
 namespace {
-
-namespace fs = std::filesystem;
-
-class ArtifactStoreTest : public ::testing::Test {
- protected:
-  fs::path write(const std::string& name, const std::string& text) {
-    const auto path = folder.path() / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    return path;
-  }
-  /// A folder with files, an empty folder, an executable and links.
-  fs::path write_tree(const std::string& name) {
-    write(name + "/a.txt", "alpha");
-    write(name + "/sub/b.txt", "beta");
-    write(name + "/sub-more/c", "gamma");
-    fs::create_directories(folder.path() / name / "empty");
-    fs::permissions(folder.path() / name / "sub/b.txt", fs::perms(0755));
-    fs::create_symlink("sub/b.txt", folder.path() / name / "link");
-    fs::create_symlink("../a.txt", folder.path() / name / "sub/up");
-    return folder.path() / name;
-  }
-  static mode_t mode(const fs::path& path) {
-    struct stat status {};
-    EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
-    return status.st_mode & 07777;
-  }
-  std::size_t leftovers() const {
-    std::error_code error;
-    return static_cast<std::size_t>(std::distance(
-        fs::directory_iterator(folder.path() / "store/tmp", error), fs::directory_iterator()));
-  }
-  fs::path write_sparse(const std::string& name, std::uintmax_t bytes) {
-    const auto path = write(name, "begins");
-    fs::resize_file(path, bytes);
-    return path;
-  }
-  /// Runs in a child process of an unprivileged user, because root may do everything.
-  static int as_nobody(const std::function<int()>& work) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(99);
-      int result = 98;
-      try {
-        result = work();
-      } catch (const std::exception&) {
-      }
-      ::_exit(result);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 97;
-  }
-
-  core::TemporaryFolder folder;
-  ArtifactStore store{folder.path() / "store"};
-};
 
 TEST_F(ArtifactStoreTest, file_is_kept_under_the_sha256_of_its_content) {
   const auto taken = store.take(write("out", "hello\n"));
@@ -376,71 +318,6 @@ TEST_F(ArtifactStoreTest, works_for_a_user_without_privileges) {
             0);
 }
 
-TEST_F(ArtifactStoreTest, flipped_bits_are_always_noticed_by_verify) {
-  std::mt19937 random(7);
-  std::string content(5000, '\0');
-  for (auto& c : content) c = static_cast<char>(random());
-  for (int round = 0; round < 100; ++round) {
-    const auto taken = store.take(write("out", content));
-    const auto path = store.path(taken.digest);
-    ASSERT_TRUE(store.verify(taken.digest));
-    ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
-    auto flipped = content;
-    const auto bit = random() % (content.size() * 8);
-    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    std::ofstream(path) << flipped;
-    if (round % 2) {
-      ASSERT_FALSE(store.looks_whole(taken.digest)) << "bit " << bit;
-    } else {
-      ASSERT_FALSE(store.verify(taken.digest)) << "bit " << bit;
-    }
-    ASSERT_FALSE(store.has(taken.digest)) << "a damaged artifact is moved aside";
-  }
-}
-
-TEST_F(ArtifactStoreTest, any_change_inside_of_a_folder_is_noticed) {
-  const std::pair<const char*, std::function<void(const fs::path&)>> changes[] = {
-      {"content", [](const fs::path& t) { std::ofstream(t / "a.txt") << "alphA"; }},
-      {"removed", [](const fs::path& t) { fs::remove(t / "sub/b.txt"); }},
-      {"added", [](const fs::path& t) { std::ofstream(t / "sub/new") << "n"; }},
-      {"empty folder removed", [](const fs::path& t) { fs::remove(t / "empty"); }},
-      {"renamed", [](const fs::path& t) { fs::rename(t / "sub-more/c", t / "sub-more/d"); }},
-      {"emptied", [](const fs::path& t) { fs::resize_file(t / "a.txt", 0); }},
-  };
-  for (const auto& [name, change] : changes) {
-    const auto taken = store.take(write_tree("tree"));
-    const auto path = store.path(taken.digest);
-    ASSERT_TRUE(store.looks_whole(taken.digest)) << name;
-    for (const auto& place : {"", "sub", "sub-more", "a.txt", "sub/b.txt"})
-      fs::permissions(path / place, fs::perms(0755));
-    change(path);
-    EXPECT_FALSE(store.looks_whole(taken.digest)) << name;
-    EXPECT_FALSE(store.has(taken.digest)) << name;
-  }
-  EXPECT_GT(store.collect([](const core::Digest&) { return true; }), 0u)
-      << "damaged ones are removed";
-}
-
-TEST_F(ArtifactStoreTest, lost_time_stamps_are_mended_by_reading) {
-  const auto taken = store.take(write_tree("tree"));
-  fs::last_write_time(store.path(taken.digest) / "a.txt", fs::file_time_type::clock::now());
-  EXPECT_TRUE(store.looks_whole(taken.digest));
-  EXPECT_TRUE(store.looks_whole(taken.digest));
-  EXPECT_EQ(mode(store.path(taken.digest)), 0555u);
-}
-
-TEST_F(ArtifactStoreTest, damaged_artifact_is_replaced_by_the_next_equal_one) {
-  for (const bool tree : {false, true}) {
-    const auto make = [&] { return tree ? write_tree("out") : write("out", "content"); };
-    const auto first = store.take(make());
-    const auto inner = tree ? store.path(first.digest) / "a.txt" : store.path(first.digest);
-    fs::permissions(inner, fs::perms(0644));
-    std::ofstream(inner) << "damaged";
-    EXPECT_EQ(store.take(make()).digest, first.digest);
-    EXPECT_TRUE(store.verify(first.digest)) << tree;
-  }
-}
-
 TEST_F(ArtifactStoreTest, tree_from_files_has_the_digest_of_an_equal_folder) {
   write("src/a.py", "a");
   write("src/lib/b.py", "b");
@@ -538,71 +415,6 @@ TEST_F(ArtifactStoreTest, many_processes_may_take_equal_things_at_once) {
   EXPECT_EQ(count, 80u);
   EXPECT_FALSE(fs::exists(folder.path() / "store/damaged"));
   EXPECT_EQ(leftovers(), 0u);
-}
-
-/// Ends this process when it has worked for so long: by its own clock, which stands still while the
-/// machine does something else.
-void end_after(std::chrono::milliseconds work) {
-  const itimerval end{{}, {0, std::chrono::microseconds(work).count()}};
-  ::setitimer(ITIMER_PROF, &end, nullptr);
-}
-
-TEST_F(ArtifactStoreTest, killed_process_leaves_no_half_artifact) {
-  for (int round = 0; round < 25; ++round) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      end_after(std::chrono::milliseconds(3 + round));
-      try {
-        for (int i = 0;; ++i) {
-          const auto name = "k" + std::to_string(round) + "-" + std::to_string(i);
-          write_tree(name);
-          write(name + "/big", std::string(200'000, static_cast<char>('a' + i % 26)) + name);
-          store.take(folder.path() / name);
-        }
-      } catch (const std::exception&) {
-      }
-      ::_exit(1);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status));
-  }
-  store.collect([&](const core::Digest& digest) {
-    EXPECT_TRUE(store.looks_whole(digest));
-    EXPECT_TRUE(store.verify(digest));
-    return true;
-  });
-}
-
-TEST_F(ArtifactStoreTest, full_disk_is_a_clear_error_and_leaves_nothing) {
-  const auto disk = folder.path() / "disk";
-  fs::create_directory(disk);
-  if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
-    GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
-  {
-    ArtifactStore small(disk / "store");
-    const auto fits = small.take(write("small", std::string(1000, 'x')));
-    const auto source = write("big", std::string(3'000'000, 'x'));
-    write("tree/a", std::string(100'000, 'y'));
-    write("tree/big", std::string(3'000'000, 'x'));
-    for (const auto& path : {source, folder.path() / "tree"}) {
-      try {
-        small.take(path);
-        ADD_FAILURE() << "there is no room for it";
-      } catch (const core::EnvironmentError& error) {
-        EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos)
-            << error.what();
-        EXPECT_FALSE(error.advice().empty());
-      }
-      EXPECT_TRUE(fs::exists(path)) << "what could not be taken stays";
-    }
-    EXPECT_TRUE(fs::is_empty(disk / "store/tmp"));
-    std::size_t count = 0;
-    small.collect([&](const core::Digest&) { return ++count; });
-    EXPECT_EQ(count, 1u);
-    EXPECT_TRUE(small.verify(fits.digest));
-  }
-  ::umount(disk.c_str());
 }
 
 TEST_F(ArtifactStoreTest, cheap_check_reads_no_content) {

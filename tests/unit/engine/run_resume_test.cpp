@@ -1,0 +1,283 @@
+#include "engine/run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+
+#include "core/diagnostic.hpp"
+#include "gpu/lock_folder.hpp"
+#include "orchestrators/routing_orchestrator.hpp"
+#include "unit/engine/run_fixture.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class RunInPlaces : public RunTest {
+ protected:
+  void SetUp() override {
+    places = orchestrators::make_routing_orchestrator("near", [this](const std::string& name) {
+      auto place = std::make_unique<FakeOrchestrator>(name, name == "near");
+      (name == "near" ? near : far) = place.get();
+      return place;
+    });
+    pipeline.steps = {step("load"), step("train", {"load"}), step("plot", {"train"})};
+    pipeline.steps[1].orchestrator = "far";
+  }
+  FakeOrchestrator *near = nullptr, *far = nullptr;
+};
+
+TEST_F(RunInPlaces, each_step_runs_where_it_says_with_the_artifacts_of_the_others) {
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("load", "plot"));
+  EXPECT_THAT(far->order, ElementsAre("train"));
+  store::RunStore runs(folder.path() / "state");
+  EXPECT_EQ(runs.find_run("run-1")->orchestrator, "near, far");
+  EXPECT_EQ(run().cached, 3u);
+}
+
+TEST_F(RunInPlaces, one_that_no_step_is_in_is_never_made) {
+  for (auto& each : pipeline.steps) each.orchestrator = "far";
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(near, nullptr);
+}
+
+TEST_F(RunInPlaces, steps_elsewhere_take_no_slot_of_this_machine) {
+  pipeline.steps = {step("long"), step("elsewhere")};
+  pipeline.steps[1].orchestrator = "far";
+  recorder.on_event = [this](const Event& event) {
+    if (const auto* started = std::get_if<event::StepStarted>(&event);
+        started && started->step == "long")
+      near->blocking = {"long"};
+    if (const auto* finished = std::get_if<event::StepFinished>(&event);
+        finished && finished->step == "elsewhere")
+      cancel.stop(core::StopLevel::graceful);
+  };
+  run({.jobs = 1});
+  EXPECT_EQ(status_of("elsewhere"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("long"), StepStatus::cancelled);
+}
+
+TEST_F(RunInPlaces, an_environment_is_looked_at_again_by_the_place_that_it_is_of) {
+  pipeline.steps[0].settings->docker.parent_image =
+      pipeline.steps[2].settings->docker.parent_image = "near-image";
+  run();
+  asio::io_context loop;
+  std::vector<bool> answers;
+  near->changed_images = {"near-image"};
+  for (const auto* recheck : {"near near-image", "far image", "far near-image", "unsigned"})
+    asio::co_spawn(loop, places->unchanged(recheck),
+                   [&](std::exception_ptr, bool same) { answers.push_back(same); });
+  loop.run();
+  EXPECT_THAT(answers, ElementsAre(false, true, true, false));
+}
+
+/// What a driver leaves that is killed while `step` runs.
+class ResumedRun : public RunInPlaces {
+ protected:
+  void kill_during(const std::string& step) {
+    const auto state = folder.path() / "state", left = folder.path() / "left";
+    recorder.on_event = [=](const Event& event) {
+      const auto* started = std::get_if<event::StepStarted>(&event);
+      if (started && started->step == step)
+        std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+    };
+    run();
+    recorder.on_event = {};
+    take_over(left);
+  }
+  void take_over(const std::filesystem::path& left) {
+    const auto state = folder.path() / "state";
+    core::remove_tree(state);
+    std::filesystem::rename(left, state);
+    store::RunStore runs(state);
+    auto record = *runs.find_run("run-1");
+    ASSERT_EQ(record.status, RunStatus::running);
+    record.status = RunStatus::interrupted;
+    runs.finish_run(record);
+    near->order.clear();
+    far->order.clear();
+  }
+};
+
+TEST_F(ResumedRun, what_was_done_stays_and_what_may_still_run_is_joined) {
+  kill_during("train");
+  const auto summary = run({.resume = true, .run_id = "run-1"});
+  EXPECT_EQ(summary.status, RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("plot"));
+  EXPECT_THAT(far->joined, ElementsAre("train.1"));
+  store::RunStore runs(folder.path() / "state");
+  EXPECT_EQ(runs.runs().size(), 1u);
+  for (const auto& step : runs.steps("run-1"))
+    EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
+}
+
+TEST_F(ResumedRun, a_second_driver_that_is_killed_before_it_joined_makes_no_difference) {
+  kill_during("train");
+  const auto state = folder.path() / "state", left = folder.path() / "left";
+  recorder.on_event = [=](const Event& event) {
+    if (std::get_if<event::RunStarted>(&event))
+      std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+  };
+  run({.resume = true, .run_id = "run-1"});
+  recorder.on_event = {};
+  take_over(left);
+  far->joined.clear();
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.1"));
+}
+
+TEST_F(ResumedRun, what_it_made_itself_is_taken_whatever_the_cache_may_give) {
+  for (auto& each : pipeline.steps) each.cache = false;
+  kill_during("train");
+  EXPECT_EQ(run({.use_cache = false, .resume = true, .run_id = "run-1"}).status,
+            RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("plot"));
+}
+
+TEST_F(ResumedRun, what_runs_of_a_step_that_has_changed_since_is_given_up) {
+  kill_during("train");
+  pipeline.steps[1].parameters["epochs"] = 2;
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, IsEmpty());
+  EXPECT_THAT(far->given_up, ElementsAre("train.1"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 2u);
+}
+
+TEST_F(ResumedRun, where_nothing_outlives_the_driver_the_attempt_is_made_anew) {
+  kill_during("plot");
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(near->joined, IsEmpty());
+  EXPECT_THAT(near->order, ElementsAre("plot"));
+  EXPECT_EQ(recorder.end_of("plot").attempts, 2u);
+}
+
+/// The driver was killed when the output had gone into the store, and the run had no record of it
+/// yet.
+TEST_F(ResumedRun, what_an_attempt_made_is_found_where_the_store_has_it_already) {
+  kill_during("train");
+  const auto state = folder.path() / "state", attempt = state / "work/run-1/train.1";
+  core::write_file_atomically(folder.path() / "model", "made before");
+  const auto stored = store::ArtifactStore(state / "artifacts").take(folder.path() / "model");
+  core::make_folders(attempt / "scratch");
+  core::write_file_atomically(
+      attempt / "scratch/.taken-out",
+      R"({"digest":")" + stored.digest.hex() + R"(","is_directory":false,"bytes":11})");
+  far->steps["train"] = [](const orchestrators::Attempt&) {
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.1"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 1u);
+  store::RunStore runs(state);
+  EXPECT_EQ(runs.steps("run-1").at(1).outputs.at(0).digest, stored.digest);
+}
+
+TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
+  kill_during("train");
+  const auto scratch = folder.path() / "state/work/run-1/train.1/scratch";
+  core::make_folders(scratch);
+  core::write_file_atomically(scratch / ".taken-out", R"({"digest":")" + std::string(64, '0') +
+                                                          R"(","is_directory":false,"bytes":1})");
+  far->steps["train"] = [](const orchestrators::Attempt&) {
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("train").failure->kind, FailureKind::missing_output);
+}
+
+TEST_F(ResumedRun, retries_that_were_used_are_used) {
+  pipeline.steps[1].retry = {.max_retries = 1};
+  run();  // makes the places
+  far->steps["train"] = [](const orchestrators::Attempt& attempt) {
+    return fails_with(static_cast<int>(attempt.number));
+  };
+  core::remove_tree(folder.path() / "state");
+  count = 0;
+  bool is_second = false;
+  const auto state = folder.path() / "state", left = folder.path() / "left";
+  recorder.on_event = [&](const Event& event) {
+    if (std::get_if<event::StepRetried>(&event)) is_second = true;
+    const auto* started = std::get_if<event::StepStarted>(&event);
+    if (started && started->step == "train" && is_second)
+      std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+  };
+  run();
+  recorder.on_event = {};
+  take_over(left);
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::failed);
+  EXPECT_THAT(far->joined, ElementsAre("train.2"));
+  EXPECT_EQ(recorder.end_of("train").attempts, 2u);
+  EXPECT_EQ(recorder.end_of("train").failure->message, "exited with code 2");
+}
+
+TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
+  pipeline.steps[1].settings->resources.memory = 100;
+  pipeline.steps[1].retry.on_oom = {.max = 1000};
+  run();  // makes the places
+  const auto needs_400 = [](const orchestrators::Attempt& attempt) {
+    const auto memory = attempt.step.settings->resources.memory;
+    return memory < 400U
+               ? orchestrators::AttemptResult{Failure{
+                                                  FailureKind::out_of_memory, "was killed", {}, {}},
+                                              137, "fake"}
+               : writes(attempt, std::to_string(*memory));
+  };
+  far->steps["train"] = needs_400;
+  core::remove_tree(folder.path() / "state");
+  count = 0;
+  const auto state = folder.path() / "state", left = folder.path() / "left";
+  recorder.on_event = [&](const Event& event) {
+    const auto* started = std::get_if<event::StepStarted>(&event);
+    if (started && started->step == "train" && started->attempt == 2)
+      std::filesystem::copy(state, left, std::filesystem::copy_options::recursive);
+  };
+  run();
+  recorder.on_event = {};
+  take_over(left);
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  EXPECT_THAT(far->joined, ElementsAre("train.2"));
+  std::vector<std::optional<std::uint64_t>> limits;
+  for (const auto& attempt : store::RunStore(state).attempts("run-1", "train"))
+    limits.push_back(attempt.usage.memory_limit);
+  EXPECT_THAT(limits, ElementsAre(100U, 200U, 400U));
+}
+
+TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
+  kill_during("train");
+  store::RunStore runs(folder.path() / "state");
+  auto record = *runs.find_run("run-1");
+  record.driver.process = store::ProcessId::self();
+  runs.resume_run(record);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), core::InputError);
+}
+
+TEST_F(ResumedRun, who_holds_its_lease_goes_on_with_a_run_that_is_recorded_as_running) {
+  const store::LeaseId lease{"lab", "ml", "driver"};
+  const auto status = [&] {
+    return store::RunStore(folder.path() / "state").find_run("run-1")->status;
+  };
+  prepare_detached({.run_id = "run-1", .driver = {{}, lease}});
+  EXPECT_THAT(near->order, IsEmpty());
+  EXPECT_EQ(status(), RunStatus::running);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), core::InputError);
+  EXPECT_THROW(run({.resume = true, .run_id = "run-1", .driver = {{}, {"lab", "ml", "other"}}}),
+               core::InputError);
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1", .driver = {{}, lease}}).status,
+            RunStatus::succeeded);
+  EXPECT_THAT(near->order, ElementsAre("load", "plot"));
+  store::RunStore runs(folder.path() / "state");
+  EXPECT_EQ(runs.find_run("run-1")->driver.lease, lease);
+}
+
+}  // namespace
+}  // namespace pipeline::engine

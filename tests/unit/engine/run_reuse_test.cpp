@@ -1,0 +1,176 @@
+#include "engine/run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <sstream>
+
+#include "core/diagnostic.hpp"
+#include "gpu/lock_folder.hpp"
+#include "orchestrators/routing_orchestrator.hpp"
+#include "unit/engine/run_fixture.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+TEST_F(RunTest, second_run_reuses_every_step) {
+  pipeline.steps = {step("a"), step("b", {"a"}), step("no_outputs", {"a"})};
+  pipeline.steps[2].outputs.clear();
+  run();
+  const auto summary = run();
+  EXPECT_EQ(summary.cached, 3u);
+  EXPECT_EQ(recorder.end_of("b").reused_from, "run-1");
+  EXPECT_EQ(orchestrator.started["b"], 1);
+  EXPECT_EQ(artifact("run-2", "b"), "b");
+}
+
+TEST_F(RunTest, cached_step_runs_again_without_the_cache) {
+  pipeline.steps = {step("a"), step("b")};
+  pipeline.steps[1].cache = false;
+  run();
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 1);
+  EXPECT_EQ(orchestrator.started["b"], 2);
+  run({.use_cache = false});
+  EXPECT_EQ(orchestrator.started["a"], 2);
+}
+
+TEST_F(RunTest, edit_reruns_just_what_uses_it) {
+  pipeline.steps = {step("load"), step("train", {"load"}), step("other", {"load"})};
+  sources["train"] = {{"train.py", "1"}};
+  sources["other"] = {{"other.py", "1"}};
+  run();
+  sources["train"]["train.py"] = "2";
+  run();
+  EXPECT_EQ(status_of("load"), StepStatus::cached);
+  EXPECT_EQ(status_of("train"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("other"), StepStatus::cached);
+}
+
+TEST_F(RunTest, step_that_gives_the_same_again_spares_those_behind_it) {
+  pipeline.steps = {step("load"), step("train", {"load"})};
+  sources["load"] = {{"load.py", "1"}};
+  run();
+  sources["load"]["load.py"] = "1 # a comment";
+  run();
+  EXPECT_EQ(status_of("load"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("train"), StepStatus::cached);
+}
+
+TEST_F(RunTest, damaged_artifact_is_made_again) {
+  pipeline.steps = {step("a")};
+  run();
+  {
+    store::RunStore runs(folder.path() / "state");
+    const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    const auto path = artifacts.path(runs.steps("run-1").at(0).outputs.at(0).digest);
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    std::ofstream(path) << "something else";
+  }
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 2);
+  EXPECT_EQ(artifact("run-2", "a"), "a");
+}
+
+TEST_F(RunTest, failed_attempt_leaves_nothing_to_reuse) {
+  pipeline.steps = {step("a")};
+  orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
+    writes(attempt, "half done");
+    return fails_with(1);
+  };
+  run();
+  orchestrator.steps.clear();
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 2);
+  EXPECT_EQ(artifact("run-2", "a"), "a");
+}
+
+TEST_F(RunTest, environment_known_only_once_it_is_made_still_gives_a_hit) {
+  orchestrator.known_before_build = false;
+  pipeline.steps = {step("a"), step("b", {"a"})};
+  run();
+  EXPECT_EQ(run().cached, 2u);
+}
+
+TEST_F(RunTest, changed_secret_reuses_and_changed_variable_reruns) {
+  pipeline.steps = {step("a")};
+  pipeline.steps[0].secrets = {{"RUN_TEST_TOKEN", std::nullopt}};
+  pipeline.steps[0].environment = {{"RUN_TEST_VARIABLE", std::nullopt}};
+  ::setenv("RUN_TEST_TOKEN", "first-value", 1);
+  ::setenv("RUN_TEST_VARIABLE", "1", 1);
+  run();
+  ::setenv("RUN_TEST_TOKEN", "second-value", 1);
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 1);
+  ::setenv("RUN_TEST_VARIABLE", "2", 1);
+  run();
+  EXPECT_EQ(orchestrator.started["a"], 2);
+}
+
+class PlanTest : public RunTest {
+ protected:
+  std::vector<StepPlan> plan() {
+    asio::io_context loop;
+    store::RunStore runs(folder.path() / "state");
+    store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    store::StatIndex stats(folder.path() / "state" / "stat-index");
+    std::map<std::string, std::vector<store::TreeEntry>> files;
+    const CodeProvider code{[&](const StepSpec& spec) -> const std::vector<store::TreeEntry>& {
+                              for (const auto& [name, text] : sources[spec.name]) {
+                                core::write_file_atomically(folder.path() / name, text);
+                                files[spec.name].push_back({name, folder.path() / name});
+                              }
+                              return files[spec.name];
+                            },
+                            {}};
+    std::vector<StepPlan> plans;
+    asio::co_spawn(loop, engine::plan({pipeline, orchestrator, runs, artifacts, stats, code}, {}),
+                   [&](std::exception_ptr error, std::vector<StepPlan> result) {
+                     if (error) std::rethrow_exception(error);
+                     plans = std::move(result);
+                   });
+    loop.run();
+    return plans;
+  }
+};
+
+TEST_F(PlanTest, plan_says_what_will_be_reused_and_what_changed) {
+  pipeline.steps = {step("load"), step("train", {"load"}), step("report", {"train"})};
+  sources["train"] = {{"train.py", "1"}};
+  pipeline.steps[1].parameters["c"] = 1.0;
+  auto plans = plan();
+  EXPECT_EQ(plans[0].action, StepPlan::Action::run);
+  EXPECT_THAT(plans[0].changes, ElementsAre("never run before"));
+  run();
+  plans = plan();
+  for (const auto& one : plans) {
+    EXPECT_EQ(one.action, StepPlan::Action::reuse) << one.step;
+    EXPECT_EQ(one.reused_from, "run-1");
+  }
+  sources["train"]["train.py"] = "2";
+  pipeline.steps[1].parameters["c"] = 0.5;
+  plans = plan();
+  EXPECT_EQ(plans[0].action, StepPlan::Action::reuse);
+  EXPECT_EQ(plans[1].action, StepPlan::Action::run);
+  EXPECT_THAT(plans[1].changes, ElementsAre("code train.py changed", "parameter c: 1.0 -> 0.5"));
+  EXPECT_EQ(plans[2].action, StepPlan::Action::depends);
+}
+
+TEST_F(PlanTest, plan_has_no_side_effect) {
+  pipeline.steps = {step("a")};
+  plan();
+  EXPECT_EQ(orchestrator.builds, 0);
+  EXPECT_TRUE(orchestrator.order.empty());
+}
+
+}  // namespace
+}  // namespace pipeline::engine

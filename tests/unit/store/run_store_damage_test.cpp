@@ -1,0 +1,259 @@
+#include "store/run_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include <sqlite3.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "unit/store/processes.hpp"
+#include "unit/store/run_store_fixture.hpp"
+
+namespace pipeline::store {
+namespace {
+
+TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
+  for (int round = 0; round < 30; ++round) {
+    int committed[2];
+    ASSERT_EQ(::pipe(committed), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      end_after(std::chrono::milliseconds(5 + 2 * round));
+      try {
+        RunStore store(state);
+        for (int i = 0;; ++i) {
+          const auto id = std::to_string(round) + "-" + std::to_string(i);
+          store.transaction([&] {
+            store.add_run(run_record(id));
+            for (int step = 0; step < 20; ++step)
+              store.put_step(step_record(id, "s" + std::to_string(step)));
+          });
+          if (::write(committed[1], &i, sizeof i) != sizeof i) break;
+        }
+      } catch (const std::exception&) {
+      }
+      ::_exit(1);
+    }
+    ::close(committed[1]);
+    EXPECT_EQ(wait_for(child), 1000 + SIGPROF);
+    int last = -1;
+    for (int i = 0; ::read(committed[0], &i, sizeof i) == sizeof i;) last = i;
+    ::close(committed[0]);
+    RunStore store(state);
+    for (int i = 0; i <= last; ++i)
+      ASSERT_EQ(store.steps(std::to_string(round) + "-" + std::to_string(i)).size(), 20u) << round;
+    for (const auto& run : store.runs(3))
+      ASSERT_EQ(store.steps(run.id).size(), 20u) << "a transaction is whole";
+  }
+  EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
+}
+
+/// Everything that can be read, as one text.
+std::string content_of(RunStore& store) {
+  std::string text;
+  for (const auto& run : store.runs()) {
+    text += run.id + run.pipeline + run.parameters + std::to_string(run.took.count());
+    for (const auto& step : store.steps(run.id)) {
+      text += step.name + step.key + step.message;
+      for (const auto& output : step.outputs) text += output.name + output.digest.hex();
+      for (const auto& attempt : store.attempts(run.id, step.name)) text += attempt.log;
+      if (const auto entry = store.find_cached(step.key))
+        text += entry->run + entry->outputs.at(0).digest.hex();
+      if (const auto parts = store.last_key_parts("digits", step.name))
+        text += parts->second.at(0).value;
+    }
+  }
+  return text + store.get_blob("plan", "x").value_or("none");
+}
+
+TEST_F(RunStoreTest, flipped_bits_are_an_error_or_change_nothing) {
+  std::string expected;
+  {
+    RunStore store(state);
+    for (int r = 0; r < 3; ++r) {
+      const auto id = "r" + std::to_string(r);
+      store.add_run(run_record(id));
+      for (int s = 0; s < 8; ++s) {
+        const auto name = "step" + std::to_string(s);
+        store.put_step(step_record(id, name));
+        store.put_attempt({.run = id, .step = name, .log = id + "/" + name});
+        store.add_cache_entry({"k-" + name, id, name, {{"o", "o", core::sha256(id), false, 1}}},
+                              "digits", {{"command", id}});
+      }
+    }
+    store.put_blob("plan", "x", std::string(20'000, 'p'));
+    expected = content_of(store);
+  }
+  // What is still in the log has checksums of SQLite's; here it is put into the database.
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
+            SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(handle, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(handle);
+  fs::remove(database.string() + "-wal");
+  const auto good = core::read_file(database);
+  std::mt19937 random(20261121);
+  int noticed = 0;
+  constexpr int rounds = 500;
+  for (int round = 0; round < rounds; ++round) {
+    auto damaged = good;
+    const auto bit = round < 300 ? static_cast<std::size_t>(round) * 800 / 300
+                                 : random() % (good.size() * 8);  // the header thoroughly
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    fs::remove(database.string() + "-wal");
+    fs::remove(database.string() + "-shm");
+    core::write_file_atomically(database, damaged);
+    try {
+      RunStore store(state);
+      EXPECT_EQ(content_of(store), expected) << "bit " << bit;
+    } catch (const core::EnvironmentError& error) {
+      ++noticed;
+      EXPECT_NE(std::string(error.what()).find(database.string()), std::string::npos)
+          << error.what();
+      EXPECT_FALSE(error.advice().empty()) << "bit " << bit << ": " << error.what();
+    }
+  }
+  EXPECT_GT(noticed, rounds / 2);
+}
+
+TEST_F(RunStoreTest, database_that_is_cut_off_or_no_database_is_an_error_with_advice) {
+  {
+    RunStore store(state);
+    for (int i = 0; i < 200; ++i) store.add_run(run_record("r" + std::to_string(i)));
+  }
+  ASSERT_FALSE(sql_of(database, "PRAGMA wal_checkpoint(TRUNCATE)").empty());
+  fs::remove(database.string() + "-wal");
+  const auto good = core::read_file(database);
+  for (const auto& content : {good.substr(0, good.size() / 2), good.substr(0, 100),
+                              std::string("no database at all, but some text that is long enough") +
+                                  std::string(5000, 'x')}) {
+    core::write_file_atomically(database, content);
+    try {
+      RunStore store(state);
+      store.runs();
+      ADD_FAILURE() << content.size();
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find("damaged"), std::string::npos) << error.what();
+      EXPECT_FALSE(error.advice().empty());
+    }
+  }
+}
+
+TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
+  {
+    RunStore store(state);
+    for (int i = 0; i < 10; ++i) store.add_run(run_record("r" + std::to_string(i)));
+  }
+  const auto log = database.string() + "-wal";
+  const auto good = core::read_file(log), main = core::read_file(database);
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    auto damaged = good;
+    const auto bit = random() % (good.size() * 8);
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    core::write_file_atomically(database, main);
+    core::write_file_atomically(log, damaged);
+    fs::remove(database.string() + "-shm");
+    try {
+      RunStore store(state);
+      auto runs = store.runs();
+      for (std::size_t i = 0; i < runs.size(); ++i)
+        ASSERT_EQ(runs[runs.size() - 1 - i].id, "r" + std::to_string(i)) << "bit " << bit;
+    } catch (const core::EnvironmentError&) {
+    }
+  }
+}
+
+TEST_F(RunStoreTest, log_does_not_grow_without_end) {
+  for (int i = 0; i < 4; ++i) {
+    RunStore store(state);
+    store.put_blob("k", "v", std::string(3'000'000, 'x'));
+  }
+  EXPECT_LT(fs::file_size(database.string() + "-wal"), 100'000u);
+  EXPECT_EQ(RunStore(state).get_blob("k", "v")->size(), 3'000'000u);
+}
+
+TEST_F(RunStoreTest, other_programs_may_read_it_even_after_a_crash) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RunStore store(state);
+    for (int i = 0; i < 100; ++i) store.add_run(run_record("r" + std::to_string(i)));
+    ::kill(::getpid(), SIGKILL);
+  }
+  wait_for(child);
+  EXPECT_EQ(sql_of(database, "SELECT count(*) FROM runs"), "100");
+  RunStore store(state);
+  EXPECT_EQ(store.runs().size(), 100u);
+}
+
+TEST_F(RunStoreTest, folder_without_permission_is_an_error_with_advice) {
+  { RunStore store(state); }
+  const auto check = [&] {
+    try {
+      RunStore store(state);
+      store.add_run(run_record("r"));
+      return 1;
+    } catch (const core::EnvironmentError& error) {
+      return error.advice().empty()                                                    ? 2
+             : std::string(error.what()).find("ermission denied") == std::string::npos ? 3
+                                                                                       : 0;
+    }
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(9);
+    ::_exit(check());
+  }
+  if (::geteuid() == 0) {
+    fs::permissions(folder.path(), fs::perms(0755));
+    EXPECT_EQ(wait_for(child), 0);
+  } else {
+    wait_for(child);
+  }
+  std::ofstream(folder.path() / "file") << "x";
+  EXPECT_THROW(RunStore(folder.path() / "file" / "state"), core::EnvironmentError);
+}
+
+TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
+  fs::create_directory(state);
+  if (::mount("tmpfs", state.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "cannot mount a small tmpfs: " << std::strerror(errno);
+  std::size_t committed = 0;
+  try {
+    RunStore store(state);
+    for (;; ++committed) {
+      store.transaction([&] {
+        store.add_run(run_record("r" + std::to_string(committed)));
+        for (int i = 0; i < 10; ++i)
+          store.put_step(step_record("r" + std::to_string(committed), "step" + std::to_string(i)));
+      });
+    }
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("No space left on device"), std::string::npos)
+        << error.what();
+    EXPECT_FALSE(error.advice().empty());
+  }
+  EXPECT_GT(committed, 5u);
+  ASSERT_EQ(::mount("tmpfs", state.c_str(), "tmpfs", MS_REMOUNT, "size=8m"), 0);
+  {
+    RunStore store(state);
+    EXPECT_EQ(store.runs().size(), committed);
+    EXPECT_EQ(store.steps("r0").size(), 10u);
+    store.add_run(run_record("after"));
+  }
+  ::umount(state.c_str());
+}
+
+}  // namespace
+}  // namespace pipeline::store
