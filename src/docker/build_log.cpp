@@ -88,6 +88,26 @@ std::string what_failed(const std::string& instruction, const std::string& error
   return error;
 }
 
+/// What the text of a failed build means, where one thing always does.
+constexpr std::pair<const char*, const char*> known_causes[] = {
+    {"externally-managed-environment",
+     "this Python refuses installs outside of a virtual environment (PEP 668): pass "
+     "--break-system-packages, or use a virtual environment"},
+    {"401 Unauthorized|403 Forbidden|403 Client Error|401 Client Error",
+     "the package index refused the request: check the credentials in PIP_INDEX_URL, "
+     "UV_DEFAULT_INDEX or pip.conf"},
+    {"pull access denied|no active sessions|authorization (failed|status)|unauthorized: ",
+     "an image of the Dockerfile needs credentials: `docker login REGISTRY`"},
+    {"(gcc|cc|g\\+\\+|clang).*(not found|No such file)|error: command "
+     "'?(gcc|cc|x86_64-linux-gnu-gcc)'?",
+     "a package is compiled from source and needs a compiler: add `apt_packages: "
+     "[build-essential]`, or ask for a version that has a wheel"},
+    {"Git executable not found|Cannot find command 'git'",
+     "a requirement is in a git repository: add `apt_packages: [git]`"},
+    {"exec format error",
+     "the image is for another processor: set `platform`, or install emulation (binfmt) on the "
+     "engine's machine"}};
+
 }  // namespace
 
 std::string readable_title(std::string_view name) {
@@ -241,27 +261,8 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
         "the build cannot reach the package index: an index or proxy on localhost is not reachable "
         "from a build, unless "
         "build_config.build_options.network is host");
-  if (finds("externally-managed-environment"))
-    advice.push_back(
-        "this Python refuses installs outside of a virtual environment (PEP 668): pass "
-        "--break-system-packages, or use a virtual environment");
-  if (finds("401 Unauthorized|403 Forbidden|403 Client Error|401 Client Error"))
-    advice.push_back(
-        "the package index refused the request: check the credentials in PIP_INDEX_URL, "
-        "UV_DEFAULT_INDEX or pip.conf");
-  if (finds("pull access denied|no active sessions|authorization (failed|status)|unauthorized: "))
-    advice.push_back("an image of the Dockerfile needs credentials: `docker login REGISTRY`");
-  if (finds("(gcc|cc|g\\+\\+|clang).*(not found|No such file)|error: command "
-            "'?(gcc|cc|x86_64-linux-gnu-gcc)'?"))
-    advice.push_back(
-        "a package is compiled from source and needs a compiler: add `apt_packages: "
-        "[build-essential]`, or ask for a version that has a wheel");
-  if (finds("Git executable not found|Cannot find command 'git'"))
-    advice.push_back("a requirement is in a git repository: add `apt_packages: [git]`");
-  if (finds("exec format error"))
-    advice.push_back(
-        "the image is for another processor: set `platform`, or install emulation (binfmt) on the "
-        "engine's machine");
+  for (const auto& [pattern, meaning] : known_causes)
+    if (finds(pattern)) advice.emplace_back(meaning);
   return advice;
 }
 

@@ -115,6 +115,7 @@ struct ImageBuilder::Implementation {
   async::Task<> resolve(const StepSpec& step, const ImagePlan& plan, EventSink& events,
                         core::CancelSource& cancel);
   async::Task<ImageStatus> look_at(ImagePlan& plan);
+  async::Task<ImageStatus> look_at_parent(const ImagePlan& plan);
   async::Task<ImageStatus> make(const StepSpec& step, EventSink& events,
                                 core::CancelSource& cancel);
   async::Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from,
@@ -172,26 +173,34 @@ async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
   if (looked.resolves) co_await self_->resolve(step, *looked.plan, events, cancel);
 }
 
+/// The status of a plan that does not build.
+async::Task<ImageStatus> ImageBuilder::Implementation::look_at_parent(const ImagePlan& plan) {
+  ImageStatus status;
+  status.resolves = plan.resolves;
+  status.reference = plan.parent_image;
+  if (plan.images_used.empty()) {  // scratch.
+    status.image_id = status.digest = plan.parent_image;
+    co_return status;
+  }
+  const auto image = co_await engine.inspect_image(plan.parent_image, plan.platform);
+  if (image && fits_platform(*image, plan.platform)) {
+    status.image_id = image->at("Id").get<std::string>();
+    status.digest = image_identity(*image);
+  } else {
+    status.reason = "parent image " + plan.parent_image + " is missing: it will be pulled";
+  }
+  co_return status;
+}
+
 /// Sets digest, reference and image_id as far as they are known; for a plan that does not build,
 /// those of the parent.
 async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
-  ImageStatus status;
-  status.resolves = plan.resolves;
   if (!plan.build) {
-    status.reference = plan.parent_image;
-    if (plan.images_used.empty()) {  // scratch.
-      status.image_id = status.digest = plan.parent_image;
-      co_return status;
-    }
-    auto image = co_await engine.inspect_image(plan.parent_image, plan.platform);
-    if (image && fits_platform(*image, plan.platform)) {
-      status.image_id = (*image)["Id"].get<std::string>();
-      status.digest = image_identity(*image);
-    } else {
-      status.reason = "parent image " + plan.parent_image + " is missing: it will be pulled";
-    }
+    auto status = co_await look_at_parent(plan);
     co_return status;
   }
+  ImageStatus status;
+  status.resolves = plan.resolves;
   std::vector<std::string> ids;
   std::string missing;
   if (plan.parent) {

@@ -67,6 +67,41 @@ void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path
   if (error) fingerprint.invalidate();
 }
 
+/// What a fingerprint says of the run that it was made of.
+struct Remembered {
+  std::string run;
+  std::size_t steps = 0, skipped = 0;
+};
+
+/// Returns it if all that it depends on is as it was.
+async::Task<std::optional<Remembered>> unchanged_run(std::string_view text,
+                                                     orchestrators::Orchestrator& orchestrator,
+                                                     store::ArtifactStore& artifacts) {
+  if (next_line(text) != header) co_return std::nullopt;
+  Remembered found{.run = std::string(next_line(text))};
+  const std::string counts(next_line(text));
+  char* rest = nullptr;
+  found.steps = std::strtoull(counts.c_str(), &rest, 10);
+  found.skipped = std::strtoull(rest, nullptr, 10);
+  for (auto line = next_line(text); line != "end"; line = next_line(text)) {
+    const char what = line.empty() ? '?' : line[0];
+    line.remove_prefix(line.empty() ? 0 : 1);
+    const auto space = line.find(' ');
+    bool same = false;
+    if (what == 'a') {
+      same = artifacts.looks_whole(core::Digest::from_hex(line));
+    } else if (what == 'e') {
+      same = co_await orchestrator.unchanged(std::string(line));
+    } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
+      const std::string name(line.substr(space + 1));
+      same = line.substr(0, space) ==
+             (what == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
+    }
+    if (!same) co_return std::nullopt;
+  }
+  co_return found;
+}
+
 }  // namespace
 
 void RunFingerprint::looked_at(const std::filesystem::path& path) {
@@ -141,31 +176,10 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   const auto started = wall_now();
   const auto blob = runs.get_blob(kind, core::sha256(identity).hex());
   if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
-  std::string_view text = *blob;
-  if (next_line(text) != header) co_return std::nullopt;
-  const std::string earlier(next_line(text));
-  const std::string counts(next_line(text));
-  char* rest = nullptr;
-  const std::size_t steps = std::strtoull(counts.c_str(), &rest, 10);
-  const std::size_t skipped = std::strtoull(rest, nullptr, 10);
-  for (auto line = next_line(text); line != "end"; line = next_line(text)) {
-    const char what = line.empty() ? '?' : line[0];
-    line.remove_prefix(line.empty() ? 0 : 1);
-    const auto space = line.find(' ');
-    bool same = false;
-    if (what == 'a') {
-      same = artifacts.looks_whole(core::Digest::from_hex(line));
-    } else if (what == 'e') {
-      same = co_await orchestrator.unchanged(std::string(line));
-    } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
-      const std::string name(line.substr(space + 1));
-      same = line.substr(0, space) ==
-             (what == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
-    }
-    if (!same) co_return std::nullopt;
-  }
-  const auto model = runs.find_run(earlier);
-  if (!model || model->id != earlier) co_return std::nullopt;
+  const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
+  const auto model = same ? runs.find_run(same->run) : std::nullopt;
+  if (!model || model->id != same->run) co_return std::nullopt;
+  const auto [earlier, steps, skipped] = *same;
 
   store::RunRecord record = *model;
   record.id = options.run_id;

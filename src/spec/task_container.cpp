@@ -267,6 +267,11 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
       document_.notice("'maxSwap' of " + place_ + " is not honoured, for there is no 'memory'",
                        swap->span);
   }
+  read_devices(linux, step);
+  read_tmpfs(linux, step);
+}
+
+void ContainerReader::read_devices(const core::Value& linux, core::Value& step) {
   core::Value devices = empty_value(Kind::list, linux.span);
   for (const core::Value* device : document_.maps("devices", linux)) {
     document_.check_keys(*device, device_keys, "a device");
@@ -288,7 +293,11 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
         text_value(*host + ":" + inside.value_or(*host) + ":" + (rights.empty() ? "rwm" : rights),
                    device->span));
   }
-  if (!devices.items.empty()) run_arg("devices", std::move(devices));
+  if (!devices.items.empty())
+    set_in(step, {"settings", "docker", "run_args", "devices"}, std::move(devices));
+}
+
+void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
   for (const core::Value* tmpfs : document_.maps("tmpfs", linux)) {
     document_.check_keys(*tmpfs, tmpfs_keys, "a tmpfs");
     const auto target = document_.text("containerPath", *tmpfs);

@@ -35,6 +35,8 @@ class ContainerReader {
   void read_mounts(const core::Value& container, core::Value& step);
   void read_options(const core::Value& container, core::Value& step);
   void read_linux(const core::Value& linux, core::Value& step);
+  void read_devices(const core::Value& linux, core::Value& step);
+  void read_tmpfs(const core::Value& linux, core::Value& step);
   /// Copies a list of maps as texts `A:B`.
   void join(const std::string& key, const core::Value& from, const char* first, const char* second,
             const char* argument, core::Value& step);

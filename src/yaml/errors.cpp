@@ -101,6 +101,32 @@ core::Diagnostic invalid(std::string message, core::Span span,
   return {"invalid-yaml", std::move(message), span, std::move(notes), {}};
 }
 
+/// @param before the line up to the colon
+core::Diagnostic explain_colon(std::string_view text, std::string_view before,
+                               const core::Span& here) {
+  if (contains(before, ": "))
+    return invalid("a `:` within a value: put the value in quotes", here,
+                   {"as in `key: \"a: b\"`"});
+  if (const auto incomplete = find_incomplete_line(text, here.line))
+    return invalid("this line is no key: it lacks the colon at its end", *incomplete);
+  return invalid("this `:` follows nothing that could be a key here", here,
+                 {"is the line above complete (`key:`, with a space or a line end after the "
+                  "colon), and this line indented like its siblings?"});
+}
+
+core::Diagnostic explain_end_of_map(std::string_view source_line, const core::Span& here) {
+  const auto first = source_line.find_first_not_of(' ');
+  if (first != std::string_view::npos && first + 1 == here.column &&
+      source_line.substr(first).starts_with("- "))
+    return invalid("a list item among the keys of a map", here,
+                   {"indent the list deeper than its key, or give it a key"});
+  if (first != std::string_view::npos && first + 1 == here.column)
+    return invalid("this line is indented neither like the keys above nor like those around them",
+                   here);
+  return invalid("nothing may follow a value that ended with a quote or a bracket", here,
+                 {"put the whole value in quotes"});
+}
+
 }  // namespace
 
 std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
@@ -180,28 +206,8 @@ core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, u
   }
   if (message == msg::FLOW_END)
     return invalid("this bracket closes nothing, or not what was opened last", here);
-  if (message == msg::MAP_VALUE) {
-    if (contains(before, ": "))
-      return invalid("a `:` within a value: put the value in quotes", here,
-                     {"as in `key: \"a: b\"`"});
-    if (const auto incomplete = find_incomplete_line(text, line))
-      return invalid("this line is no key: it lacks the colon at its end", *incomplete);
-    return invalid("this `:` follows nothing that could be a key here", here,
-                   {"is the line above complete (`key:`, with a space or a line end after the "
-                    "colon), and this line indented like its siblings?"});
-  }
-  if (message == msg::END_OF_MAP) {
-    const auto first = source_line.find_first_not_of(' ');
-    if (first != std::string_view::npos && first + 1 == column &&
-        source_line.substr(first).starts_with("- "))
-      return invalid("a list item among the keys of a map", here,
-                     {"indent the list deeper than its key, or give it a key"});
-    if (first != std::string_view::npos && first + 1 == column)
-      return invalid("this line is indented neither like the keys above nor like those around them",
-                     here);
-    return invalid("nothing may follow a value that ended with a quote or a bracket", here,
-                   {"put the whole value in quotes"});
-  }
+  if (message == msg::MAP_VALUE) return explain_colon(text, before, here);
+  if (message == msg::END_OF_MAP) return explain_end_of_map(source_line, here);
   if (message == msg::END_OF_SEQ)
     return invalid(
         "this is no item of the list above: items begin with `- `, all with the same indentation",

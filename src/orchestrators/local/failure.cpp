@@ -94,7 +94,14 @@ std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, con
                    "could not be started: " + std::string(strerror(end.start_error)),
                    {},
                    {}};
-  if (end.exited && end.code == 0) return {};
+  if (end.exited && end.code == 0 && end.left == 0) return {};
+  if (end.exited && end.code == 0)
+    return Failure{
+        FailureKind::environment,
+        "left " + std::to_string(end.left) +
+            " processes of another user, which cannot be killed and may still write to its outputs",
+        {"wait in the step for all that it starts with sudo or as another user"},
+        {}};
   if (out_of_memory) {
     auto limit = step.settings->resources.memory;
     return Failure{

@@ -58,6 +58,51 @@ void kill_strays(const Attempt& attempt) {
   }
 }
 
+/// Equal keys mean equal host contexts: 10,000 steps with the same settings are looked at once.
+/// Cheaper to compose than the settings' JSON.
+std::string host_key(const StepSpec& step, const std::string& path,
+                     const std::vector<std::string>& programs,
+                     const std::vector<std::string>& notices) {
+  const auto& settings = step.settings->docker;
+  std::string key = path;
+  const auto add = [&](const std::string& text) { (key += '\0') += text; };
+  const auto add_all = [&](const auto& list) {
+    for (const auto& text : list) add(text);
+    key += '\1';
+  };
+  add_all(programs);
+  add_all(notices);
+  if (!VirtualEnvironments::wanted(settings)) return key;
+  add_all(settings.requirements.items());
+  add_all(settings.pyproject_export_command.items());
+  for (const auto& [name, value] : settings.python_package_installer_args)
+    add(name), add(value->dump());
+  for (const auto& [name, value] : settings.environment) add(name), add(value);
+  add(settings.parent_image.value_or(""));
+  add(settings.pyproject_path.value_or(""));
+  add(settings.local_project_install_command.value_or(""));
+  if (settings.local_project_install_command) add_all(step.code.items());
+  add(settings.replicate_local_python_environment.value_or(false) ? "replicate" : "");
+  add(!settings.python_package_installer                           ? ""
+      : *settings.python_package_installer == PackageInstaller::uv ? "uv"
+                                                                   : "pip");
+  return key;
+}
+
+/// Adds what the process has printed of GPUs, and what the error at its start means.
+void explain(Failure& failure, const ProcessEnd& end, const ProcessOptions& process,
+             const std::string& last_output, bool has_gpus) {
+  if (failure.kind != FailureKind::cancelled)
+    if (const auto trouble = docker::gpu_trouble_in_log(last_output, has_gpus)) {
+      failure.hints.push_back(trouble->cause);
+      failure.hints.insert(failure.hints.end(), trouble->advice.begin(), trouble->advice.end());
+    }
+  // The file exists, so the program named in its first line does not.
+  if (end.start_error == ENOENT)
+    failure.hints.push_back("the interpreter that the first line of " + process.program.string() +
+                            " names is not there");
+}
+
 /// Below the state folder: the lock files of reapers, by run.
 constexpr auto reapers_folder = "reapers";
 
@@ -88,85 +133,65 @@ Programs& LocalOrchestrator::programs(const std::string& path) {
 }
 
 LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
-  auto& settings = step.settings->docker;
-  auto names = step.program ? std::vector<std::string>() : programs_of(step.command);
-  auto path = path_of(step);
-  bool wanted = VirtualEnvironments::wanted(settings);
+  const auto names = step.program ? std::vector<std::string>() : programs_of(step.command);
+  const auto path = path_of(step);
   auto notices = ignored_settings(step.settings, capabilities_);
-
-  // Equal keys mean equal host contexts: 10,000 steps with the same settings are looked at once.
-  // Cheaper to compose than the settings' JSON.
-  std::string key = path;
-  auto add = [&](const std::string& text) { (key += '\0') += text; };
-  auto add_all = [&](const auto& list) {
-    for (auto& text : list) add(text);
-    key += '\1';
-  };
-  add_all(names);
-  add_all(notices);
-  if (wanted) {
-    add_all(settings.requirements.items());
-    add_all(settings.pyproject_export_command.items());
-    for (auto& [name, value] : settings.python_package_installer_args)
-      add(name), add(value->dump());
-    for (auto& [name, value] : settings.environment) add(name), add(value);
-    add(settings.parent_image.value_or(""));
-    add(settings.pyproject_path.value_or(""));
-    add(settings.local_project_install_command.value_or(""));
-    if (settings.local_project_install_command) add_all(step.code.items());
-    add(settings.replicate_local_python_environment.value_or(false) ? "replicate" : "");
-    add(!settings.python_package_installer                           ? ""
-        : *settings.python_package_installer == PackageInstaller::uv ? "uv"
-                                                                     : "pip");
-  }
-  auto [entry, is_new] = known_.try_emplace(std::move(key));
-  auto& found = entry->second;
-  if (!is_new) return found;
+  auto [entry, is_new] = known_.try_emplace(host_key(step, path, names, notices));
+  if (!is_new) return entry->second;
   try {
-    auto& on_path = programs(path);
-    utsname machine{};
-    uname(&machine);
-    core::Hasher hasher;
-    hasher.field("local").field(machine.sysname).field(machine.machine);
-    auto recheck = nlohmann::json::object();
-    if (const char* own = std::getenv("PATH"); !own || own != path) recheck["path"] = path;
-    auto& environment = found.environment;
-    environment.notices = found.notices = std::move(notices);
-    std::string python;
-    for (auto& name : names) {
-      if (wanted && comes_with_environment(name)) continue;
-      auto& program = on_path.find(name);
-      hasher.field(name).field(program.identity);
-      recheck["programs"][name] = program.identity;
-      if (name.starts_with('/')) found.programs.emplace_back(name);
-      if (name.starts_with("python") && !program.file.empty())
-        python = program.version.empty() ? "Python" : "Python " + program.version;
-    }
-    environment.ready = true;
-    environment.description =
-        python.empty() ? "processes of this machine" : python + " of this machine";
-    if (wanted) {
-      found.plan = environments_.plan(step, on_path);
-      auto& plan = *found.plan;
-      if (auto image = python_of_image(settings.parent_image.value_or(""));
-          image && !plan.python.version.empty() &&
-          !(plan.python.version + ".").starts_with(*image + "."))
-        found.notices.push_back("the virtual environments have Python " + plan.python.version +
-                                ", the one of this machine; parent_image " +
-                                *settings.parent_image + " has " + *image);
-      for (auto& name : plan.looked_up) recheck["programs"][name] = on_path.find(name).identity;
-    }
-    found.recheck = std::move(recheck);
-    environment.id = found.identity = hasher.finish().hex();
-    if (found.plan)
-      describe(found);
-    else
-      environment.recheck = found.recheck.dump();
+    entry->second.notices = std::move(notices);
+    look_at(entry->second, step, path, names);
   } catch (...) {
     known_.erase(entry);
     throw;
   }
-  return found;
+  return entry->second;
+}
+
+/// @param names the programs that the step's command names
+void LocalOrchestrator::look_at(HostContext& host, const StepSpec& step, const std::string& path,
+                                const std::vector<std::string>& names) {
+  const auto& settings = step.settings->docker;
+  const bool has_environment = VirtualEnvironments::wanted(settings);
+  auto& on_path = programs(path);
+  utsname machine{};
+  uname(&machine);
+  core::Hasher hasher;
+  hasher.field("local").field(machine.sysname).field(machine.machine);
+  host.recheck = nlohmann::json::object();
+  if (const char* own = std::getenv("PATH"); !own || own != path) host.recheck["path"] = path;
+  std::string python;
+  for (const auto& name : names) {
+    if (has_environment && comes_with_environment(name)) continue;
+    const auto& program = on_path.find(name);
+    hasher.field(name).field(program.identity);
+    host.recheck["programs"][name] = program.identity;
+    if (name.starts_with('/')) host.programs.emplace_back(name);
+    if (name.starts_with("python") && !program.file.empty())
+      python = program.version.empty() ? "Python" : "Python " + program.version;
+  }
+  host.identity = hasher.finish().hex();
+  auto& environment = host.environment;
+  environment.id = host.identity;
+  environment.ready = true;
+  environment.notices = host.notices;
+  environment.description =
+      python.empty() ? "processes of this machine" : python + " of this machine";
+  if (!has_environment) {
+    environment.recheck = host.recheck.dump();
+    return;
+  }
+  host.plan = environments_.plan(step, on_path);
+  const auto& plan = *host.plan;
+  if (const auto image = python_of_image(settings.parent_image.value_or(""));
+      image && !plan.python.version.empty() &&
+      !(plan.python.version + ".").starts_with(*image + "."))
+    host.notices.push_back("the virtual environments have Python " + plan.python.version +
+                           ", the one of this machine; parent_image " + *settings.parent_image +
+                           " has " + *image);
+  for (const auto& name : plan.looked_up)
+    host.recheck["programs"][name] = on_path.find(name).identity;
+  describe(host);
 }
 
 /// Fills in what follows from the plan of the virtual environment.
@@ -306,9 +331,50 @@ async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
   co_return result;
 }
 
+/// Copies large code on another thread.
+async::Task<> LocalOrchestrator::make_workspace(const Attempt& attempt,
+                                                std::optional<Workspace>& workspace) {
+  if (is_small(attempt.code)) {
+    workspace.emplace(attempt, short_folders_);
+    co_return;
+  }
+  const auto make = [&]() -> async::Task<> {
+    workspace.emplace(attempt, short_folders_);
+    co_return;
+  };
+  if (!pool_) pool_.emplace(1);
+  co_await asio::co_spawn(*pool_, make(), asio::use_awaitable);
+}
+
+ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt, const Workspace& workspace,
+                                             const HostContext& in) {
+  ProcessOptions process;
+  process.environment = variables(attempt, workspace, in);
+  process.arguments = command_of(attempt, workspace.layout());
+  process.folder = workspace.layout().code;
+  for (const auto& gpu : attempt.gpus)
+    if (gpu.lock >= 0) process.inherited.push_back(gpu.lock);
+  if (!process.arguments.empty())
+    process.program =
+        find_program(process.arguments[0], process.environment["PATH"], process.folder);
+  if (const auto* entered = sandboxes_.of(attempt, workspace, in.programs, process))
+    process.sandbox = entered->descriptor();
+  return process;
+}
+
+std::optional<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt) const {
+  const auto& resources = attempt.step.settings->resources;
+  if (!(resources.memory && capabilities_.memory_limits) &&
+      !(resources.cpu_count && capabilities_.cpu_limits))
+    return std::nullopt;
+  return std::optional<LimitGroup>(
+      std::in_place, groups_,
+      "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number),
+      resources.memory, resources.cpu_count);
+}
+
 async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
-  auto& step = attempt.step;
-  auto& in = host(step);
+  const auto& in = host(attempt.step);
   AttemptResult result;
   result.image = in.environment.description;
   if (attempt.cancel.level() != core::StopLevel::none) {
@@ -321,29 +387,10 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
                                      " is not there",
                                  {"run again: it will be made again"});
   std::optional<Workspace> workspace;
-  if (is_small(attempt.code)) {
-    workspace.emplace(attempt, short_folders_);
-  } else {
-    auto make = [&]() -> async::Task<> {
-      workspace.emplace(attempt, short_folders_);
-      co_return;
-    };
-    if (!pool_) pool_.emplace(1);
-    co_await asio::co_spawn(*pool_, make(), asio::use_awaitable);
-  }
-
-  ProcessOptions process;
-  process.environment = variables(attempt, *workspace, in);
-  process.arguments = command_of(attempt, workspace->layout());
-  process.folder = workspace->layout().code;
-  for (const auto& gpu : attempt.gpus)
-    if (gpu.lock >= 0) process.inherited.push_back(gpu.lock);
-  auto& path = process.environment["PATH"];
-  if (!process.arguments.empty())
-    process.program = find_program(process.arguments[0], path, process.folder);
+  co_await make_workspace(attempt, workspace);
+  auto process = process_of(attempt, *workspace, in);
+  const auto& path = process.environment["PATH"];
   if (attempt.shell) {
-    const auto* entered = sandboxes_.of(attempt, *workspace, in.programs, process);
-    if (entered) process.sandbox = entered->descriptor();
     process.arguments = attempt.shell->words;
     process.program = find_program(process.arguments[0], path, process.folder);
     result.exit_code = run_on_terminal(process);
@@ -354,24 +401,15 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
         not_found(process.arguments.empty() ? "" : process.arguments[0], path, process.folder);
     co_return result;
   }
-  auto& resources = step.settings->resources;
-  std::optional<LimitGroup> limits;
-  if ((resources.memory && capabilities_.memory_limits) ||
-      (resources.cpu_count && capabilities_.cpu_limits)) {
-    limits.emplace(
-        groups_, "pipe-" + attempt.run_id + "-" + step.name + "-" + std::to_string(attempt.number),
-        resources.memory, resources.cpu_count);
-    process.control_groups = limits->members();
-  }
-  if (!attempt.gpus.empty() && settings::gpu_request(resources).preflight) {
+  const auto limits = limits_of(attempt);
+  if (limits) process.control_groups = limits->members();
+  if (!attempt.gpus.empty() && settings::gpu_request(attempt.step.settings->resources).preflight) {
     result.failure = co_await look_at_gpus(attempt, process.environment, reaper_);
     if (result.failure) co_return result;
   }
 
   const auto kills = kills_so_far();
   std::string last_output;
-  if (const auto* entered = sandboxes_.of(attempt, *workspace, in.programs, process))
-    process.sandbox = entered->descriptor();
   struct Running {
     std::map<const Attempt*, pid_t>& all;
     const Attempt* attempt;
@@ -379,7 +417,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   };
   const Running is_running{running_, &attempt};
   process.on_start = [&](pid_t pid) { running_[&attempt] = pid; };
-  auto end = co_await run_process(
+  const auto end = co_await run_process(
       process, reaper_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
         last_output += bytes;
         if (last_output.size() > 2 * process_output_tail)
@@ -394,25 +432,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   bool out_of_memory = limits && limits->out_of_memory();
   if (out_of_memory || killed) out_of_memory |= kills.take();
   if (end.exited && !end.start_error) result.exit_code = end.code;
-  result.failure = failure_of(end, out_of_memory, step);
-  if (!result.failure && end.left > 0)
-    result.failure = Failure{
-        FailureKind::environment,
-        "left " + std::to_string(end.left) +
-            " processes of another user, which cannot be killed and may still write to its outputs",
-        {"wait in the step for all that it starts with sudo or as another user"},
-        {}};
-  if (result.failure && result.failure->kind != FailureKind::cancelled)
-    if (const auto trouble = docker::gpu_trouble_in_log(last_output, !attempt.gpus.empty())) {
-      result.failure->hints.push_back(trouble->cause);
-      result.failure->hints.insert(result.failure->hints.end(), trouble->advice.begin(),
-                                   trouble->advice.end());
-    }
-  if (end.start_error == ENOENT &&
-      // The file exists, so the program named in its first line does not.
-      result.failure)
-    result.failure->hints.push_back("the interpreter that the first line of " +
-                                    process.program.string() + " names is not there");
+  result.failure = failure_of(end, out_of_memory, attempt.step);
+  if (result.failure) explain(*result.failure, end, process, last_output, !attempt.gpus.empty());
   co_return result;
 }
 

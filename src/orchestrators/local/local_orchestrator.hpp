@@ -12,6 +12,7 @@
 
 #include "orchestrators/factory.hpp"
 #include "orchestrators/local/limits.hpp"
+#include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/programs.hpp"
 #include "orchestrators/local/sandboxes.hpp"
@@ -46,15 +47,22 @@ class LocalOrchestrator : public Orchestrator {
     nlohmann::json recheck;                       ///< See unchanged().
   };
   HostContext& host(const StepSpec& step);
+  void look_at(HostContext& host, const StepSpec& step, const std::string& path,
+               const std::vector<std::string>& names);
   void describe(HostContext& host) const;
   Programs& programs(const std::string& path);
   async::Task<AttemptResult> run_in_place(const Attempt& attempt);
+  async::Task<> make_workspace(const Attempt& attempt, std::optional<Workspace>& workspace);
+  /// The process of the step's command, which may have no program.
+  ProcessOptions process_of(const Attempt& attempt, const Workspace& workspace,
+                            const HostContext& in);
+  /// Returns the group that holds the attempt's limits, if it has any that can be held.
+  std::optional<LimitGroup> limits_of(const Attempt& attempt) const;
   MemoryKills kills_so_far();
   /// Returns a folder for PATH in which `python` is this program.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// Returns the variables of the process; PATH begins with the virtual environment.
-  StringMap variables(const Attempt& attempt, const class Workspace& workspace,
-                      const HostContext& in);
+  StringMap variables(const Attempt& attempt, const Workspace& workspace, const HostContext& in);
 
   ProcessReaper reaper_;
   OrchestratorOptions options_;
