@@ -50,6 +50,11 @@ struct Folder {
   std::string path;
 };
 
+template <>
+inline constexpr bool detail::names_file<File> = true;
+template <>
+inline constexpr bool detail::names_file<Folder> = true;
+
 /// Makes each member of a plain struct a result of its own, under the member's name: `template <>
 /// inline constexpr bool pipeline::is_outputs<Split> = true;`. Without it, a plain struct is one
 /// artifact.

@@ -129,11 +129,13 @@ struct StepFinished {
 struct Notice {
   std::string step, text;  ///< `step` may be empty.
 };
-/// A step has become its instances, because the values of its matrix are known now.
+/// A step has become its instances, because the values of its matrix are known now, or the steps of
+/// another round begin.
 struct StepExpanded {
   std::string step;
   std::size_t instances;
-  std::size_t steps;  ///< Number of the run's steps, these included.
+  std::size_t steps;                   ///< Number of the run's steps, these included.
+  std::optional<unsigned> round = {};  ///< Of a repeated step: the round, from 0.
 };
 struct RunFinished {
   std::string run;

@@ -40,6 +40,14 @@ struct When {
   When(std::string_view step, std::string_view output);
 };
 
+/// Options of Pipeline::repeat().
+struct RepeatOptions {
+  /// An expression as in YAML, over what the steps of a round have made: `"${fit.result.loss} <
+  /// 0.1"`. Empty: what the body returns decides.
+  When until = {};
+  unsigned max = 1;  ///< The largest number of rounds.
+};
+
 /// Options of one step.
 struct StepOptions {
   /// Letters, digits, `_` and `-`. Default: the function's name, for `pl::step<train>()`.

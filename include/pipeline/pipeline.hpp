@@ -20,6 +20,7 @@
 #pragma once
 
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,13 +84,48 @@ class Pipeline {
     return detail::handles_of<R, Artifacts>(put(std::move(step)));
   }
 
+  /// Repeats the steps that `body` adds: the first round takes `first`, each further one what the
+  /// round before has made. Corresponds to YAML's `repeat`.
+  /// @param body is called once, with the artifact that a round takes. Returns the one that it
+  /// makes, or a tuple of that and an Artifact<bool> after whose `true` there is no further round
+  /// @return what the last round has made
+  ///
+  /// ```cpp
+  /// // std::pair<Best, bool> choose(const Best& best, const std::vector<double>& losses);
+  /// auto best = search.repeat({.max = 20}, first, [&](pl::Artifact<Best> best) {
+  ///   auto losses = search.map(pl::step<evaluate>(), search.add(pl::step<propose>(), best));
+  ///   return search.add(pl::step<choose>(), best, losses);
+  /// });
+  /// ```
+  template <class T, class Body>
+  Artifact<T> repeat(const RepeatOptions& options, const Artifact<T>& first, Body body,
+                     std::source_location where = std::source_location::current()) {
+    const Artifact<T> taken{begin_rounds(options, first, where)};
+    const auto made = body(taken);
+    using Made = std::remove_const_t<decltype(made)>;
+    if constexpr (std::is_same_v<Made, Artifact<T>>) {
+      return {end_rounds(made, {})};
+    } else if constexpr (std::is_same_v<Made, std::tuple<Artifact<T>, Artifact<bool>>>) {
+      return {end_rounds(std::get<0>(made), std::get<1>(made))};
+    } else {
+      static_assert(std::is_same_v<Made, Artifact<T>>,
+                    "pipeline: the body of repeat() returns an artifact of the type that it takes, "
+                    "or a tuple of one and an Artifact<bool>");
+    }
+  }
+
   const std::string& name() const;
   const PipelineOptions& options() const;
   /// The steps in the order in which they were added. For the engine: the type is complete only in
   /// its sources.
   const std::vector<detail::Declaration>& steps() const;
+  /// What has been repeated; Declaration::repeat counts them. For the engine.
+  const std::vector<detail::Repetition>& repetitions() const;
 
  private:
+  AnyArtifact begin_rounds(const RepeatOptions& options, const AnyArtifact& first,
+                           std::source_location where);
+  AnyArtifact end_rounds(const AnyArtifact& then, const When& until);
   /// Names the step's arguments and outputs. The reference is valid until the next call.
   const detail::Declaration& put(detail::StepDeclaration step);
 

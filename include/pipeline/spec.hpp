@@ -71,6 +71,8 @@ struct InputSpec {
   /// values that distinguish the instance, and its entry in the folder.
   bool gathered = false;
   std::optional<DataSpec> data = {};
+  /// In a repeated step: what the round before has made, which rounds after the first take instead.
+  std::optional<SourceSpec> then = {};
 };
 
 /// A value that a condition takes from the JSON output of another step.
@@ -124,8 +126,6 @@ struct InstanceSpec {
   std::string of = {};
   /// The value of each axis, in order; also among the parameters.
   std::vector<std::pair<std::string, Json>> values = {};
-  /// The axes whose values a step of the run has made, and in which output.
-  std::vector<std::pair<std::string, SourceSpec>> taken = {};
   bool operator==(const InstanceSpec&) const = default;
 };
 
@@ -143,6 +143,15 @@ struct MatrixSpec {
   std::vector<AxisSpec> axes = {};
 };
 
+/// Steps that run in rounds together: those with the same `of`. The run makes the steps of a round
+/// once the round before has ended.
+struct RepeatSpec {
+  std::string of = {};  ///< The step whose `repeat` it is: another one for `repeat: STEP`.
+  /// No round follows one after which it is true. It names outputs of the repeated steps.
+  std::optional<Condition> until = {};
+  unsigned max = 1;  ///< The largest number of rounds.
+};
+
 /// A step with its defaults applied.
 struct StepSpec {
   /// Letters, digits, `_`, `-`, `.`; begins with a letter or digit. With a `.`: an instance.
@@ -151,6 +160,8 @@ struct StepSpec {
   /// Set if the run makes the step's instances. Of a step with the same matrix, an input takes the
   /// output of the instance with the same values; if it is gathered, those of all.
   std::optional<MatrixSpec> matrix = {};
+  /// Set if the run makes a step of each round. Other steps take what the last round has made.
+  std::optional<RepeatSpec> repeat = {};
   std::string description = {};
   Command command = {};
   /// Set if the step is a function of a C++ program.

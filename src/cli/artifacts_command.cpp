@@ -41,6 +41,11 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
   for (const auto& step : recorded_steps(runs, run, wanted.substr(0, dot)))
     wanted_steps.insert(step.name);
 
+  // `fit.state` is that of the last round, if the step is repeated.
+  const auto output_dot = std::min(wanted.rfind('.'), wanted.size());
+  const auto last = last_round(steps, wanted.substr(0, output_dot));
+  const auto of_last_round = last == steps.end() ? "" : last->name + wanted.substr(output_dot);
+
   std::vector<NamedOutput> found;
   std::vector<std::string> known;
   for (const auto& step : steps) {
@@ -50,7 +55,7 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
       known.push_back(name);
       const bool is_of_step = wanted_steps.contains(step.name) &&
                               (wanted_output.empty() || wanted_output == output.name);
-      if (wanted.empty() || is_of_step || wanted == name)
+      if (wanted.empty() || is_of_step || wanted == name || of_last_round == name)
         found.push_back({std::move(name), step, output});
     }
   }

@@ -16,6 +16,7 @@ namespace {
 struct GraphNode {
   std::string name;
   std::size_t instances = 0;  ///< 0: the step has no matrix.
+  unsigned rounds = 0;        ///< The most that it runs in; 0: it is not repeated.
   bool is_conditional = false;
   std::string run_on;  ///< Empty: success.
 };
@@ -37,6 +38,11 @@ const std::string& node_name(const StepSpec& step) {
   return step.instance ? step.instance->of : step.name;
 }
 
+unsigned rounds_of(const StepSpec& step, const PipelineSpec& pipeline) {
+  if (!step.repeat) return 0;
+  return std::ranges::find(pipeline.steps, step.repeat->of, &StepSpec::name)->repeat->max;
+}
+
 StepGraph graph_of(const PipelineSpec& pipeline) {
   StepGraph graph{pipeline.name, {}, {}};
   std::map<std::string, std::size_t> positions;
@@ -46,7 +52,7 @@ StepGraph graph_of(const PipelineSpec& pipeline) {
     node_of.emplace(step.name, name);
     const auto [place, is_new] = positions.emplace(name, graph.nodes.size());
     if (is_new)
-      graph.nodes.push_back({name, 0, step.when.has_value(),
+      graph.nodes.push_back({name, 0, rounds_of(step, pipeline), step.when.has_value(),
                              step.run_on == RunOn::failure  ? "failure"
                              : step.run_on == RunOn::always ? "always"
                                                             : ""});
@@ -59,8 +65,10 @@ StepGraph graph_of(const PipelineSpec& pipeline) {
     if (seen.insert(edge).second) graph.edges.push_back(std::move(edge));
   };
   for (const auto& step : pipeline.steps) {
-    for (const auto& input : step.inputs)
+    for (const auto& input : step.inputs) {
       for (const auto& source : input.sources) add(source.step, step, source.output, true);
+      if (input.then) add(input.then->step, step, "next " + input.then->output, true);
+    }
     if (step.when)
       for (const auto& [name, value] : step.when->outputs)
         add(value.source.step, step, "when", false);
@@ -76,6 +84,7 @@ StepGraph graph_of(const PipelineSpec& pipeline) {
 std::string label_of(const GraphNode& node) {
   std::string label = node.name;
   if (node.instances) label += " (" + counted(node.instances, "instance") + ")";
+  if (node.rounds) label += ", up to " + counted(node.rounds, "round");
   if (!node.run_on.empty()) label += ", run_on: " + node.run_on;
   return label;
 }
@@ -118,6 +127,7 @@ nlohmann::json json_of(const StepGraph& graph) {
   for (const auto& node : graph.nodes) {
     nlohmann::json entry{{"step", node.name}, {"conditional", node.is_conditional}};
     if (node.instances) entry["instances"] = node.instances;
+    if (node.rounds) entry["rounds"] = node.rounds;
     if (!node.run_on.empty()) entry["run_on"] = node.run_on;
     document["nodes"].push_back(std::move(entry));
   }

@@ -85,9 +85,10 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   std::size_t counts[5] = {};
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
-    if (step.instance) ++instances[step.instance->of];
+    if (step.instance && !step.repeat) ++instances[step.instance->of];
   for (const auto& plan : plans)
-    if (plan.spec->matrix && plan.spec->name != plan.step) ++instances[plan.spec->name];
+    if ((plan.spec->matrix || plan.spec->repeat) && plan.spec->name != plan.step)
+      ++instances[std::string(core::base_name(plan.step))];
   for (const auto& row : rows_of(plans)) {
     const auto& plan = *row.plan;
     const std::string base(core::base_name(plan.step));

@@ -11,6 +11,7 @@
 #include "cli/notifications.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"
+#include "core/instance.hpp"
 #include "dsl/builder.hpp"
 #include "dsl/step_entry.hpp"
 
@@ -118,8 +119,16 @@ RunResult run(const Pipeline& pipeline, const RunOptions& options) {
 }
 
 const StepResult& RunResult::step(const std::string& name) const {
-  for (const auto& step : steps)
+  const StepResult* last_round = nullptr;
+  unsigned last = 0;
+  for (const auto& step : steps) {
     if (step.name == name) return step;
+    const auto round = core::round_of(step.name, name);
+    if (!round || *round < last) continue;
+    last = *round;
+    last_round = &step;
+  }
+  if (last_round) return *last_round;
   throw std::out_of_range("run " + id + " had no step '" + name + "'");
 }
 

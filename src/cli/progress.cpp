@@ -110,6 +110,7 @@ struct Lines {
            for_terminal(e.text, false) + "\n";
   }
   std::string operator()(const event::StepExpanded& e) const {
+    if (e.round) return tag(paint, e.step) + "round " + std::to_string(*e.round) + "\n";
     return tag(paint, e.step) + "is " + counted(e.instances, "step") + " now\n";
   }
   std::string operator()(const event::RunFinished&) const { return ""; }  // The summary shows it.

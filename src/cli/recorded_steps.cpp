@@ -35,12 +35,25 @@ std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store
   return found;
 }
 
+std::vector<store::StepRecord>::const_iterator last_round(
+    const std::vector<store::StepRecord>& steps, const std::string& name) {
+  auto last = steps.end();
+  unsigned highest = 0;
+  for (auto step = steps.begin(); step != steps.end(); ++step)
+    if (const auto round = core::round_of(step->name, name); round && *round >= highest) {
+      highest = *round;
+      last = step;
+    }
+  return last;
+}
+
 store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run,
                                 const std::string& name) {
   constexpr std::size_t most_shown = 6;
   const auto steps = runs.steps(run.id);
   const auto found = called(steps, name);
   if (found.size() == 1) return steps[found[0]];
+  if (const auto last = last_round(steps, name); last != steps.end()) return *last;
   if (found.empty()) {
     std::vector<std::string> names;
     for (const auto& step : steps) {

@@ -14,8 +14,12 @@ namespace pipeline::cli {
 std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run,
                                               const std::string& name);
 
-/// Returns the one step called `name`; throws InputError, with the likely names, if there is none
-/// or more than one.
+/// Returns the last round of the repeated step `name`; the end if there is none.
+std::vector<store::StepRecord>::const_iterator last_round(
+    const std::vector<store::StepRecord>& steps, const std::string& name);
+
+/// Returns the one step called `name`, of a repeated one its last round; throws InputError, with
+/// the likely names, if there is none or more than one.
 store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run,
                                 const std::string& name);
 

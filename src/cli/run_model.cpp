@@ -67,10 +67,20 @@ void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
   step.status = status;
 }
 
-void RunModel::add_group(const std::string& name, std::size_t instances) {
-  if (instances <= many_instances) return;
-  group_index_.emplace(name, groups.size());
-  groups.push_back({.name = name, .total = instances});
+void RunModel::add_group(const std::string& step, std::size_t instances) {
+  const std::string name(core::base_name(step));  // In each round, a step may have more of them.
+  const auto count = instances_[name] += instances;
+  if (count <= many_instances) return;
+  const auto [known, is_new] = group_index_.try_emplace(name, groups.size());
+  if (is_new) {
+    groups.push_back({.name = name});
+    for (auto& view : steps) {
+      if (core::base_name(view.name) != name) continue;
+      view.group = known->second;
+      ++groups.back().counts[static_cast<std::size_t>(view.status)];
+    }
+  }
+  groups[known->second].total = count;
 }
 
 std::size_t RunModel::done() const {
@@ -128,7 +138,7 @@ void RunModel::apply(const Event& event, SteadyTime now) {
           [](const event::Notice&) {},
           [&](const event::StepExpanded& e) {
             total = e.steps;
-            add_group(e.step, e.instances);
+            if (!e.round) add_group(e.step, e.instances);
           },
           [&](const event::RunFinished& e) { finished = e; },
       },

@@ -72,9 +72,10 @@ class RunModel {
 
  private:
   /// Shows the step's instances together if they are many.
-  void add_group(const std::string& name, std::size_t instances);
+  void add_group(const std::string& step, std::size_t instances);
   void set_status(StepView& step, StepStatus status, SteadyTime now);
   std::unordered_map<std::string, std::size_t> index_, group_index_;
+  std::unordered_map<std::string, std::size_t> instances_;  ///< Of each step, over all rounds.
   std::size_t counts_[7] = {};
 };
 

@@ -7,6 +7,7 @@
 #include "cli/recorded_attempt.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
+#include "core/instance.hpp"
 #include "engine/decision.hpp"
 #include "engine/run_steps.hpp"
 #include "engine/shell.hpp"
@@ -51,13 +52,29 @@ void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
   }
 }
 
-/// Makes the instances that the run made of its steps.
-void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
-  take_outputs(steps, recorded);
-  for (auto group = steps.take_open_matrix(); !group.empty(); group = steps.take_open_matrix()) {
-    steps.expand(group, artifacts);
-    take_outputs(steps, recorded);
+/// Adds a round that the run had. @return false if there is none that is not there yet
+bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
+  for (core::StepIndex i = 0; i < steps.graph().size(); ++i) {
+    if (!steps.leads_rounds(i) ||
+        !recorded.contains(core::round_name(steps.spec(i).name, steps.rounds(i))))
+      continue;
+    steps.add_round(i);
+    return true;
   }
+  return false;
+}
+
+/// Makes the instances and the rounds that the run made of its steps.
+void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
+  do {
+    take_outputs(steps, recorded);
+    for (auto group = steps.take_open_matrix(); !group.empty(); group = steps.take_open_matrix()) {
+      steps.expand(group, artifacts);
+      take_outputs(steps, recorded);
+    }
+  } while (add_round(steps, recorded));
+  for (core::StepIndex i = 0; i < steps.graph().size(); ++i)
+    if (steps.leads_rounds(i) && steps.rounds(i)) steps.end_rounds(i);
 }
 
 const StepSpec& step_named(const engine::RunSteps& steps, const std::string& name) {

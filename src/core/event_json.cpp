@@ -94,8 +94,10 @@ json convert(const event::Notice& e) {
 }
 
 json convert(const event::StepExpanded& e) {
-  return {
+  json object = {
       {"event", "step_expanded"}, {"step", e.step}, {"instances", e.instances}, {"steps", e.steps}};
+  if (e.round) object["round"] = *e.round;
+  return object;
 }
 
 json convert(const event::RunFinished& e) {

@@ -160,6 +160,7 @@ void Scheduler::grow(StepIndex barrier, const std::vector<std::vector<StepIndex>
   state_.resize(size, State::waiting);
   remaining_ += needs.size();
   if (state_[barrier] == State::ready) --ready_count_;
+  if (state_[barrier] == State::running) --running_;
   state_[barrier] = State::waiting;
   waits_for_ends_[barrier] = true;
   missing_[barrier] += static_cast<std::uint32_t>(needs.size()) + 1;

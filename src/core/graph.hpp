@@ -48,7 +48,7 @@ class Scheduler {
   std::optional<StepIndex> take();
   bool has_ready() const { return ready_count_ > 0; }
   /// Adds steps behind those that there are; each is a dependency of `barrier`, which is no longer
-  /// ready before all of them have ended, however. `barrier` must not have been taken.
+  /// ready before all of them have ended, however. It may have been taken, but not have ended.
   /// @param needs for each new step, its dependencies; those that are gone have succeeded
   void grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs);
   /// Returns true if the step has succeeded, failed, or can no longer run.

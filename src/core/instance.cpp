@@ -11,6 +11,7 @@ namespace pipeline::core {
 namespace {
 
 constexpr std::size_t longest_name = 128;
+constexpr std::string_view round_mark = ".round-";
 
 bool is_plain(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
@@ -48,6 +49,18 @@ std::string InstanceNames::next(const AxisValues& values) {
   name.resize(std::min(name.size(), longest_name - end.size()));
   taken_.insert(name += end);
   return name;
+}
+
+std::string round_name(const std::string& step, unsigned round) {
+  return step + std::string(round_mark) + std::to_string(round);
+}
+
+std::optional<unsigned> round_of(std::string_view name, std::string_view step) {
+  if (!name.starts_with(step)) return std::nullopt;
+  name.remove_prefix(step.size());
+  if (!name.starts_with(round_mark)) return std::nullopt;
+  const auto round = whole_number(name.substr(round_mark.size()));
+  return round ? std::optional(static_cast<unsigned>(*round)) : std::nullopt;
 }
 
 std::string_view base_name(std::string_view step) { return step.substr(0, step.find('.')); }

@@ -47,6 +47,11 @@ class InstanceNames {
 /// steps their own name.
 std::string_view base_name(std::string_view step);
 
+/// Returns the name of what a repeated step is in a round, counted from 0: `fit.round-2`.
+std::string round_name(const std::string& step, unsigned round);
+/// Returns the round if `name` is what the repeated step `step` is in one.
+std::optional<unsigned> round_of(std::string_view name, std::string_view step);
+
 /// A user's choice of steps: `STEP`, `STEP[*]`, `STEP[2]` (from 0), `STEP[=]`, or
 /// `STEP[AXIS=VALUE,AXIS=*,=]`.
 struct Selector {

@@ -50,9 +50,22 @@ struct Declaration {
   AnyFunction function = nullptr;
   std::string signature;
   std::source_location where;
+  std::optional<std::size_t> repeat;  ///< The index of the repetition in whose rounds it runs.
   std::vector<std::string>
       problems;  ///< Errors of the step's own declaration; reported when the pipeline is run.
 };
+
+/// Steps that run in rounds.
+struct Repetition {
+  RepeatOptions options;
+  AnyArtifact first, then;  ///< What the first round takes, and what each round makes.
+  std::source_location where;
+};
+
+/// Returns the artifact that stands for what a round takes: no step has such a name.
+AnyArtifact taken_by_round(std::size_t repetition);
+/// Returns the repetition of such an artifact, or nothing for others.
+std::optional<std::size_t> repetition_of(std::string_view reference);
 
 /// Returns the compiler's name of a type in the notation of users.
 std::string tidy_type(std::string_view name);

@@ -1,5 +1,6 @@
 #include "dsl/document.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -79,9 +80,40 @@ std::vector<std::string> taken_by(const detail::Declaration& step,
   return spec::parameters_read_by(step.script, of_pipeline);
 }
 
+/// Returns the source of an input: a reference, or what the first and the further rounds take.
+json source_of(const Pipeline& pipeline, const std::string& written) {
+  const auto number = detail::repetition_of(written);
+  if (!number || *number >= pipeline.repetitions().size()) return written;
+  const auto& repetition = pipeline.repetitions()[*number];
+  return {{"first", reference(repetition.first, "")}, {"then", reference(repetition.then, "")}};
+}
+
+/// Returns the step that stands for those of its rounds: the first one that is no matrix.
+const detail::Declaration* leader_of(const Pipeline& pipeline, std::size_t repetition) {
+  const detail::Declaration* first = nullptr;
+  for (const auto& step : pipeline.steps()) {
+    if (step.repeat != repetition) continue;
+    if (!first) first = &step;
+    const bool is_mapped = std::ranges::any_of(step.arguments, [](const auto& argument) {
+      return argument.is_axis || argument.selector == "[=]";
+    });
+    if (!is_mapped && step.options.matrix->is_null()) return &step;
+  }
+  return first;
+}
+
+json repeat_of(const Pipeline& pipeline, const detail::Declaration& step) {
+  const auto* leader = leader_of(pipeline, *step.repeat);
+  if (leader != &step) return leader->options.name;
+  const auto& options = pipeline.repetitions()[*step.repeat].options;
+  json repeat{{"max", options.max}};
+  if (!options.until.expression.empty()) repeat["until"] = options.until.expression;
+  return repeat;
+}
+
 /// @param of_pipeline the names of the pipeline's parameters
-core::Value step_of(const detail::Declaration& step, core::Span span, const std::string& program,
-                    const std::vector<std::string>& of_pipeline) {
+core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, core::Span span,
+                    const std::string& program, const std::vector<std::string>& of_pipeline) {
   const auto& options = step.options;
   auto map = empty_value(core::Value::Kind::map, span);
   add_some(map, "description", options.description.empty() ? json() : json(options.description));
@@ -104,16 +136,18 @@ core::Value step_of(const detail::Declaration& step, core::Span span, const std:
       parameters[argument.name] =
           argument.of_pipeline ? json() : parameter_of(argument, *argument.value);
     } else if (!argument.sources.empty()) {
-      inputs[argument.name] = reference(argument.sources[0], argument.selector);
+      inputs[argument.name] =
+          source_of(pipeline, reference(argument.sources[0], argument.selector));
       if (argument.selector == "[=]" && matrix.is_null()) matrix = argument.sources[0].step;
     }
   }
-  for (const auto& input : step.inputs) inputs[input.name] = input.reference;
+  for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input.reference);
   for (const auto& output : step.outputs) outputs[output.name] = output.file_name;
   if (!axes.members.empty())
     set(map, "matrix", std::move(axes));
   else if (!matrix.is_null())
     add(map, "matrix", matrix);
+  if (step.repeat) add(map, "repeat", repeat_of(pipeline, step));
   if (step.entry) {
     auto words = json::array();
     if (!program.empty()) words.push_back(program);
@@ -219,8 +253,8 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
     const core::Span span{++number, 1, 1};
     // Appended directly, because set() searches all members.
     if (check.first_with_name[step.options.name] == number)
-      steps.members.push_back(
-          {spec::plain_value(step.options.name, span), step_of(step, span, program, names)});
+      steps.members.push_back({spec::plain_value(step.options.name, span),
+                               step_of(pipeline, step, span, program, names)});
   }
   set(root, "steps", std::move(steps));
   return document;

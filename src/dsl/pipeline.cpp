@@ -97,6 +97,22 @@ const PipelineOptions& no_pipeline_options() {
   return none;
 }
 
+constexpr std::string_view round_prefix = "round:";
+
+AnyArtifact taken_by_round(std::size_t repetition) {
+  return {std::string(round_prefix) + std::to_string(repetition), "taken"};
+}
+
+std::optional<std::size_t> repetition_of(std::string_view reference) {
+  if (!reference.starts_with(round_prefix)) return std::nullopt;
+  std::size_t number = 0;
+  for (const char c : reference.substr(round_prefix.size())) {
+    if (c < '0' || c > '9') break;
+    number = number * 10 + static_cast<std::size_t>(c - '0');
+  }
+  return number;
+}
+
 AnyArtifact result_of(const Declaration& step, std::size_t index) {
   return {step.options.name, step.outputs.at(index).name};
 }
@@ -183,6 +199,8 @@ struct Pipeline::Content {
   std::string name;
   PipelineOptions options;
   std::vector<detail::Declaration> steps;
+  std::vector<detail::Repetition> repetitions;
+  std::optional<std::size_t> open;  ///< The repetition whose steps are being added.
 
   /// Makes a vector that would be a NumPy array a JSON list, whose items a matrix takes.
   void store_as_list(const AnyArtifact& artifact) {
@@ -197,7 +215,7 @@ struct Pipeline::Content {
 };
 
 Pipeline::Pipeline(std::string_view name, const PipelineOptions& options)
-    : content_(std::make_unique<Content>(Content{std::string(name), options, {}})) {}
+    : content_(std::make_unique<Content>(Content{std::string(name), options, {}, {}, {}})) {}
 Pipeline::Pipeline(const Pipeline& other) : content_(std::make_unique<Content>(*other.content_)) {}
 Pipeline::Pipeline(Pipeline&& other) noexcept = default;
 Pipeline& Pipeline::operator=(Pipeline other) noexcept {
@@ -209,6 +227,27 @@ Pipeline::~Pipeline() = default;
 const std::string& Pipeline::name() const { return content_->name; }
 const PipelineOptions& Pipeline::options() const { return content_->options; }
 const std::vector<detail::Declaration>& Pipeline::steps() const { return content_->steps; }
+
+const std::vector<detail::Repetition>& Pipeline::repetitions() const {
+  return content_->repetitions;
+}
+
+AnyArtifact Pipeline::begin_rounds(const RepeatOptions& options, const AnyArtifact& first,
+                                   std::source_location where) {
+  auto& all = content_->repetitions;
+  if (content_->open) throw std::logic_error("pipeline: repeat() in the body of another repeat()");
+  content_->open = all.size();
+  all.push_back({options, first, {}, where});
+  return detail::taken_by_round(*content_->open);
+}
+
+AnyArtifact Pipeline::end_rounds(const AnyArtifact& then, const When& until) {
+  auto& repetition = content_->repetitions.at(content_->open.value());
+  content_->open.reset();
+  repetition.then = then;
+  if (!until.expression.empty()) repetition.options.until = until;
+  return then;
+}
 
 const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
   using detail::Slot;
@@ -244,8 +283,17 @@ const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
       step.outputs.push_back(std::move(output));
     }
   }
-  for (const auto& argument : step.arguments)
+  step.repeat = content_->open;
+  for (const auto& argument : step.arguments) {
     if (argument.items) content_->store_as_list(*argument.items);
+    const bool is_single = !argument.items && argument.slot != Slot::gathered;
+    for (const auto& source : argument.sources)
+      if (!is_single && detail::repetition_of(source.step))
+        problems.push_back("'" + argument.name +
+                           "' gathers what a round takes: add() a step that takes it alone");
+    if (argument.items && detail::repetition_of(argument.items->step))
+      problems.push_back("map() goes over what a round takes: let a step of the round return it");
+  }
   return content_->steps.emplace_back(std::move(step));
 }
 

@@ -69,9 +69,9 @@ class Values {
 }  // namespace
 
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
-                        store::ArtifactStore& artifacts) {
+                        store::ArtifactStore& artifacts, const std::string& key) {
   Values values(condition, find_output, artifacts);
-  const auto written = "when: " + condition.text;
+  const auto written = key + ": " + condition.text;
   try {
     const auto value = core::Expression::parse(condition.text).evaluate([&](const auto& variable) {
       return values.find(variable);
@@ -79,8 +79,9 @@ ConditionValue evaluate(const Condition& condition, const FindOutput& find_outpu
     if (value == true) return {value, {}, {}};
     if (!value) return {value, written, {}};
     const auto text = values.text();
-    return {
-        value, text.empty() ? written : "when is false: " + text + " (" + condition.text + ")", {}};
+    return {value,
+            text.empty() ? written : key + " is false: " + text + " (" + condition.text + ")",
+            {}};
   } catch (const core::EnvironmentError&) {
     throw;
   } catch (const std::exception& error) {

@@ -27,8 +27,9 @@ struct ConditionValue {
 using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 
 /// Evaluates the condition as far as the outputs exist.
+/// @param key `when` or `until`, for the reason
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
-                        store::ArtifactStore& artifacts);
+                        store::ArtifactStore& artifacts, const std::string& key = "when");
 
 /// How a step ended, as far as that is known.
 enum class Outcome { unknown, made, failed, skipped };

@@ -19,6 +19,26 @@ std::unordered_map<std::string_view, std::size_t> positions_by_name(const Pipeli
   return positions;
 }
 
+/// Lets the first of the steps that are repeated together wait for what any of them needs from
+/// outside, and the others for it: they end when it does.
+void wait_together(const PipelineSpec& pipeline, const std::vector<std::size_t>& selected,
+                   const std::unordered_map<std::string_view, std::uint32_t>& position,
+                   std::vector<std::vector<std::uint32_t>>& needs) {
+  const auto group_of = [&](std::uint32_t i) -> std::string_view {
+    const auto& repeat = pipeline.steps[selected[i]].repeat;
+    return repeat ? std::string_view(repeat->of) : std::string_view();
+  };
+  for (std::uint32_t i = 0; i < selected.size(); ++i) {
+    const auto group = group_of(i);
+    if (group.empty()) continue;
+    std::erase_if(needs[i], [&](auto need) { return group_of(need) == group; });
+    const auto leader = position.at(group);
+    if (i == leader) continue;
+    std::ranges::copy(needs[i], std::back_inserter(needs[leader]));
+    needs[i] = {leader};
+  }
+}
+
 /// Adds to the needs of a step what they need in turn.
 void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& needs) {
   std::vector<bool> seen(needs.size());
@@ -80,9 +100,9 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
   });
   if (!found.empty()) return found;
   for (const auto& step : pipeline.steps)
-    if (step.matrix && name.starts_with(step.name + "["))
-      throw core::InputError("the steps of '" + step.name +
-                                 "' are not known before the run has made the values of its matrix",
+    if ((step.matrix || step.repeat) && name.starts_with(step.name + "["))
+      throw core::InputError("the steps of '" + step.name + "' are not known before the run " +
+                                 (step.matrix ? "has made the values of its matrix" : "makes them"),
                              "'" + step.name + "' means all of them");
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps) {
@@ -103,6 +123,7 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
   const auto positions = positions_by_name(pipeline);
   std::vector<bool> wanted(pipeline.steps.size());
   std::vector<std::size_t> open = steps_called(pipeline, only_step);
+  const auto groups = core::repeated_together(pipeline.steps);
   while (!open.empty()) {
     const auto i = open.back();
     open.pop_back();
@@ -110,6 +131,8 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
     wanted[i] = true;
     core::for_each_need(pipeline.steps[i],
                         [&](const std::string& name) { open.push_back(positions.at(name)); });
+    if (pipeline.steps[i].repeat)  // A round has all of its steps.
+      std::ranges::copy(groups.at(pipeline.steps[i].repeat->of), std::back_inserter(open));
   }
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) selected.push_back(i);
@@ -147,6 +170,7 @@ std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
     core::for_each_need(pipeline.steps[selected[i]],
                         [&](const std::string& name) { needs[i].push_back(position.at(name)); });
   }
+  wait_together(pipeline, selected, position, needs);
   for (std::uint32_t i = 0; i < selected.size(); ++i)
     if (pipeline.steps[selected[i]].run_on != RunOn::success) add_ancestors(i, needs);
   return needs;

@@ -28,6 +28,7 @@ std::string declared(const std::vector<const StepSpec*>& steps) {
     const auto base = base_of(*step);
     auto& list = needs[base];
     core::for_each_need(*step, [&](const std::string& name) { add(list, name); });
+    list.erase(base);  // A repeated step may name itself.
     auto& entry = entries[base];
     const auto& resources = step->settings->resources;
     if (resources.memory) entry["memory"] = *resources.memory;

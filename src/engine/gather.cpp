@@ -63,17 +63,14 @@ std::vector<core::Digest> GatheredFolder::artifacts() const {
   return all;
 }
 
-InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs) {
-  InputOrigins origins;
+std::vector<GatheredInput> gathered_inputs(const StepSpec& step, const OutputsOf& outputs) {
+  std::vector<GatheredInput> all;
   for (const auto& input : step.inputs) {
     if (!input.gathered) continue;
     const GatheredFolder folder(input, outputs);
-    origins.gathered.emplace_back(folder.digest(), folder.artifacts());
+    all.emplace_back(folder.digest(), folder.artifacts());
   }
-  if (step.instance)
-    for (const auto& [axis, source] : step.instance->taken)
-      origins.taken.emplace_back(axis, outputs(source).output->digest);
-  return origins;
+  return all;
 }
 
 std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(

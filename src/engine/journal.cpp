@@ -44,18 +44,17 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 
 void Journal::commit(const std::function<void()>& write) {
   runs_.transaction([&] {
-    for (const auto& [step, attempt, parts, origins, spec] : unstored_) {
+    for (const auto& [step, attempt, parts, gathered, spec] : unstored_) {
       runs_.put_attempt(attempt);
       runs_.put_step(step);
       runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
                             parts);
-      for (const auto& [input, pieces] : origins.gathered) runs_.add_gathered(input, pieces);
-      if (!origins.taken.empty()) runs_.add_taken_values(step.key, origins.taken);
+      for (const auto& [input, pieces] : gathered) runs_.add_gathered(input, pieces);
       publish(*spec, record_.id, step.outputs);
     }
     write();
   });
-  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(unstored_, {}))
+  for (const auto& [step, attempt, parts, gathered, spec] : std::exchange(unstored_, {}))
     events_.emit(
         event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
 }
@@ -130,13 +129,14 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
   return state;
 }
 
-std::map<std::string, ResumePoint> Journal::expanded(
-    const StepSpec& step, const std::vector<const StepSpec*>& instances) {
+std::map<std::string, ResumePoint> Journal::expanded(const std::vector<const StepSpec*>& steps,
+                                                     const std::vector<const StepSpec*>& instances,
+                                                     std::optional<unsigned> round) {
   std::map<std::string, ResumePoint> resume_point;
   record_.steps += instances.size();
-  --record_.steps;
+  if (!round || *round == 0) record_.steps -= steps.size();
   commit([&] {
-    runs_.expand_step(record_.id, step.name, record_.steps);
+    for (const auto* step : steps) runs_.expand_step(record_.id, step->name, record_.steps);
     for (const auto* instance : instances) {
       if (!earlier_.contains(instance->name))
         runs_.put_step(record_of(*instance, StepStatus::pending));
@@ -144,7 +144,7 @@ std::map<std::string, ResumePoint> Journal::expanded(
         resume_point.emplace(instance->name, std::move(*point));
     }
   });
-  events_.emit(event::StepExpanded{step.name, instances.size(), record_.steps});
+  events_.emit(event::StepExpanded{steps.front()->name, instances.size(), record_.steps, round});
   return resume_point;
 }
 
@@ -231,11 +231,11 @@ void Journal::reused(const std::vector<Reuse>& steps) {
 }
 
 void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
-                        const AttemptCounts& counts, InputOrigins origins) {
+                        const AttemptCounts& counts, std::vector<GatheredInput> gathered) {
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
+  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(gathered), &step});
   ++summary_.succeeded;
 }
 

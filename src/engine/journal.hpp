@@ -55,10 +55,13 @@ class Journal {
   /// @return the steps that had begun and have not succeeded
   std::map<std::string, ResumePoint> run_resumed(const std::string& orchestrator,
                                                  const std::vector<const StepSpec*>& steps);
-  /// Records that the step has become its instances.
-  /// @return those that had begun before the run was interrupted, and have not succeeded
-  std::map<std::string, ResumePoint> expanded(const StepSpec& step,
-                                              const std::vector<const StepSpec*>& instances);
+  /// Records that the steps have become their instances, or those of another round.
+  /// @param steps one, or those that are repeated together, the first of which is reported
+  /// @param round the round, from 0, if they are repeated
+  /// @return the instances that had begun before the run was interrupted, and have not succeeded
+  std::map<std::string, ResumePoint> expanded(const std::vector<const StepSpec*>& steps,
+                                              const std::vector<const StepSpec*>& instances,
+                                              std::optional<unsigned> round = std::nullopt);
   /// @param memory the attempt's limit, if the orchestrator enforces it
   /// @return the record to pass to attempt_ended()
   store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number,
@@ -73,7 +76,7 @@ class Journal {
   void retried(const StepSpec& step, unsigned number, const Failure& failure, const Retry& retry);
   void reused(const std::vector<Reuse>& steps);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
-                 const AttemptCounts& counts, InputOrigins origins);
+                 const AttemptCounts& counts, std::vector<GatheredInput> gathered);
   /// Persists the pending successes.
   void flush();
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
@@ -96,7 +99,7 @@ class Journal {
     store::StepRecord step;
     store::AttemptRecord attempt;
     std::vector<store::KeyPart> parts;
-    InputOrigins origins;
+    std::vector<GatheredInput> gathered;
     const StepSpec* spec;
   };
   /// Commits the writes of `write` together with the pending successes.

@@ -87,7 +87,11 @@ class Planner {
     std::vector<core::StepIndex> level;
     grow();
     while (const auto i = scheduler_.take())
-      if (steps_[*i].instances)
+      if (steps_.leads_rounds(*i))
+        plan_rounds(*i);
+      else if (step_at(*i).repeat)
+        follow_rounds(*i);
+      else if (steps_[*i].instances)
         end_instances(*i);
       else
         level.push_back(*i);
@@ -128,6 +132,68 @@ class Planner {
         plans_[i].action = plans_[k].action;
       may_be_skipped_[i] = may_be_skipped_[i] || may_be_skipped_[k];
     }
+    if (!step_at(i).repeat) scheduler_.succeeded(i);
+  }
+
+  /// Plans the next round of steps that are repeated, as far as it is known whether there is one.
+  void plan_rounds(core::StepIndex i) {
+    auto& plan = plans_[i];
+    plan.step = step_at(i).name;
+    const auto& repeat = *step_at(i).repeat;
+    if (steps_[i].instances) {
+      end_instances(i);
+      const bool is_known = plan.action == StepPlan::Action::reuse && !may_be_skipped_[i];
+      if (!is_known && repeat.until) return leave_rounds_open(i);
+      const auto is_last = steps_.is_last_round(i, services_.artifacts);
+      if (!is_last.value && is_last.error.empty()) return leave_rounds_open(i);
+      if (!is_last.error.empty()) {
+        plan.action = StepPlan::Action::run;
+        plan.changes = {"fails: " + is_last.error};
+        return scheduler_.succeeded(i);
+      }
+      if (is_last.value == true) {
+        steps_.end_rounds(i);
+        return scheduler_.succeeded(i);
+      }
+    } else if (may_skip(i)) {
+      const auto decision = decide(step_at(i), before(i), services_.artifacts);
+      if (decision.value == false) {
+        skip(i, decision.reason);
+        return scheduler_.succeeded(i);
+      }
+      if (!decision.value) {
+        plan.changes = {decision.error.empty() ? decision.reason : "fails: " + decision.error};
+        return leave_rounds_open(i);
+      }
+    }
+    scheduler_.grow(i, steps_.add_round(i));
+    plans_.resize(steps_.size());
+    may_be_skipped_.resize(steps_.size());
+  }
+
+  /// Plans a step that ends with the first of those that are repeated with it.
+  void follow_rounds(core::StepIndex i) {
+    const auto leader = steps_.index_of(step_at(i).repeat->of);
+    auto& plan = plans_[i];
+    plan.step = step_at(i).name;
+    plan.action = plans_[leader].action;
+    may_be_skipped_[i] = may_be_skipped_[leader];
+    if (plan.action == StepPlan::Action::skip) steps_[i].status = StepStatus::skipped;
+    plan.changes = {"in the rounds of '" + step_at(leader).name + "'"};
+    scheduler_.succeeded(i);
+  }
+
+  /// Plans rounds of which it is not known whether they run.
+  void leave_rounds_open(core::StepIndex i) {
+    auto& plan = plans_[i];
+    const auto& repeat = *step_at(i).repeat;
+    const auto left = repeat.max - steps_.rounds(i);
+    plan.action = left ? StepPlan::Action::unknown : StepPlan::Action::depends;
+    if (left)
+      plan.changes.insert(plan.changes.begin(),
+                          (steps_.rounds(i) ? "further rounds, " : "rounds, ") +
+                              std::to_string(left) + " at most" +
+                              (repeat.until ? ", until " + repeat.until->text : ""));
     scheduler_.succeeded(i);
   }
 
@@ -136,13 +202,26 @@ class Planner {
     std::vector<StepPlan> all;
     all.reserve(plans_.size());
     for (core::StepIndex i = 0; i < steps_.graph().size(); ++i) {
-      const auto instances = steps_[i].instances.value_or(std::pair(i, std::size_t{1}));
-      for (auto k = instances.first; k < instances.first + instances.second; ++k) {
-        plans_[k].spec = &steps_.declared(i);
-        all.push_back(std::move(plans_[k]));
+      if (steps_.leads_rounds(i))
+        for (const auto& [step, of] : steps_.steps_of_rounds(i)) add_in_order(step, of, all);
+      if (!steps_.leads_rounds(i) || !steps_.rounds(i)) {
+        add_in_order(i, i, all);
+      } else if (!plans_[i].changes.empty()) {  // What is not known of further rounds.
+        plans_[i].spec = &steps_.declared(i);
+        all.push_back(std::move(plans_[i]));
       }
     }
     return all;
+  }
+
+  /// Adds the step's plan, or those of its instances.
+  /// @param of the pipeline's own step that it is, or is of
+  void add_in_order(core::StepIndex i, core::StepIndex of, std::vector<StepPlan>& all) {
+    const auto [first, count] = steps_[i].instances.value_or(std::pair(i, std::size_t{1}));
+    for (auto k = first; k < first + count; ++k) {
+      plans_[k].spec = &steps_.declared(of);
+      all.push_back(std::move(plans_[k]));
+    }
   }
 
   /// Returns a source of the step's inputs that may run again, so that the inputs are not known;

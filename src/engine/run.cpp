@@ -83,6 +83,8 @@ class Run {
   async::Task<> start_ready_steps();
   void grow(std::vector<Reuse>& hits);
   void expand(const std::vector<core::StepIndex>& steps);
+  void end_or_repeat(core::StepIndex i);
+  void begin_round(core::StepIndex i);
   async::Task<> prefetch();
   async::Task<> coroutines_end();
   void spawn(async::Task<> task);
@@ -248,13 +250,13 @@ async::Task<> Run::start_ready_steps() {
     grow(hits);
     const auto i = scheduler_.take();
     if (!i) break;
-    if (steps_[*i].instances) {
-      journal_.reused(std::exchange(hits, {}));
-      endings_.end_instances(*i);
-      continue;
-    }
     std::optional<Failure> failure;
     try {
+      if (steps_[*i].instances || steps_.leads_rounds(*i)) {
+        journal_.reused(std::exchange(hits, {}));
+        end_or_repeat(*i);
+        continue;
+      }
       if (is_conditional(spec(*i)) || endings_.has_stopped()) {
         journal_.reused(std::exchange(hits, {}));
         if (endings_.leaves_out(*i)) continue;
@@ -307,9 +309,42 @@ void Run::expand(const std::vector<core::StepIndex>& steps) {
     const auto [first, count] = *steps_[steps[k]].instances;
     std::vector<const StepSpec*> instances;
     for (auto i = first; i < first + count; ++i) instances.push_back(&spec(i));
-    for (auto& [name, point] : journal_.expanded(spec(steps[k]), instances))
+    for (auto& [name, point] : journal_.expanded({&spec(steps[k])}, instances))
       steps_.state_of(name).resume_point = std::move(point);
   }
+}
+
+/// Ends a step that is its instances, or begins the next round of steps that are repeated.
+void Run::end_or_repeat(core::StepIndex i) {
+  if (!steps_.leads_rounds(i)) return endings_.end_instances(i);
+  if (steps_[i].instances) {
+    if (steps_.outcome_of_instances(i).first != Outcome::made) return endings_.end_instances(i);
+    const auto is_last = steps_.is_last_round(i, services_.artifacts);
+    if (!is_last.value) {
+      auto why = is_last.error.empty() ? "until: an output that it names is gone" : is_last.error;
+      return endings_.fail(i, Failure{FailureKind::not_started, std::move(why), {}, {}}, {}, {});
+    }
+    if (is_last.value == true) {
+      if (!is_last.reason.empty())
+        events_.emit(event::Notice{spec(i).name, "no further round after " +
+                                                     std::to_string(steps_.rounds(i)) +
+                                                     ", the most allowed: " + is_last.reason});
+      steps_.end_rounds(i);
+      return endings_.end_instances(i);
+    }
+  }
+  if (!endings_.leaves_out(i)) begin_round(i);
+}
+
+void Run::begin_round(core::StepIndex i) {
+  const auto round = steps_.rounds(i);
+  const auto first = static_cast<core::StepIndex>(steps_.size());
+  scheduler_.grow(i, steps_.add_round(i));
+  environments_.grow(steps_.size());
+  std::vector<const StepSpec*> steps;
+  for (auto k = first; k < steps_.size(); ++k) steps.push_back(&spec(k));
+  for (auto& [name, point] : journal_.expanded(steps_.repeated_with(i), steps, round))
+    steps_.state_of(name).resume_point = std::move(point);
 }
 
 /// Prepares the environments of later steps while the first ones run.

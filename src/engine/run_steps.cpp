@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "core/step_needs.hpp"
 #include "engine/decision.hpp"
@@ -17,17 +18,35 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
   for (const auto i : selected_) specs_.push_back(&pipeline_.steps[i]);
   position_.reserve(size());
   for (core::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
+  note_open(*graph_.topological_order());  // An instance is made after those that it needs.
+  if (!open_.empty())
+    for (core::StepIndex i = 0; i < size(); ++i) note_reads(i);
+  note_repeats();
+}
+
+/// Remembers the steps that become their instances. Of repeated steps, those of each round do.
+void RunSteps::note_open(const std::vector<core::StepIndex>& steps) {
   std::map<std::string_view, std::size_t> matrices;
-  const auto order = graph_.topological_order();  // An instance is made after those that it needs.
-  for (const auto i : *order) {
-    if (!spec(i).matrix) continue;
+  for (const auto i : steps) {
+    if (!spec(i).matrix || spec(i).repeat) continue;
     const auto [place, is_new] = matrices.emplace(spec(i).matrix->of, open_.size());
     if (is_new) open_.emplace_back();
     open_[place->second].push_back(i);
     readers_[i];
   }
-  if (!open_.empty())
-    for (core::StepIndex i = 0; i < size(); ++i) note_reads(i);
+}
+
+void RunSteps::note_repeats() {
+  std::map<std::string_view, std::vector<core::StepIndex>> groups;
+  for (core::StepIndex i = 0; i < size(); ++i)
+    if (spec(i).repeat) groups[spec(i).repeat->of].push_back(i);
+  for (const auto& [leader, members] : groups) {
+    std::vector<const StepSpec*> specs;
+    for (const auto i : members) specs.push_back(&spec(i));
+    Repeat repeat{Rounds(specs), std::vector<core::StepIndex>(members.size()), {}};
+    for (const auto i : members) repeat.steps[repeat.rounds.position_of(spec(i).name)] = i;
+    repeats_.emplace(position_.at(leader), std::move(repeat));
+  }
 }
 
 /// Remembers a step that gathers the instances of a step that has none yet.
@@ -152,24 +171,86 @@ RunSteps::InstanceNeeds RunSteps::add(core::StepIndex of, std::vector<StepSpec> 
   const auto first = static_cast<core::StepIndex>(size());
   states_[of].instances = {first, instances.size()};
   states_[of].status = StepStatus::running;
-  states_.resize(size() + instances.size());
-  for (auto& instance : instances) {
-    made_.push_back(std::move(instance));
-    position_.emplace(made_.back().name, static_cast<core::StepIndex>(specs_.size()));
-    specs_.push_back(&made_.back());
-  }
+  append(std::move(instances));
   for (const auto reader : readers_.at(of)) {
     made_.push_back(spec(reader));
     growth.replace_sources(made_.back());
     specs_[reader] = &made_.back();
   }
+  return connect(first);
+}
+
+void RunSteps::append(std::vector<StepSpec> made) {
+  states_.resize(size() + made.size());
+  for (auto& step : made) {
+    made_.push_back(std::move(step));
+    position_.emplace(made_.back().name, static_cast<core::StepIndex>(specs_.size()));
+    specs_.push_back(&made_.back());
+  }
+}
+
+/// Returns the dependencies of the steps from `first` on, which have just been made.
+RunSteps::InstanceNeeds RunSteps::connect(core::StepIndex first) {
   InstanceNeeds needs;
-  needs.reserve(instances.size());
-  for (auto i = first; i < first + instances.size(); ++i) {
+  needs.reserve(size() - first);
+  for (auto i = first; i < size(); ++i) {
     needs.push_back(this->needs(i));
     note_reads(i);
   }
   return needs;
+}
+
+std::vector<const StepSpec*> RunSteps::repeated_with(core::StepIndex leader) const {
+  std::vector<const StepSpec*> specs{&spec(leader)};
+  for (const auto i : repeats_.at(leader).steps)
+    if (i != leader) specs.push_back(&spec(i));
+  return specs;
+}
+
+unsigned RunSteps::rounds(core::StepIndex leader) const {
+  return static_cast<unsigned>(repeats_.at(leader).firsts.size());
+}
+
+RunSteps::InstanceNeeds RunSteps::add_round(core::StepIndex leader) {
+  auto& repeat = repeats_.at(leader);
+  const auto first = static_cast<core::StepIndex>(size());
+  std::vector<const StepSpec*> specs;
+  for (const auto i : repeat.steps) {
+    specs.push_back(&spec(i));
+    states_[i].instances = {first, i == leader ? repeat.steps.size() : 0};
+    states_[i].status = StepStatus::running;
+  }
+  append(repeat.rounds.steps_of(rounds(leader), specs));
+  repeat.firsts.push_back(first);
+  std::vector<core::StepIndex> made(repeat.steps.size());
+  std::iota(made.begin(), made.end(), first);
+  note_open(made);
+  return connect(first);
+}
+
+ConditionValue RunSteps::is_last_round(core::StepIndex leader,
+                                       store::ArtifactStore& artifacts) const {
+  const auto find_here = [&](const SourceSpec& source) {
+    const auto* output = find_output(source);
+    return output && artifacts.has(output->digest) ? output : nullptr;
+  };
+  return repeats_.at(leader).rounds.is_last(rounds(leader) - 1, find_here, artifacts);
+}
+
+void RunSteps::end_rounds(core::StepIndex leader) {
+  const auto& [rounds, steps, firsts] = repeats_.at(leader);
+  for (std::size_t k = 0; k < steps.size(); ++k)
+    states_[steps[k]].outputs = states_[firsts.back() + k].outputs;
+}
+
+std::vector<std::pair<core::StepIndex, core::StepIndex>> RunSteps::steps_of_rounds(
+    core::StepIndex leader) const {
+  const auto& [rounds, steps, firsts] = repeats_.at(leader);
+  std::vector<std::pair<core::StepIndex, core::StepIndex>> all;
+  for (const auto first : firsts)
+    for (std::size_t k = 0; k < steps.size(); ++k)
+      all.emplace_back(static_cast<core::StepIndex>(first + k), steps[k]);
+  return all;
 }
 
 }  // namespace pipeline::engine

@@ -1,6 +1,7 @@
 /// @file
 /// The steps of a run: those that it selects, how far each has come, and what each has made. Steps
-/// whose matrix has values of another step become their instances when that step has made them.
+/// whose matrix has values of another step become their instances when that step has made them, and
+/// repeated steps become those of one round after the other.
 #pragma once
 
 #include <deque>
@@ -16,6 +17,7 @@
 #include "engine/gather.hpp"
 #include "engine/growth.hpp"
 #include "engine/journal.hpp"
+#include "engine/rounds.hpp"
 
 namespace pipeline::engine {
 
@@ -24,6 +26,8 @@ struct StepState {
   std::vector<store::OutputRecord> outputs;  ///< Filled once it has succeeded or is reused.
   std::optional<ResumePoint> resume_point;   ///< Set in a resumed run.
   /// Set once the step is its instances: the first of them, and their number. It ends with them.
+  /// Of the first of the steps that are repeated together, all steps of the current round; of the
+  /// others none, since they end with it.
   std::optional<std::pair<core::StepIndex, std::size_t>> instances = {};
 };
 
@@ -59,7 +63,7 @@ class RunSteps {
   Predecessors before(core::StepIndex i) const;
 
   /// Returns true if a step still has to become its instances.
-  bool may_grow() const { return !open_.empty(); }
+  bool may_grow() const { return !open_.empty() || !repeats_.empty(); }
   /// Removes and returns the pending steps that share one matrix, if its values are all made; empty
   /// if there are none.
   std::vector<core::StepIndex> take_open_matrix();
@@ -71,10 +75,39 @@ class RunSteps {
   /// @return for each of the steps
   std::vector<InstanceNeeds> expand(const std::vector<core::StepIndex>& steps,
                                     store::ArtifactStore& artifacts);
+
+  /// Returns true for the step that stands for all that are repeated together.
+  bool leads_rounds(core::StepIndex i) const { return repeats_.contains(i); }
+  /// Returns the steps that are repeated together, that one first.
+  std::vector<const StepSpec*> repeated_with(core::StepIndex leader) const;
+  /// The number of rounds that have begun.
+  unsigned rounds(core::StepIndex leader) const;
+  /// Adds the steps of the next round.
+  /// @return for each of them, its dependencies
+  InstanceNeeds add_round(core::StepIndex leader);
+  /// Decides whether the current round, which has ended, is the last one, as far as this machine
+  /// has what it made. See Rounds::is_last().
+  ConditionValue is_last_round(core::StepIndex leader, store::ArtifactStore& artifacts) const;
+  /// Gives the repeated steps what the current round has made.
+  void end_rounds(core::StepIndex leader);
+  /// Returns the steps of all rounds, each with the repeated step that it is one of.
+  std::vector<std::pair<core::StepIndex, core::StepIndex>> steps_of_rounds(
+      core::StepIndex leader) const;
+
   /// Returns how the step's instances have ended, as one outcome, and the instance that decided it.
   std::pair<Outcome, const StepSpec*> outcome_of_instances(core::StepIndex i) const;
 
  private:
+  /// Steps that are repeated together.
+  struct Repeat {
+    Rounds rounds;
+    std::vector<core::StepIndex> steps;   ///< In their positions.
+    std::vector<core::StepIndex> firsts;  ///< The first step of each round.
+  };
+  void note_repeats();
+  void note_open(const std::vector<core::StepIndex>& steps);
+  void append(std::vector<StepSpec> made);
+  InstanceNeeds connect(core::StepIndex first);
   Outcome outcome_of(core::StepIndex i) const;
   const store::OutputRecord* find_output(const SourceSpec& source) const;
   void note_reads(core::StepIndex i);
@@ -92,6 +125,7 @@ class RunSteps {
   std::vector<std::vector<core::StepIndex>> open_;
   /// For a step with such a matrix, those that gather its outputs.
   std::unordered_map<core::StepIndex, std::vector<core::StepIndex>> readers_;
+  std::unordered_map<core::StepIndex, Repeat> repeats_;  ///< By the step that has the `repeat`.
 };
 
 }  // namespace pipeline::engine

@@ -30,7 +30,7 @@ void StepEndings::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome 
   steps_[i].outputs = outcome.outputs;
   steps_[i].status = StepStatus::succeeded;
   journal_.succeeded(steps_.spec(i), key, outcome, counts,
-                     origins_of(steps_.spec(i), steps_.outputs_of()));
+                     gathered_inputs(steps_.spec(i), steps_.outputs_of()));
   if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(steps_.spec(i))) {
     journal_.flush();
     if (outcome.checkpoint) outcome.checkpoint->remove();
@@ -101,7 +101,8 @@ std::vector<const StepSpec*> StepEndings::lose_dependents(core::StepIndex i) {
   std::vector<const StepSpec*> lost;
   for (const auto dependent : scheduler_.failed(i)) {
     steps_[dependent].status = StepStatus::skipped;
-    lost.push_back(&steps_.spec(dependent));
+    // A repeated step is its rounds once they have begun.
+    if (!steps_[dependent].instances) lost.push_back(&steps_.spec(dependent));
   }
   return lost;
 }

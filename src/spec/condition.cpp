@@ -60,19 +60,21 @@ std::string gitlab_advice(std::string_view text) {
 
 class ConditionReader {
  public:
-  ConditionReader(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics)
-      : step_(step), value_(*step.when), places_(places), diagnostics_(diagnostics) {}
+  ConditionReader(const ReadStep& step, ScalarPlaces& places, settings::Diagnostics& diagnostics)
+      : step_(step), places_(places), diagnostics_(diagnostics) {}
 
-  void read() {
-    if (value_.kind != core::Value::Kind::scalar)
-      return settings::report_type(diagnostics_, "when",
-                                   "an expression, such as `${evaluate.metrics.accuracy} > 0.9`",
-                                   value_);
-    auto& condition = step_.spec.when.emplace();
-    condition.text = value_.scalar;
+  /// @param key     `when` or `until`
+  /// @param outputs what the condition takes from outputs is added to them
+  void read(const char* key, const core::Value& value, std::optional<Condition>& condition_read,
+            std::vector<ReadStep::ConditionValue>& outputs) {
+    if (value.kind != core::Value::Kind::scalar)
+      return settings::report_type(
+          diagnostics_, key, "an expression, such as `${evaluate.metrics.accuracy} > 0.9`", value);
+    auto& condition = condition_read.emplace();
+    condition.text = value.scalar;
     try {
       const auto expression = core::Expression::parse(condition.text);
-      for (const auto& variable : expression.variables()) add(variable);
+      for (const auto& variable : expression.variables()) add(variable, value, condition, outputs);
       expression.check([&](const core::Expression::Variable& variable) -> const nlohmann::json* {
         const auto found = condition.parameters.find(variable.name);
         // An axis has its value only in an instance.
@@ -81,16 +83,17 @@ class ConditionReader {
       });
     } catch (const core::ExpressionError& error) {
       const auto advice = gitlab_advice(condition.text);
-      settings::report(diagnostics_, "bad-condition", "in `when`: " + error.message,
-                       places_.find(value_, error.offset, error.length), {},
+      settings::report(diagnostics_, "bad-condition",
+                       "in `" + std::string(key) + "`: " + error.message,
+                       places_.find(value, error.offset, error.length), {},
                        advice.empty() ? error.suggestion : advice);
     }
   }
 
  private:
-  void add(const core::Expression::Variable& variable) {
-    auto& condition = *step_.spec.when;
-    const auto span = places_.find(value_, variable.offset, variable.length);
+  void add(const core::Expression::Variable& variable, const core::Value& written,
+           Condition& condition, std::vector<ReadStep::ConditionValue>& outputs) {
+    const auto span = places_.find(written, variable.offset, variable.length);
     constexpr std::string_view prefix = "params.";
     if (variable.name.starts_with(prefix)) {
       const auto name = variable.name.substr(prefix.size());
@@ -113,11 +116,10 @@ class ConditionReader {
     if (!condition.outputs.emplace(variable.name, std::move(output->value)).second) return;
     output->selector.step = step_.scope->step_called(output->selector.step);
     condition.outputs.at(variable.name).source.step = output->selector.step;
-    step_.condition_values.push_back({variable.name, std::move(output->selector), span});
+    outputs.push_back({variable.name, std::move(output->selector), span});
   }
 
-  ReadStep& step_;
-  const core::Value& value_;
+  const ReadStep& step_;
   ScalarPlaces& places_;
   settings::Diagnostics& diagnostics_;
 };
@@ -133,8 +135,12 @@ RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics) 
 void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                      settings::Diagnostics& diagnostics) {
   ScalarPlaces places(sources);
-  for (ReadStep& step : steps)
-    if (step.when) ConditionReader(step, places, diagnostics).read();
+  for (ReadStep& step : steps) {
+    ConditionReader reader(step, places, diagnostics);
+    if (step.when) reader.read("when", *step.when, step.spec.when, step.condition_values);
+    if (step.until && step.spec.repeat)
+      reader.read("until", *step.until, step.spec.repeat->until, step.until_values);
+  }
 }
 
 void order_final_steps(std::vector<StepSpec>& steps) {

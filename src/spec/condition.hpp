@@ -14,8 +14,8 @@ namespace pipeline::spec {
 /// Returns `success`, `failure` or `always`; reports anything else.
 RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics);
 
-/// Parses each step's condition, and checks its parameters and types. The parameters of the steps
-/// must be complete; the outputs are checked by check_references().
+/// Parses each step's `when` and `until`, and checks its parameters and types. The parameters of
+/// the steps must be complete; the outputs are checked by check_references().
 void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                      settings::Diagnostics& diagnostics);
 

@@ -257,8 +257,7 @@ class Expansion {
         StepSpec& spec = all.emplace_back(step.spec);
         spec.name = names_[i][k];
         const auto values = values_of(*step.matrix, row);
-        spec.instance =
-            InstanceSpec{.of = step.spec.name, .values = {values.begin(), values.end()}};
+        spec.instance = InstanceSpec{step.spec.name, {values.begin(), values.end()}};
         for (const auto& [axis, value] : spec.instance->values) {
           spec.parameters[axis] = value;
           if (!spec.when) continue;
@@ -294,6 +293,8 @@ class Expansion {
   void read(const ReadStep& step) {
     inputs_.clear();
     values_.clear();
+    thens_.clear();
+    untils_.clear();
     after_.clear();
     const auto add = [&](std::vector<std::optional<Connection>>& list,
                          const core::Selector& selector, const std::string& output,
@@ -322,14 +323,29 @@ class Expansion {
       else
         add(inputs_, step.input_selectors[i], "." + step.spec.inputs[i].sources[0].output,
             step.input_spans[i]);
-    for (const auto& value : step.condition_values) {
-      add(values_, value.selector, "." + step.spec.when->outputs.at(value.name).source.output,
-          value.span);
-      if (values_.back() && values_.back()->selection.is_gathered())
-        settings::report(diagnostics_, "bad-selector",
-                         "a condition takes the output of one step, not of all instances of '" +
-                             value.selector.step + "'",
-                         value.span, {}, "let a step gather them and write the value that decides");
+    const auto add_values = [&](std::vector<std::optional<Connection>>& list,
+                                const std::vector<ReadStep::ConditionValue>& values,
+                                const std::optional<Condition>& condition) {
+      for (const auto& value : values) {
+        add(list, value.selector, "." + condition->outputs.at(value.name).source.output,
+            value.span);
+        if (list.back() && list.back()->selection.is_gathered())
+          settings::report(diagnostics_, "bad-selector",
+                           "a condition takes the output of one step, not of all instances of '" +
+                               value.selector.step + "'",
+                           value.span, {},
+                           "let a step gather them and write the value that decides");
+      }
+    };
+    add_values(values_, step.condition_values, step.spec.when);
+    if (step.spec.repeat) add_values(untils_, step.until_values, step.spec.repeat->until);
+    for (const auto& then : step.then_sources) {
+      add(thens_, then.selector, "." + step.spec.inputs[then.input].then->output, then.span);
+      for (const auto* end : {&inputs_[then.input], &thens_.back()})
+        if (*end && (*end)->selection.is_gathered())
+          settings::report(diagnostics_, "bad-selector",
+                           "`first` and `then` take the output of one step each", then.span, {},
+                           "let a step gather them in each round");
     }
     for (std::size_t i = 0; i < step.after_selectors.size(); ++i)
       add(after_, step.after_selectors[i], "", step.after_spans[i]);
@@ -378,11 +394,12 @@ class Expansion {
         input.sources.push_back({name_of(inputs_[i]->target, source), output});
       input.gathered = inputs_[i]->selection.is_gathered();
     }
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const auto& value = step.condition_values[i];
-      if (const auto* sources = picked(step, values_[i], row, k, value.selector, value.span))
-        spec.when->outputs.at(value.name).source.step =
-            name_of(values_[i]->target, sources->front());
+    connect_values(step, row, k, values_, step.condition_values, spec.when);
+    if (spec.repeat) connect_values(step, row, k, untils_, step.until_values, spec.repeat->until);
+    for (std::size_t i = 0; i < thens_.size(); ++i) {
+      const auto& then = step.then_sources[i];
+      if (const auto* sources = picked(step, thens_[i], row, k, then.selector, then.span))
+        spec.inputs[then.input].then->step = name_of(thens_[i]->target, sources->front());
     }
     if (after_.empty()) return;
     std::vector<std::string> after;
@@ -393,11 +410,22 @@ class Expansion {
     spec.after = std::move(after);
   }
 
+  void connect_values(const ReadStep& step, const Row* row, std::size_t k,
+                      std::vector<std::optional<Connection>>& connections,
+                      const std::vector<ReadStep::ConditionValue>& values,
+                      std::optional<Condition>& condition) {
+    for (std::size_t i = 0; i < connections.size(); ++i)
+      if (const auto* sources =
+              picked(step, connections[i], row, k, values[i].selector, values[i].span))
+        condition->outputs.at(values[i].name).source.step =
+            name_of(connections[i]->target, sources->front());
+  }
+
   std::vector<ReadStep>& steps_;
   settings::Diagnostics& diagnostics_;
   std::unordered_map<std::string_view, std::size_t> index_;
   std::vector<std::vector<std::string>> names_;  ///< Of the instances of each step with a matrix.
-  std::vector<std::optional<Connection>> inputs_, values_, after_;
+  std::vector<std::optional<Connection>> inputs_, values_, thens_, untils_, after_;
   std::size_t connections_ = 0;
 };
 

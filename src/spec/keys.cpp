@@ -21,7 +21,7 @@ const Strings step_keys{"description",   "matrix",  "command",      "parameters"
                         "outputs",       "after",   "when",         "run_on",     "code",
                         "environment",   "secrets", "settings",     "retry",      "timeout",
                         "stalled_after", "cache",   "orchestrator", "shell",      "version",
-                        "checkpoint",    "publish"};
+                        "checkpoint",    "publish", "repeat"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
@@ -32,6 +32,8 @@ void report_keys(const core::Value& map, const Strings& allowed, const std::stri
       {"depends_on", "write `after: [STEP]`; a step whose output is an input needs none"},
       {"if", "write `when: EXPRESSION`"},
       {"rules", "write `when: EXPRESSION`"},
+      {"loop", "write `repeat: {until: EXPRESSION, max: ROUNDS}`"},
+      {"until", "write `repeat: {until: EXPRESSION, max: ROUNDS}`"},
       {"trigger_rule", "write `run_on: failure` or `run_on: always`"},
       {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
       {"env", "write `environment: {NAME: VALUE}`"},

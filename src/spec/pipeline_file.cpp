@@ -22,6 +22,7 @@
 #include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/references.hpp"
+#include "spec/repeat.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/task_definition.hpp"
 #include "spec/value_builder.hpp"
@@ -170,10 +171,11 @@ void apply_step_options(const LoadOptions& options, const std::set<std::string>&
   }
 }
 
-/// Declares the axes as parameters so that commands may refer to them. The values of the instances
-/// are set later.
+/// Declares the axes, and the number of a round, as parameters so that commands may refer to them.
+/// The values of the instances are set later.
 void declare_axes(std::vector<ReadStep>& steps) {
   for (ReadStep& step : steps) {
+    if (step.spec.repeat) step.spec.parameters[round_parameter] = nullptr;
     const core::Value* matrix = step.body->find("matrix");
     if (!matrix) continue;
     for (const auto& [axis, values] : matrix->members)
@@ -272,11 +274,13 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
   std::vector<ReadStep> steps;
   for (const Scope* scope : order) read_steps(*scope, *readers.at(scope), steps, diagnostics);
   check_names(steps, diagnostics);
+  read_repeats(steps, diagnostics);
   read_matrices(steps, diagnostics);
   apply_step_options(options, taken, main.defaults, steps, diagnostics);
   declare_axes(steps);
   read_conditions(steps, files.texts(), diagnostics);
   check_references(steps, diagnostics);
+  check_repeats(steps, diagnostics);
   read_commands(steps, files.texts(), diagnostics);
   keep_named_parameters(steps);
 

@@ -48,14 +48,21 @@ struct ReadStep {
   /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
   /// are expanded.
   std::vector<core::Selector> input_selectors, after_selectors;
-  const core::Value *when = nullptr, *publish = nullptr;
-  /// An output that the condition depends on.
-  struct ConditionValue {
-    std::string name;  ///< In StepSpec::when's `outputs`.
+  /// What a repeated step's input takes from the round before.
+  struct ThenSource {
+    std::size_t input;  ///< Its index.
     core::Selector selector;
     core::Span span;
   };
-  std::vector<ConditionValue> condition_values;
+  std::vector<ThenSource> then_sources;
+  const core::Value *when = nullptr, *publish = nullptr, *repeat = nullptr, *until = nullptr;
+  /// An output that a condition depends on.
+  struct ConditionValue {
+    std::string name;  ///< In Condition::outputs.
+    core::Selector selector;
+    core::Span span;
+  };
+  std::vector<ConditionValue> condition_values, until_values;  ///< Of `when`; of `until`.
   std::optional<Matrix> matrix;
   std::optional<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.

@@ -11,6 +11,7 @@
 #include "core/graph.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/repeat.hpp"
 #include "spec/scalar_places.hpp"
 #include "spec/template.hpp"
 
@@ -73,6 +74,12 @@ std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<Re
     if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.input_spans[i]);
   for (const auto& value : step.condition_values)
     add(step.spec.when->outputs.at(value.name).source, value.span);
+  // A round ends, or begins, after these; the step itself does not wait for them.
+  for (const auto& then : step.then_sources)
+    maker_of(*step.spec.inputs[then.input].then, then.span, steps, index, diagnostics);
+  for (const auto& value : step.until_values)
+    maker_of(step.spec.repeat->until->outputs.at(value.name).source, value.span, steps, index,
+             diagnostics);
   if (step.open)
     for (std::size_t i = 0; i < step.open->spans.size(); ++i)
       if (const auto& items = step.open->spec.axes[i].items)
@@ -238,6 +245,7 @@ void keep_named_parameters(std::vector<ReadStep>& steps) {
   for (ReadStep& step : steps) {
     auto named = std::move(step.own_parameters);
     for (auto& axis : axes_of(step)) named.insert(std::move(axis));
+    if (step.spec.repeat) named.insert(round_parameter);
     std::string literals;
     for (const auto& argument : step.spec.command.arguments)
       for (const auto& part : argument.parts)

@@ -3,6 +3,7 @@
 #include "settings/settings.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/pipeline_file.hpp"
+#include "spec/repeat.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -101,8 +102,11 @@ json input_schema() {
        {"optional", described({{"type", "boolean"}},
                               "Whether the input is an empty file while nothing is published.")}});
   by_name["required"] = {"artifact"};
-  return any_of(
-      {output, path, published, std::move(by_path), std::move(by_url), std::move(by_name)});
+  json by_round = object_of({{"first", described(output, "What the first round takes.")},
+                             {"then", described(output, "What the round before has made.")}});
+  by_round["required"] = {"first", "then"};
+  return any_of({output, path, published, std::move(by_path), std::move(by_url), std::move(by_name),
+                 std::move(by_round)});
 }
 
 json step_schema() {
@@ -153,6 +157,18 @@ json step_schema() {
                 "`{c: [0.1, 1], kernel: [rbf, linear]}`. `${split.files[*]}` in place of a list "
                 "takes the items that a step makes. Or the "
                 "name of a step that has such a matrix.");
+  json repeat = object_of(
+      {{"until", described(text(),
+                           "An expression as in `when`, over outputs of these steps. Without "
+                           "it, there are `max` rounds.")},
+       {"max", described({{"type", "integer"}, {"minimum", 1}, {"maximum", most_rounds}},
+                         "The largest number of rounds.")}});
+  repeat["required"] = {"max"};
+  properties["repeat"] =
+      described(any_of({std::move(repeat), text()}),
+                "Runs the step in rounds until the condition holds. An input `{first: start.state, "
+                "then: fit.state}` takes what the round before has made. Or the name of a step "
+                "with such a `repeat`, in whose rounds this one runs.");
   properties["inputs"] =
       described(map_of(input_schema()),
                 "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of "

@@ -220,6 +220,8 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
       }
     } else if (name.scalar == "when") {
       step.when = &value;
+    } else if (name.scalar == "repeat") {
+      step.repeat = &value;
     } else if (name.scalar == "run_on") {
       spec.run_on = read_run_on(value, diagnostics_);
     } else if (name.scalar == "version") {
@@ -381,22 +383,57 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
       settings::report(diagnostics_, "bad-name",
                        "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span,
                        {std::string("it must be ") + slot_name.expected});
+    } else if (member.find("first") || member.find("then")) {
+      read_source_by_round(name, member, step);
     } else if (is_data(member)) {
       if (auto data = read_data(name.scalar, member, root_, diagnostics_)) {
         step.spec.inputs.push_back({.name = name.scalar, .data = std::move(data)});
         step.input_selectors.emplace_back();
         step.input_spans.push_back(member.span);
       }
-    } else if (auto reference = settings::read_text("inputs." + name.scalar, member, reference_text,
-                                                    diagnostics_)) {
-      const auto output = output_in(*reference);
-      auto selector = *core::parse_selector(std::string_view(*reference).substr(0, output - 1));
-      selector.step = scope_.step_called(selector.step);
-      step.spec.inputs.push_back({name.scalar, {{selector.step, reference->substr(output)}}});
-      step.input_selectors.push_back(std::move(selector));
+    } else if (auto source = read_source("inputs." + name.scalar, member)) {
+      step.spec.inputs.push_back({name.scalar, {std::move(source->second)}});
+      step.input_selectors.push_back(std::move(source->first));
       step.input_spans.push_back(member.span);
     }
   }
+}
+
+/// Reads `STEP.OUTPUT`, and reports anything else.
+std::optional<std::pair<core::Selector, SourceSpec>> StepReader::read_source(
+    const std::string& key, const core::Value& value) {
+  const auto reference = settings::read_text(key, value, reference_text, diagnostics_);
+  if (!reference) return std::nullopt;
+  const auto output = output_in(*reference);
+  auto selector = *core::parse_selector(std::string_view(*reference).substr(0, output - 1));
+  selector.step = scope_.step_called(selector.step);
+  SourceSpec source{selector.step, reference->substr(output)};
+  return std::pair(std::move(selector), std::move(source));
+}
+
+/// Reads `{first: start.state, then: fit.state}`.
+void StepReader::read_source_by_round(const core::Value& name, const core::Value& map,
+                                      ReadStep& step) {
+  static const Strings keys{"first", "then"};
+  settings::report_unknown_keys(map, keys, "an input", diagnostics_);
+  for (const auto& key : keys)
+    if (!map.find(key) && !has_misspelt(map, key))
+      settings::report(diagnostics_, "missing-key",
+                       "the input '" + name.scalar + "' has no '" + key + "'", map.span,
+                       {"the first round takes `first`, each further one `then`, which the round "
+                        "before has made"});
+  const auto* first_value = map.find("first");
+  const auto* then_value = map.find("then");
+  if (!first_value || !then_value) return;
+  auto first = read_source("first", *first_value);
+  auto then = read_source("then", *then_value);
+  if (!first || !then) return;
+  step.then_sources.push_back({step.spec.inputs.size(), std::move(then->first), then_value->span});
+  step.spec.inputs.push_back({.name = name.scalar,
+                              .sources = {std::move(first->second)},
+                              .then = std::move(then->second)});
+  step.input_selectors.push_back(std::move(first->first));
+  step.input_spans.push_back(first_value->span);
 }
 
 }  // namespace pipeline::spec

@@ -24,6 +24,7 @@ namespace detail {
 
 class StepRun;
 struct Declaration;
+struct Repetition;
 
 /// The source of an argument's value.
 enum class Slot { artifact, gathered, parameter, context };

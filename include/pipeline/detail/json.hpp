@@ -99,10 +99,17 @@ constexpr bool json_able_parts(std::index_sequence<I...>) {
     return (json_able<FieldType<T, I>>() && ...);
 }
 
+/// True for structs that name a file or folder: JSON would hold the name, without the content.
+template <class T>
+inline constexpr bool names_file = false;
+
 template <class T>
 constexpr bool json_able() {
-  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                std::is_same_v<T, Json> || std::is_same_v<T, json>)
+  if constexpr (names_file<T>)
+    return false;
+  else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> ||
+                     std::is_same_v<T, std::string> || std::is_same_v<T, Json> ||
+                     std::is_same_v<T, json>)
     return true;
   else if constexpr (is_a<T, std::optional> || ListLike<T>)
     return json_able<typename T::value_type>();

@@ -191,6 +191,17 @@ TEST_F(Codecs, wrong_json_says_where_in_it) {
               HasSubstr(".correct: expected an integer, found nothing"));
 }
 
+TEST_F(Codecs, a_vector_of_files_is_a_folder_of_them) {
+  using Files = std::vector<File>;
+  static_assert(!JsonAble<File> && !JsonAble<std::vector<Folder>>);
+  static_assert(!Storable<std::map<std::string, File>>);  // Would be JSON with names of files.
+  Codec<Files>::save({{file("a.txt", "one")}, {file("b.txt", "two")}}, place("files"));
+  const auto files = Codec<Files>::load(place("files"));
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(core::read_file(files[0].path), "one");
+  EXPECT_EQ(core::read_file(files[1].path), "two");
+}
+
 TEST_F(Codecs, files_and_folders_are_taken_as_they_are) {
   Codec<File>::save({file("report.txt", "text")}, place("stored"));
   EXPECT_EQ(core::read_file(Codec<File>::load(place("stored")).path), "text");

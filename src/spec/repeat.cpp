@@ -1,0 +1,256 @@
+#include "spec/repeat.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/graph.hpp"
+#include "core/step_needs.hpp"
+#include "settings/decode.hpp"
+#include "spec/include.hpp"
+#include "spec/keys.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using core::Value;
+using Steps = std::unordered_map<std::string_view, const ReadStep*>;
+
+/// The names of a round's steps are longer.
+constexpr std::size_t longest_repeated = 80;
+constexpr const char* example = "as in `{until: \"${fit.metrics.loss} < 0.1\", max: 20}`";
+
+Steps by_name(const std::vector<ReadStep>& steps) {
+  Steps found;
+  for (const ReadStep& step : steps) found.emplace(step.spec.name, &step);
+  return found;
+}
+
+/// Reads `{until: EXPRESSION, max: ROUNDS}`.
+void read_rounds(ReadStep& step, settings::Diagnostics& diagnostics) {
+  static const std::vector<std::string> keys{"until", "max"};
+  const Value& map = *step.repeat;
+  settings::report_unknown_keys(map, keys, "a repeat", diagnostics);
+  auto& repeat = step.spec.repeat.emplace();
+  repeat.of = step.spec.name;
+  step.until = map.find("until");
+  const Value* max = map.find("max");
+  if (!max) {
+    if (!has_misspelt(map, "max"))
+      settings::report(diagnostics, "missing-key", "this repeat has no 'max'", map.span, {example});
+    return;
+  }
+  const auto rounds = settings::read_count("max", *max, diagnostics);
+  if (!rounds) return;
+  repeat.max = *rounds;
+  if (*rounds == 0 || *rounds > most_rounds)
+    settings::report(diagnostics, "bad-repeat",
+                     "max must be a number of rounds from 1 to " + std::to_string(most_rounds),
+                     max->span);
+}
+
+/// Reads the name of the step in whose rounds this one runs.
+void follow(ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics) {
+  if (step.repeat->kind != Value::Kind::scalar) {
+    settings::report_type(diagnostics, "repeat",
+                          "`{until: EXPRESSION, max: ROUNDS}`, or the name of a step that has that",
+                          *step.repeat);
+    return;
+  }
+  const auto name = step.scope->step_called(step.repeat->scalar);
+  const auto found = steps.find(name);
+  if (found != steps.end() && found->second->repeat &&
+      found->second->repeat->kind == Value::Kind::map) {
+    step.spec.repeat = RepeatSpec{.of = name};
+    return;
+  }
+  std::vector<std::string> names;
+  for (const auto& [other, each] : steps)
+    if (each->repeat && each->repeat->kind == Value::Kind::map) names.emplace_back(other);
+  settings::report(diagnostics, "bad-repeat",
+                   "step '" + step.repeat->scalar + "' has no `repeat` with `until` and `max`",
+                   step.repeat->span, {}, core::did_you_mean(step.repeat->scalar, names));
+}
+
+/// Checks the keys and references of one repeated step.
+class RepeatCheck {
+ public:
+  RepeatCheck(const ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics)
+      : step_(step), steps_(steps), diagnostics_(diagnostics) {}
+
+  void run() {
+    const auto& name = step_.spec.name;
+    const bool leads = step_.spec.repeat->of == name;
+    if (name.size() > longest_repeated)
+      report("bad-name",
+             "the name of a repeated step has at most " + std::to_string(longest_repeated) +
+                 " characters",
+             step_.key->span);
+    if (leads && step_.body->find("matrix"))
+      report("contradiction", "step '" + name + "' has both a 'repeat' and a 'matrix'",
+             step_.body->find("matrix")->span,
+             "give the matrix to a step with `repeat: STEP`, in the rounds of a step without one");
+    if (!leads && step_.when)
+      report("contradiction",
+             "step '" + name + "' runs in the rounds of '" + step_.spec.repeat->of +
+                 "', so it has no 'when' of its own",
+             step_.when->span, "the `when` of '" + step_.spec.repeat->of + "' is that of them all");
+    if (const Value* run_on = step_.body->find("run_on"))
+      report("contradiction", "step '" + name + "' has both a 'repeat' and a 'run_on'",
+             run_on->span);
+    if (step_.publish)
+      report("contradiction",
+             "step '" + name + "' is repeated, so an output of each round would get one name",
+             step_.publish->span, "publish from a step that takes its output");
+    if (const Value* own = step_.body->find("parameters"))
+      if (const Value* round = own->find(round_parameter))
+        report("contradiction",
+               "'round' of step '" + name + "' is the number of the round, and a parameter",
+               round->span);
+    check_first_and_then();
+    if (leads && !depends_on_round())
+      report("bad-repeat",
+             "`until` names no output of the steps that are repeated, so it is the same after each "
+             "round",
+             step_.until->span, "as in `${" + name + ".OUTPUT.MEMBER} < 0.1`");
+  }
+
+ private:
+  void report(const char* code, const std::string& message, core::Span span,
+              const std::string& suggestion = {}) {
+    settings::report(diagnostics_, code, message, span, {}, suggestion);
+  }
+
+  bool is_together(const std::string& other) const {
+    const auto found = steps_.find(other);
+    return found != steps_.end() && run_together(step_.spec, found->second->spec);
+  }
+
+  bool depends_on_round() const {
+    const auto& until = step_.spec.repeat->until;
+    if (!until || (until->outputs.empty() && until->parameters.empty())) return true;
+    return until->parameters.contains(std::string("params.") + round_parameter) ||
+           std::ranges::any_of(until->outputs, [&](const auto& value) {
+             return is_together(value.second.source.step);
+           });
+  }
+
+  void check_first_and_then() {
+    for (const auto& then : step_.then_sources) {
+      const auto& input = step_.spec.inputs[then.input];
+      if (!is_together(input.then->step))
+        report("bad-repeat",
+               "`then` takes what a step of the round before has made, and '" + input.then->step +
+                   "' is not in these rounds",
+               then.span);
+      if (is_together(input.sources.at(0).step))
+        report("bad-repeat",
+               "`first` is for the first round, before which '" + input.sources[0].step +
+                   "' has made nothing",
+               step_.input_spans[then.input]);
+    }
+  }
+
+  const ReadStep& step_;
+  const Steps& steps_;
+  settings::Diagnostics& diagnostics_;
+};
+
+/// Reports inputs from instances that each round has of its own.
+void check_inputs(const ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < step.input_selectors.size(); ++i) {
+    const auto found = steps.find(step.input_selectors[i].step);
+    if (found == steps.end()) continue;
+    const ReadStep& target = *found->second;
+    if (!target.open || !target.spec.repeat || run_together(step.spec, target.spec)) continue;
+    settings::report(diagnostics, "bad-selector",
+                     "step '" + target.spec.name + "' has other instances in each round",
+                     step.input_spans[i], {},
+                     "take the output of a step that gathers them in each round");
+  }
+}
+
+/// Reports a matrix of instances that each round has of its own, or that no round has.
+void check_matrix(const ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics) {
+  if (!step.open) return;
+  const auto found = steps.find(step.open->spec.of);
+  if (found == steps.end() || found->second == &step) return;
+  const StepSpec& other = found->second->spec;
+  if ((!step.spec.repeat && !other.repeat) || run_together(step.spec, other)) return;
+  const auto& repeated = other.repeat ? other : step.spec;
+  settings::report(diagnostics, "bad-matrix",
+                   "step '" + step.spec.name + "' has the matrix of '" + other.name + "', and '" +
+                       repeated.name + "' is repeated in rounds that the other one is not in",
+                   step.body->find("matrix")->span, {},
+                   "give both `repeat: " + repeated.repeat->of + "`");
+}
+
+/// Reports steps between the steps of a round that are not repeated themselves.
+void check_order(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  std::unordered_map<std::string_view, core::StepIndex> place;  // Of a group, that of its leader.
+  for (core::StepIndex i = 0; i < steps.size(); ++i) place.emplace(steps[i].spec.name, i);
+  const auto group_of = [&](const StepSpec& step) {
+    return place.at(step.repeat ? step.repeat->of : step.name);
+  };
+  std::vector<std::vector<core::StepIndex>> needs(steps.size());
+  for (const ReadStep& step : steps) {
+    const auto own = group_of(step.spec);
+    const auto add = [&](const std::string& name) {
+      const auto found = place.find(name);
+      if (found == place.end()) return;
+      const auto other = group_of(steps[found->second].spec);
+      if (other != own) needs[own].push_back(other);
+    };
+    core::for_each_need(step.spec, add);
+    if (!step.open) continue;
+    for (const auto& axis : step.open->spec.axes)
+      if (axis.items) add(axis.items->source.step);
+  }
+  const auto cycle = core::Graph(needs).find_cycle();
+  if (cycle.empty()) return;
+  const auto leader =
+      std::ranges::find_if(cycle, [&](auto i) { return steps[i].spec.repeat.has_value(); });
+  const auto between =
+      std::ranges::find_if(cycle, [&](auto i) { return !steps[i].spec.repeat.has_value(); });
+  if (leader == cycle.end()) return;  // A circle of other steps has been reported.
+  const auto& other = steps[between == cycle.end() ? cycle.back() : *between];
+  settings::report(diagnostics, "bad-repeat",
+                   "step '" + other.spec.name + "' stands between steps of the rounds of '" +
+                       steps[*leader].spec.name + "', and is not in these rounds",
+                   other.key->span, {}, "give it `repeat: " + steps[*leader].spec.name + "`");
+}
+
+}  // namespace
+
+bool run_together(const StepSpec& a, const StepSpec& b) {
+  return a.repeat && b.repeat && a.repeat->of == b.repeat->of;
+}
+
+void read_repeats(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  if (std::ranges::none_of(steps, [](const ReadStep& step) { return step.repeat; })) return;
+  const auto names = by_name(steps);
+  for (ReadStep& step : steps)
+    if (step.repeat && step.repeat->kind == Value::Kind::map)
+      read_rounds(step, diagnostics);
+    else if (step.repeat)
+      follow(step, names, diagnostics);
+}
+
+void check_repeats(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  const auto names = by_name(steps);
+  bool is_any = false;
+  const auto before = diagnostics.size();
+  for (const ReadStep& step : steps) {
+    is_any |= step.spec.repeat.has_value();
+    check_inputs(step, names, diagnostics);
+    check_matrix(step, names, diagnostics);
+    if (step.spec.repeat)
+      RepeatCheck(step, names, diagnostics).run();
+    else if (!step.then_sources.empty() && !step.repeat)
+      settings::report(diagnostics, "bad-repeat",
+                       "`first` and `then` are for the inputs of a step with a `repeat`",
+                       step.then_sources.front().span);
+  }
+  if (is_any && diagnostics.size() == before) check_order(steps, diagnostics);
+}
+
+}  // namespace pipeline::spec
