@@ -23,7 +23,8 @@ target_include_directories(pipeline_options INTERFACE ${PROJECT_SOURCE_DIR}/src 
 function(pipeline_room name)
   cmake_parse_arguments(ROOM "" "" "USES;DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  # Programs that the room embeds are targets of their own.
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/kubernetes/agent/")
   if(NOT sources)
     file(TOUCH ${CMAKE_BINARY_DIR}/empty.cpp)
     set(sources ${CMAKE_BINARY_DIR}/empty.cpp)

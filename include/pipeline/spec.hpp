@@ -126,6 +126,8 @@ struct InstanceSpec {
   std::string of = {};
   /// The value of each axis, in order; also among the parameters.
   std::vector<std::pair<std::string, Json>> values = {};
+  /// The axes whose values a step of the run has made, and in which output.
+  std::vector<std::pair<std::string, SourceSpec>> taken = {};
   bool operator==(const InstanceSpec&) const = default;
 };
 

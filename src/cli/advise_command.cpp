@@ -86,6 +86,8 @@ json json_of(const AdvisedStep& step) {
   json entry{{"step", step.name}, {"runs", step.used.runs}, {"advice", json::array()}};
   if (step.asked.memory) entry["asked"]["memory"] = *step.asked.memory;
   if (step.asked.cpu_count) entry["asked"]["cpu_count"] = *step.asked.cpu_count;
+  if (step.asked.gpu_count) entry["asked"]["gpu_count"] = *step.asked.gpu_count;
+  if (step.used.gpus) entry["used"]["gpus"] = *step.used.gpus;
   if (step.used.memory) entry["used"]["memory"] = *step.used.memory;
   if (step.used.cpus) entry["used"]["cpus"] = *step.used.cpus;
   for (const auto& [setting, value, reason] : step.advice)
@@ -100,19 +102,27 @@ Table table_of(const std::vector<AdvisedStep>& steps) {
   const auto bytes = [](const auto& value) {
     return value ? core::format_bytes(*value) : std::string();
   };
+  const bool has_gpus = std::ranges::any_of(
+      steps, [](const AdvisedStep& step) { return step.asked.gpu_count || step.used.gpus; });
+  const auto count = [](const auto& value) { return value ? std::to_string(*value) : ""; };
   Table table;
-  table.add({"STEP", "RUNS", "MEMORY ASKED", "USED", "CPUS ASKED", "USED", "ADVICE"});
+  std::vector<Table::Cell> heading{"STEP", "RUNS", "MEMORY ASKED", "USED", "CPUS ASKED", "USED"};
+  if (has_gpus) heading.insert(heading.end(), {"GPUS ASKED", "USED"});
+  heading.emplace_back("ADVICE");
+  table.add(std::move(heading));
   for (const auto& step : steps) {
     std::string advice;
     for (const auto& [setting, value, reason] : step.advice)
       advice += (advice.empty() ? "" : ", ") + setting + ": " + value;
-    table.add({step.name,
-               std::to_string(step.used.runs),
-               bytes(step.asked.memory),
-               bytes(step.used.memory),
-               number(step.asked.cpu_count),
-               number(step.used.cpus),
-               {advice, Colour::yellow}});
+    std::vector<Table::Cell> row{step.name,
+                                 std::to_string(step.used.runs),
+                                 bytes(step.asked.memory),
+                                 bytes(step.used.memory),
+                                 number(step.asked.cpu_count),
+                                 number(step.used.cpus)};
+    if (has_gpus) row.insert(row.end(), {count(step.asked.gpu_count), count(step.used.gpus)});
+    row.emplace_back(advice, Colour::yellow);
+    table.add(std::move(row));
   }
   return table;
 }
@@ -132,9 +142,7 @@ core::ExitCode advise_command(Context& context) {
     return core::ExitCode::ok;
   }
   if (steps.empty()) {
-    context.note("no run of '" + pipeline.name +
-                 "' has been measured yet: steps are measured by the orchestrators local and "
-                 "docker\n");
+    context.note("no run of '" + pipeline.name + "' has been measured yet\n");
     return core::ExitCode::ok;
   }
   const FilePatch patch(source.file(), steps);

@@ -325,6 +325,7 @@ void Cleaner::runs() {
   if (!dry_run_) remove_left_work();
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
   if (!dry_run_) {
+    runs_->remove_unused_origins();
     const auto referenced = runs_->referenced_artifacts();
     const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
     artifact_bytes = context_.artifacts().collect(

@@ -112,6 +112,9 @@ void add_serve_options(CLI::App& app, Options& o) {
                  "warned of")
       ->type_name("ADDRESS")
       ->capture_default_str();
+  app.add_option("--bucket", o.bucket_of,
+                 "Show the detached runs in the bucket of this profile, in place of a state folder")
+      ->type_name("PROFILE");
   add_state(app, o);
 }
 
@@ -120,7 +123,9 @@ constexpr Command serve_row{
     "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing",
     "Examples:\n"
     "  pipe serve                                     prints the address to open; Ctrl-C ends it\n"
-    "  ssh -L 7473:localhost:7473 HOST pipe serve     of another machine, through ssh",
+    "  ssh -L 7473:localhost:7473 HOST pipe serve     of another machine, through ssh\n"
+    "  pipe serve --bucket lab                        the detached runs in the bucket of a "
+    "profile",
     add_serve_options, serve_command};
 
 void add_advise_options(CLI::App& app, Options& o) {

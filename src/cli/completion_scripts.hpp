@@ -39,7 +39,7 @@ _pipe() {
     compare) words="--all --state --output" ;;
     tag) words="--remove --state --output" ;;
     report) words="--out --state --output" ;;
-    serve) words="--port --host --state --output" ;;
+    serve) words="--port --host --bucket --state --output" ;;
     advise) words="--param --params --patch --state --output" ;;
     why|used) words="--state --output" ;;
     sbom) words="--format --state --output" ;;
@@ -135,7 +135,7 @@ _pipe() {
     sbom) _arguments $state $output '--format[of the document]:format:(cyclonedx spdx provenance)' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     export) _arguments $state $output '--format[of the export]:format:(ro-crate openlineage slsa)' '--out[where to write it]:path:_files' '--license[of the content]:license' ':run:_pipe_runs' ':artifact:_pipe_steps' ;;
     report) _arguments $state $output '--out[write to]:file:_files' ':run:_pipe_runs' ;;
-    serve) _arguments $state $output '--port[the port]:port:' '--host[the address to listen on]:address:' ;;
+    serve) _arguments $state $output '--port[the port]:port:' '--host[the address to listen on]:address:' '--bucket[a profile, whose bucket is shown]:profile:' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' '--name[of what is published]:name: ' '--promote[make current]:version: ' '--demote[make the one before current]' '--publish[under a name]:name: ' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
     cancel) _arguments $state $output '--now[kill at once]' '--force[its driver is gone]' ':run:_pipe_runs' ;;
@@ -201,6 +201,7 @@ complete -c pipe -n "__fish_seen_subcommand_from tag" -l remove -x
 complete -c pipe -n "__fish_seen_subcommand_from report" -l out -r
 complete -c pipe -n "__fish_seen_subcommand_from serve" -l port -x
 complete -c pipe -n "__fish_seen_subcommand_from serve" -l host -x
+complete -c pipe -n "__fish_seen_subcommand_from serve" -l bucket -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -s n -l limit -x
 complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from sbom" -l format -x -a "cyclonedx spdx provenance"

@@ -91,6 +91,7 @@ struct Options : detached::Invocation {
   std::string format = "mermaid";  ///< Command graph.
   bool patch_only = false;         ///< Command advise.
   std::string host = "127.0.0.1";  ///< Command serve.
+  std::string bucket_of;           ///< Command serve: a profile; empty: a state folder is served.
   unsigned short port = 7473;      ///< Command serve; 0: any that is free.
 
   bool takes_profile = false;  ///< The command has --profile.

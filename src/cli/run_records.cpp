@@ -17,14 +17,25 @@ json time_json(WallTime time) {
   return time == WallTime{} ? json() : json(core::format_time(time));
 }
 
+void add_gpu_usage(const core::GpuUsage& used, json& entry) {
+  if (used.mean_load) entry["mean_load"] = *used.mean_load;
+  if (used.peak_load) entry["peak_load"] = *used.peak_load;
+  entry["mean_memory"] = used.mean_memory;
+  entry["peak_memory"] = used.peak_memory;
+  entry["memory"] = used.memory;
+}
+
 json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attempt) {
   json entry{{"number", attempt.number},
              {"started", time_json(attempt.started)},
              {"ended", time_json(attempt.ended)},
              {"took_ms", attempt.took.count()},
              {"log", runs.log_file(attempt.log).string()}};
-  for (const auto& gpu : attempt.gpus)
+  for (const auto& gpu : attempt.gpus) {
     entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
+    if (const auto* used = attempt.usage.of_gpu(gpu.uuid))
+      add_gpu_usage(*used, entry["gpus"].back());
+  }
   if (auto usage = usage_json(attempt.usage); !usage.is_null()) entry["usage"] = std::move(usage);
   if (auto phases = phases_json(attempt.phases); !phases.is_null())
     entry["phases"] = std::move(phases);

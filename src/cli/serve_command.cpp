@@ -1,6 +1,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/page_assets.hpp"
+#include "cli/served_runs.hpp"
 #include "docker/templates.hpp"
 #include "serve/server.hpp"
 
@@ -8,7 +9,9 @@ namespace pipeline::cli {
 
 core::ExitCode serve_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
+  std::optional<BucketRuns> bucket;
+  if (!options.bucket_of.empty()) bucket.emplace(context, options.bucket_of);
+  auto& runs = bucket ? context.runs(bucket->state()) : context.existing_runs();
   runs.forbid_writes();
   serve::Server server(options.host, options.port);
   const serve::Guard guard(serve::new_token(), options.host, server.port());

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "cli/commands.hpp"
@@ -145,16 +146,31 @@ std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRe
   return text;
 }
 
+struct GpuCells {
+  std::string mean, peak, memory;
+};
+
+GpuCells gpu_cells(const core::GpuUsage* used) {
+  if (!used) return {};
+  const auto percent = [](const std::optional<double>& share) {
+    return share ? std::to_string(std::lround(*share * 100)) + " %" : std::string();
+  };
+  return {percent(used->mean_load), percent(used->peak_load),
+          core::format_bytes(used->peak_memory) + " of " + core::format_bytes(used->memory)};
+}
+
 std::string gpus_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
                       const Paint& paint) {
   Table table;
-  table.add({"ATTEMPT", "GPU", "MODEL", "UUID"});
+  table.add({"ATTEMPT", "GPU", "MODEL", "BUSY", "AT MOST", "MEMORY", "UUID"});
   for (const auto& step : steps) {
     if (step.attempts == 0) continue;
     for (const auto& attempt : runs.attempts(step.run, step.name))
-      for (const auto& gpu : attempt.gpus)
+      for (const auto& gpu : attempt.gpus) {
+        const auto used = gpu_cells(attempt.usage.of_gpu(gpu.uuid));
         table.add({step.name + " " + std::to_string(attempt.number), std::to_string(gpu.index),
-                   gpu.model, gpu.uuid});
+                   gpu.model, used.mean, used.peak, used.memory, gpu.uuid});
+      }
   }
   return table.empty() ? "" : "\n" + table.render(paint);
 }

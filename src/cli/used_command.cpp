@@ -53,6 +53,8 @@ class Uses {
       if (*input == artifact || std::ranges::find(pieces, artifact) != pieces.end())
         names.push_back(part.name.substr(6));
     }
+    for (const auto& [axis, taken] : runs_.taken_values(step.key))
+      if (taken == artifact) names.push_back(axis);
     return names;
   }
 

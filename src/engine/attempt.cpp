@@ -14,6 +14,7 @@
 #include "engine/attempt_inputs.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/clock.hpp"
+#include "engine/gpu_meter.hpp"
 #include "engine/metric_file.hpp"
 #include "engine/metric_log.hpp"
 #include "engine/secret_mask.hpp"
@@ -203,7 +204,7 @@ class AttemptRun {
       outcome_.result = co_await services_.orchestrator.run(attempt);
       co_return std::move(outcome_);
     }
-    co_await run_watched(attempt, silence, deadline.source());
+    co_await run_measured(attempt, silence, deadline.source(), held);
     const auto came_back = Clock::now();
     if (!held.locks.empty()) {
       held.locks.clear();
@@ -224,6 +225,28 @@ class AttemptRun {
   }
 
  private:
+  /// Runs the attempt, and samples its GPUs meanwhile.
+  async::Task<> run_measured(const orchestrators::Attempt& attempt, StallWatch& silence,
+                             core::CancelSource& source, const GpuReservation& held) {
+    if (!held.machine || held.gpus.empty()) {
+      co_await run_watched(attempt, silence, source);
+      co_return;
+    }
+    const auto executor = co_await asio::this_coro::executor;
+    GpuMeter meter(executor, context_.pool, *held.machine, held.gpus);
+    async::JoinableTask sampling(executor, meter.sample());
+    std::exception_ptr error;
+    try {
+      co_await run_watched(attempt, silence, source);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    meter.stop();
+    co_await sampling.join();
+    if (error) std::rethrow_exception(error);
+    outcome_.result.usage.gpus = meter.usage();
+  }
+
   /// Runs the attempt, and reports when it has stalled.
   async::Task<> run_watched(const orchestrators::Attempt& attempt, StallWatch& silence,
                             core::CancelSource& source) {

@@ -63,14 +63,17 @@ std::vector<core::Digest> GatheredFolder::artifacts() const {
   return all;
 }
 
-std::vector<GatheredInput> gathered_inputs(const StepSpec& step, const OutputsOf& outputs) {
-  std::vector<GatheredInput> all;
+InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs) {
+  InputOrigins origins;
   for (const auto& input : step.inputs) {
     if (!input.gathered) continue;
     const GatheredFolder folder(input, outputs);
-    all.emplace_back(folder.digest(), folder.artifacts());
+    origins.gathered.emplace_back(folder.digest(), folder.artifacts());
   }
-  return all;
+  if (step.instance)
+    for (const auto& [axis, source] : step.instance->taken)
+      origins.taken.emplace_back(axis, outputs(source).output->digest);
+  return origins;
 }
 
 std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(

@@ -53,6 +53,12 @@ class GatheredFolder {
 /// What a gathered input consists of: its digest in the step's key, and its artifacts.
 using GatheredInput = std::pair<core::Digest, std::vector<core::Digest>>;
 
-std::vector<GatheredInput> gathered_inputs(const StepSpec& step, const OutputsOf& outputs);
+/// The artifacts behind a step's inputs that its key does not name.
+struct InputOrigins {
+  std::vector<GatheredInput> gathered;
+  store::TakenValues taken;  ///< By its matrix.
+};
+
+InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs);
 
 }  // namespace pipeline::engine

@@ -385,7 +385,7 @@ async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
   if (is_first_try || processes_matter_) co_await look_for_processes();
   if (is_first_try) co_await ask_the_place();
   for (;;) {
-    GpuReservation reservation;
+    GpuReservation reservation{.machine = machine_};
     {
       auto session = co_await enter();
       auto entries = line_up(session);

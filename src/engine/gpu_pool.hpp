@@ -26,6 +26,7 @@ namespace pipeline::engine {
 struct GpuReservation {
   std::vector<orchestrators::AssignedGpu> gpus;
   std::vector<core::Descriptor> locks;
+  gpu::Machine* machine = nullptr;  ///< NVML that sees the GPUs; null if they are elsewhere.
 };
 
 /// A step waits for GPUs without a job slot, which a step without GPUs can use. When GPUs become

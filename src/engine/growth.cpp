@@ -101,7 +101,7 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
   made.matrix.reset();
   made.name = names_.at(step.name)[k];
-  made.instance = InstanceSpec{step.name, {}};
+  made.instance = InstanceSpec{.of = step.name};
   replace_sources(made);
   for (auto& input : made.inputs)
     for (auto& source : input.sources)
@@ -111,6 +111,8 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
     const auto& axis = matrix_.axes[i].name;
     const auto& item = *rows_[k][i];
     made.instance->values.emplace_back(axis, item.value);
+    if (const auto& items = matrix_.axes[i].items)
+      made.instance->taken.emplace_back(axis, items->source);
     made.parameters[axis] = item.value;
     if (item.entry && !has_input(step, axis))
       made.inputs.push_back({.name = axis, .data = DataSpec{.path = *item.entry}});

@@ -44,17 +44,18 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 
 void Journal::commit(const std::function<void()>& write) {
   runs_.transaction([&] {
-    for (const auto& [step, attempt, parts, gathered, spec] : unstored_) {
+    for (const auto& [step, attempt, parts, origins, spec] : unstored_) {
       runs_.put_attempt(attempt);
       runs_.put_step(step);
       runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
                             parts);
-      for (const auto& [input, pieces] : gathered) runs_.add_gathered(input, pieces);
+      for (const auto& [input, pieces] : origins.gathered) runs_.add_gathered(input, pieces);
+      if (!origins.taken.empty()) runs_.add_taken_values(step.key, origins.taken);
       publish(*spec, record_.id, step.outputs);
     }
     write();
   });
-  for (const auto& [step, attempt, parts, gathered, spec] : std::exchange(unstored_, {}))
+  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(unstored_, {}))
     events_.emit(
         event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
 }
@@ -231,11 +232,11 @@ void Journal::reused(const std::vector<Reuse>& steps) {
 }
 
 void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
-                        const AttemptCounts& counts, std::vector<GatheredInput> gathered) {
+                        const AttemptCounts& counts, InputOrigins origins) {
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(gathered), &step});
+  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
   ++summary_.succeeded;
 }
 

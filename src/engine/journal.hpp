@@ -76,7 +76,7 @@ class Journal {
   void retried(const StepSpec& step, unsigned number, const Failure& failure, const Retry& retry);
   void reused(const std::vector<Reuse>& steps);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
-                 const AttemptCounts& counts, std::vector<GatheredInput> gathered);
+                 const AttemptCounts& counts, InputOrigins origins);
   /// Persists the pending successes.
   void flush();
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
@@ -99,7 +99,7 @@ class Journal {
     store::StepRecord step;
     store::AttemptRecord attempt;
     std::vector<store::KeyPart> parts;
-    std::vector<GatheredInput> gathered;
+    InputOrigins origins;
     const StepSpec* spec;
   };
   /// Commits the writes of `write` together with the pending successes.

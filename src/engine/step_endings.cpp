@@ -30,7 +30,7 @@ void StepEndings::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome 
   steps_[i].outputs = outcome.outputs;
   steps_[i].status = StepStatus::succeeded;
   journal_.succeeded(steps_.spec(i), key, outcome, counts,
-                     gathered_inputs(steps_.spec(i), steps_.outputs_of()));
+                     origins_of(steps_.spec(i), steps_.outputs_of()));
   if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(steps_.spec(i))) {
     journal_.flush();
     if (outcome.checkpoint) outcome.checkpoint->remove();

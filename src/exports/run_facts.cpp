@@ -1,5 +1,6 @@
 #include "exports/run_facts.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "core/quantity.hpp"
@@ -49,6 +50,12 @@ StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& ma
       }
       facts.inputs.push_back(std::move(input));
     }
+  for (const auto& [axis, artifact] : runs.taken_values(record.key)) {
+    const auto known = std::ranges::find(facts.inputs, axis, &InputFact::name);
+    auto& input =
+        known == facts.inputs.end() ? facts.inputs.emplace_back(InputFact{axis, {}}) : *known;
+    input.artifacts = {makers.of(artifact)};
+  }
   facts.record = std::move(record);
   return facts;
 }

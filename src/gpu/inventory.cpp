@@ -137,6 +137,14 @@ struct Machine::Nvml {
     return info.total;
   }
 
+  std::optional<double> share(Handle device) const {
+    Utilization now{};
+    auto* function = find<Return(Handle, Utilization*)>({"nvmlDeviceGetUtilizationRates"});
+    if (!function || function(device, &now) != success) return std::nullopt;
+    constexpr double percent = 100;
+    return now.gpu / percent;
+  }
+
   std::vector<Slice> slices(Handle device) const {
     std::vector<Slice> found;
     auto* handle_of =
@@ -167,6 +175,7 @@ struct Machine::Nvml {
     device.uuid = text("nvmlDeviceGetUUID", handle);
     device.model = text("nvmlDeviceGetName", handle);
     device.memory = memory(handle, &device.memory_used);
+    device.load = share(handle);
     PciInfo place{};
     if (auto* function = find<Return(Handle, PciInfo*)>({"nvmlDeviceGetPciInfo_v3"});
         function && function(handle, &place) == success)
@@ -274,6 +283,17 @@ Inventory Machine::read() {
   for (unsigned i = 0; i < count; ++i) inventory.devices.push_back(nvml_->device(i));
   show_only_visible(inventory);
   return inventory;
+}
+
+std::optional<Load> Machine::load(const std::string& uuid) {
+  const std::lock_guard one_at_a_time(reading_);
+  if (!nvml_) return std::nullopt;
+  Handle handle = nullptr;
+  auto* handle_of = nvml_->find<Return(const char*, Handle*)>({"nvmlDeviceGetHandleByUUID"});
+  if (!handle_of || handle_of(uuid.c_str(), &handle) != success) return std::nullopt;
+  Load now{.share = nvml_->share(handle)};
+  now.memory = nvml_->memory(handle, &now.memory_used);
+  return now.memory > 0 ? std::optional(now) : std::nullopt;
 }
 
 }  // namespace pipeline::gpu

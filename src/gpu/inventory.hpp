@@ -41,6 +41,7 @@ struct Device {
   unsigned index = 0;  ///< In PCI bus order, as in nvidia-smi.
   std::string uuid, model, bus_id;
   Bytes memory = 0, memory_used = 0;
+  std::optional<double> load;  ///< Share of the last moments in which it computed, 0 to 1.
   settings::ComputeCapability capability;
   ComputeMode mode = ComputeMode::shared;
   bool mig = false;  ///< The GPU is divided; only its slices can be used.
@@ -64,6 +65,12 @@ struct Inventory {
   std::optional<Unavailable> unavailable;
 };
 
+/// What is in use of a GPU or a MIG slice at this moment.
+struct Load {
+  std::optional<double> share;  ///< As Device::load.
+  Bytes memory = 0, memory_used = 0;
+};
+
 /// NVML, loaded and initialised once, which can take seconds without nvidia-persistenced. Each
 /// read() queries the devices again, from any thread, and returns those that CUDA_VISIBLE_DEVICES
 /// does not hide. $PIPE_NVML names another library than the driver's. Throws nothing: errors are in
@@ -75,6 +82,8 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
   Inventory read();
+  /// Returns nothing for a UUID that this machine does not have, or a GPU that does not answer.
+  std::optional<Load> load(const std::string& uuid);
 
  private:
   struct Nvml;

@@ -17,6 +17,10 @@ struct Memory {
   unsigned long long total, free, used;
 };
 
+struct Utilization {  // Percent of the last sample period, between 1/6 s and 1 s.
+  unsigned gpu, memory;
+};
+
 struct PciInfo {  // nvmlPciInfo_v3
   char legacy_bus_id[16];
   unsigned domain, bus, device, pci_device_id, pci_subsystem_id;

@@ -60,6 +60,9 @@ class Lineage {
       const auto source = store::artifact_of(part);
       entry["inputs"][part.name.substr(6)] = source ? source_of(*source) : json();
     }
+    // An entry of a folder is no artifact itself.
+    for (const auto& [axis, artifact] : runs_.taken_values(step.key))
+      entry["inputs"][axis] = of(artifact);
   }
 
   /// A gathered input is a list of artifacts.

@@ -74,6 +74,22 @@ std::optional<ResourceAdvice> cpu_advice(double asked, const StepUse& used) {
       number_text(asked) + " asked, " + number_text(*used.cpus) + in_runs(used.runs)};
 }
 
+std::optional<ResourceAdvice> gpu_advice(unsigned asked, const StepUse& used) {
+  if (!used.gpus || *used.gpus >= asked) return std::nullopt;
+  const auto idle = asked - *used.gpus;
+  return ResourceAdvice{"gpu_count", std::to_string(*used.gpus),
+                        std::to_string(asked) + " asked, " +
+                            (*used.gpus == 0 ? "all" : std::to_string(idle)) + " idle in " +
+                            std::to_string(used.runs) + (used.runs == 1 ? " run" : " runs")};
+}
+
+/// Returns how many of an attempt's GPUs computed at all. One that does not say counts.
+std::size_t busy_gpus(const core::Usage& usage) {
+  constexpr double least = 0.01;
+  return static_cast<std::size_t>(std::ranges::count_if(
+      usage.gpus, [](const auto& gpu) { return !gpu.peak_load || *gpu.peak_load >= least; }));
+}
+
 /// Notes which limits of memory were too low, and which one was enough after that.
 void add_limit(StepUse& use, const store::AttemptRecord& attempt) {
   const auto& limit = attempt.usage.memory_limit;
@@ -98,11 +114,13 @@ std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::strin
     use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     const auto& used = attempt.usage;
     add_limit(use, attempt);
-    if (!used.peak_memory && !used.user) return;
+    if (!used.peak_memory && !used.user && used.gpus.empty()) return;
     if (seen.emplace(step, attempt.run).second) ++use.runs;
     if (used.peak_memory) use.memory = std::max(use.memory.value_or(0), *used.peak_memory);
     const auto running = attempt.phases.running.value_or(attempt.took);
-    if (!used.user || running < shortest_attempt) return;
+    if (running < shortest_attempt) return;
+    if (!used.gpus.empty()) use.gpus = std::max(use.gpus.value_or(0), busy_gpus(used));
+    if (!used.user) return;
     const std::chrono::duration<double> cpu =
         *used.user + used.system.value_or(std::chrono::microseconds());
     use.cpus = std::max(use.cpus.value_or(0), cpu / std::chrono::duration<double>(running));
@@ -117,6 +135,7 @@ std::vector<ResourceAdvice> advise(const ResourceSettings& asked, const StepUse&
   };
   if (asked.memory) add(memory_advice(*asked.memory, used));
   if (asked.cpu_count) add(cpu_advice(*asked.cpu_count, used));
+  if (asked.gpu_count) add(gpu_advice(*asked.gpu_count, used));
   return advice;
 }
 

@@ -19,6 +19,7 @@ struct StepUse {
   std::size_t runs = 0;                      ///< Runs in which an attempt was measured.
   std::optional<std::uint64_t> memory;       ///< Bytes.
   std::optional<double> cpus;                ///< Mean over an attempt of a second or more.
+  std::optional<std::size_t> gpus;           ///< That computed at all, in such an attempt.
   bool is_killed = false;                    ///< The last attempt was killed for lack of memory.
   std::optional<std::uint64_t> killed_with;  ///< The highest limit that ended an attempt, bytes.
   std::optional<std::uint64_t> worked_with;  ///< A higher one with which an attempt succeeded.
@@ -30,7 +31,7 @@ std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::strin
 
 /// A better value for one of the step's `resources`.
 struct ResourceAdvice {
-  std::string setting;  ///< `memory` or `cpu_count`.
+  std::string setting;  ///< `memory`, `cpu_count` or `gpu_count`.
   std::string value;    ///< As one writes it in a pipeline file.
   std::string reason;   ///< Such as `8 GiB asked, 2.1 GiB at most used in 14 runs`.
 };

@@ -58,6 +58,7 @@ void RunData::read_steps() {
 
 json RunData::all() {
   read_steps();
+  inputs_ = runs_.inputs_of_run(run_.same_as.empty() ? run_.id : run_.same_as);
   std::map<std::string, std::vector<store::AttemptRecord>> attempts;
   for (auto& attempt : runs_.attempts(run_.id)) {
     auto& of_step = attempts[attempt.step];
@@ -90,6 +91,7 @@ json RunData::changes() {
   for (const auto& step : steps_) {
     const auto known = stamps_.find(step.name);
     if (known != stamps_.end() && known->second == stamp_of(step)) continue;
+    if (!step.key.empty()) inputs_[step.key] = runs_.inputs_of_step(step.key);
     changed["steps"].push_back(step_entry(step, runs_.attempts(run_.id, step.name)));
   }
   if (images_.size() > images_before) changed["images"] = images();
@@ -167,14 +169,23 @@ json RunData::step_entry(const store::StepRecord& step,
 }
 
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
-  if (step.key.empty()) return;
-  for (const auto& part : runs_.key_parts(step.key)) {
-    if (!part.name.starts_with("input ")) continue;
-    const auto artifact = store::artifact_of(part);
-    const auto maker = artifact ? makers_.find(artifact->hex()) : makers_.end();
-    if (maker != makers_.end()) entry["f"].push_back({part.name.substr(6), maker->second});
-  }
+  const auto inputs = inputs_.find(step.key);
+  if (inputs == inputs_.end()) return;
+  for (const auto& [name, artifact] : inputs->second)
+    if (const auto maker = makers_.find(artifact.hex()); maker != makers_.end())
+      entry["f"].push_back({name, maker->second});
 }
+
+namespace {
+
+json gpu_entry(const core::GpuUsage* used) {
+  if (!used) return nullptr;
+  const auto number = [](const auto& value) { return value ? json(*value) : json(); };
+  return {number(used->mean_load), number(used->peak_load), used->mean_memory, used->peak_memory,
+          used->memory};
+}
+
+}  // namespace
 
 json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
   json entry{{"t", milliseconds_of(attempt.started) - milliseconds_of(run_.started)},
@@ -182,8 +193,12 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
   if (attempt.ended == WallTime{}) entry["e"] = true;
   if (attempt.exit_code) entry["x"] = *attempt.exit_code;
   if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
-  for (const auto& gpu : attempt.gpus) entry["g"].push_back(gpu.model + " " + gpu.uuid);
-  const auto& [user, system, memory, limit, read, written] = attempt.usage;
+  for (const auto& gpu : attempt.gpus) {
+    entry["g"].push_back(gpu.model + " " + gpu.uuid);
+    if (!attempt.usage.gpus.empty())
+      entry["gu"].push_back(gpu_entry(attempt.usage.of_gpu(gpu.uuid)));
+  }
+  const auto& [user, system, memory, limit, read, written, gpus] = attempt.usage;
   if (user)
     entry["c"] = (user->count() + system.value_or(std::chrono::microseconds()).count()) / 1000;
   if (memory) entry["y"] = *memory;

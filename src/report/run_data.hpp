@@ -55,6 +55,7 @@ class RunData {
   std::vector<store::StepRecord> steps_;
   std::map<std::string, Stamp> stamps_;        ///< Of the entries that were returned.
   std::map<std::string, std::string> makers_;  ///< From a digest to the output.
+  std::unordered_map<std::string, store::InputDigests> inputs_;  ///< By the step's key.
   std::map<std::string, std::size_t> images_;
   nlohmann::json pictures_ = nlohmann::json::array();
   nlohmann::json last_run_, last_metrics_;

@@ -64,12 +64,20 @@ std::vector<std::string> advice_for(const std::string& code, long status, const 
 }  // namespace
 
 std::string xml_text(std::string_view xml, std::string_view element) {
+  auto found = xml_texts(xml, element);
+  return found.empty() ? std::string() : std::move(found.front());
+}
+
+std::vector<std::string> xml_texts(std::string_view xml, std::string_view element) {
   const auto open = "<" + std::string(element) + ">", close = "</" + std::string(element) + ">";
-  const auto begin = xml.find(open);
-  if (begin == xml.npos) return {};
-  const auto end = xml.find(close, begin);
-  if (end == xml.npos) return {};
-  return unescaped(xml.substr(begin + open.size(), end - begin - open.size()));
+  std::vector<std::string> texts;
+  for (auto begin = xml.find(open); begin != xml.npos; begin = xml.find(open, begin)) {
+    begin += open.size();
+    const auto end = xml.find(close, begin);
+    if (end == xml.npos) break;
+    texts.push_back(unescaped(xml.substr(begin, end - begin)));
+  }
+  return texts;
 }
 
 S3Error refusal(const std::string& what, const Answered& answer, const Where& where) {

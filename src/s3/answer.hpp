@@ -14,6 +14,9 @@ namespace pipeline::s3 {
 /// none.
 std::string xml_text(std::string_view xml, std::string_view element);
 
+/// Returns the texts of all elements of this name, which are not nested, in order.
+std::vector<std::string> xml_texts(std::string_view xml, std::string_view element);
+
 /// The server has refused a request. Codes:
 /// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
 class S3Error : public core::EnvironmentError {

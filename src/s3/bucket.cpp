@@ -373,6 +373,25 @@ async::Task<std::optional<std::string>> Bucket::find_text(std::string key,
   co_return text;
 }
 
+async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
+  const auto prefix = settings_.prefix + folder + "/";
+  std::vector<std::string> names;
+  std::string rest;
+  do {
+    Call list("list " + folder + " in", "GET", "");
+    list.query = {{"delimiter", "/"}, {"list-type", "2"}, {"prefix", prefix}};
+    if (!rest.empty()) list.query.emplace("continuation-token", rest);
+    const auto response = co_await call(std::move(list));
+    for (const auto& found : xml_texts(response.body, "CommonPrefixes")) {
+      const auto name = xml_text(found, "Prefix");
+      if (name.size() > prefix.size() && name.starts_with(prefix))
+        names.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
+    }
+    rest = xml_text(response.body, "NextContinuationToken");
+  } while (!rest.empty());
+  co_return names;
+}
+
 async::Task<> Bucket::remove(std::string key) {
   Call call_("remove " + key + " from", "DELETE", key);
   call_.may_be_missing = true;

@@ -65,6 +65,9 @@ class Bucket {
   /// uses fewer retries.
   async::Task<std::optional<std::string>> find_text(std::string key,
                                                     core::CancelSource* cancel = nullptr);
+  /// Returns the names of the folders directly below one: `a` and `b` for the objects `FOLDER/a/x`
+  /// and `FOLDER/b/y/z`.
+  async::Task<std::vector<std::string>> folders(std::string folder);
   /// Removes an object; a missing object is no error.
   async::Task<> remove(std::string key);
   /// Copies an object of at most 5 GiB on the server.

@@ -77,6 +77,7 @@ json gpus_json(gpu::Machine& machine) {
                     {"memory_used", device.memory_used},
                     {"trouble", device.trouble},
                     {"processes", std::move(processes)}});
+    if (device.load) list.back()["load"] = *device.load;
   }
   return list;
 }

@@ -257,7 +257,8 @@ class Expansion {
         StepSpec& spec = all.emplace_back(step.spec);
         spec.name = names_[i][k];
         const auto values = values_of(*step.matrix, row);
-        spec.instance = InstanceSpec{step.spec.name, {values.begin(), values.end()}};
+        spec.instance =
+            InstanceSpec{.of = step.spec.name, .values = {values.begin(), values.end()}};
         for (const auto& [axis, value] : spec.instance->values) {
           spec.parameters[axis] = value;
           if (!spec.when) continue;

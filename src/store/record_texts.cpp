@@ -45,6 +45,32 @@ void visit_usage(Usage& usage, Phases& phases, Visit visit) {
   visit("storing_ms", phases.storing);
 }
 
+nlohmann::json write_gpu_usage(const std::vector<core::GpuUsage>& gpus) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json();
+  };
+  auto list = nlohmann::json::array();
+  for (const auto& gpu : gpus)
+    list.push_back({gpu.uuid, number(gpu.mean_load), number(gpu.peak_load), gpu.mean_memory,
+                    gpu.peak_memory, gpu.memory});
+  return list;
+}
+
+std::vector<core::GpuUsage> read_gpu_usage(const nlohmann::json& list) try {
+  const auto number = [](const nlohmann::json& value) {
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  };
+  std::vector<core::GpuUsage> gpus;
+  for (const auto& row : list)
+    gpus.push_back(
+        {row.at(0), number(row.at(1)), number(row.at(2)), row.at(3), row.at(4), row.at(5)});
+  return gpus;
+} catch (const nlohmann::json::exception& error) {
+  throw core::EnvironmentError(
+      std::string("the run store is damaged: what an attempt used of its GPUs cannot be read: ") +
+      error.what());
+}
+
 nlohmann::json list_of(const std::string& text) {
   auto list = core::parse_json(text);
   if (!list.is_array()) throw std::invalid_argument("it is no list");
@@ -128,7 +154,9 @@ std::string write_measured(const AttemptRecord& attempt) {
       entry[name] = *value;
     }
   });
-  return entry.is_null() ? std::string() : entry.dump();
+  if (!attempt.usage.gpus.empty()) entry["gpus"] = write_gpu_usage(attempt.usage.gpus);
+  return entry.is_null() ? std::string()
+                         : entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void read_measured(const std::string& text, AttemptRecord& attempt) {
@@ -138,6 +166,8 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
     throw core::EnvironmentError("the run store is damaged: what an attempt used cannot be read");
   if (const auto code = entry.find("code"); code != entry.end() && code->is_string())
     attempt.code = *code;
+  if (const auto gpus = entry.find("gpus"); gpus != entry.end())
+    attempt.usage.gpus = read_gpu_usage(*gpus);
   visit_usage(attempt.usage, attempt.phases,
               [&]<class Value>(const char* name, std::optional<Value>& value) {
                 const auto found = entry.find(name);

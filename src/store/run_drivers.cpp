@@ -2,6 +2,7 @@
 
 #include <climits>
 
+#include "core/file.hpp"
 #include "store/run_store.hpp"
 #include "store/run_store_implementation.hpp"
 
@@ -38,7 +39,8 @@ Driver RunStore::Implementation::drive(const RunRecord& run) {
 
 Liveness RunStore::liveness(const RunRecord& run) const {
   const auto& [process, lease, sign, host] = run.driver;
-  if (run.driver.is_elsewhere()) return Liveness::unknown;
+  if (run.driver.is_elsewhere())
+    return Heartbeat::is_fresh(self_->heartbeat(run.id)) ? Liveness::alive : Liveness::unknown;
   if (StateLock::is_held(folder(), StateLock::driver_of(run.id))) return Liveness::alive;
   const bool lives_here = process.is_of_this_namespace() && process.alive();
   switch (sign) {
@@ -51,6 +53,12 @@ Liveness RunStore::liveness(const RunRecord& run) const {
   }
   if (process.is_of_this_namespace()) return lives_here ? Liveness::alive : Liveness::dead;
   return Liveness::unknown;
+}
+
+void RunStore::note_life(const std::string& run) const {
+  const auto file = self_->heartbeat(run);
+  core::make_folders(file.parent_path());
+  core::write_file_atomically(file, "");
 }
 
 std::optional<StateLock> RunStore::hold(const std::string& run) const {

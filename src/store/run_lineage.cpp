@@ -1,7 +1,11 @@
 // What made an artifact, and what was made with it.
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
 #include "store/record_texts.hpp"
 #include "store/run_store_implementation.hpp"
 
@@ -9,12 +13,27 @@ namespace pipeline::store {
 namespace {
 
 constexpr const char* gathered_kind = "gathered";
+constexpr const char* taken_kind = "taken values";
 constexpr std::size_t digits = 64;
 
 bool takes(const std::vector<KeyPart>& parts, const std::string& digest) {
   return std::ranges::any_of(parts, [&](const KeyPart& part) {
     return part.name.starts_with("input ") && part.value.find(digest) != std::string::npos;
   });
+}
+
+void add_inputs(const std::vector<KeyPart>& parts, InputDigests& inputs) {
+  for (const auto& part : parts)
+    if (const auto input = part.name.starts_with("input ") ? artifact_of(part) : std::nullopt)
+      inputs.emplace_back(part.name.substr(6), *input);
+}
+
+/// An item of a folder is an input itself, but no artifact.
+void add_taken(const TakenValues& values, InputDigests& inputs) {
+  for (const auto& value : values) {
+    std::erase_if(inputs, [&](const auto& input) { return input.first == value.first; });
+    inputs.push_back(value);
+  }
 }
 
 }  // namespace
@@ -50,6 +69,62 @@ std::vector<core::Digest> RunStore::gathered(const core::Digest& input) {
   return pieces;
 }
 
+void RunStore::add_taken_values(const std::string& key, const TakenValues& values) {
+  auto list = nlohmann::json::array();
+  for (const auto& [axis, artifact] : values) list.push_back({axis, artifact.hex()});
+  put_blob(taken_kind, key, list.dump());
+}
+
+TakenValues RunStore::taken_values(const std::string& key) {
+  TakenValues values;
+  const auto text = get_blob(taken_kind, key);
+  const auto list = text ? core::parse_json(*text) : nlohmann::json::array();
+  for (const auto& row : list)
+    if (row.is_array() && row.size() == 2 && row[0].is_string() && row[1].is_string())
+      values.emplace_back(row[0], core::Digest::from_hex(row[1].get<std::string>()));
+  return values;
+}
+
+std::unordered_map<std::string, InputDigests> RunStore::inputs_of_run(const std::string& run) {
+  std::unordered_map<std::string, InputDigests> all;
+  // Inputs are the last parts of a key. Within a text, the quote would be escaped.
+  auto row = self_->database.prepare(
+      "SELECT key, substr(parts, instr(parts, '[\"input ')) FROM cache WHERE key IN "
+      "(SELECT key FROM steps WHERE run = ?1) AND instr(parts, '[\"input ') > 0");
+  row.bind(run);
+  while (row.step()) add_inputs(read_parts("[" + row.text(1)), all[row.text(0)]);
+  auto taken = self_->database.prepare(
+      "SELECT key FROM blobs WHERE kind = ?1 AND key IN (SELECT key FROM steps WHERE run = ?2)");
+  taken.bind(taken_kind, run);
+  while (taken.step()) add_taken(taken_values(taken.text(0)), all[taken.text(0)]);
+  return all;
+}
+
+InputDigests RunStore::inputs_of_step(const std::string& key) {
+  InputDigests inputs;
+  add_inputs(key_parts(key), inputs);
+  add_taken(taken_values(key), inputs);
+  return inputs;
+}
+
+void RunStore::remove_unused_origins() {
+  transaction([&] {
+    std::set<core::Digest> used;
+    {
+      auto row = self_->database.prepare("SELECT parts FROM cache");
+      InputDigests inputs;
+      while (row.step()) add_inputs(read_parts(row.text(0)), inputs);
+      for (const auto& [name, input] : inputs) used.insert(input);
+    }
+    for (const auto& input : blob_keys(gathered_kind))
+      if (!used.contains(core::Digest::from_hex(input))) remove_blob(gathered_kind, input);
+    self_->database
+        .prepare("DELETE FROM blobs WHERE kind = ?1 AND key NOT IN (SELECT key FROM cache)")
+        .bind(taken_kind)
+        .run();
+  });
+}
+
 std::vector<StepRecord> RunStore::users(const core::Digest& artifact) {
   std::vector<std::string> inputs{artifact.hex()};
   {
@@ -66,6 +141,13 @@ std::vector<StepRecord> RunStore::users(const core::Digest& artifact) {
     while (row.step())
       if (takes(read_parts(row.text(3)), input))
         found.try_emplace(row.integer(0), row.text(1), row.text(2));
+  }
+  {
+    auto row = self_->database.prepare(
+        "SELECT id, run, step FROM cache WHERE key IN "
+        "(SELECT key FROM blobs WHERE kind = ?1 AND instr(value, ?2) > 0)");
+    row.bind(taken_kind, inputs.front());
+    while (row.step()) found.try_emplace(row.integer(0), row.text(1), row.text(2));
   }
   std::vector<StepRecord> users;
   std::map<std::string, std::vector<StepRecord>> steps_of;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -108,6 +109,12 @@ struct KeyPart {
   std::string name, value;
 };
 
+/// The artifacts that a step's matrix takes its values from, by axis.
+using TakenValues = std::vector<std::pair<std::string, core::Digest>>;
+/// A step's inputs by name, with the digests that stand for them in its key, or the artifacts that
+/// its matrix takes.
+using InputDigests = std::vector<std::pair<std::string, core::Digest>>;
+
 /// Returns the digest of the artifact that the part of an input, `input NAME`, names in its value;
 /// nothing if it names none.
 std::optional<core::Digest> artifact_of(const KeyPart& input);
@@ -175,6 +182,8 @@ class RunStore {
   void finish_run(const RunRecord& run);  ///< Records status, end, duration, counts and same_as.
   /// Returns the liveness of the driver of a run that is recorded as running.
   Liveness liveness(const RunRecord& run) const;
+  /// Records that the driver of a run, of which this folder has a copy, was just heard of.
+  void note_life(const std::string& run) const;
   /// Prevents drivers from resuming this run while its remains are removed; they wait meanwhile.
   /// Returns nothing while the run has a driver.
   std::optional<StateLock> hold(const std::string& run) const;
@@ -207,6 +216,15 @@ class RunStore {
   void add_gathered(const core::Digest& input, const std::vector<core::Digest>& pieces);
   /// Returns the artifacts of a gathered input, in order; none if it is not known.
   std::vector<core::Digest> gathered(const core::Digest& input);
+  /// Records which artifacts the matrix of the step with this key takes values from.
+  void add_taken_values(const std::string& key, const TakenValues& values);
+  TakenValues taken_values(const std::string& key);
+  /// Returns the inputs of each of the run's steps that has any, by the step's key.
+  std::unordered_map<std::string, InputDigests> inputs_of_run(const std::string& run);
+  InputDigests inputs_of_step(const std::string& key);
+  /// Removes what add_gathered() and add_taken_values() have recorded of cache entries that are
+  /// gone.
+  void remove_unused_origins();
   /// Returns the succeeded steps that took the artifact as an input, or as a part of a gathered
   /// one, the oldest first.
   std::vector<StepRecord> users(const core::Digest& artifact);

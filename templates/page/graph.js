@@ -5,8 +5,9 @@ const base = (step) => step.b || step.n;
 function groupsOf(data) {
   const groups = new Map();
   for (const step of data.steps) {
-    const group = groups.get(base(step)) || { name: base(step), n: 0, status: "cached", needs: [], done: 0 };
+    const group = groups.get(base(step)) || { name: base(step), n: 0, status: "cached", needs: [], done: 0, count: new Map() };
     ++group.n;
+    group.count.set(step.s, (group.count.get(step.s) || 0) + 1);
     if (step.s !== "pending" && step.s !== "running") ++group.done;
     if (worst.indexOf(step.s) < worst.indexOf(group.status)) group.status = step.s;
     groups.set(group.name, group);
@@ -67,6 +68,14 @@ function layers(groups, list) {
   return result;
 }
 
+// How many of a step's instances have the state that stands for all of them.
+function ofInstances(group) {
+  if (group.n === 1) return "";
+  if (group.status === "running") return " " + group.done + "/" + group.n;
+  const same = group.count.get(group.status);
+  return same === group.n ? " \u00d7 " + group.n : " " + same + " of " + group.n;
+}
+
 function drawGraph(data, into) {
   const groups = groupsOf(data);
   if (!groups.size) return false;
@@ -78,7 +87,8 @@ function drawGraph(data, into) {
   const spot = new Map();
   columns.forEach((column, x) => column.forEach((group, y) => spot.set(group, {
     x: pad + x * (nodeWidth + gapX), y: pad + (y + (tallest - column.length) / 2) * (nodeHeight + gapY) })));
-  const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Graph of " + count(list.length, "step") + "; the table of steps lists the same" });
+  const widest = 1500; // is still legible where a wide page shrinks it
+  const drawing = svg("svg", { width, height, class: width <= widest ? "shrinks" : "", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Graph of " + count(list.length, "step") + "; the table of steps lists the same" });
   for (const group of list) for (const one of group.needs) {
     const from = spot.get(groups.get(one)), to = spot.get(group);
     if (!from || !to) continue;
@@ -92,7 +102,7 @@ function drawGraph(data, into) {
       svg("rect", { class: "box", x, y, width: nodeWidth, height: nodeHeight, rx: 4 }),
       svg("rect", { class: "f-" + group.status, x, y, width: 5, height: nodeHeight, rx: 2 }),
       svg("text", { x: x + 14, y: y + 17 }, shown.length > 22 ? shown.slice(0, 21) + "\u2026" : shown),
-      svg("text", { class: "small", x: x + 14, y: y + 32 }, word(group.status) + (group.n > 1 ? group.status === "running" ? " " + group.done + "/" + group.n : " \u00d7 " + group.n : ""))));
+      svg("text", { class: "small", x: x + 14, y: y + 32 }, word(group.status) + ofInstances(group))));
   }
   into.append(scroller("Drawing of the graph", drawing));
   return true;

@@ -1,5 +1,8 @@
 // The table of steps: filtered, sorted, a page at a time; each row opens to attempts, logs and outputs.
 const lastAttempt = (step) => step.a && step.a[step.a.length - 1];
+const percent = (share) => Math.round(share * 100) + " %";
+// Of an attempt's GPU: its load, mean and most, and its memory.
+const gpuUse = (use) => !use ? "" : ": " + (use[0] === null ? "" : percent(use[0]) + " busy, at most " + percent(use[1]) + ", ") + bytes(use[3]) + " of " + bytes(use[4]) + " memory";
 
 function stepTable(into, options) {
   const page = 200, rows = new Map();
@@ -21,7 +24,7 @@ function stepTable(into, options) {
     if (attempt.h) facts.push(["waiting", "preparing", "running", "storing"].map((one, at) => one + " " + time(attempt.h[at])).join(", "));
     if (attempt.rd) facts.push("read " + bytes(attempt.rd));
     if (attempt.wr) facts.push("written " + bytes(attempt.wr));
-    for (const gpu of attempt.g || []) facts.push(gpu);
+    (attempt.g || []).forEach((gpu, at) => facts.push(gpu + gpuUse((attempt.gu || [])[at])));
     return facts.filter(Boolean).join(" \u00b7 ");
   };
   // What is open stays as it is while a run goes on: its parts are replaced, its logs are not.

@@ -25,7 +25,7 @@ function machinePage(head, main) {
     if (now.disk) meter("Disk of the state folder", part(now.disk), amount(now.disk));
     for (const gpu of now.gpus) {
       const title = "GPU " + gpu.index + ": " + gpu.model;
-      meter(title, gpu.memory ? gpu.memory_used / gpu.memory : 0, gpu.trouble || bytes(gpu.memory_used) + " of " + bytes(gpu.memory) + " used" + (gpu.processes.length ? ", by " + gpu.processes.map((one) => (one.name || "process") + " " + one.pid).join(", ") : ""));
+      meter(title, gpu.memory ? gpu.memory_used / gpu.memory : 0, gpu.trouble || (typeof gpu.load === "number" ? percent(gpu.load) + " busy, " : "") + bytes(gpu.memory_used) + " of " + bytes(gpu.memory) + " used" + (gpu.processes.length ? ", by " + gpu.processes.map((one) => (one.name || "process") + " " + one.pid).join(", ") : ""));
     }
     if (!now.gpus.length && !document.getElementById("no-gpu")) box.append(el("p", { class: "dim", id: "no-gpu" }, "This machine has no GPU that pipe can see: pipe gpus says why."));
   };

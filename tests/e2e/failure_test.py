@@ -176,8 +176,25 @@ class Failures(PipeTest):
 
 class FailuresLocally(Failures):
     orchestrator = "local"
-    test_out_of_memory_is_told_from_other_kills = None  # a process has no memory limit of its own
-    test_a_step_killed_for_memory_is_tried_again_with_more = None
+
+    def setUp(self):
+        super().setUp()
+        if "memory" in self._testMethodName and not self.holds_limits():
+            self.skipTest("this user may not make control groups here")
+
+    def holds_limits(self, **options) -> bool:
+        """Whether this user's processes have a limit of memory here; a run says if they have none."""
+        self.pipeline({"one": OK | {"settings": {"resources": {"memory": "64MiB"}}}})
+        done = subprocess.run([self.command, "run", "pipeline.yaml", "-o", "local"], cwd=self.folder, env=self.environment({"HOME": str(self.folder)}), capture_output=True, text=True, **options)
+        self.assertEqual(done.returncode, 0, done)
+        return "does not use `memory`" not in done.stderr + done.stdout
+
+    @unittest.skipUnless(os.getuid() == 0, "becoming another user takes root")
+    def test_a_limit_that_cannot_be_held_is_said(self):
+        nobody = 65534
+        for path in (self.folder, *self.folder.rglob("*")):
+            os.chown(path, nobody, nobody)
+        self.assertFalse(self.holds_limits(user=nobody, group=nobody, extra_groups=[]))
 
     def gate(self, step: str) -> str:
         return str(self.folder / f"{step}-may-end")

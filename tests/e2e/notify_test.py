@@ -14,13 +14,13 @@ from support import NOWHERE, PipeTest
 class Hook(http.server.ThreadingHTTPServer):
     """A webhook that keeps what it gets; answers with the next of `answers`, then with 200."""
 
-    def __init__(self, answers=()):
+    def __init__(self, answers=(), address="127.0.0.1"):
         self.bodies, self.answers, self.pause = [], list(answers), 0.0
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__((address, 0), Handler)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/services/T0/canary-in-the-path"
+        return f"http://{self.server_address[0]}:{self.server_port}/services/T0/canary-in-the-path"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -35,6 +36,8 @@ class BucketTest : public testing::Test {
   async::Task<> answer(HttpExchange& exchange) {
     if (refuses)
       co_return co_await exchange.answer(403, "<Error><Code>AccessDenied</Code></Error>");
+    if (exchange.target.find("list-type=2") != std::string::npos)
+      co_return co_await exchange.answer(200, folders_in("/team/pipe/drivers/"));
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
     if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
@@ -42,6 +45,17 @@ class BucketTest : public testing::Test {
     if (exchange.method == "GET")
       text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
     co_await exchange.answer(is_there ? 200 : 404, std::move(text));
+  }
+  /// The answer to a request for the folders below a path.
+  std::string folders_in(const std::string& path) const {
+    std::set<std::string> names;
+    for (const auto& [object, content] : objects)
+      if (object.starts_with(path))
+        names.insert(object.substr(6, object.find('/', path.size()) + 1 - 6));
+    std::string text = "<ListBucketResult>";
+    for (const auto& name : names)
+      text += "<CommonPrefixes><Prefix>" + name + "</Prefix></CommonPrefixes>";
+    return text + "</ListBucketResult>";
   }
 
   asio::io_context loop;

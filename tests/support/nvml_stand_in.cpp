@@ -7,12 +7,14 @@
 ///
 ///   {"driver": "535.183.01", "cuda": 12020, "error": 0,
 ///    "gpus": 2 or [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0,
+///    "load": 80 or [0, 40, 80] for one call after the other,
 ///    "capability": [8, 0], "mode": 0, "lost": false,
 ///                   "processes": [{"pid": 4242, "memory_mib": 9000, "graphics": false}],
 ///                   "mig": [{"uuid": "MIG-1", "profile": "1g.5gb", "memory_mib": 4864}]}]}
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -141,6 +143,23 @@ EXPORT Return nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
   memory->total = data.value("memory_mib", 16160ULL) << 20;
   memory->used = data.value("used_mib", 0ULL) << 20;
   memory->free = memory->total - memory->used;
+  return success;
+}
+EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Handle* handle) {
+  load();
+  for (const auto& node : nodes) {
+    if (node->data.at("uuid") == uuid) *handle = reinterpret_cast<Handle>(node.get());
+    for (const auto& slice : node->slices)
+      if (slice->data.at("uuid") == uuid) *handle = reinterpret_cast<Handle>(slice.get());
+  }
+  return *handle ? success : 6;  // Not found.
+}
+EXPORT Return nvmlDeviceGetUtilizationRates(Handle device, Utilization* now) {
+  const auto& node = node_of(device);
+  if (node.slice || node.data.contains("mig")) return not_supported;
+  static std::map<std::string, std::size_t> calls;
+  const auto load = node.data.value("load", json(0));
+  now->gpu = load.is_array() ? load.at(calls[node.data.at("uuid")]++ % load.size()) : load;
   return success;
 }
 EXPORT Return nvmlDeviceGetPciInfo_v3(Handle device, PciInfo* place) {

@@ -28,6 +28,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kubernetes/agent/usage.hpp"
+
 namespace {
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
@@ -49,7 +51,8 @@ unsigned long long written = 0;  // Bytes of all frames so far.
 
 /// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
 /// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
-/// arrived; `e` and `E` are for stderr; `.123` marks the end of the log.
+/// arrived; `e` and `E` are for stderr; `u` has what the step used, as JSON; `.123` marks the end
+/// of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[longest_frame + 64];
   std::size_t length = static_cast<std::size_t>(
@@ -168,11 +171,12 @@ struct Step {
 };
 
 /// Forwards output and signals until the step has ended.
-void watch(Step& step) {
+void watch(Step& step, pipeline::kubernetes::UsageMeter& meter) {
   for (bool ended = false; !ended;) {
     constexpr int look_again = 100;  // Milliseconds.
+    const int sample_again = meter.sample();
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}};
-    if (poll(watched, 3, step.is_stopping ? look_again : -1) < 0 && errno != EINTR) break;
+    if (poll(watched, 3, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
     signalfd_siginfo info;
@@ -189,6 +193,18 @@ void watch(Step& step) {
         step.status = status;
         ended = true;
       }
+  }
+}
+
+/// Waits for the processes that the step has left running and that were killed, so that what they
+/// used counts; not for long, because one can hang in a device.
+void reap_rest() {
+  constexpr int most_looks = 100;
+  for (int look = 0; look < most_looks; ++look) {
+    pid_t child = 0;
+    while ((child = waitpid(-1, nullptr, WNOHANG)) > 0) continue;
+    if (child < 0) return;  // There is none left.
+    usleep(10'000);
   }
 }
 
@@ -233,10 +249,15 @@ int run(char** command, const char* stop_file, const char* stager, const char* d
   if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
 
   Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, stop_file};
-  watch(step);
+  const bool is_first = getpid() == 1;
+  pipeline::kubernetes::UsageMeter meter(is_first);
+  watch(step, meter);
   // Processes that the step has left running end with it, as they do with its container.
-  if (getpid() == 1) kill(-1, SIGKILL);
+  if (is_first) kill(-1, SIGKILL);
   drain(step);
+  if (is_first) reap_rest();
+  char used[pipeline::kubernetes::longest_usage];
+  write_frame('u', used, meter.write(used));
   write_end();
   const int code =
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);

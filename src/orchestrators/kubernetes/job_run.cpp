@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "async/joinable_task.hpp"
+#include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
@@ -80,6 +81,7 @@ class JobRun {
   async::Task<> explain(Failure& failure);
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
+  void take_usage(AttemptResult& result) const;
   std::string kept_log(std::uint64_t place, std::size_t size) const;
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
@@ -104,6 +106,7 @@ class JobRun {
   std::optional<async::JoinableTask> log_;
   core::CancelSource log_connection_;
   bool pod_ended_ = false;
+  std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::size_t received_ = 0;
   std::string first_errors_, last_output_;
   kubernetes::LogFrames frames_{
@@ -344,7 +347,10 @@ async::Task<> JobRun::read_once() {
             client_.path("", "pods", pod_name()) + "/log" + query);
   call.timeout = longest_reading;
   call.cancel = &log_connection_;
-  call.on_body = [this](std::string_view bytes) { frames_.feed(bytes); };
+  call.on_body = [this](std::string_view bytes) {
+    frames_.feed(bytes);
+    if (frames_.ended() && !log_ended_) log_ended_ = Clock::now();
+  };
   frames_.restart();
   co_await client_.send(std::move(call));
 }
@@ -412,6 +418,27 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
   if (trouble) result.failure = std::move(trouble);
 }
 
+/// The agent measures inside the pod.
+void JobRun::take_usage(AttemptResult& result) const {
+  const auto used = core::parse_json(frames_.usage());
+  if (!used.is_object()) return;
+  const auto take = [&]<class Value>(const char* name, std::optional<Value>& value) {
+    const auto found = used.find(name);
+    if (found != used.end() && found->is_number_unsigned())
+      value = Value(found->template get<std::int64_t>());
+  };
+  take("user_us", result.usage.user);
+  take("system_us", result.usage.system);
+  take("peak_memory", result.usage.peak_memory);
+  take("read", result.usage.read);
+  take("written", result.usage.written);
+  std::optional<std::chrono::milliseconds> running;
+  take("running_ms", running);
+  if (!running || !log_ended_) return;
+  result.ended = log_ended_;
+  result.began = *log_ended_ - *running;
+}
+
 async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   co_await create();
@@ -426,6 +453,7 @@ async::Task<AttemptResult> JobRun::run() {
   if (lost) std::rethrow_exception(lost);
   frames_.finish();
   if (log_ && log_->error()) std::rethrow_exception(log_->error());
+  if (frames_.ended()) take_usage(result);
   result.exit_code = exit_code_of(entry_.pod);
   result.failure = judge();
   if (result.failure) co_await explain(*result.failure);

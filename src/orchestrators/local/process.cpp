@@ -39,10 +39,13 @@ core::Usage usage_of(const rusage& used) {
     return std::chrono::seconds(value.tv_sec) + std::chrono::microseconds(value.tv_usec);
   };
   constexpr std::uint64_t kibibyte = 1024, block = 512;
-  return {time(used.ru_utime), time(used.ru_stime),
-          static_cast<std::uint64_t>(used.ru_maxrss) * kibibyte,
-          static_cast<std::uint64_t>(used.ru_inblock) * block,
-          static_cast<std::uint64_t>(used.ru_oublock) * block};
+  core::Usage usage;
+  usage.user = time(used.ru_utime);
+  usage.system = time(used.ru_stime);
+  if (used.ru_maxrss > 0) usage.peak_memory = static_cast<std::uint64_t>(used.ru_maxrss) * kibibyte;
+  usage.read = static_cast<std::uint64_t>(used.ru_inblock) * block;
+  usage.written = static_cast<std::uint64_t>(used.ru_oublock) * block;
+  return usage;
 }
 
 /// A process from the request for its start until it has been waited for.

@@ -259,6 +259,13 @@ int end_strays(rusage& usage) {
   return left;
 }
 
+/// A process has this one's memory from its fork until its exec, and the kernel counts that to its
+/// peak: what is not more says nothing of the step.
+void forget_inherited_peak(rusage& usage) {
+  rusage own{};
+  if (getrusage(RUSAGE_SELF, &own) == 0 && usage.ru_maxrss <= own.ru_maxrss) usage.ru_maxrss = 0;
+}
+
 void end_step(Child& child) {
   Reply reply{};
   reply.pid = child.pid;
@@ -275,6 +282,7 @@ void end_step(Child& child) {
   reply.end.code = info.si_code;
   reply.end.status = info.si_status;
   reply.end.left = end_strays(usage);
+  forget_inherited_peak(usage);
   answer(file, reply);
   close(file);
 }

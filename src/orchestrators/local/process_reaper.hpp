@@ -37,7 +37,7 @@ struct LaunchEnd {
   int left = 0;              ///< Number of its descendants that this user may not kill.
   /// Of the process and all descendants that were waited for. Its memory is that of the largest
   /// process; CPU times are sums.
-  rusage usage = {};
+  rusage usage = {};  ///< ru_maxrss is 0 if it is not known.
 };
 
 /// A child process that is the parent of all steps' processes. Their orphaned descendants are

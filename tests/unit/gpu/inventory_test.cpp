@@ -53,6 +53,23 @@ TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
   EXPECT_TRUE(device.processes[1].graphics);
 }
 
+TEST_F(GpuInventory, tells_what_is_in_use_of_one_at_this_moment) {
+  const std::string text =
+      R"({"gpus": [{"uuid": "GPU-a", "load": 40, "memory_mib": 100, "used_mib": 7},
+    {"uuid": "GPU-b", "mig": [{"uuid": "MIG-1", "memory_mib": 50, "used_mib": 3}]}]})";
+  EXPECT_EQ(read(text).devices[0].load, 0.4);
+  EXPECT_EQ(read(text).devices[1].load, std::nullopt);
+  Machine machine;
+  const auto whole = machine.load("GPU-a"), slice = machine.load("MIG-1");
+  ASSERT_TRUE(whole && slice);
+  EXPECT_EQ(whole->share, 0.4);
+  EXPECT_EQ(whole->memory, Bytes{100} << 20);
+  EXPECT_EQ(whole->memory_used, Bytes{7} << 20);
+  EXPECT_EQ(slice->share, std::nullopt) << "the driver does not tell it of slices";
+  EXPECT_EQ(slice->memory_used, Bytes{3} << 20);
+  EXPECT_FALSE(machine.load("GPU-c"));
+}
+
 TEST_F(GpuInventory, tells_the_slices_of_a_divided_gpu) {
   const auto inventory =
       read(R"({"gpus": [{"uuid": "GPU-a", "model": "NVIDIA A100-SXM4-40GB", "mig": [

@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "core/file.hpp"
 #include "kubernetes/agent.hpp"
@@ -202,8 +203,7 @@ TEST_F(TheAgent, stop_is_a_kill_where_the_file_says_so_also_when_it_comes_later)
          "cd $0; ./agent stop2 sh -c \"$1\" & p=$!; until [ -e ready ]; do sleep 0.02; done; " +
              order + "; wait $p; echo code $?",
          here, stubborn});
-    EXPECT_EQ(out,
-              ".0\ncode 137\n");  // the inner one's last frame is a line of the outer one's step
+    EXPECT_THAT(out, testing::EndsWith("\ncode 137\n"));  // after the inner one's last frames
     EXPECT_EQ(std::filesystem::exists(folder.path() / "told"), later);
     out.clear();
   }
@@ -244,6 +244,19 @@ TEST_F(TheAgent, step_goes_on_where_its_log_cannot_be_kept) {
   std::filesystem::create_symlink("/dev/full", log_file());
   EXPECT_EQ(run({"sh", "-c", "echo one; sleep 0.1; echo two; exit 3"}).code, 3);
   EXPECT_EQ(out, "one\ntwo\n");
+}
+
+TEST_F(TheAgent, says_what_the_step_has_used_with_all_that_it_waited_for) {
+  run({"sh", "-c",
+       "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; "
+       "head -c 50000000 /dev/zero | tail -c 50000000 > /dev/null; sleep 0.3"});
+  const auto used = nlohmann::json::parse(frames.usage());
+  EXPECT_GT(used.at("user_us"), 30'000);
+  EXPECT_GE(used.at("running_ms"), 300);
+  EXPECT_GT(used.at("peak_memory"), 50'000'000) << "of `tail`, the largest process";
+  EXPECT_LT(used.at("peak_memory"), 80'000'000) << "not of this machine";
+  EXPECT_TRUE(used.contains("system_us") && used.contains("read") && used.contains("written"));
+  EXPECT_EQ(out + err, "");
 }
 
 TEST_F(TheAgent, long_lines_are_cut_into_frames_and_joined_again) {

@@ -69,6 +69,19 @@ TEST(ResourceAdvice, memory_that_worked_after_a_kill_is_advised_until_it_is_aske
     EXPECT_EQ(one.reason.find("killed"), std::string::npos);
 }
 
+TEST(ResourceAdvice, gpus_that_no_attempt_used_are_too_many) {
+  ResourceSettings asked;
+  asked.gpu_count = 2;
+  const auto advice = advise(asked, {.runs = 14, .gpus = 1});
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].setting, "gpu_count");
+  EXPECT_EQ(advice[0].value, "1");
+  EXPECT_EQ(advice[0].reason, "2 asked, 1 idle in 14 runs");
+  EXPECT_EQ(advise(asked, {.runs = 1, .gpus = 0})[0].reason, "2 asked, all idle in 1 run");
+  EXPECT_TRUE(advise(asked, {.runs = 14, .gpus = 2}).empty());
+  EXPECT_TRUE(advise(asked, {.runs = 14}).empty()) << "they were not measured";
+}
+
 class StepUses : public testing::Test {
  protected:
   StepUses() {
@@ -105,6 +118,20 @@ TEST_F(StepUses, instances_and_runs_count_together_and_short_attempts_have_no_cp
   EXPECT_DOUBLE_EQ(*train.cpus, 2.0);
   EXPECT_FALSE(uses.at("other").memory);
   EXPECT_TRUE(step_uses(runs, "q").empty());
+}
+
+TEST_F(StepUses, a_gpu_counts_that_any_long_attempt_kept_busy) {
+  using std::chrono::seconds, std::chrono::milliseconds;
+  const core::GpuUsage busy{.uuid = "a", .mean_load = 0.1, .peak_load = 0.5}, silent{.uuid = "b"},
+      idle{.uuid = "c", .mean_load = 0.0, .peak_load = 0.0};
+  add("r1", "train", 1, {.gpus = {idle, idle}}, seconds(4));
+  add("r1", "train", 2, {.gpus = {busy, idle}}, seconds(4));
+  add("r2", "train", 3, {.gpus = {busy, busy}}, milliseconds(10));
+  add("r2", "slices", 4, {.gpus = {silent, idle}}, seconds(4));
+  const auto uses = step_uses(runs, "p");
+  EXPECT_EQ(uses.at("train").gpus, 1U);
+  EXPECT_EQ(uses.at("train").runs, 2U);
+  EXPECT_EQ(uses.at("slices").gpus, 1U) << "a slice does not say";
 }
 
 TEST_F(StepUses, only_the_last_attempt_says_whether_the_memory_was_too_small) {

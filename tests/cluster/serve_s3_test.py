@@ -1,0 +1,79 @@
+"""`pipe serve --bucket`: runs that drivers in a cluster save to a bucket, on the page of somebody who has neither begun them nor reaches the cluster."""
+
+import http.client
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+import detach_test
+from support_cluster import ROOT, needs_cluster, needs_test_bed, wait_until
+from support_s3 import S3Bucket, needs_s3
+
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from support_browser import BROWSER, Browser  # noqa: E402
+
+
+@needs_cluster
+@needs_test_bed
+@needs_s3
+class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
+    def serve(self) -> str:
+        """By another user: with the profile, but without a state folder or a kubeconfig."""
+        self.elsewhere = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        (self.elsewhere / "profiles.yaml").write_text((self.folder / "profiles.yaml").read_text())
+        folder, self.folder = self.folder, self.elsewhere
+        self.server = self.start("serve", "--port", "0", "--bucket", "lab", KUBECONFIG="/dev/null", PIPE_HOME="", TMPDIR=str(self.elsewhere))
+        self.folder = folder
+        address = self.server.stdout.readline().strip()
+        self.assertTrue(address.startswith("http://127.0.0.1:"), address)
+        return address
+
+    def ask(self, address: str, path: str) -> dict:
+        parts = urllib.parse.urlsplit(address)
+        connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=30)
+        connection.request("GET", path, headers={"Authorization": "Bearer " + urllib.parse.parse_qs(parts.query)["token"][0]})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200, path)
+        found = json.loads(answer.read())
+        connection.close()
+        return found
+
+    def test_a_run_is_listed_opened_and_followed(self):
+        self.write_chain(3, 8)
+        run = self.detached()["run"]
+        wait_until(lambda: self.steps()["s0"] == "running", "s0 running", 120)
+        before = self.objects()
+        address = self.serve()
+        (listed,) = self.ask(address, "/api/runs")["runs"]
+        self.assertEqual((listed["id"], listed["status"]), (run, "running"))
+        self.assertEqual([step["n"] for step in self.ask(address, f"/api/run?run={run}")["steps"]], ["s0", "s1", "s2"])
+        wait_until(lambda: self.ask(address, f"/api/run?run={run}")["steps"][0]["s"] == "succeeded", "s0 ended, on the page", 60)
+        self.assertEqual(self.ask(address, f"/api/log?run={run}&step=s0")["text"], "began\nended\n")
+        if BROWSER:
+            browser = Browser()
+            self.addCleanup(browser.close)
+            browser.open(address, "document.querySelector('.badge.s-running')")
+            browser.click("table.runs a")
+            browser.wait("[...document.querySelectorAll('.badge')].filter((one) => one.textContent === 'succeeded').length >= 2", 60)
+            self.assertEqual(browser.complaints, [])
+        missing = [name for name in before if name not in self.objects() and not name.startswith("team/pipe/attempts/")]
+        self.assertEqual([name for name in missing if "/drivers/" in name], [], "it only reads")
+        self.server.terminate()
+        self.assertEqual(self.finish(self.server).code, 0)
+        self.assertEqual([path.name for path in self.elsewhere.iterdir()], ["profiles.yaml"], "nothing is imported")
+        self.wait_for("succeeded", 120)
+        self.assert_nothing_in_the_cluster()
+
+    def test_what_is_no_bucket_is_an_error(self):
+        self.assertEqual(self.pipe("serve", "--bucket", "labb").code, 2)
+        self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "local"}}))
+        without = self.pipe("serve", "--bucket", "lab")
+        self.assertEqual(without.code, 2)
+        self.assertIn("the profile 'lab' has no bucket", without.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

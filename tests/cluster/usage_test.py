@@ -1,0 +1,95 @@
+"""What steps use in pods, as the agent in the pod measures it; and what happens to one that needs more memory, or hangs."""
+
+import json
+import sys
+import unittest
+
+from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed
+
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from measured_test import BURN, MEBIBYTE, used_by_its_own_account  # noqa: E402
+
+PYTHON = {"parent_image": "python:3.11-slim-bookworm"}
+
+
+@needs_cluster
+@needs_test_bed
+class Measured(ClusterTest):
+    def attempts(self, step: str) -> list[dict]:
+        shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
+        return next(entry for entry in shown["steps"] if entry["step"] == step)["attempts"]
+
+    def cpu(self, attempt: dict) -> float:
+        return (attempt["usage"]["user_ms"] + attempt["usage"]["system_ms"]) / 1000
+
+    def test_memory_cpu_and_disk_of_known_programs(self):
+        self.write("few.py", BURN % (16 * MEBIBYTE, 0.5))
+        self.write("many.py", BURN % (216 * MEBIBYTE, 2.5))
+        # Two processes hold memory at a time, and their parent does not wait for one.
+        self.write("tree.py", "import os, time\nif os.fork() == 0:\n    held = bytearray(b'x') * (100 << 20)\n    time.sleep(3)\n    os._exit(0)\n"
+                              "held = bytearray(b'x') * (100 << 20)\ntime.sleep(1.5)\n")
+        write = "import os\nwith open('/tmp/data', 'wb') as file:\n    file.write(os.urandom(32 << 20))\n    file.flush()\n    os.fsync(file.fileno())\n"
+        self.write("write.py", write)
+        self.pipeline({name: {"command": ["python3", name + ".py"]} for name in ("few", "many", "tree", "write")}, PYTHON)
+        self.run_pipe("--jobs", "1")
+        few, many = self.attempts("few")[0], self.attempts("many")[0]
+        grown = (many["usage"]["peak_memory"] - few["usage"]["peak_memory"]) / (200 * MEBIBYTE)
+        own = used_by_its_own_account(self.pipe("logs", "latest", "many").out)
+        tree = self.attempts("tree")[0]
+        print(f"in pods: memory {grown:.4f}, CPU time {self.cpu(many) / own:.4f} of what the program knows of; tree {tree['usage']['peak_memory'] / MEBIBYTE:.1f} MiB", flush=True)
+        self.assertAlmostEqual(grown, 1, delta=0.02)
+        self.assertGreaterEqual(self.cpu(many), own * 0.98)
+        self.assertLess(self.cpu(many), own * 1.02 + 0.02, "its end is beside it")
+        self.assertGreater(tree["usage"]["peak_memory"], 200 * MEBIBYTE)
+        self.assertLess(tree["usage"]["peak_memory"], 230 * MEBIBYTE)
+        for phase in ("waiting_ms", "preparing_ms", "running_ms", "storing_ms"):
+            self.assertIn(phase, many["phases"])
+        self.assertGreaterEqual(many["phases"]["running_ms"], 2500)
+        self.assertGreater(many["phases"]["preparing_ms"], 0, "the pod's start is no part of its running")
+        written = self.attempts("write")[0]["usage"]["bytes_written"]
+        self.assertGreaterEqual(written, 32 * MEBIBYTE)
+        self.assertLess(written, 34 * MEBIBYTE)
+        told = self.pipe("advise", "pipeline.yaml").out
+        self.assertRegex(told, r"many +1")
+        self.assert_nothing_left()
+
+    def test_a_step_that_fails_is_measured(self):
+        self.pipeline({"a": {"command": "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3", "retry": {"max_retries": 1}}})
+        self.run_pipe(code=1)
+        for attempt in self.attempts("a"):
+            self.assertEqual(attempt["exit_code"], 3)
+            self.assertGreater(self.cpu(attempt), 0.02)
+
+    def test_a_step_killed_for_memory_gets_more(self):
+        self.pipeline({"hungry": {"command": ["python3", "-c", "x = bytearray(b'x') * (150 << 20); print(len(x))"], "settings": {"resources": {"memory": "64MiB"}},
+                                  "retry": {"on_oom": {"memory": "x2", "max": "1GiB"}}}}, PYTHON)
+        result = self.run_pipe()
+        self.assertEqual([event["memory"] >> 20 for event in result.events("step_retried")], [128, 256])
+        attempts = self.attempts("hungry")
+        self.assertEqual([attempt["usage"]["memory_limit"] >> 20 for attempt in attempts], [64, 128, 256])
+        self.assertEqual([attempt["failure"]["kind"] for attempt in attempts[:2]], ["out_of_memory"] * 2)
+        self.assertEqual(json.loads(self.pipe("advise", "pipeline.yaml", "--output", "json").out)["steps"][0]["advice"][0]["value"], "256MiB")
+        self.assertEqual(set(self.run_pipe().steps().values()), {"cached"}, "the limit is no part of the key")
+        self.assertEqual(self.jobs(), [])
+        self.assert_nothing_left()
+
+    def test_a_step_that_hangs_is_ended_and_tried_again(self):
+        self.pipeline({"hangs": {"command": "echo begun; if [ $PIPE_ATTEMPT = 1 ]; then sleep 600; fi; echo well", "stalled_after": "5s", "retry": {"stalled": True}},
+                       "talks": {"command": "for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 1; done", "stalled_after": "5s", "retry": {"stalled": True}}})
+        result = self.run_pipe()
+        (retried,) = result.events("step_retried")
+        self.assertEqual((retried["step"], retried["failure"]["kind"]), ("hangs", "stalled"))
+        self.assertIn("was ended: it has printed nothing for 5.0s", retried["failure"]["message"])
+        self.assertEqual(self.pipe("logs", "latest", "hangs").out, "begun\nwell\n")
+        self.assertEqual(self.jobs(), [])
+        self.assert_nothing_left()
+
+    def test_a_step_that_hangs_is_said_to(self):
+        self.pipeline({"hangs": {"command": "echo begun; sleep 10; echo goes on", "stalled_after": "4s"}})
+        (notice,) = [notice["text"] for notice in self.run_pipe().events("notice") if "stalled" in notice["text"]]
+        self.assertIn("stalled: has printed nothing for 4.0s", notice)
+        self.assertIn("goes on", self.pipe("logs", "latest", "hangs").out)
+
+
+if __name__ == "__main__":
+    unittest.main()

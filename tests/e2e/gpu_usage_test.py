@@ -1,0 +1,86 @@
+"""What attempts use of their GPUs: sampled, shown, reported and advised on. The GPUs are those of the stand-in for libnvidia-ml."""
+
+import http.client
+import json
+import os
+import unittest
+
+from gpu_local_test import STAND_IN, UUIDS
+from serve_test import ServeTest
+
+GIBIBYTE = 1 << 30
+
+
+class GpuUsage(ServeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.devices([20, 60], 3 * 1024)
+
+    def devices(self, load, used_mib: int):
+        gpus = [{"uuid": UUIDS[0], "load": load, "used_mib": used_mib, "memory_mib": 16 * 1024}, {"uuid": UUIDS[1], "used_mib": 300, "memory_mib": 16 * 1024}]
+        self.write("new.json", json.dumps({"gpus": gpus}))
+        os.replace(self.folder / "new.json", self.folder / "gpus.json")
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"PIPE_NVML": STAND_IN, "PIPE_NVML_STAND_IN": str(self.folder / "gpus.json"), "PIPE_GPU_LOCKS": str(self.folder / "locks"), **env})
+
+    def train(self, seconds: float = 2.5) -> list[dict]:
+        self.pipeline({"train": {"command": f"echo began; sleep {seconds}", "settings": {"resources": {"gpu_count": 2, "preflight": "off"}}}})
+        self.run_pipe()
+        return self.gpus()
+
+    def gpus(self) -> list[dict]:
+        shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
+        return shown["steps"][0]["attempts"][0]["gpus"]
+
+    def test_load_and_memory_of_each_are_recorded(self):
+        busy, idle = self.train()
+        self.assertEqual((busy["uuid"], idle["uuid"]), (UUIDS[0], UUIDS[1]))
+        self.assertAlmostEqual(busy["mean_load"], 0.4, delta=0.02)
+        self.assertEqual(busy["peak_load"], 0.6)
+        self.assertEqual((busy["mean_memory"], busy["peak_memory"], busy["memory"]), (3 * GIBIBYTE, 3 * GIBIBYTE, 16 * GIBIBYTE))
+        self.assertEqual((idle["mean_load"], idle["peak_load"]), (0, 0))
+        table = self.pipe("show", "latest").out
+        self.assertRegex(table, rf"train 1 +0 .*(39|40|41) % +60 % +3 GiB of 16 GiB +{UUIDS[0]}")
+        step = json.loads(self.pipe("report", "latest", "--output", "json").out)["steps"][0]
+        self.assertEqual(step["a"][0]["gu"][0][1:], [0.6, 3 * GIBIBYTE, 3 * GIBIBYTE, 16 * GIBIBYTE])
+        self.assertEqual(step["a"][0]["gu"][1][:2], [0, 0])
+
+    def test_memory_that_grows(self):
+        self.pipeline({"train": {"command": "echo began; sleep 2", "settings": {"resources": {"gpu_count": 1, "preflight": "off"}}}})
+        driver = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        for line in driver.stdout:
+            if "began" in line:
+                self.devices(100, 9 * 1024)
+                break
+        self.finish(driver)
+        (gpu,) = self.gpus()
+        self.assertEqual((gpu["peak_load"], gpu["peak_memory"]), (1, 9 * GIBIBYTE))
+        self.assertGreater(gpu["mean_memory"], 8 * GIBIBYTE)
+
+    def test_an_idle_one_is_advised_against(self):
+        self.train(1.5)
+        told = self.pipe("advise", "pipeline.yaml").out
+        self.assertIn("GPUS ASKED", told)
+        self.assertIn("train: gpu_count: 1, as 2 asked, 1 idle in 1 run", told)
+        (step,) = json.loads(self.pipe("advise", "pipeline.yaml", "--output", "json").out)["steps"]
+        self.assertEqual((step["asked"]["gpu_count"], step["used"]["gpus"]), (2, 1))
+
+    def test_the_page_of_the_machine_has_their_load(self):
+        self.pipeline({"a": {"command": "true"}})
+        self.run_pipe()
+        self.serve()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/api/events?machine=1", headers={"Authorization": "Bearer " + self.token})
+        answer = connection.getresponse()
+        line = next(line for line in iter(answer.readline, b"") if line.startswith(b"data:"))
+        gpus = json.loads(line[5:])["gpus"]
+        connection.close()
+        self.assertEqual([gpu["load"] for gpu in gpus], [0.2, 0])
+        self.assertEqual(gpus[0]["memory_used"], 3 * GIBIBYTE)
+
+
+if __name__ == "__main__":
+    unittest.main()

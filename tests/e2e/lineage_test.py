@@ -1,0 +1,76 @@
+"""What a matrix takes of a step's output, seen from the output; and that what is kept of it goes with the runs."""
+
+import json
+import sqlite3
+import unittest
+
+import growing_test
+from support import PipeTest
+
+
+class Lineage(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.write("gather.py", growing_test.GATHER)
+        self.write("split.py", growing_test.SPLIT)
+
+    def used(self, words: str) -> list[dict]:
+        done = self.pipe("used", words, "--output", "json")
+        self.assertEqual(done.code, 0, done)
+        return json.loads(done.out)["used"]
+
+    def why(self, words: str) -> dict:
+        return json.loads(self.pipe("why", words, "--output", "json").out)
+
+    def kept(self) -> int:
+        """How many records the store has of what inputs consist of."""
+        database = sqlite3.connect(self.state / "pipe.db")
+        (count,), = database.execute("SELECT count(*) FROM blobs WHERE kind IN ('gathered', 'taken values')")
+        database.close()
+        return count
+
+    def test_entries_of_a_folder_that_a_matrix_took(self):
+        self.pipeline(growing_test.over_folder({"a.csv": "aa", "b.csv": "bb"}))
+        self.run_pipe()
+        taken = self.used("split.files")
+        self.assertEqual({use["step"]: use["inputs"] for use in taken},
+                         {f"{step}.file-{file}.csv": ["file"] for step in ("work", "after") for file in "ab"}, "`after` has the same matrix")
+        (work,) = [use for use in taken if use["step"] == "work.file-a.csv"]
+        (after,) = work["outputs"][0]["used"]
+        self.assertEqual(after["step"], "after.file-a.csv")
+        made = self.why("work.file-b.csv.made")
+        self.assertEqual((made["inputs"]["file"]["step"], made["inputs"]["file"]["output"]), ("split", "files"))
+        self.assertIn("input file: split.files", self.pipe("why", "work.file-b.csv.made").out)
+        self.assertEqual(self.why("all.text")["inputs"]["parts"][0]["inputs"]["made"]["inputs"]["file"]["step"], "split")
+        steps = {step["n"]: step for step in json.loads(self.pipe("report", "latest", "--output", "json").out)["steps"]}
+        self.assertEqual(steps["work.file-a.csv"]["f"], [["file", "split.files"]])
+        crate = self.folder / "crate"
+        self.assertEqual(self.pipe("export", "latest", "--format", "ro-crate", "-o", crate).code, 0)
+        entities = {entity["@id"]: entity for entity in json.loads((crate / "ro-crate-metadata.json").read_text())["@graph"]}
+        (taker,) = [entity for entity in entities.values() if entity.get("@type") == "CreateAction" and "work.file-a.csv" in entity["name"]]
+        self.assertIn("split", json.dumps(taker["object"]), taker)
+
+    def test_items_of_a_list_that_a_matrix_took(self):
+        self.pipeline(growing_test.over_list(["x", "y"]))
+        self.run_pipe()
+        self.assertEqual({use["step"]: use["inputs"] for use in self.used("split.list")}, {"work.item-x": ["item"], "work.item-y": ["item"]})
+        self.assertEqual(self.why("work.item-x.made")["inputs"]["item"]["step"], "split")
+
+    def test_records_go_with_the_runs_that_made_them(self):
+        self.pipeline(growing_test.over_folder({"a.csv": "aa", "b.csv": "bb"}))
+        self.run_pipe()
+        self.assertEqual(self.kept(), 5, "of two steps for each file, and a gathered folder")
+        self.pipeline(growing_test.over_folder({"c.csv": "cc"}))
+        self.run_pipe()
+        self.assertEqual(self.kept(), 8)
+        self.assertEqual(self.pipe("clean", "--keep", "1").code, 0)
+        self.assertEqual(self.kept(), 3)
+        self.assertEqual([use["step"] for use in self.used("split.files")], ["work.file-c.csv", "after.file-c.csv"])
+        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.kept(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
