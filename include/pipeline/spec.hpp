@@ -14,6 +14,7 @@
 #include <pipeline/duration.hpp>
 #include <pipeline/execution.hpp>
 #include <pipeline/json.hpp>
+#include <pipeline/rare.hpp>
 #include <pipeline/settings.hpp>
 
 namespace pipeline {
@@ -161,13 +162,13 @@ struct StepSpec {
   std::optional<InstanceSpec> instance = {};
   /// Set if the run makes the step's instances. Of a step with the same matrix, an input takes the
   /// output of the instance with the same values; if it is gathered, those of all.
-  std::optional<MatrixSpec> matrix = {};
+  Rare<MatrixSpec> matrix = {};
   /// Set if the run makes a step of each round. Other steps take what the last round has made.
-  std::optional<RepeatSpec> repeat = {};
+  Rare<RepeatSpec> repeat = {};
   std::string description = {};
   Command command = {};
   /// Set if the step is a function of a C++ program.
-  std::optional<ProgramStep> program = {};
+  Rare<ProgramStep> program = {};
   /// Scalars, including the pipeline's; the step's own take precedence.
   std::map<std::string, Json> parameters = {};
   /// In the file's order.
@@ -177,7 +178,7 @@ struct StepSpec {
   /// must end first.
   std::vector<std::string> after = {};
   /// If it is false, the step is skipped.
-  std::optional<Condition> when = {};
+  Rare<Condition> when = {};
   RunOn run_on = RunOn::success;
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
   StringList code = {};

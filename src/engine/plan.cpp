@@ -199,6 +199,10 @@ class Planner {
 
   /// Returns the plans in the order of the pipeline, with instances in place of their step.
   std::vector<StepPlan> in_order() {
+    if (plans_.size() == steps_.graph().size()) {
+      for (core::StepIndex i = 0; i < plans_.size(); ++i) plans_[i].spec = &steps_.declared(i);
+      return std::move(plans_);
+    }
     std::vector<StepPlan> all;
     all.reserve(plans_.size());
     for (core::StepIndex i = 0; i < steps_.graph().size(); ++i) {

@@ -24,7 +24,7 @@ namespace pipeline::engine {
 struct StepState {
   StepStatus status = StepStatus::pending;
   std::vector<store::OutputRecord> outputs;  ///< Filled once it has succeeded or is reused.
-  std::optional<ResumePoint> resume_point;   ///< Set in a resumed run.
+  Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
   /// Set once the step is its instances: the first of them, and their number. It ends with them.
   /// Of the first of the steps that are repeated together, all steps of the current round; of the
   /// others none, since they end with it.

@@ -317,8 +317,8 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
     has_some |= value != nullptr;
     if (value && value->kind == core::Value::Kind::map) {
       MatrixReader reader(step, diagnostics);
-      step.matrix = reader.read(*value);
-      step.open = reader.open();
+      if (auto matrix = reader.read(*value)) step.matrix = std::move(*matrix);
+      if (auto open = reader.open()) step.open = std::move(*open);
     }
     if (step.spec.name.size() > core::longest_base && value)
       settings::report(diagnostics, "bad-name",

@@ -63,8 +63,8 @@ struct ReadStep {
     core::Span span;
   };
   std::vector<ConditionValue> condition_values, until_values;  ///< Of `when`; of `until`.
-  std::optional<Matrix> matrix;
-  std::optional<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
+  Rare<Matrix> matrix;
+  Rare<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.
   std::set<std::string> own_parameters;
 };

@@ -1,0 +1,40 @@
+/// @file
+/// An optional member that few objects have.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+namespace pipeline {
+
+/// An optional value that takes the room of a pointer where there is none. Copies have values of
+/// their own.
+template <class T>
+class Rare {
+ public:
+  Rare() = default;
+  Rare(T value) : value_(std::make_unique<T>(std::move(value))) {}
+  Rare(const Rare& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
+  Rare(Rare&&) noexcept = default;
+  Rare& operator=(const Rare& other) { return *this = Rare(other); }
+  Rare& operator=(Rare&&) noexcept = default;
+  ~Rare() = default;
+
+  bool has_value() const { return value_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  T& operator*() { return *value_; }
+  const T& operator*() const { return *value_; }
+  T* operator->() { return value_.get(); }
+  const T* operator->() const { return value_.get(); }
+  template <class... Arguments>
+  T& emplace(Arguments&&... arguments) {
+    value_ = std::make_unique<T>(std::forward<Arguments>(arguments)...);
+    return *value_;
+  }
+  void reset() { value_.reset(); }
+
+ private:
+  std::unique_ptr<T> value_;
+};
+
+}  // namespace pipeline
