@@ -1,6 +1,6 @@
 /// @file
 /// The commands of `pipe`. To add one: write its function in a separate file, declare it here, and
-/// add a row to command_table.cpp.
+/// add a row to one of the command_table_*.cpp.
 #pragma once
 
 #include "core/error.hpp"
