@@ -244,6 +244,14 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
     advice.push_back("this distribution has no such package" +
                      (match[1].matched ? " `" + match[1].str() + "`" : std::string()) +
                      ": check apt_packages against the parent image's release");
+  if (finds("The repository '([^']*)/[0-9]{8}T[0-9]{6}Z [^']*' does not have a Release file"))
+    advice.push_back(match[1].str() +
+                     " has no snapshot of that time for this distribution: take another "
+                     "apt_snapshot, or name a mirror that has it in PIPE_APT_SNAPSHOT_MIRROR");
+  else if (finds("unmet dependencies|held broken packages"))
+    advice.push_back(
+        "packages of the parent image are newer than those that apt_packages need: with "
+        "apt_snapshot, take a later date, or a parent image of that time");
   if (finds("CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer "
             "certificate|UnknownIssuer|self.signed certificate"))
     advice.push_back(

@@ -194,6 +194,8 @@ async::Task<lock::LockedEnvironment> resolve_packages(
                                     resolution.plan.platform, &cancel);
   auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;
   if (!environment) throw failed_resolution(resolution.plan, output.text);
+  if (const auto& parts = resolution.plan.parts; parts.contains("apt_snapshot"))
+    environment->apt_snapshot = parts.at("apt_snapshot").front();
   co_return std::move(*environment);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <map>
 
 #include "core/diagnostic.hpp"
@@ -282,7 +283,14 @@ std::vector<std::string> describe(const LockChange& change) {
     else if (before->sha256 != after->sha256)
       lines.push_back("~ " + shown(*before) + ": another file, " + after->file);
   }
-  for (const auto& line : difference(change.before.apt_packages, change.after.apt_packages))
+  const auto snapshot = [](const LockedEnvironment& environment) {
+    return std::vector<std::string>(environment.apt_snapshot.empty() ? 0 : 1,
+                                    "snapshot " + environment.apt_snapshot);
+  };
+  auto apt = difference(snapshot(change.before), snapshot(change.after));
+  std::ranges::move(difference(change.before.apt_packages, change.after.apt_packages),
+                    std::back_inserter(apt));
+  for (const auto& line : apt)
     lines.push_back(line.substr(0, 2) + "apt " + line.substr(2));
   return lines;
 }

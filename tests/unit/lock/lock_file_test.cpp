@@ -84,6 +84,7 @@ TEST_F(Locks, every_member_survives_the_file) {
   made.origin = lock::Origin::repository;
   made.required_by = {"a", "b"};
   environment.apt_packages = {"curl=1"};
+  environment.apt_snapshot = "20260131T000000Z";
   LockFile(file).put(of_image({"six ; python_version < '4'"}), environment);
   const auto read = *LockFile(file).find(of_image({"six ; python_version < '4'"}));
   const auto& same = read.packages.at(0);
@@ -93,6 +94,7 @@ TEST_F(Locks, every_member_survives_the_file) {
   EXPECT_EQ(same.required_by, made.required_by);
   EXPECT_EQ(same.sha256, made.sha256);
   EXPECT_EQ(read.apt_packages, environment.apt_packages);
+  EXPECT_EQ(read.apt_snapshot, environment.apt_snapshot);
   EXPECT_EQ(read.python, environment.python);
   EXPECT_EQ(digest(read), digest(environment));
 }
