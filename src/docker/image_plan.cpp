@@ -344,6 +344,9 @@ class ImagePlanner {
                          is_index_option);
     context_.add_script("python/layer.sh", "image/layer.sh");
     context_.add("python/finish.py", template_text("image/finish.py", options_.template_dir));
+    if (plan_.python.installer == "pip")
+      context_.add("python/pip_install.py",
+                   template_text("lock/pip_install.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
     add_installer(plan_.python.arguments);
   }

@@ -19,6 +19,11 @@ PackageLayers package_layers(const lock::LockedEnvironment& environment);
 std::string layers_to_label(const PackageLayers& layers);
 PackageLayers layers_of_label(const std::string& label);
 
+/// Returns which packages differ, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0,
+/// removed six`; their number if there were none before.
+std::string describe_packages(const lock::LockedEnvironment& before,
+                              const lock::LockedEnvironment& after);
+
 /// Returns what differs, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0, removed
 /// six; 35 KiB to download, 1 of 3 layers made again`.
 /// @param before is empty for a new environment

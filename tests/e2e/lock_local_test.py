@@ -171,6 +171,35 @@ class LocalHistory(LocalLockTest):
         self.assertIn("the package index cannot be reached", "\n".join(failure["hints"]))
 
 
+    def test_pip_installs_what_was_installed_before_without_the_index(self):
+        self.installer = "pip"
+        for requirements in (("top",), ("other",)):
+            self.declare(*requirements)
+            self.run_pipe()
+        self.declare("top", "other")
+        self.assertEqual(self.lock_command().code, 0)
+        self.index.close()
+        self.forget_environments()
+        self.assertIn("[('base', '1.0'), ('other', '1.0'), ('top', '1.0')]", self.run_pipe("--locked").text)
+        (environment,) = self.environments()
+        self.assertEqual(list(environment.glob("lib/python*/site-packages/*/direct_url.json")), [], "as if installed from the index")
+
+    def test_plans_and_builds_say_what_changes(self):
+        self.declare("base")
+        self.run_pipe()
+        self.declare("top", "other")
+        self.assertEqual(self.lock_command().code, 0)
+        said = r"added other 1\.0, top 1\.0; \S+ \S+ to download"
+        self.assertRegex(self.pipe("plan", "pipeline.yaml", "-o", "local").out, said)
+        self.assertRegex(self.run_pipe().text, said)
+        self.newer_versions()
+        self.lock_command("--upgrade", "top")
+        self.assertRegex(self.pipe("plan", "pipeline.yaml", "-o", "local").out, r"changed top 1\.0 -> 1\.1; \S+ \S+ to download")
+        self.declare("other")
+        self.assertEqual(self.lock_command().code, 0)
+        self.assertIn("removed base 1.0, top 1.0\n", re.sub(" +one\n", "\n", self.pipe("plan", "pipeline.yaml", "-o", "local").out))
+
+
 class BothOrchestrators(LocalLockTest):
     orchestrator = "docker"
 

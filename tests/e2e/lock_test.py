@@ -90,6 +90,19 @@ class History(LockTest):
         self.index.close()
         self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
 
+    def test_pip_installs_what_was_installed_before_without_the_index(self):
+        self.installer = "pip"
+        name = f"own{self.mark}"
+        self.index.add(name, "1.0")
+        self.write("show.py", f"import {name}, other; print({name}.version, other.version)\n")
+        for requirements in ((name, "top"), ("other", "top")):
+            self.declare(*requirements)
+            self.assertEqual(self.pipe("build", "pipeline.yaml").code, 0)
+        self.declare(name, "other", "top")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.index.close()
+        self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
+
     def test_versions_of_debian_packages_are_recorded(self):
         self.declare("top", apt_packages=["tzdata", "ca-certificates"])
         locked = self.pipe("lock", "pipeline.yaml")
