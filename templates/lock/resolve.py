@@ -3,6 +3,7 @@
 Usage: resolve.py FOLDER [ANSWER]. Prints, or writes the file ANSWER. FOLDER has request.json, requirements.txt and perhaps
 constraints.txt and pyproject.toml; relative paths in requirements are taken from the working folder.
 """
+import base64
 import json
 import os
 import platform
@@ -10,6 +11,9 @@ import re
 import subprocess
 import sys
 import sysconfig
+import urllib.parse
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 try:
     from importlib import metadata
@@ -359,6 +363,47 @@ def constraints_in(folder):
     return ["-c", file] if os.path.exists(file) else []
 
 
+def logins(folder, arguments):
+    """By host: what addresses of indexes in options, variables and requirements have of it."""
+    texts = list(arguments) + list(os.environ.values())
+    try:
+        with open(os.path.join(folder, "requirements.txt")) as stream:
+            texts.append(stream.read())
+    except FileNotFoundError:
+        pass
+    return {host: login for text in texts for login, host in re.findall(r"https?://([^/?#@\s]+)@([^/?#\s]+)", text)}
+
+
+def size_at(url, known_logins):
+    """0 if the server does not say."""
+    request = urllib.request.Request(url, method="HEAD", headers={"Accept-Encoding": "identity", "User-Agent": "pipe"})
+    login = known_logins.get(urllib.parse.urlsplit(url).netloc)
+    if login:
+        request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(urllib.parse.unquote(login).encode()).decode())
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.headers.get("Content-Length") or 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def add_sizes(packages, known_logins):
+    """Packages are put into layers by their size, which pip does not say, nor do indexes of HTML."""
+    remote = []
+    for each in packages:
+        if each.get("size") or not each.get("file"):
+            continue
+        if each["url"].startswith(("http://", "https://")):
+            remote.append(each)
+        elif os.path.exists(each["url"]):
+            each["size"] = os.path.getsize(each["url"])
+    if not remote:
+        return
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        for each, size in zip(remote, pool.map(lambda each: size_at(each["url"], known_logins), remote)):
+            each["size"] = size
+
+
 def is_externally_managed():
     return sys.prefix == sys.base_prefix and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
 
@@ -381,6 +426,7 @@ def main(folder, answer=None):
         return
     except FileNotFoundError as missing:
         sys.exit("pipe: error: cannot resolve the requirements: " + str(missing))
+    add_sizes(packages, logins(folder, request["arguments"]))
     tags = sys_tags()
     print("pipe-lock: " + json.dumps({
         "python": platform.python_version(),
