@@ -456,7 +456,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
 
   BuildLog log([&](const std::string& line) {
     events.emit(event::BuildProgress{status.reference, line});
-  });
+  }, layer_titles(plan.layers));
   std::optional<EngineError> refused;
   std::exception_ptr broken;
   const auto request = build_query(plan, status, *info, options.run_id);
