@@ -11,7 +11,7 @@ from measure import Bench, Samples
 from model import Command, Peer
 from peers.bare_uv import BareUv
 from peers.counting_registry import CountingRegistry
-from peers.pipe import REPOSITORY, Pipe, PipeLocal
+from peers.pipe import Pipe, PipeLocal
 from peers.zenml import ZenML
 
 BASE = ["numpy==1.26.4", "pandas==2.2.2", "scipy==1.13.1", "scikit-learn==1.5.2"]
@@ -97,8 +97,9 @@ class Images:
         with CountingRegistry() as registry:
             taken = []
             for requirements in (BASE, [*BASE, *LIGHT[:1]]):
-                self.bench.run(self.pipe.image_project(folder, requirements, self.mark))
-                taken.append(registry.push(newest_image()))
+                command = self.pipe.image_project(folder, requirements, self.mark)
+                self.bench.run(command)
+                taken.append(registry.push(self.pipe.image_of(command)))
             self.rows.append(("push to a registry after one light requirement more", f"{taken[1] / 1e6:.2f} MB, after {taken[0] / 1e6:.0f} MB for the first image",
                               "only the light layer", taken[1] < 3e6))
 
@@ -127,6 +128,3 @@ def layer_bytes() -> int:
     out = subprocess.run(["curl", "-fsS", "--unix-socket", "/var/run/docker.sock", "http://engine/system/df"], check=True, capture_output=True, text=True).stdout
     return json.loads(out)["LayersSize"]
 
-
-def newest_image() -> str:
-    return subprocess.run(["docker", "images", "-q", REPOSITORY], check=True, capture_output=True, text=True).stdout.split()[0]

@@ -3,7 +3,6 @@
 Usage: resolve.py FOLDER [ANSWER]. Prints, or writes the file ANSWER. FOLDER has request.json, requirements.txt and perhaps
 constraints.txt and pyproject.toml; relative paths in requirements are taken from the working folder.
 """
-import base64
 import json
 import os
 import platform
@@ -11,9 +10,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-import urllib.parse
-import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 
 try:
     from importlib import metadata
@@ -376,6 +372,9 @@ def logins(folder, arguments):
 
 def size_at(url, known_logins):
     """0 if the server does not say."""
+    import base64
+    import urllib.parse
+    import urllib.request
     request = urllib.request.Request(url, method="HEAD", headers={"Accept-Encoding": "identity", "User-Agent": "pipe"})
     login = known_logins.get(urllib.parse.urlsplit(url).netloc)
     if login:
@@ -399,6 +398,7 @@ def add_sizes(packages, known_logins):
             each["size"] = os.path.getsize(each["url"])
     if not remote:
         return
+    from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(max_workers=16) as pool:
         for each, size in zip(remote, pool.map(lambda each: size_at(each["url"], known_logins), remote)):
             each["size"] = size

@@ -4,7 +4,7 @@ import re
 import shutil
 import unittest
 
-from support import PipeTest, docker
+from support import PARENT, PipeTest, docker
 from support_apt import Archive
 
 OLD, NEW = "20240101T000000Z", "20240601T120000Z"
@@ -25,7 +25,10 @@ class AptSnapshot(PipeTest):
         self.write("parent/debian.sources", "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\nSigned-By: /usr/share/keyrings/test.gpg\n")
         self.write("parent/vendor.list", f"deb [signed-by=/usr/share/keyrings/test.gpg] {self.archive.url}/vendor/debian bookworm main\n")
         shutil.copy(self.archive.keyring, self.folder / "parent/test.gpg")
-        self.write("parent/Dockerfile", "FROM debian:bookworm-slim\nCOPY test.gpg /usr/share/keyrings/\nCOPY debian.sources vendor.list /etc/apt/sources.list.d/\n")
+        self.make_parent("FROM debian:bookworm-slim\nRUN rm -f /etc/apt/sources.list\nCOPY test.gpg /usr/share/keyrings/\nCOPY debian.sources vendor.list /etc/apt/sources.list.d/\n")
+
+    def make_parent(self, dockerfile: str):
+        self.write("parent/Dockerfile", dockerfile)
         docker("build", "-q", "-t", self.parent, str(self.folder / "parent"))
 
     def declare(self, moment: str, *packages: str, **settings):
@@ -69,8 +72,7 @@ class AptSnapshot(PipeTest):
         self.declare("2020-01-01")
         failure = self.run_pipe(code=4).failure("one")
         self.assertRegex("\n".join(failure["hints"]), "has no snapshot of that time.*PIPE_APT_SNAPSHOT_MIRROR")
-        self.write("parent/Dockerfile", f"FROM {self.parent}\nRUN rm /etc/apt/sources.list.d/debian.sources\n")
-        docker("build", "-q", "-t", self.parent, str(self.folder / "parent"))
+        self.make_parent(f"FROM {self.parent}\nRUN rm /etc/apt/sources.list.d/debian.sources\n")
         self.declare("2024-01-01")
         self.assertIn("has neither in its sources", self.run_pipe(code=4).failure("one")["message"])
         self.assertIn("PIPE_APT_SNAPSHOT_MIRROR is not an address", self.run_pipe(code=4, PIPE_APT_SNAPSHOT_MIRROR="http://x/#$(id)").failure("one")["message"])
@@ -84,9 +86,7 @@ class AptSnapshot(PipeTest):
         self.assertIn("a date that has passed (UTC)", self.pipe("plan", "pipeline.yaml").err)
 
     def test_the_lock_has_the_date_and_the_versions(self):
-        python = docker("images", "-q", "python:3.11-slim-bookworm").strip()
-        self.write("parent/Dockerfile", f"FROM {python}\nCOPY test.gpg /usr/share/keyrings/\nCOPY debian.sources vendor.list /etc/apt/sources.list.d/\n")
-        docker("build", "-q", "-t", self.parent, str(self.folder / "parent"))
+        self.make_parent(f"FROM {PARENT}\nRUN rm -f /etc/apt/sources.list\nCOPY test.gpg /usr/share/keyrings/\nCOPY debian.sources vendor.list /etc/apt/sources.list.d/\n")
         self.declare("2024-01-01", requirements=["six==1.16.0"])
         self.assertIn("six 1.16.0", self.lock_text())
         self.assertRegex((self.folder / "pipeline.lock").read_text(), f'    apt_snapshot: "{OLD}"\n    apt_packages:\n      - "{self.name}=1.0"\n')

@@ -49,13 +49,15 @@ class Archive:
         """The archive at `place`, such as debian/20240101T000000Z, has these packages; each has a program that prints its version."""
         packages = "".join(self.make_package(place, name, version) for name, version in versions.items()).encode()
         dist = self.folder / place / "dists/bookworm"
-        index = dist / "main/binary-amd64/Packages.gz"
-        index.parent.mkdir(parents=True, exist_ok=True)
-        index.write_bytes(gzip.compress(packages, mtime=0))
-        data = index.read_bytes()
+        index = dist / "main/binary-amd64"
+        index.mkdir(parents=True, exist_ok=True)
+        sums = ""
+        for name, data in (("Packages", packages), ("Packages.gz", gzip.compress(packages, mtime=0))):
+            (index / name).write_bytes(data)
+            sums += f" {hashlib.sha256(data).hexdigest()} {len(data)} main/binary-amd64/{name}\n"
         (dist / "Release").write_text(
             "Origin: Debian\nLabel: Debian\nSuite: stable\nCodename: bookworm\nDate: Mon, 01 Jan 2024 00:00:00 UTC\nValid-Until: Mon, 08 Jan 2024 00:00:00 UTC\n"
-            f"Architectures: amd64\nComponents: main\nSHA256:\n {hashlib.sha256(data).hexdigest()} {len(data)} main/binary-amd64/Packages.gz\n")
+            f"Architectures: amd64\nComponents: main\nSHA256:\n{sums}")
         (dist / "InRelease").unlink(missing_ok=True)
         self.gpg("--clearsign", "-o", str(dist / "InRelease"), str(dist / "Release"))
 
