@@ -81,7 +81,7 @@ class AptSnapshot(PipeTest):
         self.declare("1.1.2024")
         wrong = self.pipe("plan", "pipeline.yaml")
         self.assertEqual(wrong.code, 2, wrong)
-        self.assertIn("did you mean `apt_snapshot: 2024-01-01`?", wrong.err)
+        self.assertIn("did you mean `2024-01-01`?", wrong.err)
         self.declare("2999-01-01")
         self.assertIn("a date that has passed (UTC)", self.pipe("plan", "pipeline.yaml").err)
 

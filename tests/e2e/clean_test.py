@@ -126,12 +126,9 @@ class EnginePlayed(PipeTest):
 
     def test_an_image_that_others_built_from_one_of_pipes_is_theirs(self):
         derived = {"Id": "sha256:env-newest", "RepoTags": ["theirs:derived"], "Created": 0, "Labels": {"pipe.digest": "newest"}}
-        for stored in ([*STORED, derived], [derived]):
-            self.deleted.clear()
-            with self.subTest(len(stored)):
-                self.stored = stored
-                self.pipe("clean", "--images", "--keep-storage", "1B", **self.host, PIPE_CACHE_DIR=str(self.folder / "cache"))
-                self.assertEqual(self.deleted, [name for image in stored[1:] for name in image["RepoTags"] if name.startswith("pipe:")])
+        self.stored = [*STORED, derived]
+        self.pipe("clean", "--images", "--keep-storage", "1B", **self.host, PIPE_CACHE_DIR=str(self.folder / "cache"))
+        self.assertEqual(self.deleted, ["pipe:env-oldest", "pipe:env-middle"], "the newest one's layers are those of the other image, too")
 
     def test_an_image_in_use_lately_stays(self):
         self.write("cache/images/env-oldest", "")  # what a run leaves; its time is now
