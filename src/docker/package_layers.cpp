@@ -102,13 +102,12 @@ PackageLayers layers_of_label(const std::string& label) {
 std::vector<std::string> layer_titles(const PackageLayers& layers) {
   std::vector<std::string> titles;
   for (const auto& layer : layers) {
-    auto title = "layer " + std::to_string(titles.size() + 1) + " of " +
-                 std::to_string(layers.size()) + ":";
+    auto title =
+        "layer " + std::to_string(titles.size() + 1) + " of " + std::to_string(layers.size()) + ":";
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < layer.size(); ++i) {
       bytes += layer[i].size;
-      if (i < named_packages)
-        title += (i ? ", " : " ") + layer[i].name + " " + layer[i].version;
+      if (i < named_packages) title += (i ? ", " : " ") + layer[i].name + " " + layer[i].version;
     }
     if (layer.size() > named_packages)
       title += " and " + std::to_string(layer.size() - named_packages) + " more";

@@ -290,8 +290,7 @@ std::vector<std::string> describe(const LockChange& change) {
   auto apt = difference(snapshot(change.before), snapshot(change.after));
   std::ranges::move(difference(change.before.apt_packages, change.after.apt_packages),
                     std::back_inserter(apt));
-  for (const auto& line : apt)
-    lines.push_back(line.substr(0, 2) + "apt " + line.substr(2));
+  for (const auto& line : apt) lines.push_back(line.substr(0, 2) + "apt " + line.substr(2));
   return lines;
 }
 

@@ -27,8 +27,9 @@ constexpr const char* write_again =
     "writes another";
 
 const Names file_keys{"version", "environments"};
-const Names environment_keys{"parent",    "parent_digest", "python",       "tag",     "platform",
-                             "installer", "requirements", "apt_snapshot", "apt_packages", "packages"};
+const Names environment_keys{"parent",       "parent_digest", "python",       "tag",
+                             "platform",     "installer",     "requirements", "apt_snapshot",
+                             "apt_packages", "packages"};
 const Names package_keys{"name",   "version", "file", "size",
                          "origin", "sha256",  "url",  "required_by"};
 const Names origins{"index", "url", "repository", "path"};

@@ -60,8 +60,8 @@ bool has_passed(std::string_view id, std::chrono::system_clock::time_point now) 
   std::tm utc{};
   gmtime_r(&seconds, &utc);
   std::array<char, 32> text{};
-  return id <= std::string_view(text.data(), std::strftime(text.data(), text.size(),
-                                                           "%Y%m%dT%H%M%SZ", &utc));
+  return id <= std::string_view(text.data(),
+                                std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &utc));
 }
 
 bool is_snapshot(std::string_view text) {

@@ -62,7 +62,8 @@ std::string describe_new_environment(const fs::path& environments,
     }
   }
   auto text = docker::describe_packages(nearest, packages);
-  if (text.empty()) text = "the packages of another one, for another Python, installer or variables";
+  if (text.empty())
+    text = "the packages of another one, for another Python, installer or variables";
   std::uint64_t bytes = 0;
   for (const auto& package : packages.packages)
     if (!known.contains({package.name, package.version, package.sha256})) bytes += package.size;

@@ -237,8 +237,7 @@ bool VirtualEnvironments::ready(const std::string& digest) const {
 
 std::string VirtualEnvironments::reason_to_make(const EnvironmentPlan& plan) const {
   auto reason = "virtual environment with " + plan.summary();
-  if (plan.locked)
-    reason += ": " + describe_new_environment(cache_ / "environments", *plan.locked);
+  if (plan.locked) reason += ": " + describe_new_environment(cache_ / "environments", *plan.locked);
   return reason;
 }
 

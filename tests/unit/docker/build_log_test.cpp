@@ -118,8 +118,7 @@ TEST(BuildLogs, a_layer_of_packages_is_announced_with_what_it_holds) {
                {"layer 1 of 1: numpy 1.26.4 (17 MiB)"});
   log.message({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
   log.message({{"stream", "Step 10/20 : COPY layers/7 /x\n"}});
-  EXPECT_EQ(joined(lines),
-            "layer 1 of 1: numpy 1.26.4 (17 MiB)\nStep 10/20 : COPY layers/7 /x\n");
+  EXPECT_EQ(joined(lines), "layer 1 of 1: numpy 1.26.4 (17 MiB)\nStep 10/20 : COPY layers/7 /x\n");
 }
 
 TEST(BuildLogs, advice_names_what_is_wrong) {

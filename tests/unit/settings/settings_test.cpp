@@ -313,8 +313,8 @@ TEST(Settings, what_reaches_a_dockerfile_an_engine_or_a_shell_is_checked) {
       {"dockerfile", {"Dockerfile"}, {"", "a\nb"}},
       {"apt_snapshot",
        {"2024-02-29", "2024-02-29T23:59:59Z", "20240229T235959Z"},
-       {"", "2023-02-29", "2024-13-01", "2024-01-01T24:00:00Z", "20240101", "2024-1-1", "2999-01-01",
-        "yesterday", "2024-01-01; rm", "2024-01-01\n"}},
+       {"", "2023-02-29", "2024-13-01", "2024-01-01T24:00:00Z", "20240101", "2024-1-1",
+        "2999-01-01", "yesterday", "2024-01-01; rm", "2024-01-01\n"}},
   };
   for (const Case& each : cases) {
     for (const auto& good : each.good)

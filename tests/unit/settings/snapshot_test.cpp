@@ -10,8 +10,9 @@ TEST(Snapshot, every_notation_of_a_moment_has_one_id) {
   EXPECT_EQ(snapshot_id("2026-11-01"), "20261101T000000Z");
   EXPECT_EQ(snapshot_id("2026-11-01T09:08:07Z"), "20261101T090807Z");
   EXPECT_EQ(snapshot_id("20261101T090807Z"), "20261101T090807Z");
-  for (const auto* text : {"", "2026-11-31", "2026-00-01", "2026-11-01T24:00:00Z",
-                           "2026-11-01T00:60:00Z", "2026-11-01 00:00:00", "20261101", "2026-11-01Z"})
+  for (const auto* text :
+       {"", "2026-11-31", "2026-00-01", "2026-11-01T24:00:00Z", "2026-11-01T00:60:00Z",
+        "2026-11-01 00:00:00", "20261101", "2026-11-01Z"})
     EXPECT_EQ(snapshot_id(text), std::nullopt) << text;
 }
 
