@@ -118,13 +118,18 @@ const LockedEnvironment* LockFile::exact(const Request& request) const {
 
 const LockedEnvironment* LockFile::nearest(const Request& request) const {
   const LockedEnvironment* best = nullptr;
-  std::size_t most = 0;
+  std::size_t most = 0, fewest_others = 0;
   for (const auto& environment : environments_) {
     const bool is_same_place = environment.parent == request.parent &&
                                (request.tag.empty() || environment.tag == request.tag);
-    const auto score =
-        2 * shared(environment.requirements, request.requirements) + (is_same_place ? 1 : 0);
-    if (score > most) most = score, best = &environment;
+    const auto common = shared(environment.requirements, request.requirements);
+    const auto score = 2 * common + (is_same_place ? 1 : 0);
+    const auto others =
+        environment.requirements.size() - std::min(common, environment.requirements.size());
+    if (score < most || score == 0 || (score == most && others >= fewest_others)) continue;
+    most = score;
+    fewest_others = others;
+    best = &environment;
   }
   return best;
 }

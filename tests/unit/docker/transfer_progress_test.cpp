@@ -53,7 +53,7 @@ TEST(TransferProgress, large_layers_are_reported_while_they_are_transferred) {
                   std::to_string(megabyte * 1'000'000) + R"(,"total":60000000}})" + "\n");
   progress.feed(R"({"status":"Extracting","id":"5f7","progressDetail":{"current":9,"total":9}})");
   ASSERT_EQ(lines.size(), 6u);
-  EXPECT_EQ(lines[0], "Downloading 9.5 MiB of 57 MiB");
+  EXPECT_EQ(lines[0], "Downloading 9.5 MiB of 57.2 MiB");
 }
 
 TEST(TransferProgress, error_behind_a_status_of_200_is_one_that_names_the_registry) {

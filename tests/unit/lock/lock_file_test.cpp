@@ -109,6 +109,17 @@ TEST_F(Locks, what_another_process_has_written_meanwhile_is_kept) {
   EXPECT_TRUE(both.find(of_image({"idna"})));
 }
 
+TEST_F(Locks, of_environments_with_as_much_in_common_the_one_with_fewer_others_is_nearest) {
+  LockFile(file).put(of_image({"six", "idna"}),
+                     environment_of({package("idna", "2"), package("six", "1")}));
+  LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
+  LockFile edited(file);
+  const auto more = of_image({"six", "tabulate"});
+  edited.find(more);
+  edited.put(more, environment_of({package("six", "1"), package("tabulate", "1")}));
+  EXPECT_EQ(describe(edited.changes().at(0)), std::vector<std::string>{"+ tabulate 1"});
+}
+
 TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {
   LockFile first(file);
   first.put(of_image({"six", "idna"}), environment_of({package("six", "1"), package("idna", "2")}));
