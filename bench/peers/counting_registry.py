@@ -1,5 +1,6 @@
 """A registry that counts the bytes that it gets; of the API (github.com/distribution/distribution) what a push needs. It keeps digests, and no content."""
 
+import hashlib
 import http.server
 import re
 import subprocess
@@ -36,27 +37,37 @@ class CountingRegistry:
                 self.answer(202, Location=f"{self.path.split('?')[0].rstrip('/')}/{uuid.uuid4()}", Range="0-0")
 
             def do_PATCH(self):
-                size = self.take_body()
+                size, _ = self.take_body()
                 self.answer(202, Location=self.path, Range=f"0-{max(0, size - 1)}")
 
             def do_PUT(self):
-                self.take_body()
-                digest = re.search("sha256(?::|%3A)([0-9a-f]{64})", self.path)
-                if digest:
-                    registry.known.add(f"sha256:{digest[1]}")
-                self.answer(201, Location=self.path, **({"Docker_Content_Digest": f"sha256:{digest[1]}"} if digest else {}))
+                """The end of a blob, whose digest is in the address, or a manifest."""
+                _, of_body = self.take_body()
+                named = re.search("sha256(?::|%3A)([0-9a-f]{64})", self.path)
+                digest = "sha256:" + (named[1] if named else of_body)
+                registry.known.add(digest)
+                self.answer(201, Location=self.path, Docker_Content_Digest=digest)
 
-            def take_body(self) -> int:
-                size = 0
+            def take_body(self) -> tuple[int, str]:
+                """Its size and its SHA-256."""
+                size, digest = 0, hashlib.sha256()
+
+                def take(count: int) -> None:
+                    nonlocal size
+                    while count and (data := self.rfile.read(min(count, 1 << 20))):
+                        digest.update(data)
+                        size += len(data)
+                        count -= len(data)
+
                 if self.headers.get("Transfer-Encoding") == "chunked":
                     while count := int(self.rfile.readline().split(b";")[0], 16):
-                        size += len(self.rfile.read(count))
+                        take(count)
                         self.rfile.readline()
                     self.rfile.readline()
                 else:
-                    size = len(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+                    take(int(self.headers.get("Content-Length") or 0))
                 registry.bytes += size
-                return size
+                return size, digest.hexdigest()
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
