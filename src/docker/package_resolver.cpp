@@ -149,9 +149,13 @@ std::string resolution_request(const std::vector<std::string>& arguments,
   json request{{"arguments", arguments},
                {"refresh", refresh},
                {"is_empty", is_empty},
-               {"preferred", json::object()}};
-  for (const auto& package : preferred.packages)
+               {"requirements", preferred.requirements},
+               {"preferred", json::object()},
+               {"sizes", json::object()}};
+  for (const auto& package : preferred.packages) {
     if (package.origin == lock::Origin::index) request["preferred"][package.name] = package.version;
+    if (package.size > 0) request["sizes"][package.sha256] = package.size;
+  }
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
