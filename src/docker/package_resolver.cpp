@@ -146,12 +146,9 @@ lock::LockedPackage read_package(const json& from) {
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lock::LockedEnvironment& preferred, bool refresh,
                                bool is_empty) {
-  json request{{"arguments", arguments},
-               {"refresh", refresh},
-               {"is_empty", is_empty},
-               {"requirements", preferred.requirements},
-               {"preferred", json::object()},
-               {"sizes", json::object()}};
+  json request{{"arguments", arguments},      {"refresh", refresh},
+               {"is_empty", is_empty},        {"requirements", preferred.requirements},
+               {"preferred", json::object()}, {"sizes", json::object()}};
   for (const auto& package : preferred.packages) {
     if (package.origin == lock::Origin::index) request["preferred"][package.name] = package.version;
     if (package.size > 0) request["sizes"][package.sha256] = package.size;
