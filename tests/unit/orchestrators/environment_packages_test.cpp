@@ -12,7 +12,7 @@ lock::LockedPackage package_of(const std::string& name, const std::string& versi
   package.name = name;
   package.version = version;
   package.sha256 = name + version;
-  package.size = 1000;
+  package.size = 1024;
   return package;
 }
 
@@ -35,7 +35,7 @@ struct EnvironmentPackages : testing::Test {
 
 TEST_F(EnvironmentPackages, the_first_one_is_new) {
   EXPECT_EQ(describe({package_of("a", "1"), package_of("b", "1")}),
-            "2 packages; 2000 B to download");
+            "2 packages; 2 KiB to download");
 }
 
 TEST_F(EnvironmentPackages, it_is_compared_with_the_one_that_shares_most) {
@@ -43,9 +43,9 @@ TEST_F(EnvironmentPackages, it_is_compared_with_the_one_that_shares_most) {
   make("large", {package_of("a", "1"), package_of("b", "1"), package_of("c", "1")});
   make("other", {package_of("x", "1")});
   EXPECT_EQ(describe({package_of("a", "1"), package_of("b", "2"), package_of("d", "1")}),
-            "added b 2, d 1; 2000 B to download");
+            "added b 2, d 1; 2 KiB to download");
   EXPECT_EQ(describe({package_of("a", "1"), package_of("b", "1"), package_of("c", "2")}),
-            "changed c 1 -> 2; 1000 B to download");
+            "changed c 1 -> 2; 1 KiB to download");
   EXPECT_EQ(describe({package_of("b", "1"), package_of("c", "1"), package_of("x", "1")}),
             "added x 1, removed a 1")
       << "x is in the cache";
@@ -55,7 +55,7 @@ TEST_F(EnvironmentPackages, what_other_programs_left_there_is_passed_over) {
   core::make_folders(folder.path() / "unlocked");
   core::make_folders(folder.path() / "damaged");
   core::write_file_atomically(folder.path() / "damaged" / ".packages", "[[{");
-  EXPECT_EQ(describe({package_of("a", "1")}), "1 package; 1000 B to download");
+  EXPECT_EQ(describe({package_of("a", "1")}), "1 package; 1 KiB to download");
 }
 
 }  // namespace
