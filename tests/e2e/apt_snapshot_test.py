@@ -72,7 +72,8 @@ class AptSnapshot(PipeTest):
         self.declare("2020-01-01")
         failure = self.run_pipe(code=4).failure("one")
         self.assertRegex("\n".join(failure["hints"]), "has no snapshot of that time.*PIPE_APT_SNAPSHOT_MIRROR")
-        self.make_parent(f"FROM {self.parent}\nRUN rm /etc/apt/sources.list.d/debian.sources\n")
+        whole, self.parent = self.parent, f"{self.repository}:without-sources"
+        self.make_parent(f"FROM {whole}\nRUN rm /etc/apt/sources.list.d/debian.sources\n")
         self.declare("2024-01-01")
         self.assertIn("has neither in its sources", self.run_pipe(code=4).failure("one")["message"])
         self.assertIn("PIPE_APT_SNAPSHOT_MIRROR is not an address", self.run_pipe(code=4, PIPE_APT_SNAPSHOT_MIRROR="http://x/#$(id)").failure("one")["message"])
@@ -86,6 +87,7 @@ class AptSnapshot(PipeTest):
         self.assertIn("a date that has passed (UTC)", self.pipe("plan", "pipeline.yaml").err)
 
     def test_the_lock_has_the_date_and_the_versions(self):
+        self.parent = f"{self.repository}:python"
         self.make_parent(f"FROM {PARENT}\nRUN rm -f /etc/apt/sources.list\nCOPY test.gpg /usr/share/keyrings/\nCOPY debian.sources vendor.list /etc/apt/sources.list.d/\n")
         self.declare("2024-01-01", requirements=["six==1.16.0"])
         self.assertIn("six 1.16.0", self.lock_text())
