@@ -1,7 +1,7 @@
 """The table."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from measure import Samples, paired
 
@@ -15,6 +15,7 @@ class Section:
     target: tuple[str, str, float] | None = None  # row, column (`wall`, `above floor`, `ratio`) and figure
     name: str = ""  # of the measurement that it belongs to, as in `--only`
     taken: str = ""  # when, and what the machine did besides
+    notes: list[str] = field(default_factory=list)  # lines of Markdown below the table
 
 
 def read(text: str) -> list[Section]:
@@ -29,7 +30,7 @@ def markdown(about: dict[str, str], versions: dict[str, str], absent: dict[str, 
     lines += [f"| {name} | {version} |" for name, version in versions.items()]
     lines += [f"| {name} | absent: {cell(reason)} |" for name, reason in absent.items()]
     for section in sections:
-        lines += ["", f"## {section.title}", "", *([f"Taken {section.taken}.", ""] if section.taken else []), *table(section)]
+        lines += ["", f"## {section.title}", "", *([f"Taken {section.taken}.", ""] if section.taken else []), *(table(section) if section.samples else []), *section.notes]
     return "\n".join(lines) + "\n"
 
 

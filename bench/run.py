@@ -15,6 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 import machine
 import model
+from images import Images
 from measure import Bench, Samples, fresh
 from model import Absent, Command, Peer
 from peers.bare_uv import BareUv
@@ -147,26 +148,8 @@ class Runner:
                      target=("zenml", "ratio", 10.0))
 
     def images(self, pipe: Pipe, zenml: ZenML, bare: BareUv) -> None:
-        base = ["numpy==1.26.4", "pandas==2.2.2", "scipy==1.13.1", "scikit-learn==1.5.2"]
-        libraries = ["nvidia-cublas-cu12==12.4.5.8", "nvidia-cudnn-cu12==9.1.0.70", "nvidia-cufft-cu12==11.2.1.3", "nvidia-cusparse-cu12==12.3.1.170"]
-        for title, requirements, peers in (("numpy, pandas, scipy and scikit-learn", base, [pipe, zenml, bare]), ("2 GB of NVIDIA's libraries", libraries, [pipe, bare])):
-            self.images_with(title, requirements, peers)
-
-    def images_with(self, packages: str, base: list[str], wanted: list[Peer]) -> None:
-        """One requirement more is another light one in each round, so that no round finds the image of an earlier one."""
-        peers, mark = self.have(*wanted), str(time.time_ns())
-        light = ["tabulate==0.9.0", "colorama==0.4.6", "tqdm==4.66.5", "click==8.1.7", "packaging==24.1"][:1 if self.options.quick else 5]
-        stages = (("first, without a package cache", [base], mark + "-cold"), ("", [base], mark), ("one requirement more", [[*base, each] for each in light], mark),
-                  ("unchanged", [[*base, light[-1]]] * len(light), mark))
-        folders = {peer: self.bench.folder() for peer in peers}
-        for title, rounds, stage_mark in stages:
-            turns = {peer.name: iter(rounds) for peer in peers}
-            contestants = {peer.name: lambda peer=peer: peer.image_project(folders[peer], next(turns[peer.name]), stage_mark) for peer in peers}
-            samples = self.bench.alternate(contestants, len(rounds))
-            if title:  # the untold one fills the package cache, for who has one
-                self.section(f"Image with {packages}, and one trivial step in it: {title}", samples, wanted)
-        for peer in peers:
-            peer.clean_up()
+        self.have(pipe, bare)
+        Images(self.bench, self.section, self.options.quick, pipe, zenml if self.have(zenml) else None, bare).measure()
 
     def dsl(self, dsl: Dsl, pipe: Pipe) -> None:
         bench, rounds = self.bench, 2 if self.options.quick else 5

@@ -17,6 +17,8 @@ HEADERS = {
 
 class Pipe(Peer):
     name = "pipe"
+    orchestrator = "docker"
+    environment: dict[str, str] = {}
 
     def __init__(self, program: Path, build_type: str):
         self.program = str(program)
@@ -61,13 +63,30 @@ steps:
   trivial:
     command: ["true"]
 """)
-        return Command([self.program, "run", "pipeline.yaml", "--orchestrator", "docker", "--state", ".pipe", "--no-cache"], folder)
+        return Command([self.program, "run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--state", ".pipe", "--no-cache"], folder, self.environment)
+
+    def image_of(self, command: Command) -> str:
+        """The image of image_project's step."""
+        plan = subprocess.run([self.program, "plan", "pipeline.yaml", "--orchestrator", "docker", "--state", ".pipe", "--output", "json"], cwd=command.cwd,
+                              check=True, capture_output=True, text=True).stdout
+        return json.loads(plan)["steps"][0]["environment"]
 
     def clean_up(self) -> None:
         """The images of image_project, and of dsl_program.cpp."""
         images = subprocess.run(["docker", "images", "-q", REPOSITORY], capture_output=True, text=True).stdout.split()
         if images:
             subprocess.run(["docker", "rmi", "-f", *images], capture_output=True)
+
+
+class PipeLocal(Pipe):
+    """Its steps are processes in virtual environments, whose caches are in a folder of the benchmark's."""
+
+    name = "pipe, local"
+    orchestrator = "local"
+
+    def __init__(self, pipe: Pipe, cache: Path):
+        super().__init__(Path(pipe.program), pipe.build_type)
+        self.environment = {"PIPE_CACHE_DIR": str(cache / "pipe"), "UV_CACHE_DIR": str(cache / "uv")}
 
 
 def true_entry(step: Step) -> str:

@@ -103,6 +103,8 @@ struct DockerSettings {
   std::optional<std::string> local_project_install_command = {};
   /// Debian packages.
   StringList apt_packages = {};
+  /// Date as of which Debian packages are installed: `2026-11-01`, or `2026-11-01T12:00:00Z`.
+  std::optional<std::string> apt_snapshot = {};
   /// ENV of the image, set before anything is installed.
   StringMap environment = {};
   /// Variables of the step's container or process, but not of the image.

@@ -126,9 +126,7 @@ void Cleaner::images() {
         docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - longest_build));
   if (!context_.options().clean.keep_storage.empty()) return images_above_budget();
   for (const auto& image : own_images()) {
-    if (!image.contains("Labels") || !image["Labels"].is_object() ||
-        !image["Labels"].contains(image_label))
-      continue;
+    if (!docker::is_own_image(image)) continue;
     const auto id = image.at("Id").get<std::string>();
     std::vector<std::string> names;
     if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())

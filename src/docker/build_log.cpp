@@ -1,6 +1,7 @@
 #include "docker/build_log.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <optional>
 #include <regex>
@@ -116,6 +117,15 @@ std::string readable_title(std::string_view name) {
   return join(words);
 }
 
+/// The instructions of a layer of packages name its folder in the build context.
+std::string BuildLog::title_of(std::string_view name) const {
+  static constexpr std::string_view folder = "layers/";
+  auto number = layers_.size();
+  if (const auto at = name.find(folder); at != name.npos)
+    std::from_chars(name.data() + at + folder.size(), name.data() + name.size(), number);
+  return number < layers_.size() ? layers_[number] : readable_title(name);
+}
+
 void BuildLog::line(Output& output, std::string text) {
   text = printable(text);
   if (text.empty()) return;
@@ -153,7 +163,7 @@ void BuildLog::trace(std::string_view bytes) {
         vertex.name.starts_with("[internal]") || vertex.name.starts_with("copy /context");
     if (vertex.started && !output.announced && !internal) {
       output.announced = true;
-      on_line_(readable_title(vertex.name) + (vertex.cached ? " (cached)" : ""));
+      on_line_(title_of(vertex.name) + (vertex.cached ? " (cached)" : ""));
     }
     if (!vertex.error.empty() && vertex.error.find("context canceled") == std::string::npos &&
         failed_vertex_.empty()) {
@@ -184,7 +194,7 @@ void BuildLog::message(const nlohmann::json& message) {
     if (begun_instruction(text)) {
       classic.lines.clear();
       classic.name = text;
-      on_line_(printable(text));
+      on_line_(printable(title_of(text)));
     } else {
       print(classic, text);
     }
@@ -244,6 +254,14 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
     advice.push_back("this distribution has no such package" +
                      (match[1].matched ? " `" + match[1].str() + "`" : std::string()) +
                      ": check apt_packages against the parent image's release");
+  if (finds("The repository '([^']*)/[0-9]{8}T[0-9]{6}Z [^']*' does not have a Release file"))
+    advice.push_back(match[1].str() +
+                     " has no snapshot of that time for this distribution: take another "
+                     "apt_snapshot, or name a mirror that has it in PIPE_APT_SNAPSHOT_MIRROR");
+  else if (finds("unmet dependencies|held broken packages"))
+    advice.push_back(
+        "packages of the parent image are newer than those that apt_packages need: with "
+        "apt_snapshot, take a later date, or a parent image of that time");
   if (finds("CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer "
             "certificate|UnknownIssuer|self.signed certificate"))
     advice.push_back(

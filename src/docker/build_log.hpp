@@ -24,8 +24,10 @@ namespace pipeline::docker {
 class BuildLog {
  public:
   /// @param on_line receives the title of each step as it starts, and each line that it prints
-  explicit BuildLog(std::function<void(const std::string&)> on_line)
-      : on_line_(std::move(on_line)) {}
+  /// @param layers titles of the layers of packages
+  explicit BuildLog(std::function<void(const std::string&)> on_line,
+                    std::vector<std::string> layers = {})
+      : on_line_(std::move(on_line)), layers_(std::move(layers)) {}
 
   void message(const nlohmann::json& message);
 
@@ -47,11 +49,13 @@ class BuildLog {
     std::deque<std::string> lines;
     bool announced = false;
   };
+  std::string title_of(std::string_view name) const;
   void trace(std::string_view bytes);
   void print(Output& output, std::string_view text);
   void line(Output& output, std::string text);
 
   std::function<void(const std::string&)> on_line_;
+  std::vector<std::string> layers_;
   std::map<std::string, Output>
       outputs_;  ///< Output by the vertex's digest; that of the classic builder is under "".
   std::string error_, image_id_, failed_instruction_, failed_vertex_, reason_;

@@ -16,8 +16,9 @@ namespace {
 constexpr std::size_t named_items = 4;
 
 /// Parts of an image below the layers of its packages.
-const std::vector<std::string> below_packages{"apt_packages", "dockerfile", "environment",
-                                              "parent_id", "python_package_installer"};
+const std::vector<std::string> below_packages{"apt_packages", "apt_snapshot",
+                                              "dockerfile",   "environment",
+                                              "parent_id",    "python_package_installer"};
 
 PlanParts parts_of(const nlohmann::json& image) {
   PlanParts parts;

@@ -31,6 +31,9 @@ constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy",  
 constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
                                   "CURL_CA_BUNDLE"};
 
+/// Where snapshots of Debian's and Ubuntu's archives are, instead of their own servers.
+constexpr auto snapshot_mirror = "PIPE_APT_SNAPSHOT_MIRROR";
+
 std::string trim(std::string_view text) {
   auto begin = text.find_first_not_of(" \t\r\n");
   if (begin == text.npos) return {};
@@ -156,6 +159,7 @@ HostConfig read_host_config(const HostSources& sources) {
   translate("PIP_TRUSTED_HOST", "UV_INSECURE_HOST");
   translate("PIP_FIND_LINKS", "UV_FIND_LINKS");
 
+  if (auto mirror = sources.variable(snapshot_mirror)) config.variables[snapshot_mirror] = *mirror;
   for (auto* name : proxy_variables)
     if (auto value = sources.variable(name)) config.proxies[name] = config.variables[name] = *value;
 

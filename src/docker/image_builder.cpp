@@ -454,9 +454,11 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   for (auto& file : plan.host_only)
     if (!info->buildkit || !file.path.starts_with("collect/")) files.push_back(file);
 
-  BuildLog log([&](const std::string& line) {
-    events.emit(event::BuildProgress{status.reference, line});
-  });
+  BuildLog log(
+      [&](const std::string& line) {
+        events.emit(event::BuildProgress{status.reference, line});
+      },
+      layer_titles(plan.layers));
   std::optional<EngineError> refused;
   std::exception_ptr broken;
   const auto request = build_query(plan, status, *info, options.run_id);

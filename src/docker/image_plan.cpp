@@ -18,6 +18,7 @@
 #include "docker/templates.hpp"
 #include "lock/lock_file.hpp"
 #include "settings/settings.hpp"
+#include "settings/snapshot.hpp"
 
 namespace pipeline::docker {
 
@@ -262,6 +263,16 @@ class ImagePlanner {
     context_.add_lines("apt/packages", packages);
     context_.add_script("apt/install.sh", "image/apt.sh");
     plan_.parts["apt_packages"] = std::move(packages);
+    if (settings_.apt_snapshot) add_snapshot(*settings_.apt_snapshot);
+  }
+
+  void add_snapshot(const std::string& moment) {
+    auto id = settings::snapshot_id(moment);
+    if (!id)
+      throw core::InputError("apt_snapshot '" + moment + "' is not a date",
+                             "write it as 2026-11-01 or 2026-11-01T12:00:00Z");
+    context_.add("apt/snapshot", *id);
+    plan_.parts["apt_snapshot"] = {std::move(*id)};
   }
 
   void add_python_packages() {
@@ -333,6 +344,9 @@ class ImagePlanner {
                          is_index_option);
     context_.add_script("python/layer.sh", "image/layer.sh");
     context_.add("python/finish.py", template_text("image/finish.py", options_.template_dir));
+    if (plan_.python.installer == "pip")
+      context_.add("python/pip_install.py",
+                   template_text("lock/pip_install.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
     add_installer(plan_.python.arguments);
   }

@@ -13,6 +13,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* label_of_digest = "pipe.digest";
+
 /// Reads the response of GET /images/NAME/history, whose last entry is the lowest. Entries without
 /// a layer have no bytes.
 std::vector<StoredLayer> layers_of(const json& history) {
@@ -33,7 +35,31 @@ std::vector<StoredLayer> layers_of(const json& history) {
   return layers;
 }
 
+/// `pipe:env-0123456789abcdef`, with the digits of the digest that begins so.
+bool is_name_for(std::string_view name, const std::string& digest) {
+  constexpr std::size_t digits = 16;
+  const auto dash = name.rfind('-');
+  const auto colon = name.rfind(':');
+  return dash != name.npos && colon != name.npos && colon < dash &&
+         name.substr(dash + 1) == std::string_view(digest).substr(0, digits);
+}
+
 }  // namespace
+
+bool is_own_image(const json& image) {
+  const auto labels = image.find("Labels");
+  if (labels == image.end() || !labels->is_object() || !labels->contains(label_of_digest))
+    return false;
+  const auto digest = labels->value(label_of_digest, std::string());
+  bool has_name = false;
+  if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())
+    for (const auto& tag : *tags) {
+      if (tag == "<none>:<none>") continue;
+      if (is_name_for(tag.get<std::string>(), digest)) return true;
+      has_name = true;
+    }
+  return !has_name;
+}
 
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
   const auto list = co_await engine.call("GET", "/images/json");
@@ -43,8 +69,7 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
     StoredImage image;
     image.id = each.at("Id").get<std::string>();
     image.created = each.value("Created", std::int64_t{0});
-    const auto labels = each.value("Labels", json());
-    image.is_own = labels.is_object() && labels.contains("pipe.digest");
+    image.is_own = is_own_image(each);
     const auto tags = each.value("RepoTags", json());
     if (tags.is_array())
       for (const auto& tag : tags)

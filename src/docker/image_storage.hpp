@@ -8,6 +8,8 @@
 
 #include <pipeline/settings.hpp>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "async/task.hpp"
 #include "docker/engine_api.hpp"
 
@@ -25,6 +27,12 @@ struct StoredImage {
   std::int64_t created = 0;        ///< Seconds since 1970.
   std::vector<StoredLayer> layers;
 };
+
+/// True for an image that pipe has built. One that users build from such an image inherits its
+/// labels, and not its name, which has the beginning of the digest in the label. What has lost all
+/// its names is known by its label alone.
+/// @param image as the engine lists it
+bool is_own_image(const nlohmann::json& image);
 
 /// Returns all images that have a name or a label of pipe's.
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);

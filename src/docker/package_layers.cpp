@@ -99,10 +99,31 @@ PackageLayers layers_of_label(const std::string& label) {
   return layers;
 }
 
-std::string describe_layers(const PackageLayers& before, const PackageLayers& after,
-                            bool all_again) {
+std::vector<std::string> layer_titles(const PackageLayers& layers) {
+  std::vector<std::string> titles;
+  for (const auto& layer : layers) {
+    auto title =
+        "layer " + std::to_string(titles.size() + 1) + " of " + std::to_string(layers.size()) + ":";
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < layer.size(); ++i) {
+      bytes += layer[i].size;
+      if (i < named_packages) title += (i ? ", " : " ") + layer[i].name + " " + layer[i].version;
+    }
+    if (layer.size() > named_packages)
+      title += " and " + std::to_string(layer.size() - named_packages) + " more";
+    if (bytes > 0) title += " (" + core::format_bytes(bytes) + ")";
+    titles.push_back(std::move(title));
+  }
+  return titles;
+}
+
+std::string describe_packages(const lock::LockedEnvironment& before,
+                              const lock::LockedEnvironment& after) {
+  const auto count = after.packages.size();
+  if (before.packages.empty())
+    return std::to_string(count) + (count == 1 ? " package" : " packages");
   std::map<char, std::vector<std::string>> changes;
-  for (const auto& line : lock::describe({all_of(before), all_of(after)}))
+  for (const auto& line : lock::describe({before, after}))
     changes[line.front()].push_back(line.substr(2));
   std::string text;
   const auto add = [&](const char* verb, char kind) {
@@ -114,11 +135,13 @@ std::string describe_layers(const PackageLayers& before, const PackageLayers& af
     if (names.size() > named_packages)
       text += " and " + std::to_string(names.size() - named_packages) + " more";
   };
-  const auto count = all_of(after).packages.size();
-  if (before.empty())
-    text = std::to_string(count) + (count == 1 ? " package" : " packages");
-  else
-    add("added", '+'), add("changed", '~'), add("removed", '-');
+  add("added", '+'), add("changed", '~'), add("removed", '-');
+  return text;
+}
+
+std::string describe_layers(const PackageLayers& before, const PackageLayers& after,
+                            bool all_again) {
+  auto text = describe_packages(all_of(before), all_of(after));
   const auto same = all_again ? after.begin() : std::ranges::mismatch(after, before, are_equal).in1;
   const auto bytes = bytes_of_new(before, after);
   text += (text.empty() ? "" : "; ");

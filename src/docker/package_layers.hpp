@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "docker/image_plan.hpp"
 
@@ -18,6 +19,15 @@ PackageLayers package_layers(const lock::LockedEnvironment& environment);
 /// package of each layer.
 std::string layers_to_label(const PackageLayers& layers);
 PackageLayers layers_of_label(const std::string& label);
+
+/// Returns what is shown while a layer is made: `layer 2 of 3: numpy 1.26.4, scipy 1.13.1 (54
+/// MiB)`.
+std::vector<std::string> layer_titles(const PackageLayers& layers);
+
+/// Returns which packages differ, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0,
+/// removed six`; their number if there were none before.
+std::string describe_packages(const lock::LockedEnvironment& before,
+                              const lock::LockedEnvironment& after);
 
 /// Returns what differs, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0, removed
 /// six; 35 KiB to download, 1 of 3 layers made again`.

@@ -146,12 +146,13 @@ lock::LockedPackage read_package(const json& from) {
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lock::LockedEnvironment& preferred, bool refresh,
                                bool is_empty) {
-  json request{{"arguments", arguments},
-               {"refresh", refresh},
-               {"is_empty", is_empty},
-               {"preferred", json::object()}};
-  for (const auto& package : preferred.packages)
+  json request{{"arguments", arguments},      {"refresh", refresh},
+               {"is_empty", is_empty},        {"requirements", preferred.requirements},
+               {"preferred", json::object()}, {"sizes", json::object()}};
+  for (const auto& package : preferred.packages) {
     if (package.origin == lock::Origin::index) request["preferred"][package.name] = package.version;
+    if (package.size > 0) request["sizes"][package.sha256] = package.size;
+  }
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -194,6 +195,8 @@ async::Task<lock::LockedEnvironment> resolve_packages(
                                     resolution.plan.platform, &cancel);
   auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;
   if (!environment) throw failed_resolution(resolution.plan, output.text);
+  if (const auto& parts = resolution.plan.parts; parts.contains("apt_snapshot"))
+    environment->apt_snapshot = parts.at("apt_snapshot").front();
   co_return std::move(*environment);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/quantity.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/engine_errors.hpp"
 #include "docker/json_text.hpp"
@@ -43,11 +44,26 @@ void TransferProgress::take(const nlohmann::json& message) {
   if (progress != message.end() && progress->is_object() &&
       !progress->empty()) {  // Another state of a progress bar; they arrive ten times a second.
     auto& size = sizes_[layer];
-    size = std::max({size, number_at(*progress, "current"), number_at(*progress, "total")});
+    const auto moved = number_at(*progress, "current"), total = number_at(*progress, "total");
+    size = std::max({size, moved, total});
+    report_bytes(status, layer, moved, total);
     return;
   }
   count(layer, status);
   if (on_line_ && !is_noise(status)) on_line_(layer.empty() ? status : layer + ": " + status);
+}
+
+/// Reports each tenth, and at most each 10 MB. Layers that wait have no size yet.
+void TransferProgress::report_bytes(const std::string& status, const std::string& layer,
+                                    std::uint64_t moved, std::uint64_t total) {
+  constexpr std::uint64_t least = 10'000'000;
+  if (!on_line_ || (status != "Downloading" && status != "Pushing")) return;
+  moved_[layer] = {moved, std::max(moved, total)};
+  std::uint64_t all_moved = 0, all = 0;
+  for (const auto& [name, bytes] : moved_) all_moved += bytes.first, all += bytes.second;
+  if (all_moved < reported_ + std::max(least, all / 10)) return;
+  reported_ = all_moved;
+  on_line_(status + " " + core::format_bytes(all_moved) + " of " + core::format_bytes(all));
 }
 
 void TransferProgress::count(const std::string& layer, const std::string& status) {

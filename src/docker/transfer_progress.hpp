@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "docker/json_lines.hpp"
 
@@ -36,10 +37,15 @@ class TransferProgress {
  private:
   void take(const nlohmann::json& message);
   void count(const std::string& layer, const std::string& status);
+  void report_bytes(const std::string& status, const std::string& layer, std::uint64_t moved,
+                    std::uint64_t total);
 
   std::string what_, registry_, error_;
   std::function<void(std::string_view)> on_line_;
   std::map<std::string, std::uint64_t> sizes_;  ///< Sizes of the layers that are being pushed.
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>
+      moved_;                   ///< By layer: how much of it was transferred, of how much.
+  std::uint64_t reported_ = 0;  ///< Bytes in the last line about them.
   Pushed pushed_;
   JsonLines lines_;
 };

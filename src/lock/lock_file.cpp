@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <map>
 
 #include "core/diagnostic.hpp"
@@ -117,13 +118,18 @@ const LockedEnvironment* LockFile::exact(const Request& request) const {
 
 const LockedEnvironment* LockFile::nearest(const Request& request) const {
   const LockedEnvironment* best = nullptr;
-  std::size_t most = 0;
+  std::size_t most = 0, fewest_others = 0;
   for (const auto& environment : environments_) {
     const bool is_same_place = environment.parent == request.parent &&
                                (request.tag.empty() || environment.tag == request.tag);
-    const auto score =
-        2 * shared(environment.requirements, request.requirements) + (is_same_place ? 1 : 0);
-    if (score > most) most = score, best = &environment;
+    const auto common = shared(environment.requirements, request.requirements);
+    const auto score = 2 * common + (is_same_place ? 1 : 0);
+    const auto others =
+        environment.requirements.size() - std::min(common, environment.requirements.size());
+    if (score < most || score == 0 || (score == most && others >= fewest_others)) continue;
+    most = score;
+    fewest_others = others;
+    best = &environment;
   }
   return best;
 }
@@ -282,8 +288,14 @@ std::vector<std::string> describe(const LockChange& change) {
     else if (before->sha256 != after->sha256)
       lines.push_back("~ " + shown(*before) + ": another file, " + after->file);
   }
-  for (const auto& line : difference(change.before.apt_packages, change.after.apt_packages))
-    lines.push_back(line.substr(0, 2) + "apt " + line.substr(2));
+  const auto snapshot = [](const LockedEnvironment& environment) {
+    return std::vector<std::string>(environment.apt_snapshot.empty() ? 0 : 1,
+                                    "snapshot " + environment.apt_snapshot);
+  };
+  auto apt = difference(snapshot(change.before), snapshot(change.after));
+  std::ranges::move(difference(change.before.apt_packages, change.after.apt_packages),
+                    std::back_inserter(apt));
+  for (const auto& line : apt) lines.push_back(line.substr(0, 2) + "apt " + line.substr(2));
   return lines;
 }
 

@@ -40,6 +40,8 @@ struct LockedEnvironment {
   std::string platform;   ///< Of wheels, the newest that Python accepts: `manylinux_2_36_x86_64`.
   std::string installer;  ///< `uv` or `pip`.
   std::vector<std::string> requirements;  ///< As users wrote them, options first; no credentials.
+  std::string apt_snapshot;  ///< When the archives of `apt_packages` were as they are: see
+                             ///< settings::snapshot_id(). Empty: the newest.
   std::vector<std::string> apt_packages;  ///< `name=version`, as installed; sorted.
   std::vector<LockedPackage> packages;    ///< Those that are installed: what the parent brings is
                                           ///< not among them. Sorted by name.

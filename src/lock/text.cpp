@@ -27,8 +27,9 @@ constexpr const char* write_again =
     "writes another";
 
 const Names file_keys{"version", "environments"};
-const Names environment_keys{"parent",    "parent_digest", "python",       "tag",     "platform",
-                             "installer", "requirements",  "apt_packages", "packages"};
+const Names environment_keys{"parent",       "parent_digest", "python",       "tag",
+                             "platform",     "installer",     "requirements", "apt_snapshot",
+                             "apt_packages", "packages"};
 const Names package_keys{"name",   "version", "file", "size",
                          "origin", "sha256",  "url",  "required_by"};
 const Names origins{"index", "url", "repository", "path"};
@@ -179,6 +180,7 @@ LockedEnvironment read_environment(const Value& value, Diagnostics& diagnostics)
   environment.platform = reader.text("platform");
   environment.installer = reader.text("installer", true);
   environment.requirements = reader.texts("requirements");
+  environment.apt_snapshot = reader.text("apt_snapshot");
   environment.apt_packages = reader.texts("apt_packages");
   for (const auto* package : reader.items("packages"))
     environment.packages.push_back(read_package(*package, diagnostics));
@@ -263,6 +265,7 @@ std::string to_text(std::vector<LockedEnvironment> environments) {
     add("installer", environment.installer);
     text += "    requirements:\n";
     for (const auto& line : environment.requirements) text += "      - " + in_quotes(line) + "\n";
+    add("apt_snapshot", environment.apt_snapshot);
     if (!environment.apt_packages.empty()) {
       text += "    apt_packages:\n";
       for (const auto& line : environment.apt_packages) text += "      - " + in_quotes(line) + "\n";

@@ -133,6 +133,10 @@ void fields(Visitor&& visit, const DockerSettings*) {
       &formats::word});
   visit(Field{"apt_packages", &S::apt_packages,
               "Debian packages. A step's list replaces the pipeline's.", &formats::apt_package});
+  visit(Field{"apt_snapshot", &S::apt_snapshot,
+              "Date, as in `2026-11-01` or `2026-11-01T12:00:00Z`: `apt_packages` are installed as "
+              "the archives of Debian and Ubuntu had them then.",
+              &formats::snapshot});
   visit(Field{"environment", &S::environment,
               "Variables of the image, set before anything is installed.", &formats::line,
               &formats::variable});

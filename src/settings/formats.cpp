@@ -9,6 +9,7 @@
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "settings/image_reference.hpp"
+#include "settings/snapshot.hpp"
 
 namespace pipeline::settings::formats {
 namespace {
@@ -300,6 +301,10 @@ const Format variable{
     core::is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
 const Format apt_package{"a Debian package such as `libgomp1` or `curl=7.88.1-10`", is_apt_package,
                          "^[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?([=/][A-Za-z0-9.+:~-]+)?$"};
+const Format snapshot{
+    "a date that has passed (UTC), as in `2026-11-01` or `2026-11-01T12:00:00Z`", is_snapshot,
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$|^[0-9]{8}T[0-9]{6}Z$",
+    nearest_snapshot};
 const Format requirement{
     "a requirement such as `numpy==1.26.4`, `name @ https://...`, `./wheels/x.whl` or `./project` "
     "below the pipeline's folder, a file (`-r FILE`, `-c FILE`), or an option such as "

@@ -40,6 +40,7 @@ extern const Format volume;  ///< `SOURCE:TARGET[:ro|rw]`
 extern const Format label;
 extern const Format variable;
 extern const Format apt_package;
+extern const Format snapshot;     ///< A moment that has passed: see snapshot_id().
 extern const Format requirement;  ///< A line of a requirements file that refers to no other file.
 extern const Format installer_option;  ///< A long option without its leading dashes.
 extern const Format host_entry;        ///< `NAME:ADDRESS`

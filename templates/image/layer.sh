@@ -18,7 +18,10 @@ if [ "$installer" = uv ]; then
   "$uv" pip install --offline --python "$python" "$@" -r requirements.txt >/dev/null 2>&1 || "$uv" pip install --python "$python" "$@" -r requirements.txt
 else
   "$python" -m pip --version >/dev/null 2>&1 || export PYTHONPATH="$build/tools"
-  "$python" -m pip install --no-compile "$@" -r requirements.txt
+  case " $* " in
+    *" --no-cache"*) "$python" -m pip install --no-compile "$@" -r requirements.txt ;;
+    *) "$python" -B "$here/pip_install.py" "$cache/files" requirements.txt "$python" -m pip install --no-compile "$@" ;;
+  esac
   unset PYTHONPATH
 fi
 store=$cache/byte-code

@@ -186,12 +186,39 @@ class Uv:
                 stream.write('lock-version = "1.0"\ncreated-by = "pipe"\n')
                 for name, version in sorted(preferred.items()):
                     stream.write("\n[[packages]]\nname = %s\nversion = %s\n" % (json.dumps(name), json.dumps(version)))
-        packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs(), *self.constraints())[0])
+        packages = self.resolve_added()
+        if packages is None:
+            packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs(), *self.constraints())[0])
         known = {each["name"] for each in packages}
         if known & set(self.request["installed"]):
             packages = self.beside_installed(packages)
         self.add_reasons(packages)
         return packages
+
+    def resolve_added(self):
+        """After an edit, the index is asked for what was added, and the rest is what was preferred, of which uv's cache knows all. None if that is not enough."""
+        preferred, known = self.request["preferred"], set(self.request.get("requirements", []))
+        if self.request["refresh"] or not preferred or any(os.path.exists(os.path.join(self.folder, name)) for name in ("pyproject.toml", "constraints.txt")):
+            return None
+        with open(os.path.join(self.folder, "requirements.txt")) as stream:
+            lines = [line.strip() for line in stream]
+        added = [line for line in lines if line not in known and not line.startswith("-")]
+        if not all(re.match(r"[A-Za-z0-9][^/@]*$", line) for line in added):  # Not names, but addresses and paths.
+            return None
+        fresh = set()
+        if added:
+            listed = os.path.join(self.folder, "added.txt")
+            with open(listed, "w") as stream:
+                stream.writelines(line + "\n" for line in [line for line in lines if line.startswith("-")] + added)
+            output, done = self.compile("pylock.added.toml", "--format", "pylock.toml", listed, check=False)
+            if done.returncode:
+                return None
+            fresh = {(each["name"], each["version"]) for each in self.read(output)}
+        output, done = self.compile("pylock.toml", "--format", "pylock.toml", "--offline", *self.inputs(), check=False)
+        if done.returncode:
+            return None
+        packages = self.read(output)
+        return packages if all((each["name"], each["version"]) in fresh or preferred.get(each["name"]) == each["version"] for each in packages) else None
 
     def beside_installed(self, packages):
         """What is installed and suits the requirements is not installed again; what else is chosen then, an installation says that changes nothing."""
@@ -359,6 +386,52 @@ def constraints_in(folder):
     return ["-c", file] if os.path.exists(file) else []
 
 
+def logins(folder, arguments):
+    """By host: what addresses of indexes in options, variables and requirements have of it."""
+    texts = list(arguments) + list(os.environ.values())
+    try:
+        with open(os.path.join(folder, "requirements.txt")) as stream:
+            texts.append(stream.read())
+    except FileNotFoundError:
+        pass
+    return {host: login for text in texts for login, host in re.findall(r"https?://([^/?#@\s]+)@([^/?#\s]+)", text)}
+
+
+def size_at(url, known_logins):
+    """0 if the server does not say."""
+    import base64
+    import urllib.parse
+    import urllib.request
+    request = urllib.request.Request(url, method="HEAD", headers={"Accept-Encoding": "identity", "User-Agent": "pipe"})
+    login = known_logins.get(urllib.parse.urlsplit(url).netloc)
+    if login:
+        request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(urllib.parse.unquote(login).encode()).decode())
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.headers.get("Content-Length") or 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def add_sizes(packages, known_sizes, known_logins):
+    """Packages are put into layers by their size, which pip does not say, nor do indexes of HTML."""
+    remote = []
+    for each in packages:
+        each["size"] = each.get("size") or known_sizes.get(each.get("sha256"), 0)
+        if each["size"] or not each.get("file"):
+            continue
+        if each["url"].startswith(("http://", "https://")):
+            remote.append(each)
+        elif os.path.exists(each["url"]):
+            each["size"] = os.path.getsize(each["url"])
+    if not remote:
+        return
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        for each, size in zip(remote, pool.map(lambda each: size_at(each["url"], known_logins), remote)):
+            each["size"] = size
+
+
 def is_externally_managed():
     return sys.prefix == sys.base_prefix and os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
 
@@ -381,6 +454,7 @@ def main(folder, answer=None):
         return
     except FileNotFoundError as missing:
         sys.exit("pipe: error: cannot resolve the requirements: " + str(missing))
+    add_sizes(packages, request.get("sizes", {}), logins(folder, request["arguments"]))
     tags = sys_tags()
     print("pipe-lock: " + json.dumps({
         "python": platform.python_version(),

@@ -9,19 +9,21 @@ import unittest
 
 from support import PipeTest
 
-OURS, USED, FOREIGN = (f"sha256:{digit * 64}" for digit in "abc")
+OURS, USED, FOREIGN, DERIVED = (f"sha256:{digit * 64}" for digit in "abcd")
 IMAGES = [
     {"Id": OURS, "Labels": {"pipe.digest": "1"}, "RepoTags": ["pipe:env-1", "pipe:latest"], "Size": 1000, "SharedSize": 400},
     {"Id": USED, "Labels": {"pipe.digest": "2"}, "RepoTags": None, "Size": 50, "SharedSize": -1},
     {"Id": FOREIGN, "Labels": None, "RepoTags": ["theirs:1"], "Size": 7, "SharedSize": 0},
+    {"Id": DERIVED, "Labels": {"pipe.digest": "1"}, "RepoTags": ["theirs:2"], "Size": 1007, "SharedSize": 1000},  # FROM pipe:env-1: labels are inherited
 ]
+VOLUMES = [{"Name": "pipe-lock-cache", "UsageData": {"Size": 70, "RefCount": 0}}, {"Name": "theirs", "UsageData": {"Size": 7, "RefCount": 0}}]
 
 # Layers from the base up, with their sizes; the images that pipe has built share `heavy`.
 BASE, HEAVY = {"CreatedBy": "ADD base", "Created": 1, "Size": 1000}, {"CreatedBy": "RUN heavy", "Created": 2, "Size": 500}
-LAYERS = {"base:1": [BASE], "pipe:oldest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 3, "Size": 10}],
-          "pipe:middle": [BASE, {"CreatedBy": "ENV A=1", "Created": 4, "Size": 0}, {"CreatedBy": "RUN other", "Created": 4, "Size": 300}],
-          "pipe:newest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 5, "Size": 20}]}
-STORED = [{"Id": "sha256:" + name.partition(":")[2], "RepoTags": [name], "Created": number, "Labels": {"pipe.digest": "1"} if number else None}
+LAYERS = {"base:1": [BASE], "pipe:env-oldest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 3, "Size": 10}],
+          "pipe:env-middle": [BASE, {"CreatedBy": "ENV A=1", "Created": 4, "Size": 0}, {"CreatedBy": "RUN other", "Created": 4, "Size": 300}],
+          "pipe:env-newest": [BASE, HEAVY, {"CreatedBy": "RUN light", "Created": 5, "Size": 20}]}
+STORED = [{"Id": "sha256:" + name.partition(":")[2], "RepoTags": [name], "Created": number, "Labels": {"pipe.digest": name.partition("-")[2]} if number else None}
           for number, name in enumerate(LAYERS)]
 
 
@@ -34,6 +36,8 @@ class EnginePlayed(PipeTest):
     runc = "1.1.12"
     info: dict = {}
     stored: list = []
+    volumes: list = []
+    used = USED  # What the engine refuses to remove.
 
     def setUp(self):
         super().setUp()
@@ -57,7 +61,7 @@ class EnginePlayed(PipeTest):
 
             def do_GET(self):
                 if "/system/df" in self.path:
-                    self.answer({"Images": IMAGES})
+                    self.answer({"Images": IMAGES, "Volumes": test.volumes})
                 elif "/version" in self.path:
                     self.answer({"Version": "20.10.24", "ApiVersion": "1.41", "MinAPIVersion": "1.12", "Os": "linux", "Arch": "amd64",
                                  "Components": [{"Name": "runc", "Version": test.runc}]})
@@ -75,7 +79,8 @@ class EnginePlayed(PipeTest):
 
             def do_DELETE(self):
                 deleted.append(self.path.rpartition("/images/")[2])
-                self.answer({"message": "conflict: in use"} if USED in self.path else [], 409 if USED in self.path else 200)
+                is_used = test.used in self.path
+                self.answer({"message": "conflict: in use"} if is_used else [], 409 if is_used else 200)
 
         socket = self.folder / "engine.sock"
         engine = Engine(str(socket), Answers)
@@ -92,6 +97,16 @@ class EnginePlayed(PipeTest):
         self.assertEqual(answer["bytes"], 600)
         self.assertIn("in use", answer["kept"][0])
 
+    def test_the_volume_of_the_resolver_goes_unless_a_resolution_uses_it(self):
+        self.volumes = VOLUMES
+        answer = json.loads(self.pipe("clean", "--images", "--output", "json", **self.host).out)
+        self.assertEqual(self.deleted[-1], "/v1.41/volumes/pipe-lock-cache")
+        self.assertEqual([(item["kind"], item["name"], item["bytes"]) for item in answer["removed"]][1:], [("volume", "pipe-lock-cache", 70)])
+        self.used = "pipe-lock-cache"
+        answer = json.loads(self.pipe("clean", "--images", "--output", "json", **self.host).out)
+        self.assertNotIn("volume", [item["kind"] for item in answer["removed"]])
+        self.assertIn("pipe-lock-cache", answer["kept"][-1])
+
     def test_a_dry_run_removes_nothing(self):
         result = self.pipe("clean", "--images", "--dry-run", **self.host)
         self.assertEqual((result.code, self.deleted), (0, []), result)
@@ -106,13 +121,19 @@ class EnginePlayed(PipeTest):
 
     def test_images_that_were_not_used_for_longest_go_until_the_rest_fits(self):
         deleted, answer = self.kept_storage("520B")  # 500 that two share, 10, 300 and 20
-        self.assertEqual(deleted, ["pipe:oldest", "pipe:middle"])
+        self.assertEqual(deleted, ["pipe:env-oldest", "pipe:env-middle"])
         self.assertEqual([item["bytes"] for item in answer["removed"]], [10, 300])
 
+    def test_an_image_that_others_built_from_one_of_pipes_is_theirs(self):
+        derived = {"Id": "sha256:env-newest", "RepoTags": ["theirs:derived"], "Created": 0, "Labels": {"pipe.digest": "newest"}}
+        self.stored = [*STORED, derived]
+        self.pipe("clean", "--images", "--keep-storage", "1B", **self.host, PIPE_CACHE_DIR=str(self.folder / "cache"))
+        self.assertEqual(self.deleted, ["pipe:env-oldest", "pipe:env-middle"], "the newest one's layers are those of the other image, too")
+
     def test_an_image_in_use_lately_stays(self):
-        self.write("cache/images/oldest", "")  # what a run leaves; its time is now
+        self.write("cache/images/env-oldest", "")  # what a run leaves; its time is now
         deleted, answer = self.kept_storage("520B")
-        self.assertEqual(deleted, ["pipe:middle", "pipe:newest"])
+        self.assertEqual(deleted, ["pipe:env-middle", "pipe:env-newest"])
         self.assertEqual(answer["bytes"], 320)
 
     def test_what_fits_stays(self):

@@ -74,6 +74,21 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(back.steps(), {"one": "cached"}, back)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
+    def test_an_edit_asks_the_index_for_what_was_added_alone(self):
+        self.index.add("newer", "1.0", requires=("base>=1.1",))
+        self.index.add("base", "1.1")
+        self.declare("top", "base==1.0")
+        self.assertEqual(self.lock_command().code, 0)
+        self.newer_versions()
+        asked = len(self.index.requests)
+        self.declare("top", "base==1.0", "other")
+        self.assertEqual(self.lock_command().code, 0)
+        self.assertEqual({path.split("/")[2] for path in self.index.requests[asked:]}, {"other"})
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0", "other": "1.1"})
+        self.declare("top", "newer")  # What was added needs another version of what was locked.
+        self.assertEqual(self.lock_command().code, 0)
+        self.assertEqual(self.locked(), {"base": "1.1", "top": "1.0", "newer": "1.0"})
+
     def test_machines_that_locked_differently_share_no_environment(self):
         self.declare("top")
         self.run_pipe()
@@ -169,6 +184,35 @@ class LocalHistory(LocalLockTest):
         self.declare("top", "other", "nowhere")
         failure = self.run_pipe(code=4).failure("one")
         self.assertIn("the package index cannot be reached", "\n".join(failure["hints"]))
+
+
+    def test_pip_installs_what_was_installed_before_without_the_index(self):
+        self.installer = "pip"
+        for requirements in (("top",), ("other",)):
+            self.declare(*requirements)
+            self.run_pipe()
+        self.declare("top", "other")
+        self.assertEqual(self.lock_command().code, 0)
+        self.index.close()
+        self.forget_environments()
+        self.assertIn("[('base', '1.0'), ('other', '1.0'), ('top', '1.0')]", self.run_pipe("--locked").text)
+        (environment,) = self.environments()
+        self.assertEqual(list(environment.glob("lib/python*/site-packages/*/direct_url.json")), [], "as if installed from the index")
+
+    def test_plans_and_builds_say_what_changes(self):
+        self.declare("base")
+        self.run_pipe()
+        self.declare("top", "other")
+        self.assertEqual(self.lock_command().code, 0)
+        said = r"added other 1\.0, top 1\.0; \S+ \S+ to download"
+        self.assertRegex(self.pipe("plan", "pipeline.yaml", "-o", "local").out, said)
+        self.assertRegex(self.run_pipe().text, said)
+        self.newer_versions()
+        self.lock_command("--upgrade", "top")
+        self.assertRegex(self.pipe("plan", "pipeline.yaml", "-o", "local").out, r"changed top 1\.0 -> 1\.1; \S+ \S+ to download")
+        self.declare("other")
+        self.assertEqual(self.lock_command().code, 0)
+        self.assertIn("removed base 1.0, top 1.0\n", re.sub(" +one\n", "\n", self.pipe("plan", "pipeline.yaml", "-o", "local").out))
 
 
 class BothOrchestrators(LocalLockTest):

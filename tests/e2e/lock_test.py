@@ -90,6 +90,19 @@ class History(LockTest):
         self.index.close()
         self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
 
+    def test_pip_installs_what_was_installed_before_without_the_index(self):
+        self.installer = "pip"
+        name = f"own{self.mark}"
+        self.index.add(name, "1.0")
+        self.write("show.py", f"import {name}, other; print({name}.version, other.version)\n")
+        for requirements in ((name, "top"), ("other", "top")):
+            self.declare(*requirements)
+            self.assertEqual(self.pipe("build", "pipeline.yaml").code, 0)
+        self.declare(name, "other", "top")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.index.close()
+        self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
+
     def test_versions_of_debian_packages_are_recorded(self):
         self.declare("top", apt_packages=["tzdata", "ca-certificates"])
         locked = self.pipe("lock", "pipeline.yaml")
@@ -105,9 +118,19 @@ class History(LockTest):
         self.declare("top", "other")
         self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
         plan = self.pipe("plan", "pipeline.yaml")
-        said = r"packages changed \(added other 1\.0; 1 of 1 layer to make\)"
+        said = r"packages changed \(added other 1\.0; \d+ B to download, 1 of 1 layer to make\)"
         self.assertRegex(plan.out, said)
         self.assertRegex(self.run_pipe().text, said)
+
+    def test_sizes_that_the_index_does_not_say_are_asked_of_its_server(self):
+        private = Index(self.folder / "private", login="user:geheim")
+        self.addCleanup(private.close)
+        wheel = private.add("base", "1.0")
+        for self.installer in ("uv", "pip"):
+            with self.subTest(self.installer):
+                self.declare("base", python_package_installer_args={"index-url": f"http://user:geheim@{private.host}/simple"})
+                self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+                self.assertIn(f'size: {wheel.stat().st_size}', self.lock())
 
     def test_upgrade_check_and_diff(self):
         self.declare("top", "other")

@@ -44,15 +44,23 @@ class Index:
             def __init__(self, *words):
                 super().__init__(*words, directory=str(folder))
 
+            def is_allowed(self) -> bool:
+                if not login or self.headers.get("Authorization") == "Basic " + base64.b64encode(login.encode()).decode():
+                    return True
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", "Basic")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return False
+
             def do_GET(self):
                 index.requests.append(self.path)
-                if login and self.headers.get("Authorization") != "Basic " + base64.b64encode(login.encode()).decode():
-                    self.send_response(401)
-                    self.send_header("WWW-Authenticate", "Basic")
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                else:
+                if self.is_allowed():
                     super().do_GET()
+
+            def do_HEAD(self):
+                if self.is_allowed():
+                    super().do_HEAD()
 
             def log_message(self, *words):
                 pass

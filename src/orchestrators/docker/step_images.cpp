@@ -1,5 +1,8 @@
 #include "orchestrators/docker/step_images.hpp"
 
+#include <algorithm>
+
+#include "core/address.hpp"
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "docker/reference.hpp"
@@ -27,6 +30,19 @@ bool images_decide(const DockerSettings& settings) {
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
   return status.reference !=
          step.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
+}
+
+/// Names an image whose packages are not known yet, and so its reference.
+std::string description_of(const DockerSettings& settings) {
+  constexpr std::size_t named = 3;
+  auto text = "image from " + settings.parent_image.value_or(settings.dockerfile.value_or(
+                                  std::string(settings::default_parent_image)));
+  const auto& requirements = settings.requirements.items();
+  for (std::size_t i = 0; i < std::min(named, requirements.size()); ++i)
+    text += (i ? ", " : " with ") + core::without_credentials(requirements[i]);
+  if (requirements.size() > named)
+    text += " and " + std::to_string(requirements.size() - named) + " more";
+  return text;
 }
 
 /// The program is a separate part of the key. Here it only determines what has to be built, and
@@ -147,7 +163,8 @@ async::Task<> StepImages::publish(const StepSpec& step, docker::ImageStatus stat
 async::Task<Environment> StepImages::environment_of(const StepSpec& step,
                                                     docker::ImageStatus status) {
   Environment environment;
-  environment.description = status.reference;
+  environment.description =
+      status.reference.empty() ? description_of(step.settings->docker) : status.reference;
   environment.reason = status.reason;
   environment.ready = !status.image_id.empty();
   environment.resolves = status.resolves;

@@ -89,6 +89,11 @@ std::vector<fs::path> write_requirements(const fs::path& folder,
   return files;
 }
 
+bool refuses_caches(const std::vector<std::string>& arguments) {
+  return std::ranges::any_of(arguments,
+                             [](const auto& word) { return word.starts_with("--no-cache"); });
+}
+
 /// Locked versions satisfy the constraints already.
 void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& plan,
                      const fs::path& folder) {
@@ -136,13 +141,13 @@ async::Task<core::Descriptor> take_lock(fs::path file, std::function<void()> on_
   co_return lock;
 }
 
-Installer::Installer(const EnvironmentPlan& plan, fs::path target, fs::path cache, fs::path root,
-                     ProcessReaper& reaper, core::CancelSource& cancel,
-                     std::function<void(std::string)> on_line)
+Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, ProcessReaper& reaper,
+                     core::CancelSource& cancel, std::function<void(std::string)> on_line)
     : plan_(plan),
-      target_(std::move(target)),
-      cache_(std::move(cache)),
-      root_(std::move(root)),
+      target_(std::move(folders.target)),
+      cache_(std::move(folders.cache)),
+      root_(std::move(folders.root)),
+      templates_(std::move(folders.templates)),
       reaper_(reaper),
       cancel_(cancel),
       on_line_(std::move(on_line)) {
@@ -362,19 +367,37 @@ async::Task<> Installer::install_with_pip(std::vector<std::string> install,
                      file.string()};
     co_await require(read, root_, "cannot read pyproject.toml");
   }
-  if (plan_.locked) install.push_back("--no-deps");
+  if (plan_.locked) {
+    install.push_back("--no-deps");
+    if (!refuses_caches(plan_.asked.arguments)) {
+      co_await install_kept_with_pip(std::move(install), file);
+      co_return;
+    }
+  }
   install.insert(install.end(), {"--requirement", file.string()});
   co_await require(install, root_, "pip could not install the packages");
 }
 
+/// pip asks the index even for what its own cache has.
+async::Task<> Installer::install_kept_with_pip(std::vector<std::string> install,
+                                               const fs::path& requirements) {
+  const core::TemporaryFolder folder;
+  const auto script = folder.path() / "pip_install.py";
+  core::write_file_atomically(script, docker::template_text("lock/pip_install.py", templates_));
+  Words command{plan_.python.file.string(), "-B", script.string(), (cache_ / "files").string(),
+                requirements.string()};
+  command.insert(command.end(), install.begin(), install.end());
+  co_await require(command, root_, "pip could not install the packages");
+}
+
 async::Task<lock::LockedEnvironment> Installer::resolve(lock::LockedEnvironment preferred,
-                                                        bool refresh, fs::path template_dir) {
+                                                        bool refresh) {
   fs::path uv;
   if (plan_.asked.installer == "uv") uv = co_await find_uv();
   variables_["PIPE_UV"] = uv.string();
   const core::TemporaryFolder folder;
   const auto script = folder.path() / "resolve.py", answer = folder.path() / "answer";
-  core::write_file_atomically(script, docker::template_text("lock/resolve.py", template_dir));
+  core::write_file_atomically(script, docker::template_text("lock/resolve.py", templates_));
   core::write_file_atomically(
       folder.path() / "request.json",
       docker::resolution_request(plan_.asked.arguments, preferred, refresh, true));

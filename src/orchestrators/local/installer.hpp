@@ -14,19 +14,23 @@
 
 namespace pipeline::orchestrators {
 
+struct InstallerFolders {
+  std::filesystem::path target;     ///< The environment, which must not exist; unused by resolve().
+  std::filesystem::path cache;      ///< pipe's own: see cache_folder().
+  std::filesystem::path root;       ///< The pipeline's; relative requirements begin there.
+  std::filesystem::path templates;  ///< Overrides the embedded templates; empty: none.
+};
+
 class Installer {
  public:
-  /// @param target the environment's folder, which must not exist; for resolve() it may be empty
-  Installer(const EnvironmentPlan& plan, std::filesystem::path target, std::filesystem::path cache,
-            std::filesystem::path root, ProcessReaper& reaper, core::CancelSource& cancel,
-            std::function<void(std::string)> on_line);
+  Installer(const EnvironmentPlan& plan, InstallerFolders folders, ProcessReaper& reaper,
+            core::CancelSource& cancel, std::function<void(std::string)> on_line);
   /// Throws BuildError with the last lines of the failed tool, or EnvironmentError when cancelled.
   async::Task<> install();
   /// Returns the packages that the plan's requirements mean, without installing any. Throws
   /// BuildError, docker::CannotResolve, or EnvironmentError when cancelled.
   /// @param preferred, refresh see docker::Resolution
-  async::Task<lock::LockedEnvironment> resolve(lock::LockedEnvironment preferred, bool refresh,
-                                               std::filesystem::path template_dir);
+  async::Task<lock::LockedEnvironment> resolve(lock::LockedEnvironment preferred, bool refresh);
 
  private:
   async::Task<bool> run(std::vector<std::string> command,
@@ -40,12 +44,14 @@ class Installer {
   async::Task<> make_with_pip();
   async::Task<> install_with_pip(std::vector<std::string> install,
                                  const std::filesystem::path& requirements);
+  async::Task<> install_kept_with_pip(std::vector<std::string> install,
+                                      const std::filesystem::path& requirements);
   void choose_uv_cache();
   async::Task<> install_project();
   core::BuildError failure(const std::string& what) const;
 
   const EnvironmentPlan& plan_;
-  std::filesystem::path target_, cache_, root_;
+  const std::filesystem::path target_, cache_, root_, templates_;
   ProcessReaper& reaper_;
   core::CancelSource& cancel_;
   std::function<void(std::string)> on_line_;

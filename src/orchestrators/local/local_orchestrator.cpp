@@ -211,13 +211,6 @@ void LocalOrchestrator::describe(HostContext& host) const {
   }
   environment.id = core::Hasher().field(host.identity).field(plan.digest).finish().hex();
   environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
-  environment.reason = "virtual environment with " + plan.summary() + ": there is none yet";
-  if (plan.locked) {
-    Bytes bytes = 0;
-    for (const auto& package : plan.locked->packages) bytes += package.size;
-    environment.reason += ", " + std::to_string(plan.locked->packages.size()) + " locked packages";
-    if (bytes > 0) environment.reason += " of " + core::format_bytes(bytes);
-  }
   auto recheck = host.recheck;
   recheck["environment"] = plan.digest;
   if (plan.by_name) environment.recheck = recheck.dump();
@@ -230,7 +223,10 @@ async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
       environments_.look_up(*found.plan);
       describe(found);
     }
-    found.environment.ready = environments_.ready(found.plan->digest);
+    const bool is_ready = environments_.ready(found.plan->digest);
+    if (!is_ready && !found.plan->digest.empty())
+      found.environment.reason = environments_.reason_to_make(*found.plan);
+    found.environment.ready = is_ready;
   }
   co_return found.environment;
 }

@@ -18,6 +18,7 @@
 #include "docker/package_lock.hpp"
 #include "docker/package_resolver.hpp"
 #include "docker/requirements.hpp"
+#include "orchestrators/local/environment_packages.hpp"
 #include "orchestrators/local/installer.hpp"
 
 namespace pipeline::orchestrators {
@@ -218,8 +219,12 @@ async::Task<> VirtualEnvironments::resolve(EnvironmentPlan& plan, const std::str
 async::Task<lock::LockedEnvironment> VirtualEnvironments::resolve_in_process(
     const EnvironmentPlan& plan, lock::LockedEnvironment preferred, bool refresh,
     std::function<void(const std::string&)> on_line, core::CancelSource& cancel) {
-  Installer installer(plan, {}, cache_, root_, reaper_, cancel, std::move(on_line));
-  co_return co_await installer.resolve(std::move(preferred), refresh, template_dir_);
+  InstallerFolders folders;
+  folders.cache = cache_;
+  folders.root = root_;
+  folders.templates = template_dir_;
+  Installer installer(plan, std::move(folders), reaper_, cancel, std::move(on_line));
+  co_return co_await installer.resolve(std::move(preferred), refresh);
 }
 
 bool VirtualEnvironments::ready(const std::string& digest) const {
@@ -228,6 +233,12 @@ bool VirtualEnvironments::ready(const std::string& digest) const {
   // The interpreter is a link: an upgrade of the machine's Python may have removed it.
   return access((made / ".complete").c_str(), F_OK) == 0 &&
          access((made / "bin/python").c_str(), X_OK) == 0;
+}
+
+std::string VirtualEnvironments::reason_to_make(const EnvironmentPlan& plan) const {
+  auto reason = "virtual environment with " + plan.summary();
+  if (plan.locked) reason += ": " + describe_new_environment(cache_ / "environments", *plan.locked);
+  return reason;
 }
 
 std::string VirtualEnvironments::packages(const std::string& digest) const {
@@ -291,14 +302,16 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
                                                                  begin);
   };
-  events.emit(event::BuildStarted{name, {step}, "virtual environment with " + plan.summary()});
+  events.emit(event::BuildStarted{name, {step}, reason_to_make(plan)});
   std::exception_ptr error;
   Failure failure{FailureKind::build, {}, {}, {}};
   try {
-    Installer installer(plan, target, cache_, root_, reaper_, cancel, [&](std::string line) {
+    InstallerFolders folders{target, cache_, root_, template_dir_};
+    Installer installer(plan, std::move(folders), reaper_, cancel, [&](std::string line) {
       events.emit(event::BuildProgress{name, std::move(line)});
     });
     co_await installer.install();
+    if (plan.locked) write_packages(target, *plan.locked);
     core::write_file_atomically(target / ".complete", plan.summary() + "\n");
   } catch (const core::BuildError& failed) {
     error = std::current_exception();

@@ -73,6 +73,9 @@ class VirtualEnvironments {
   }
   /// False for an empty digest.
   bool ready(const std::string& digest) const;
+  /// Says what an environment that is not ready consists of, compared with the most similar one of
+  /// this machine.
+  std::string reason_to_make(const EnvironmentPlan& plan) const;
   /// Returns a digest over the names and versions of what is installed in a ready environment.
   std::string packages(const std::string& digest) const;
   /// Creates the environment, or waits for the process or coroutine that is creating it. Throws

@@ -112,6 +112,15 @@ TEST(BuildLogs, control_characters_and_progress_bars_reach_no_line) {
   EXPECT_EQ(joined(lines), "100%\nred\n");
 }
 
+TEST(BuildLogs, a_layer_of_packages_is_announced_with_what_it_holds) {
+  std::vector<std::string> lines;
+  BuildLog log([&](const std::string& line) { lines.push_back(line); },
+               {"layer 1 of 1: numpy 1.26.4 (17 MiB)"});
+  log.message({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
+  log.message({{"stream", "Step 10/20 : COPY layers/7 /x\n"}});
+  EXPECT_EQ(joined(lines), "layer 1 of 1: numpy 1.26.4 (17 MiB)\nStep 10/20 : COPY layers/7 /x\n");
+}
+
 TEST(BuildLogs, advice_names_what_is_wrong) {
   auto advice = [](const std::string& line) { return joined(build_advice({line}, "")); };
   EXPECT_NE(advice("ERROR: No matching distribution found for nope==1").find("`nope==1`"),
@@ -132,6 +141,13 @@ TEST(BuildLogs, advice_names_what_is_wrong) {
       advice("error: command 'gcc' failed: No such file or directory").find("build-essential"),
       std::string::npos);
   EXPECT_NE(advice("error: externally-managed-environment").find("PEP 668"), std::string::npos);
+  EXPECT_NE(advice("E: The repository 'http://snapshot.debian.org/archive/debian/20200101T000000Z "
+                   "bookworm Release' does not have a Release file.")
+                .find("http://snapshot.debian.org/archive/debian has no snapshot of that time"),
+            std::string::npos);
+  EXPECT_NE(advice("E: Unable to correct problems, you have held broken packages.")
+                .find("take a later date"),
+            std::string::npos);
   EXPECT_EQ(advice("all is well"), "");
 }
 

@@ -68,11 +68,13 @@ TEST_F(HostConfigs, variables_win_over_files_and_local_folders_stay_out) {
                  {"PIP_FIND_LINKS", "/opt/wheels"},
                  {"UV_DEFAULT_INDEX", "https://uv.example"},
                  {"https_proxy", "http://proxy:3128"},
+                 {"PIPE_APT_SNAPSHOT_MIRROR", "https://mirror.example"},
                  {"UV_INDEX_CORP_PASSWORD", "it's secret"}};
   auto config = read_host_config(sources());
   EXPECT_EQ(config.variables, (StringMap{{"PIP_INDEX_URL", "https://variable.example"},
                                          {"UV_DEFAULT_INDEX", "https://uv.example"},
                                          {"https_proxy", "http://proxy:3128"},
+                                         {"PIPE_APT_SNAPSHOT_MIRROR", "https://mirror.example"},
                                          {"UV_INDEX_CORP_PASSWORD", "it's secret"}}));
   EXPECT_EQ(config.proxies, (StringMap{{"https_proxy", "http://proxy:3128"}}));
   EXPECT_NE(

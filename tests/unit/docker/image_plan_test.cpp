@@ -218,6 +218,7 @@ TEST_F(Plans, text_that_would_add_an_instruction_is_refused) {
       {.parent_image = "d", .local_project_install_command = "true\nfalse"},
       {.parent_image = "d", .apt_packages = {"git; evil"}},
       {.parent_image = "d", .apt_packages = {"-o=APT::x"}},
+      {.parent_image = "d", .apt_packages = {"git"}, .apt_snapshot = "2026-01-31; evil"},
       {.parent_image = "d", .environment = {{"A", "1\nRUN evil"}}},
       {.parent_image = "d", .environment = {{"A B", "1"}}},
       {.parent_image = "d", .environment = {{"A", "1\r"}}},
@@ -252,6 +253,10 @@ TEST_F(Plans, the_context_holds_only_what_the_dockerfile_uses) {
   put("data.bin", "not wanted");
   EXPECT_EQ(paths(plan({.parent_image = "d", .apt_packages = {"git"}}).context),
             "apt/install.sh apt/packages ");
+  EXPECT_EQ(paths(plan({.parent_image = "d", .apt_packages = {"git"}, .apt_snapshot = "2026-01-31"})
+                      .context),
+            "apt/install.sh apt/packages apt/snapshot ");
+  EXPECT_FALSE(plan({.parent_image = "d", .apt_snapshot = "2026-01-31"}).build);
   EXPECT_EQ(paths(plan({.parent_image = "d", .environment = {{"A", "1"}}}).context), "");
   EXPECT_TRUE(plan({.parent_image = "d", .environment = {{"A", "1"}}}).host_only.empty());
   EXPECT_EQ(paths(plan({.parent_image = "d", .requirements = {"six"}}).context),
@@ -283,6 +288,8 @@ TEST_F(Plans, whatever_determines_the_image_changes_its_digest) {
   changed([](auto& s) { s.python_package_installer = PackageInstaller::pip; });
   changed([](auto& s) { s.python_package_installer_args = {{"no-deps", true}}; });
   changed([](auto& s) { s.apt_packages = {"git"}; });
+  for (const auto* moment : {"2026-01-31", "2026-01-31T00:00:01Z"})
+    changed([&](auto& s) { s.apt_packages = {"git"}, s.apt_snapshot = moment; });
   changed([](auto& s) { s.environment = {{"A", "1"}}; });
   changed([](auto& s) { s.user = "me"; });
   changed([](auto& s) { s.platform = "linux/arm64"; });

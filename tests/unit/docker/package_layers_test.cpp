@@ -46,6 +46,16 @@ TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
             "download, 2 of 3 layers to make");
 }
 
+TEST(PackageLayers, what_a_layer_holds_is_said_while_it_is_made) {
+  auto packages = std::vector{package("torch", "2.4.0", 800 << 20)};
+  for (const auto* name : {"a", "b", "c", "d", "e", "f", "g", "h"})
+    packages.push_back(package(name, "1", 1 << 10));
+  EXPECT_THAT(
+      layer_titles(layers(packages)),
+      testing::ElementsAre("layer 1 of 2: torch 2.4.0 (800 MiB)",
+                           "layer 2 of 2: a 1, b 1, c 1, d 1, e 1, f 1 and 2 more (8 KiB)"));
+}
+
 TEST(PackageLayers, the_label_of_an_image_has_what_the_next_one_is_compared_with) {
   EXPECT_EQ(describe_layers(layers_of_label(layers_to_label(before)), before, false),
             "0 of 3 layers to make");

@@ -44,6 +44,18 @@ TEST(TransferProgress, push_is_summed_up_however_its_bytes_come) {
   }
 }
 
+TEST(TransferProgress, large_layers_are_reported_while_they_are_transferred) {
+  std::vector<std::string> lines;
+  TransferProgress progress("pull the image a", "host",
+                            [&](std::string_view line) { lines.emplace_back(line); });
+  for (int megabyte = 0; megabyte <= 60; ++megabyte)
+    progress.feed(R"({"status":"Downloading","id":"5f7","progressDetail":{"current":)" +
+                  std::to_string(megabyte * 1'000'000) + R"(,"total":60000000}})" + "\n");
+  progress.feed(R"({"status":"Extracting","id":"5f7","progressDetail":{"current":9,"total":9}})");
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0], "Downloading 9.5 MiB of 57.2 MiB");
+}
+
 TEST(TransferProgress, error_behind_a_status_of_200_is_one_that_names_the_registry) {
   TransferProgress progress("push the image host:5000/a:1", "host:5000", {});
   progress.feed(R"({"errorDetail":{"message":"unauthorized: x"},"error":"unauthorized: x"})");

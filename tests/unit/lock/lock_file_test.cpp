@@ -84,6 +84,7 @@ TEST_F(Locks, every_member_survives_the_file) {
   made.origin = lock::Origin::repository;
   made.required_by = {"a", "b"};
   environment.apt_packages = {"curl=1"};
+  environment.apt_snapshot = "20260131T000000Z";
   LockFile(file).put(of_image({"six ; python_version < '4'"}), environment);
   const auto read = *LockFile(file).find(of_image({"six ; python_version < '4'"}));
   const auto& same = read.packages.at(0);
@@ -93,6 +94,7 @@ TEST_F(Locks, every_member_survives_the_file) {
   EXPECT_EQ(same.required_by, made.required_by);
   EXPECT_EQ(same.sha256, made.sha256);
   EXPECT_EQ(read.apt_packages, environment.apt_packages);
+  EXPECT_EQ(read.apt_snapshot, environment.apt_snapshot);
   EXPECT_EQ(read.python, environment.python);
   EXPECT_EQ(digest(read), digest(environment));
 }
@@ -105,6 +107,17 @@ TEST_F(Locks, what_another_process_has_written_meanwhile_is_kept) {
   LockFile both(file);
   EXPECT_TRUE(both.find(of_image({"six"})));
   EXPECT_TRUE(both.find(of_image({"idna"})));
+}
+
+TEST_F(Locks, of_environments_with_as_much_in_common_the_one_with_fewer_others_is_nearest) {
+  LockFile(file).put(of_image({"six", "idna"}),
+                     environment_of({package("idna", "2"), package("six", "1")}));
+  LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
+  LockFile edited(file);
+  const auto more = of_image({"six", "tabulate"});
+  edited.find(more);
+  edited.put(more, environment_of({package("six", "1"), package("tabulate", "1")}));
+  EXPECT_EQ(describe(edited.changes().at(0)), std::vector<std::string>{"+ tabulate 1"});
 }
 
 TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {

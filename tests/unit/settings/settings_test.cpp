@@ -88,6 +88,7 @@ TEST(Settings, every_key_survives_the_round) {
         {"pyproject_export_command", {"uv", "export"}},
         {"local_project_install_command", "pip install ."},
         {"apt_packages", {"git", "libgomp1:amd64", "curl=7.88.1-10+deb12u5"}},
+        {"apt_snapshot", "2026-01-31T12:00:00Z"},
         {"environment", {{"A", "1"}}},
         {"runtime_environment", {{"B", "two\nlines"}}},
         {"user", "1000:1000"},
@@ -310,6 +311,10 @@ TEST(Settings, what_reaches_a_dockerfile_an_engine_or_a_shell_is_checked) {
       {"network", {"bridge", "my_net-1", "container:x"}, {"", "a b", "container:", "--x"}},
       {"local_project_install_command", {"pip install ."}, {"", "a\nRUN b", "a\rb"}},
       {"dockerfile", {"Dockerfile"}, {"", "a\nb"}},
+      {"apt_snapshot",
+       {"2024-02-29", "2024-02-29T23:59:59Z", "20240229T235959Z"},
+       {"", "2023-02-29", "2024-13-01", "2024-01-01T24:00:00Z", "20240101", "2024-1-1",
+        "2999-01-01", "yesterday", "2024-01-01; rm", "2024-01-01\n"}},
   };
   for (const Case& each : cases) {
     for (const auto& good : each.good)
