@@ -101,7 +101,7 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
   made.matrix.reset();
   made.name = names_.at(step.name)[k];
-  made.instance = InstanceSpec{.of = step.name};
+  if (!made.instance) made.instance = InstanceSpec{.of = step.name};  // It may be one of a round.
   replace_sources(made);
   for (auto& input : made.inputs)
     for (auto& source : input.sources)

@@ -157,6 +157,8 @@ class AsProcesses(OnDocker):
         self.assertNotIn("other", self.run_pipe("--step", "choose").steps())
         forced = self.run_pipe("--force", "choose").steps()
         self.assertEqual({step for step, status in forced.items() if step.startswith("choose") and status == "succeeded"}, {"choose.round-0", "choose.round-1"})
+        forced = self.run_pipe("--force", "trial").steps()
+        self.assertEqual({status for step, status in forced.items() if step.startswith("trial")}, {"succeeded"})
         unknown = self.run_pipe("--step", "choose[round=1]", code=2)
         self.assertIn("the steps of 'choose' are not known before the run makes them", unknown.text)
 
