@@ -151,7 +151,7 @@ struct MatrixSpec {
 struct RepeatSpec {
   std::string of = {};  ///< The step whose `repeat` it is: another one for `repeat: STEP`.
   /// No round follows one after which it is true. It names outputs of the repeated steps.
-  std::optional<Condition> until = {};
+  Rare<Condition> until = {};
   unsigned max = 1;  ///< The largest number of rounds.
 };
 

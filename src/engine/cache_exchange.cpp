@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "async/on_pool.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 

@@ -65,7 +65,7 @@ class ConditionReader {
 
   /// @param key     `when` or `until`
   /// @param outputs what the condition takes from outputs is added to them
-  void read(const char* key, const core::Value& value, std::optional<Condition>& condition_read,
+  void read(const char* key, const core::Value& value, Rare<Condition>& condition_read,
             std::vector<ReadStep::ConditionValue>& outputs) {
     if (value.kind != core::Value::Kind::scalar)
       return settings::report_type(

@@ -326,7 +326,7 @@ class Expansion {
             step.input_spans[i]);
     const auto add_values = [&](std::vector<std::optional<Connection>>& list,
                                 const std::vector<ReadStep::ConditionValue>& values,
-                                const std::optional<Condition>& condition) {
+                                const Rare<Condition>& condition) {
       for (const auto& value : values) {
         add(list, value.selector, "." + condition->outputs.at(value.name).source.output,
             value.span);
@@ -414,7 +414,7 @@ class Expansion {
   void connect_values(const ReadStep& step, const Row* row, std::size_t k,
                       std::vector<std::optional<Connection>>& connections,
                       const std::vector<ReadStep::ConditionValue>& values,
-                      std::optional<Condition>& condition) {
+                      Rare<Condition>& condition) {
     for (std::size_t i = 0; i < connections.size(); ++i)
       if (const auto* sources =
               picked(step, connections[i], row, k, values[i].selector, values[i].span))
