@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "async/joinable_task.hpp"
-#include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 #include "orchestrators/stopped.hpp"
@@ -418,22 +418,8 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
   if (trouble) result.failure = std::move(trouble);
 }
 
-/// The agent measures inside the pod.
 void JobRun::take_usage(AttemptResult& result) const {
-  const auto used = core::parse_json(frames_.usage());
-  if (!used.is_object()) return;
-  const auto take = [&]<class Value>(const char* name, std::optional<Value>& value) {
-    const auto found = used.find(name);
-    if (found != used.end() && found->is_number_unsigned())
-      value = Value(found->template get<std::int64_t>());
-  };
-  take("user_us", result.usage.user);
-  take("system_us", result.usage.system);
-  take("peak_memory", result.usage.peak_memory);
-  take("read", result.usage.read);
-  take("written", result.usage.written);
-  std::optional<std::chrono::milliseconds> running;
-  take("running_ms", running);
+  const auto running = read_pod_usage(frames_.usage(), result.usage);
   if (!running || !log_ended_) return;
   result.ended = log_ended_;
   result.began = *log_ended_ - *running;
