@@ -16,8 +16,10 @@ class Rare {
   Rare(T value) : value_(std::make_unique<T>(std::move(value))) {}
   Rare(const Rare& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
   Rare(Rare&&) noexcept = default;
-  Rare& operator=(const Rare& other) { return *this = Rare(other); }
-  Rare& operator=(Rare&&) noexcept = default;
+  Rare& operator=(Rare other) noexcept {
+    value_ = std::move(other.value_);
+    return *this;
+  }
   ~Rare() = default;
 
   bool has_value() const { return value_ != nullptr; }
