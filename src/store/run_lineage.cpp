@@ -149,14 +149,17 @@ std::vector<StepRecord> RunStore::users(const core::Digest& artifact) {
     row.bind(taken_kind, inputs.front());
     while (row.step()) found.try_emplace(row.integer(0), row.text(1), row.text(2));
   }
-  std::vector<StepRecord> users;
-  std::map<std::string, std::vector<StepRecord>> steps_of;
+  std::vector<std::string> runs;
+  std::map<std::string, std::set<std::string>> steps_of;
   for (const auto& [id, step] : found) {
     const auto [of_run, is_new] = steps_of.try_emplace(step.first);
-    if (is_new) of_run->second = steps(step.first);
-    const auto record = std::ranges::find(of_run->second, step.second, &StepRecord::name);
-    if (record != of_run->second.end()) users.push_back(*record);
+    if (is_new) runs.push_back(step.first);
+    of_run->second.insert(step.second);
   }
+  std::vector<StepRecord> users;
+  for (const auto& run : runs)
+    for (auto& record : steps(run))
+      if (steps_of.at(run).contains(record.name)) users.push_back(std::move(record));
   return users;
 }
 

@@ -1,0 +1,22 @@
+#include "unit/store/run_store_fixture.hpp"
+
+namespace pipeline::store {
+namespace {
+
+TEST_F(RunStoreTest, what_took_an_artifact_is_in_the_order_of_its_run) {
+  RunStore store(state);
+  const auto artifact = core::sha256("data");
+  store.add_run(run_record("r"));
+  for (const auto* name : {"a", "b", "c"}) store.put_step(step_record("r", name));
+  for (const auto* name : {"c", "a"}) {  // The order in which they ended.
+    const CacheEntry entry{std::string("k-") + name, "r", name, {}};
+    store.add_cache_entry(entry, "digits", {{"input data", artifact.hex() + " data.csv"}});
+  }
+  const auto users = store.users(artifact);
+  ASSERT_EQ(users.size(), 2u);
+  EXPECT_EQ(users[0].name, "a");
+  EXPECT_EQ(users[1].name, "c");
+}
+
+}  // namespace
+}  // namespace pipeline::store
