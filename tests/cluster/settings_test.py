@@ -134,7 +134,7 @@ class HonouredTest(OwnNamespaceTest):
 
     def test_pod_that_no_node_takes_fails_after_the_time_that_is_set(self):
         self.write_steps({"train": {"command": ["true"], "settings": {"resources": {"gpu_count": 1000},
-                                                                       "kubernetes": {"autoscaling": True, "pod_startup_timeout": "2s"}}}})
+                                                                       "kubernetes": {"autoscaling": True, "pod_startup_timeout": "8s"}}}})
         failure = self.run_there(code=1).failure("train")
         self.assertIn("no node takes it", failure["message"])
 

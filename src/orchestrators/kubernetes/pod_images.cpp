@@ -130,6 +130,10 @@ class LockedImages : public PodImages {
  private:
   const LockedImage& of(const StepSpec& step) const {
     if (const auto found = lock_.find(step.name); found != lock_.end()) return found->second;
+    // What a run makes of a step has the step's image.
+    if (step.instance)
+      if (const auto found = lock_.find(step.instance->of); found != lock_.end())
+        return found->second;
     throw core::EnvironmentError("the step '" + step.name +
                                  "' has no image: it was not there when the run was begun");
   }
