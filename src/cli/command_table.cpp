@@ -1,5 +1,7 @@
 #include "cli/command_table.hpp"
 
+#include <vector>
+
 namespace pipeline::cli {
 
 std::span<const Command> command_table() {

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "core/identifier.hpp"
 #include "gpu/resource_checks.hpp"

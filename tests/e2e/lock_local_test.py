@@ -172,28 +172,25 @@ class LocalHistory(LocalLockTest):
             self.skipTest("this file system clones files, or has no hard links")
         self.assertGreater(os.stat(module).st_nlink, 1)
 
-
-    def test_what_uvs_cache_has_is_installed_without_the_index(self):
+    def install_each_and_close_the_index(self):
+        """What is declared afterwards is locked and has been installed before."""
         for requirements in (("top",), ("other",)):
             self.declare(*requirements)
             self.run_pipe()
         self.declare("top", "other")
         self.assertEqual(self.lock_command().code, 0)
         self.index.close()
+
+    def test_what_uvs_cache_has_is_installed_without_the_index(self):
+        self.install_each_and_close_the_index()
         self.assertIn("('other', '1.0'), ('top', '1.0')", self.run_pipe("--locked").text)
         self.declare("top", "other", "nowhere")
         failure = self.run_pipe(code=4).failure("one")
         self.assertIn("the package index cannot be reached", "\n".join(failure["hints"]))
 
-
     def test_pip_installs_what_was_installed_before_without_the_index(self):
         self.installer = "pip"
-        for requirements in (("top",), ("other",)):
-            self.declare(*requirements)
-            self.run_pipe()
-        self.declare("top", "other")
-        self.assertEqual(self.lock_command().code, 0)
-        self.index.close()
+        self.install_each_and_close_the_index()
         self.forget_environments()
         self.assertIn("[('base', '1.0'), ('other', '1.0'), ('top', '1.0')]", self.run_pipe("--locked").text)
         (environment,) = self.environments()

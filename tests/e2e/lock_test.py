@@ -78,7 +78,7 @@ class History(LockTest):
         self.assertEqual(back.steps(), {"one": "cached"}, back)
         self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
-    def test_what_the_builders_cache_has_is_installed_without_the_index(self):
+    def assert_installs_again_without_the_index(self):
         name = f"own{self.mark}"  # No other test has put it into the cache.
         self.index.add(name, "1.0")
         self.write("show.py", f"import {name}, other; print({name}.version, other.version)\n")
@@ -90,18 +90,12 @@ class History(LockTest):
         self.index.close()
         self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
 
+    def test_what_the_builders_cache_has_is_installed_without_the_index(self):
+        self.assert_installs_again_without_the_index()
+
     def test_pip_installs_what_was_installed_before_without_the_index(self):
         self.installer = "pip"
-        name = f"own{self.mark}"
-        self.index.add(name, "1.0")
-        self.write("show.py", f"import {name}, other; print({name}.version, other.version)\n")
-        for requirements in ((name, "top"), ("other", "top")):
-            self.declare(*requirements)
-            self.assertEqual(self.pipe("build", "pipeline.yaml").code, 0)
-        self.declare(name, "other", "top")
-        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
-        self.index.close()
-        self.assertIn("1.0 1.0", self.run_pipe("--locked").text)
+        self.assert_installs_again_without_the_index()
 
     def test_versions_of_debian_packages_are_recorded(self):
         self.declare("top", apt_packages=["tzdata", "ca-certificates"])

@@ -6,12 +6,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
-#include <sstream>
 
 #include "core/diagnostic.hpp"
 #include "gpu/lock_folder.hpp"
-#include "orchestrators/routing_orchestrator.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
@@ -19,8 +16,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 class RunWithGpus : public RunTest {
  protected:

@@ -2,15 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <sstream>
 
 #include "core/diagnostic.hpp"
-#include "gpu/lock_folder.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
 #include "unit/engine/run_fixture.hpp"
 
@@ -18,9 +11,7 @@ namespace pipeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 class RunInPlaces : public RunTest {
  protected:

@@ -2,25 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdlib>
-#include <functional>
-#include <sstream>
 
-#include "core/diagnostic.hpp"
-#include "gpu/lock_folder.hpp"
-#include "orchestrators/routing_orchestrator.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 TEST_F(RunTest, second_run_reuses_every_step) {
   pipeline.steps = {step("a"), step("b", {"a"}), step("no_outputs", {"a"})};

@@ -6,12 +6,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
-#include <sstream>
 
 #include "core/diagnostic.hpp"
-#include "gpu/lock_folder.hpp"
-#include "orchestrators/routing_orchestrator.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
@@ -19,7 +15,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 TEST_F(RunTest, an_output_that_cannot_be_kept_fails_its_step_and_is_retried) {

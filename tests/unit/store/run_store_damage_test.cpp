@@ -5,15 +5,12 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <random>
-#include <thread>
 
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "unit/store/processes.hpp"

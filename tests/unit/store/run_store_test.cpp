@@ -3,14 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstring>
 #include <fstream>
-#include <functional>
-#include <random>
 #include <thread>
 
 #include <sqlite3.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
 #include "core/diagnostic.hpp"
