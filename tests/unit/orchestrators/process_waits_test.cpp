@@ -42,7 +42,9 @@ TEST(ProcessWaits, name_each_process_of_a_tree_with_what_it_waits_in) {
   std::vector<std::string> lines;
   for (int tries = 0; tries < 500; ++tries) {
     lines = waits_of_processes(process_tree(sleeper.pid()));
-    if (lines.size() == 2 && lines[1].find("sleep 600: sleeps") != std::string::npos) break;
+    if (lines.size() == 2 && lines[0].find(": sleeps") != std::string::npos &&
+        lines[1].find("sleep 600: sleeps") != std::string::npos)
+      break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   ASSERT_EQ(lines.size(), 2U);
