@@ -148,7 +148,9 @@ void print_csv(Context& context, store::RunStore& runs,
       text += csv_text(metric.step) + "," + csv_text(metric.name) + "," +
               (point.step ? std::to_string(*point.step) : "") + "," +
               core::format_time(point.time) + "," + csv_number(point.value) + "\n";
-      if (text.size() > chunk) context.print(std::exchange(text, {}));
+      if (text.size() <= chunk) continue;
+      context.print(text);
+      text.clear();
     }
   context.print(text);
 }

@@ -4,14 +4,14 @@
 #include <array>
 #include <tuple>
 
+#include <pipeline/literals.hpp>
+
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "gpu/model.hpp"
 
 namespace pipeline::gpu {
 namespace {
-
-constexpr Bytes mebibyte = 1024 * 1024;
 
 /// Sources: p2, p3 and g3 from Amazon ECS's guide ("Working with GPUs on Amazon ECS"), the others
 /// from EC2's DescribeInstanceTypes as listed by Karpenter's reference
@@ -96,15 +96,15 @@ constexpr std::array instance_table{
     InstanceType{"p6-b300.48xlarge", 8, "B300", 275040, {10, 3}, 192, 4194304, "x86_64"},
 };
 
-std::string size_of(unsigned mebibytes) { return core::format_bytes(mebibytes * mebibyte); }
+std::string size_of(unsigned mebibytes) { return core::format_bytes(mebibytes * 1_MiB); }
 /// Rounds as the table does: `24GB` is 22888.2 MiB.
-Bytes in_mebibytes(Bytes bytes) { return bytes / mebibyte; }
+Bytes in_mebibytes(Bytes bytes) { return bytes / 1_MiB; }
 
 /// Returns the name with everything that a user may write in it: maker, and memory in either unit.
 std::string full_name(const InstanceType& type) {
   return std::string(type.is_nvidia() ? "NVIDIA " : "AMD ") + type.gpu + " " +
          std::to_string(type.gpu_memory / 1024) + "GB " +
-         std::to_string((type.gpu_memory * mebibyte + 500'000'000) / 1'000'000'000) + "GB";
+         std::to_string((type.gpu_memory * 1_MiB + 500'000'000) / 1'000'000'000) + "GB";
 }
 
 std::string counted(unsigned count, const std::string& what) {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include <pipeline/literals.hpp>
+
 #include "core/text.hpp"
 
 namespace pipeline::gpu {
 namespace {
-
-constexpr Bytes mebibyte = Bytes{1} << 20;
 
 std::vector<std::string_view> columns_of(std::string_view line) {
   auto columns = core::split(line, ',');
@@ -40,8 +40,8 @@ void read_device(const std::vector<std::string_view>& row, Inventory& inventory)
   device.uuid = row[1];
   device.model = row[2];
   device.bus_id = row[3];
-  device.memory = number(row[4]) * mebibyte;
-  device.memory_used = number(row[5]) * mebibyte;
+  device.memory = number(row[4]) * 1_MiB;
+  device.memory_used = number(row[5]) * 1_MiB;
   inventory.driver = row[6];
   device.mode = row[7].starts_with("Exclusive") ? ComputeMode::exclusive
                 : row[7] == "Prohibited"        ? ComputeMode::prohibited
@@ -93,7 +93,7 @@ Inventory read_smi(std::string_view printed) {
       if (auto* device = find(inventory, columns[0])) {
         Process process;
         process.pid = number<std::int64_t>(columns[1]);
-        process.memory = number(columns[2]) * mebibyte;
+        process.memory = number(columns[2]) * 1_MiB;
         device->processes.push_back(process);
       }
     } else if (line.starts_with("GPU ")) {
