@@ -2,8 +2,6 @@
 
 #include <csignal>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/arguments.hpp"
 #include "cli/command_line.hpp"
 #include "cli/context.hpp"
@@ -39,15 +37,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
     Context context(std::move(parsed.options));
     return static_cast<int>(parsed.command(context));
   } catch (...) {
-    const auto error = std::current_exception();
-    const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
-    if (asks_for_json(arguments)) {
-      core::write_all(
-          STDOUT_FILENO,
-          error_json(error).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    }
-    core::write_all(STDERR_FILENO, report.text);
-    return static_cast<int>(report.code);
+    return static_cast<int>(write_error(std::current_exception(), asks_for_json(arguments)));
   }
 }
 

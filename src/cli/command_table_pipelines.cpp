@@ -19,6 +19,7 @@ constexpr Command run_row{
     "  pipe run --force train                train once more; the others if it gives something "
     "else\n"
     "  pipe run --output json                events, one a line\n"
+    "  pipe run --detach                     in the background; `pipe attach` shows it\n"
     "  pipe run -o kubernetes --detach       driven from within the cluster: this machine may "
     "go\n\n"
     "Steps that have not changed since they last succeeded are reused. Ctrl-C stops gracefully, "

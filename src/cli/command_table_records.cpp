@@ -263,6 +263,19 @@ constexpr Command artifacts_row{
     "  pipe artifacts --name production --demote",
     add_artifacts_options, artifacts_command};
 
+void add_attach_options(CLI::App& app, Options& o) {
+  add_run(app, o);
+  add_state(app, o);
+}
+
+constexpr Command attach_row{
+    "attach", "Show a detached run as `pipe run` shows its own, until it ends",
+    "Examples:\n  pipe attach\n  pipe attach 01k7 --output json\n\nBegins with what has happened, "
+    "and the last lines of what runs. Ctrl-C leaves the run alone, and so does the\nterminal's "
+    "end. "
+    "The exit code is the run's.",
+    add_attach_options, attach_command};
+
 void add_cancel_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   app.add_flag("--now", o.inspect.now, "Kill its steps at once instead of asking them to end");
@@ -278,6 +291,7 @@ constexpr Command cancel_row{"cancel", "Stop a run in progress",
 void add_resume_options(CLI::App& app, Options& o) {
   add_run(app, o);
   add_jobs(app, o);
+  app.add_flag("--detach", o.detach, "Continue in the background, without the terminal");
   add_state(app, o);
 }
 
@@ -323,9 +337,9 @@ constexpr Command import_row{
     add_import_options, import_command};
 
 constexpr std::array record_commands_rows{
-    runs_row,  show_row,      metrics_row, compare_row, tag_row,    note_row,  report_row,
-    serve_row, advise_row,    why_row,     used_row,    sbom_row,   logs_row,  code_row,
-    shell_row, artifacts_row, cancel_row,  resume_row,  verify_row, import_row};
+    runs_row,  show_row,      metrics_row, compare_row, tag_row,    note_row,   report_row,
+    serve_row, advise_row,    why_row,     used_row,    sbom_row,   logs_row,   code_row,
+    shell_row, artifacts_row, attach_row,  cancel_row,  resume_row, verify_row, import_row};
 
 }  // namespace
 

@@ -34,6 +34,7 @@ core::ExitCode report_command(Context& context);
 core::ExitCode serve_command(Context& context);
 core::ExitCode logs_command(Context& context);
 core::ExitCode artifacts_command(Context& context);
+core::ExitCode attach_command(Context& context);
 core::ExitCode cancel_command(Context& context);
 core::ExitCode verify_command(Context& context);
 core::ExitCode import_command(Context& context);
@@ -48,7 +49,7 @@ core::ExitCode schema_command(Context& context);
 core::ExitCode export_command(Context& context);
 core::ExitCode completion_command(Context& context);
 core::ExitCode complete_command(Context& context);
-/// `pipe run --detach`.
+/// `pipe run -o kubernetes --detach`.
 core::ExitCode detach_command(Context& context);
 /// The command of the driver in the cluster.
 core::ExitCode drive_command(Context& context);

@@ -143,8 +143,9 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_flag("--no-cache", o.no_cache, "Run every step, also those that have not changed");
   add_force(app, o);
   app.add_flag("--detach", o.detach,
-               "Hand the run to a driver in the cluster, once its images are there, and return");
-  app.add_option("--service-account", o.service_account, "As which that driver acts")
+               "Return once the run has begun: it continues in the background, without the "
+               "terminal, or on a cluster driven from within");
+  app.add_option("--service-account", o.service_account, "As which the driver in a cluster acts")
       ->type_name("NAME")
       ->capture_default_str();
   add_locked(app, o);

@@ -11,7 +11,7 @@ inline constexpr std::string_view bash_completion = R"SH(# bash completion for p
 _pipe() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words=
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
+    COMPREPLY=($(compgen -W "run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts attach cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help --help --version" -- "$cur"))
     return
   fi
   case $prev in
@@ -50,8 +50,9 @@ _pipe() {
     show) words="--state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
     artifacts) words="--copy --name --promote --demote --publish --state --output" ;;
+    attach) words="--state --output" ;;
     cancel) words="--now --force --state --output" ;;
-    resume) words="--jobs --state --output" ;;
+    resume) words="--jobs --detach --state --output" ;;
     verify) words="--state --output" ;;
     import) words="--out" ;;
     init | gpus) words="--output" ;;
@@ -61,14 +62,14 @@ _pipe() {
     kubernetes) words="rbac --namespace --subject" ;;
     profiles | schema) words="--output" ;;
     completion) words="bash zsh fish" ;;
-    help) words="run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
+    help) words="run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts attach cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion" ;;
   esac
   if [[ $cur != -* ]]; then
     case $command in
       run | validate | plan | graph | render | build | lock | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-      show | metrics | compare | tag | note | report | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
+      show | metrics | compare | tag | note | report | attach | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
       logs | artifacts)
         if ((COMP_CWORD == 2)); then words=$(pipe __complete runs 2>/dev/null)
         elif [[ $command == logs ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
@@ -95,7 +96,7 @@ _pipe() {
     'graph:print the graph for Mermaid or Graphviz'
     'render:print the Dockerfile of each step' 'build:make the environments of all steps' 'lock:write the lock file' 'runs:list runs' 'show:show a run'
     'metrics:show the metrics of a run' 'compare:compare runs' 'tag:add tags to a run' 'note:write a note to a run'
-    'report:write a run as one HTML file' 'serve:show runs as a live page' 'advise:say what the steps should ask for' 'why:say what made a file' 'used:say what was made with a file' 'export:write a run for other programs' 'sbom:print what an image is made of' 'logs:print what steps printed' 'code:list the code that a step ran' 'shell:open a shell as a step had it' 'artifacts:list outputs, or copy one out' 'cancel:stop a run'
+    'report:write a run as one HTML file' 'serve:show runs as a live page' 'advise:say what the steps should ask for' 'why:say what made a file' 'used:say what was made with a file' 'export:write a run for other programs' 'sbom:print what an image is made of' 'logs:print what steps printed' 'code:list the code that a step ran' 'shell:open a shell as a step had it' 'artifacts:list outputs, or copy one out' 'attach:show a detached run' 'cancel:stop a run'
     'resume:continue a run whose process was killed' 'verify:look for damaged artifacts' 'init:write a pipeline to start from'
     'import:write the pipeline file of an ECS task definition' 'gpus:list GPUs and who holds them' 'instances:list EC2 instance types that fit'
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
@@ -114,7 +115,7 @@ _pipe() {
   shift words; ((CURRENT--))
   case $command in
     run) _arguments $file $orchestrator $step $force $template $state $output {-j,--jobs}'[steps at a time]:N: ' '--no-cache[run every step]' '--locked[fail if the lock file would change]' \
-      '--detach[hand the run to a driver in the cluster]' '--service-account[as which it acts]:NAME: ' \
+      '--detach[continue in the background, or in the cluster]' '--service-account[as which it acts]:NAME: ' \
       '--execution-mode[when a step fails]:mode:(fail_fast stop_on_failure continue_on_failure)' ;;
     validate) _arguments $file $output ;;
     graph) _arguments $file $output '--format[language]:name:(mermaid dot)' ;;
@@ -138,9 +139,10 @@ _pipe() {
     serve) _arguments $state $output '--port[the port]:port:' '--host[the address to listen on]:address:' '--bucket[a profile, whose bucket is shown]:profile:' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     artifacts) _arguments $state $output '--copy[copy out]:destination:_files' '--name[of what is published]:name: ' '--promote[make current]:version: ' '--demote[make the one before current]' '--publish[under a name]:name: ' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
+    attach) _arguments $state $output ':run:_pipe_runs' ;;
     cancel) _arguments $state $output '--now[kill at once]' '--force[its driver is gone]' ':run:_pipe_runs' ;;
     verify) _arguments $state $output ':run:_pipe_runs' ;;
-    resume) _arguments $state $output {-j,--jobs}'[steps at a time]:N: ' ':run:_pipe_runs' ;;
+    resume) _arguments $state $output {-j,--jobs}'[steps at a time]:N: ' '--detach[continue in the background]' ':run:_pipe_runs' ;;
     init) _arguments $output ':folder:_files -/' ;;
     import) _arguments {-o,--out}'[write to]:file:_files' ':file:_files -g "*.json"' ;;
     gpus) _arguments $output ;;
@@ -160,7 +162,7 @@ _pipe "$@"
 )SH";
 
 inline constexpr std::string_view fish_completion = R"SH(# fish completion for pipe
-set -l commands run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
+set -l commands run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts attach cancel resume verify import init doctor gpus clean instances kubernetes profiles schema completion help
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
@@ -181,12 +183,12 @@ complete -c pipe -n "__fish_seen_subcommand_from lock" -l upgrade -x -d "take ne
 complete -c pipe -n "__fish_seen_subcommand_from lock" -l check -d "fail if the file would change"
 complete -c pipe -n "__fish_seen_subcommand_from lock" -l diff -d "say what would change"
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l no-cache -d "run every step"
-complete -c pipe -n "__fish_seen_subcommand_from run" -l detach -d "hand the run to a driver in the cluster"
+complete -c pipe -n "__fish_seen_subcommand_from run resume" -l detach -d "continue in the background, or in the cluster"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "as which it acts"
 complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d "steps at a time"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
-complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report why used export sbom logs code shell artifacts cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report why used export sbom logs code shell artifacts attach cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from logs code shell sbom" -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
@@ -223,8 +225,8 @@ complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_6
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l environments -l keep-storage -l runs -l all
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l keep -x
 complete -c pipe -n "__fish_seen_subcommand_from clean" -s n -l dry-run
-complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify doctor clean" -l state -r
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
+complete -c pipe -n "__fish_seen_subcommand_from run plan build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts attach cancel resume verify doctor clean" -l state -r
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock runs show metrics compare tag note report serve advise why used export sbom logs code shell artifacts attach cancel resume verify init doctor gpus clean instances profiles schema" -l output -x -a "text json"
 complete -c pipe -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c pipe -n "__fish_seen_subcommand_from help" -a "$commands"
 )SH";

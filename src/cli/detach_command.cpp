@@ -1,5 +1,5 @@
-// `pipe run --detach`: does the work that needs this machine, then a driver in the cluster
-// continues the run.
+// `pipe run -o kubernetes --detach`: does the work that needs this machine, then a driver in the
+// cluster continues the run.
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -256,8 +256,8 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
     text += ", and has ended: " + std::string(to_string(run->status));
   else if (status.holder.empty())
     text += ", which has not begun yet" + (status.waits_for.empty() ? "" : ": " + status.waits_for);
-  text += "\n  " + command("show") + state + "\n  " + command("logs") + " STEP -f" + state +
-          "\n  " + command("cancel") + state + "\n";
+  text += "\n  " + command("attach") + state + "\n  " + command("logs") + " -f" + state + "\n  " +
+          command("cancel") + state + "\n";
   context.print(text);
 }
 
@@ -325,11 +325,6 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
 
 core::ExitCode detach_command(Context& given) {
   auto options = given.options();
-  if (options.orchestrator != "kubernetes")
-    throw core::InputError(
-        "--detach hands a run to a driver in a cluster, and this one is to run on '" +
-            options.orchestrator + "'",
-        "add `-o kubernetes`, or --profile with a cluster's");
   const auto access =
       kubernetes::find_cluster({.context = options.context, .name_space = options.name_space});
   options.context = access.context;  // The context in which the run is queried later, even if

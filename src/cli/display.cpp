@@ -1,31 +1,38 @@
 #include "cli/display.hpp"
-#include "core/file.hpp"
 
 #include <unistd.h>
+
+#include "cli/background.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::cli {
 namespace {
 
 using namespace std::chrono_literals;
 
-std::unique_ptr<Progress> make_progress(const Context& context) {
-  ProgressIo io{.write = [](std::string_view text) { core::write_all(STDOUT_FILENO, text); },
+std::unique_ptr<Progress> make_progress(const Context& context, const Background* background) {
+  ProgressIo io{.write =
+                    [background](std::string_view text) {
+                      if (!background || !background->has_left())
+                        core::write_all(STDOUT_FILENO, text);
+                    },
                 .paint = context.paint()};
   io.size = [] { return terminal_size(STDOUT_FILENO); };
   if (context.options().json) return json_progress(std::move(io));
-  return context.out().live ? live_progress(std::move(io)) : plain_progress(std::move(io));
+  const bool is_live = context.out().live && !background;
+  return is_live ? live_progress(std::move(io)) : plain_progress(std::move(io));
 }
 
 }  // namespace
 
-Display::Display(Context& context, bool stops_on_signals)
-    : progress_(make_progress(context)), timer_(context.loop()) {
+Display::Display(Context& context, bool stops_on_signals, const Background* background)
+    : progress_(make_progress(context, background)), timer_(context.loop()) {
   if (stops_on_signals)
     signals_.emplace(context.loop(), cancel_, [this, &context](std::string_view text) {
       if (context.options().json) context.note(text);
       progress_->say(text);
     });
-  if (context.out().live && !context.options().json) wait();
+  if (context.out().live && !context.options().json && !background) wait();
 }
 
 Display::~Display() { close(); }

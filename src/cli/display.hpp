@@ -11,12 +11,16 @@
 
 namespace pipeline::cli {
 
+class Background;
+
 /// Shows events on standard output, in the form that options and terminal determine, until it is
 /// closed or destroyed.
 class Display {
  public:
   /// @param stops_on_signals whether it handles signals; otherwise the caller does
-  explicit Display(Context& context, bool stops_on_signals = true);
+  /// @param background if not null, nothing is shown any more once it has left the terminal
+  explicit Display(Context& context, bool stops_on_signals = true,
+                   const Background* background = nullptr);
   ~Display();
   Progress& progress() { return *progress_; }
   core::CancelSource& cancel() { return cancel_; }

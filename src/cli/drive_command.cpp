@@ -5,7 +5,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
+#include "cli/event_log.hpp"
 #include "cli/notifications.hpp"
+#include "cli/run_results.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
@@ -49,6 +51,8 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
                     detached::RunUploader* uploader) {
   Session session(context, run.id, &detached);
   Display display(context, false);
+  EventLog log(session.runs, run.id);
+  display.progress().record([&log](const Event& event) { log.add(event); });
   const core::CancelSource::Listener stop(
       cancel, [&](core::StopLevel level) { display.cancel().stop(level); });
   auto options = session.run_options();
@@ -59,9 +63,11 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
   options.driver = run.driver;
   if (uploader) options.wait_until_persisted = [uploader] { return uploader->keep(); };
   const auto pipeline = pipeline_of(session);
-  context.await(
+  const auto outcome = context.await(
       engine::run(session.services(pipeline), display.progress(), display.cancel(), options));
   send_notifications(context, pipeline, session.runs, run.id, display.progress());
+  const Summary summary{display.progress().model(), outcome, results_of(session), {}};
+  log.add(summary_json(summary, exit_code_of(outcome)));
 }
 
 /// Downloads the run from its bucket.

@@ -1,15 +1,13 @@
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <set>
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/growing_file.hpp"
 #include "cli/origin.hpp"
 #include "cli/recorded_attempt.hpp"
 #include "cli/recorded_steps.hpp"
@@ -40,7 +38,7 @@ class LogPrinter {
         prefix_(form.named ? "[" + step_ + "] " : ""),
         shows_partial_(form.partial && !context.options().json) {}
 
-  void put(std::string_view bytes) {
+  void operator()(std::string_view bytes) {
     std::string text;
     lines_.feed(bytes, [&](std::string_view whole) { text += end_of(whole, "\n"); });
     if (shows_partial_) text += partial();
@@ -89,48 +87,6 @@ class LogPrinter {
   bool shows_partial_;
   core::Lines lines_;
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
-};
-
-/// Reads a file while it grows. The file may be created later.
-class GrowingFile {
- public:
-  explicit GrowingFile(const std::filesystem::path& path)
-      : path_(path), changes_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
-
-  /// Reads everything that is available.
-  void read(LogPrinter& printer) {
-    if (!file_ && !open()) return;
-    char buffer[64 * 1024];
-    for (;;) {
-      const auto count = ::read(file_.get(), buffer, sizeof buffer);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw core::system_error("cannot read the log " + path_.string(), errno);
-      if (count == 0) return;
-      printer.put({buffer, static_cast<std::size_t>(count)});
-    }
-  }
-
-  /// Returns when there may be more to read, or after a while: the end of the writer does not
-  /// change the file.
-  void wait() {
-    pollfd waiting{changes_.get(), POLLIN, 0};
-    if (::poll(&waiting, 1, 200) <= 0) return;
-    char ignored[4096];
-    while (::read(changes_.get(), ignored, sizeof ignored) > 0) {
-    }
-  }
-
- private:
-  bool open() {
-    file_ = core::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file_ && errno != ENOENT)
-      throw core::system_error("cannot read the log " + path_.string(), errno);
-    if (file_ && changes_) ::inotify_add_watch(changes_.get(), path_.c_str(), IN_MODIFY);
-    return static_cast<bool>(file_);
-  }
-
-  std::filesystem::path path_;
-  core::Descriptor file_, changes_;
 };
 
 bool goes_on(detached::Drivers& drivers, store::RunStore& runs, const std::string& run_id) {

@@ -161,8 +161,9 @@ std::string event_lines(const Event& event, const Paint& paint, bool verbose) {
   return std::visit(Lines{paint, verbose}, event);
 }
 
-void Progress::emit(const Event& event) {
-  model_.apply(event, io_.now());
+void Progress::emit(const Event& event, SteadyTime at) {
+  if (record_) record_(event);
+  model_.apply(event, at);
   if (shows_all_ || is_told(event)) show(event);
   if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && !shows_all_)
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);

@@ -26,7 +26,11 @@ inline constexpr std::size_t many_steps = 50;
 
 class Progress : public EventSink {
  public:
-  void emit(const Event& event) final;
+  void emit(const Event& event) final { emit(event, io_.now()); }
+  /// The same for an event of an earlier time.
+  void emit(const Event& event, SteadyTime at);
+  /// From now on `record` gets each event before it is shown.
+  void record(std::function<void(const Event&)> record) { record_ = std::move(record); }
   /// Updates the screen; call it a few times a second.
   virtual void tick() {}
   /// Leaves the screen in its final state; nothing is shown afterwards.
@@ -46,6 +50,7 @@ class Progress : public EventSink {
 
  private:
   bool is_told(const Event& event);
+  std::function<void(const Event&)> record_;
   bool shows_all_;
 };
 

@@ -6,6 +6,7 @@
 #include "cli/recorded_steps.hpp"
 #include "cli/text.hpp"
 #include "core/diagnostic.hpp"
+#include "core/error.hpp"
 
 namespace pipeline::cli {
 

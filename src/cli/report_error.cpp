@@ -1,10 +1,14 @@
 #include "cli/report_error.hpp"
 
+#include <unistd.h>
+
 #include <new>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/terminal.hpp"
 #include "core/diagnostic.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -103,6 +107,15 @@ nlohmann::json error_json(const std::exception_ptr& error) {
     }
   }
   return report;
+}
+
+core::ExitCode write_error(const std::exception_ptr& error, bool is_json) {
+  const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
+  if (is_json)
+    core::write_all(STDOUT_FILENO,
+                    error_json(error).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  core::write_all(STDERR_FILENO, report.text);
+  return report.code;
 }
 
 }  // namespace pipeline::cli

@@ -28,4 +28,7 @@ ErrorReport report_error(const std::exception_ptr& error, const Paint& paint);
 /// `{"event":"error","kind":...,"message":...,"exit_code":...,"advice":[...],"details":[...],"diagnostics":[{file,line,column,code,severity,message,notes,suggestion}]}`
 nlohmann::json error_json(const std::exception_ptr& error);
 
+/// Writes the message to standard error and, if `is_json`, the object to standard output.
+core::ExitCode write_error(const std::exception_ptr& error, bool is_json);
+
 }  // namespace pipeline::cli

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <future>
-#include <set>
 
+#include "cli/background.hpp"
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
+#include "cli/event_log.hpp"
 #include "cli/gpu_warnings.hpp"
 #include "cli/notifications.hpp"
+#include "cli/run_results.hpp"
 #include "cli/session.hpp"
 #include "cli/storage.hpp"
 #include "cli/summary.hpp"
@@ -20,59 +22,6 @@
 
 namespace pipeline::cli {
 namespace {
-
-/// Returns the run's outputs, made or reused: all of them or, in a large pipeline, those that no
-/// step takes.
-std::vector<Result> results_of(Session& session) {
-  constexpr std::size_t most = 12;
-  std::set<std::pair<std::string_view, std::string_view>> taken;
-  std::set<std::string_view> interesting;
-  std::size_t outputs = 0;
-  for (const auto& step : session.pipeline().steps) {
-    outputs += step.outputs.size();
-    for (const auto& input : step.inputs)
-      for (const auto& source : input.sources) taken.emplace(source.step, source.output);
-  }
-  if (outputs <= most) taken.clear();
-  for (const auto& step : session.pipeline().steps)
-    for (const auto& output : step.outputs)
-      if (!taken.contains({step.name, output.name})) interesting.insert(step.name);
-  std::vector<Result> results;
-  if (interesting.empty()) return results;
-  for (const auto& step : session.runs.steps(session.run_id)) {
-    if (!interesting.contains(step.name)) continue;
-    for (const auto& output : step.outputs)
-      if (results.size() < most && !taken.contains({step.name, output.name}))
-        results.push_back({step.name + "." + output.name,
-                           shown_path(session.context.artifacts().path(output.digest)),
-                           output.bytes});
-  }
-  return results;
-}
-
-std::string copy_command(Session& session, const std::vector<Result>& results) {
-  if (results.empty()) return {};
-  return session.context.options().name + " artifacts " + session.run_id + " " +
-         results.back().name + " --copy DEST" + session.context.state_option(session.runs.folder());
-}
-
-nlohmann::json summary_json(const Summary& summary) {
-  const auto& outcome = summary.outcome;
-  nlohmann::json document{{"event", "summary"},
-                          {"run", outcome.run},
-                          {"status", to_string(outcome.status)},
-                          {"succeeded", outcome.succeeded},
-                          {"reused", outcome.cached},
-                          {"failed", outcome.failed},
-                          {"skipped", outcome.skipped},
-                          {"cancelled", outcome.cancelled},
-                          {"exit_code", static_cast<int>(exit_code_of(outcome))},
-                          {"results", nlohmann::json::array()}};
-  for (const auto& result : summary.results)
-    document["results"].push_back(
-        {{"output", result.name}, {"path", result.path}, {"bytes", result.bytes}});
-  return document;
-}
 
 /// Returns everything that determines a run besides the content of files, variables and
 /// environments; the run's fingerprint is looked up by it.
@@ -106,11 +55,28 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display,
   }
 }
 
+/// Records the events of a run for `pipe attach`, if it was begun in the background.
+/// @param log opened where a run is continued at a terminal
+void record_events(Session& session, Display& display, Background* background,
+                   std::optional<EventLog>& log) {
+  if (background)
+    return display.progress().record([&session, background](const Event& event) {
+      if (std::holds_alternative<event::RunStarted>(event) && !background->has_left())
+        background->leave_terminal(session.runs, session.run_id);
+      background->add(event);
+    });
+  if (event_logs(session.runs, session.run_id).empty()) return;
+  log.emplace(session.runs, session.run_id);
+  display.progress().record([&log](const Event& event) { log->add(event); });
+}
+
 /// Drives a run.
 /// @param resumed the run to continue; empty: a new run
 /// @param detached record of a detached run that is known to have no driver any more
+/// @param background null: the run is shown until it ends
 core::ExitCode drive(Context& context, const std::string& resumed,
-                     detached::DetachedRecord* detached = nullptr) {
+                     detached::DetachedRecord* detached = nullptr,
+                     Background* background = nullptr) {
   (void)storage_budget(context.options());  // Throws for a variable that is no size.
   // Reading the state of the source takes libgit2 some milliseconds, so it is done concurrently.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] {
@@ -125,7 +91,9 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     options.git_dirty = state->dirty;
   }
 
-  Display display(context);
+  Display display(context, true, background);
+  std::optional<EventLog> log;
+  record_events(session, display, background, log);
   options.resume = !resumed.empty();
   auto outcome = options.resume ? std::nullopt : run_again(session, display, options);
   if (!outcome) {
@@ -145,30 +113,34 @@ core::ExitCode drive(Context& context, const std::string& resumed,
                        display.progress());
   }
   display.close();
-  const auto& model = display.progress().model();
-  Summary summary{
-      model, *outcome, {}, {}, context.options().name, context.state_option(session.runs.folder())};
-  if (model.total <= many_steps || outcome->succeeded > 0) summary.results = results_of(session);
-  summary.copy_command = copy_command(session, summary.results);
-  if (context.options().json) {
-    context.print(summary_json(summary).dump() + "\n");
-  } else {
-    context.print(render_summary(summary, context.paint()));
-  }
+  Summary summary{display.progress().model(),
+                  *outcome,
+                  {},
+                  {},
+                  context.options().name,
+                  context.state_option(session.runs.folder())};
+  if (summary.model.total <= many_steps || outcome->succeeded > 0)
+    summary.results = results_of(session);
+  const auto exit_code = exit_code_of(*outcome);
+  const auto object = summary_json(summary, exit_code);
+  if (log) log->add(object);
+  if (background)
+    background->add(object);
+  else
+    show_summary(context, session.runs, std::move(summary), exit_code);
   if (outcome->succeeded > 0) warn_of_storage(context, session.runs);
-  return exit_code_of(*outcome);
+  return exit_code;
 }
 
-}  // namespace
-
-core::ExitCode run_command(Context& context) {
-  return context.options().detach ? detach_command(context) : drive(context, {});
-}
-
-core::ExitCode resume_command(Context& context) {
+/// @param background null: the run is shown until it ends
+core::ExitCode resume(Context& context, Background* background) {
   auto& runs = context.existing_runs();
   detached::Drivers drivers(context.driver_context(), runs);
   auto run = find_run(context, drivers, runs);
+  if (background && run.driver.is_elsewhere())
+    throw core::InputError(
+        "run " + run.id + " was handed to a cluster, and is continued at a terminal",
+        "leave out --detach");
   const std::string follow =
       "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
   if (drivers.goes_on(run)) {
@@ -192,7 +164,7 @@ core::ExitCode resume_command(Context& context) {
   Context again(std::move(*options));
   auto detached = detached::detached_of(runs, run.id);
   if (!detached || !run.driver.is_elsewhere())
-    return drive(again, run.id, detached ? &*detached : nullptr);
+    return drive(again, run.id, detached ? &*detached : nullptr, background);
   detached::HeldLease lease(again.driver_context(), cluster_of(again.options()),
                             run.driver.lease.name);
   drivers.bring_home(run);
@@ -200,6 +172,22 @@ core::ExitCode resume_command(Context& context) {
   const auto code = drive(again, run.id, &*detached);
   lease.is_done();
   return code;
+}
+
+}  // namespace
+
+core::ExitCode run_command(Context& context) {
+  const auto& options = context.options();
+  if (!options.detach) return drive(context, {});
+  if (options.orchestrator == "kubernetes") return detach_command(context);
+  return drive_in_background(
+      context, [&](Background& background) { return drive(context, {}, nullptr, &background); });
+}
+
+core::ExitCode resume_command(Context& context) {
+  if (!context.options().detach) return resume(context, nullptr);
+  return drive_in_background(context,
+                             [&](Background& background) { return resume(context, &background); });
 }
 
 }  // namespace pipeline::cli

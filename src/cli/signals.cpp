@@ -12,8 +12,8 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
                              std::function<void(std::string_view)> say)
     : signals_(loop, SIGINT, SIGTERM), cancel_(cancel), say_(std::move(say)) {
   struct sigaction hang_up {};
-  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
-    signals_.add(SIGHUP);  // nohup sets it to be ignored.
+  if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
+    signals_.add(SIGHUP);  // nohup ignores it, and so does a driver without a terminal.
   wait();
 }
 

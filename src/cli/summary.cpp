@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/context.hpp"
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
 #include "core/quantity.hpp"
@@ -179,7 +180,7 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
     Table table;
     table.add({"RESULT", "SIZE", "PATH"});
     for (const auto& result : results)
-      table.add({result.name, core::format_bytes(result.bytes), result.path});
+      table.add({result.name, core::format_bytes(result.bytes), shown_path(result.path)});
     text += table.render(paint);
   }
   if (!copy_command.empty()) text += "Copy one out: " + copy_command + "\n";

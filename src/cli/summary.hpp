@@ -2,6 +2,7 @@
 /// The summary at the end of a run.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace pipeline::cli {
 
 /// An output and its path.
 struct Result {
-  std::string name;  ///< `STEP.OUTPUT`.
-  std::string path;  ///< Path in the artifact store, as shown to the user.
+  std::string name;            ///< `STEP.OUTPUT`.
+  std::filesystem::path path;  ///< Path in the artifact store.
   std::uint64_t bytes = 0;
 };
 

@@ -2,6 +2,8 @@
 /// Converts events to JSON objects; `--output json` prints one a line.
 #pragma once
 
+#include <optional>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <pipeline/events.hpp>
@@ -19,5 +21,9 @@ nlohmann::json to_json(const Failure& failure);
 /// Returns the event as one line of JSON without a line end; never throws, whatever the texts
 /// contain.
 std::string to_json_line(const Event& event);
+
+/// Returns the event that to_json() has made this object of; nothing if it is none. Other members
+/// of the object are ignored.
+std::optional<Event> event_of(const nlohmann::json& object);
 
 }  // namespace pipeline::core

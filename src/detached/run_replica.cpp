@@ -187,7 +187,13 @@ async::Task<> RunReplica::save_logs(const store::RunStore& runs) {
   bool is_all = true;
   std::error_code error;
   std::vector<std::pair<std::string, std::uint64_t>> grown;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  std::vector<fs::directory_entry> entries;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry);
+  // Events first: what a step printed before its end is then there with the end.
+  std::ranges::stable_partition(entries, [](const fs::directory_entry& entry) {
+    return entry.path().filename().string().starts_with(store::events_prefix);
+  });
+  for (const auto& entry : entries) {
     if (bytes.size() >= most_at_once) {
       is_all = false;
       break;

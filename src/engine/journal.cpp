@@ -167,7 +167,7 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
                                             const std::vector<orchestrators::AssignedGpu>& gpus) {
   store::AttemptRecord attempt{
       .run = record_.id, .step = step.name, .number = number, .started = wall_now()};
-  attempt.log = record_.id + "/" + step.name + "." + std::to_string(number) + ".log";
+  attempt.log = store::log_name(record_.id, step.name, number);
   std::vector<event::Gpu> held;
   for (const auto& gpu : gpus)
     held.push_back(

@@ -229,12 +229,15 @@ std::optional<StringMap> read_map(std::string_view key, const core::Value& value
 }
 
 std::optional<unsigned> read_count(std::string_view key, const core::Value& value,
-                                   Diagnostics& diagnostics) {
+                                   Diagnostics& diagnostics, CountRange range) {
   if (value.kind == core::Value::Kind::scalar && !value.quoted)
     if (const auto json = plain_to_json(value.scalar);
-        json && json->is_number_integer() && *json >= 0 && *json <= 1'000'000)
+        json && json->is_number_integer() && *json >= range.least && *json <= range.most)
       return json->get<unsigned>();
-  report_type(diagnostics, key, "a whole number from 0 to 1000000", value);
+  report_type(
+      diagnostics, key,
+      "a whole number from " + std::to_string(range.least) + " to " + std::to_string(range.most),
+      value);
   return std::nullopt;
 }
 

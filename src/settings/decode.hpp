@@ -46,8 +46,11 @@ std::optional<std::vector<std::string>> read_texts(std::string_view key, const c
 std::optional<StringMap> read_map(std::string_view key, const core::Value& value,
                                   const Format& key_format, const Format& format,
                                   Diagnostics& diagnostics);
+struct CountRange {
+  unsigned least = 0, most = 1'000'000;
+};
 std::optional<unsigned> read_count(std::string_view key, const core::Value& value,
-                                   Diagnostics& diagnostics);
+                                   Diagnostics& diagnostics, CountRange range = {});
 std::optional<double> read_number(std::string_view key, const core::Value& value,
                                   const NumberFormat& format, Diagnostics& diagnostics);
 std::optional<Bytes> read_bytes(std::string_view key, const core::Value& value,

@@ -39,13 +39,7 @@ void read_rounds(ReadStep& step, settings::Diagnostics& diagnostics) {
       settings::report(diagnostics, "missing-key", "this repeat has no 'max'", map.span, {example});
     return;
   }
-  const auto rounds = settings::read_count("max", *max, diagnostics);
-  if (!rounds) return;
-  repeat.max = *rounds;
-  if (*rounds == 0 || *rounds > most_rounds)
-    settings::report(diagnostics, "bad-repeat",
-                     "max must be a number of rounds from 1 to " + std::to_string(most_rounds),
-                     max->span);
+  repeat.max = settings::read_count("max", *max, diagnostics, {1, most_rounds}).value_or(1);
 }
 
 /// Reads the name of the step in whose rounds this one runs.
@@ -88,7 +82,9 @@ class RepeatCheck {
     if (leads && step_.body->find("matrix"))
       report("contradiction", "step '" + name + "' has both a 'repeat' and a 'matrix'",
              step_.body->find("matrix")->span,
-             "give the matrix to a step with `repeat: STEP`, in the rounds of a step without one");
+             "the step that leads the rounds has no matrix: let another one lead them, such as one "
+             "that gathers '" +
+                 name + "[*]', and write `repeat: THAT_STEP` beside the matrix");
     if (!leads && step_.when)
       report("contradiction",
              "step '" + name + "' runs in the rounds of '" + step_.spec.repeat->of +

@@ -89,6 +89,10 @@ void RunStore::share() {
 }
 
 const std::filesystem::path& RunStore::folder() const { return self_->folder; }
+std::string log_name(const std::string& run, const std::string& step, unsigned attempt) {
+  return run + "/" + step + "." + std::to_string(attempt) + ".log";
+}
+
 std::filesystem::path RunStore::log_file(const std::string& name) const {
   return self_->folder / "logs" / below(name);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -135,6 +136,12 @@ inline constexpr const char *saved_kind = "saved", *brought_kind = "brought";
 
 /// What the pipeline declared of the run's steps: see engine/declared.hpp.
 inline constexpr const char* declared_kind = "declared";
+
+/// Beginning of the names of the files with a detached run's events, beside its attempts' logs.
+inline constexpr std::string_view events_prefix = "events.";
+
+/// Returns the name of an attempt's log below the store's logs/ folder.
+std::string log_name(const std::string& run, const std::string& step, unsigned attempt);
 
 /// Throws EnvironmentError if the folder or database cannot be used (no permission, disk full,
 /// damaged, made by a newer version).

@@ -110,6 +110,17 @@ class StopsAnywhere:
         self.assertEqual(set(self.steps().values()), {"cancelled"})
         self.assert_nothing_in_the_cluster()
 
+    def test_attach_shows_what_a_driver_there_does(self):
+        steps = self.write_chain(2)
+        result = self.pipe("attach", self.detached()["run"], "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.steps(), dict.fromkeys(steps, "succeeded"))
+        self.assertEqual([event["line"] for event in result.events("step_log") if event["step"] == "s1"], ["began", "ended"])
+        self.assertEqual((result.events()[0]["event"], result.events()[-1]["event"]), ("run_started", "summary"))
+        ended = self.pipe("attach")
+        self.assertEqual(ended.code, 0, ended)
+        self.assertIn("2 succeeded", ended.out)
+
     def test_where_the_job_is_gone_the_terminal_goes_on_with_the_run(self):
         steps = self.write_chain(3, 4)
         event = self.detached()
@@ -307,12 +318,9 @@ class RefusedTest(DetachedTest):
         self.assertIn("create leases.coordination.k8s.io", told)
         self.assertIn(f"`pipe kubernetes rbac --namespace {self.namespace} --subject ServiceAccount:pipe | kubectl apply -f -`", told)
 
-    def test_steps_elsewhere_and_runs_elsewhere_cannot_be_detached(self):
+    def test_steps_elsewhere_cannot_be_detached(self):
         self.pipeline({"here": {"command": "true", "orchestrator": "local"}, "there": {"command": "true"}})
         self.assertIn("step 'here' runs on 'local', which a driver in the cluster does not have", self.refusal())
-        result = self.pipe("run", "pipeline.yaml", "-o", "local", "--detach")
-        self.assertEqual(result.code, 2)
-        self.assertIn("--detach hands a run to a driver in a cluster", result.err)
 
 
 if __name__ == "__main__":

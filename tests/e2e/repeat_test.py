@@ -52,6 +52,14 @@ class OnDocker(PipeTest):
         self.write("fit.py", FIT)
         self.write("choose.py", CHOOSE)
 
+    def test_the_results_are_those_of_the_last_round(self):
+        self.pipeline(one_step())
+        for result in (self.run_pipe(), self.run_pipe()):
+            made = {each["output"]: each["path"] for each in result.events("summary")[0]["results"]}
+            self.assertEqual(list(made), ["start.state", "fit.state", "use.copy"])
+            self.assertEqual(json.loads((self.folder / made["fit.state"]).read_text()), {"n": 3})
+        self.assertEqual(json.loads(self.artifact("fit.state")), {"n": 3})
+
     def test_rounds_end_when_the_condition_holds(self):
         self.pipeline(one_step())
         before = self.plan()

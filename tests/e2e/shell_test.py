@@ -116,6 +116,19 @@ class ShellsLocally(PipeTest):
         self.assert_nothing_left()
 
 
+    def test_ctrl_c_is_for_the_program_in_the_foreground(self):
+        """It is typed once that program has begun: before, it is the shell that reads the line which gets it, and starts nothing."""
+        self.transcript = b""
+        self.failed()
+        prompt = "code"
+        waits = ("python3 -c 'import signal, sys, time; signal.signal(2, lambda *_: sys.exit(3)); print(\"run\" + \"ning\", flush=True); time.sleep(1000)'"
+                 "; echo after-$?\n").encode()
+        shown, code = self.on_terminal(["shell", "latest", "train"], [(prompt, waits), ("running", b"\x03"), ("after-3", b"echo still-$((1+1))\n"), ("still-2", b"exit 9\n")])
+        self.assertEqual(code, 9, shown)
+        self.assertIn(b"still-2", shown)
+        self.assert_nothing_left()
+
+
 class ShellsInContainers(ShellsLocally):
     orchestrator = "docker"
 

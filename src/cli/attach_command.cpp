@@ -1,0 +1,291 @@
+// `pipe attach`: shows a detached run as `pipe run` shows its own.
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <map>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/display.hpp"
+#include "cli/event_log.hpp"
+#include "cli/growing_file.hpp"
+#include "cli/run_results.hpp"
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/event_json.hpp"
+#include "core/identifier.hpp"
+#include "core/lines.hpp"
+#include "detached/drivers.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+constexpr auto poll_interval = 100ms;
+constexpr auto longest_start = 5s;  ///< Between the record of a run and its first event.
+constexpr std::size_t lines_before = 10;
+constexpr unsigned looks_for_files = 20;  ///< A folder with many logs is not listed every time.
+
+/// The lines that an attempt prints, from its log.
+class AttemptLog {
+ public:
+  AttemptLog(const store::RunStore& runs, const std::string& run, std::string step,
+             unsigned attempt)
+      : step_(std::move(step)),
+        attempt_(attempt),
+        file_(runs.log_file(store::log_name(run, step_, attempt))) {}
+
+  void skip_to_last(std::size_t lines) { file_.skip_to_last(lines); }
+  void read(const std::function<void(const Event&)>& use) {
+    const auto before = lines_.rest().size();
+    bool has_lines = false;
+    file_.read([&](std::string_view bytes) {
+      lines_.feed(bytes, [&](std::string_view line) {
+        has_lines = true;
+        use(line_event(line));
+      });
+    });
+    const auto& rest = lines_.rest();
+    if (rest.find('\r') != rest.npos && (has_lines || rest.size() != before))
+      use(event::StepProgress{step_, attempt_, last_state(rest)});
+  }
+  void finish(const std::function<void(const Event&)>& use) {
+    read([&](const Event& event) {
+      if (std::holds_alternative<event::StepLog>(event)) use(event);
+    });
+    if (!lines_.rest().empty()) use(line_event(lines_.rest()));
+    lines_.clear();
+  }
+
+ private:
+  Event line_event(std::string_view line) const {
+    return event::StepLog{step_, attempt_, Stream::out, last_state(line)};
+  }
+  /// Returns what a terminal would show of a line that was rewritten.
+  static std::string last_state(std::string_view line) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const auto overwritten = line.rfind('\r');
+    return std::string(overwritten == line.npos ? line : line.substr(overwritten + 1));
+  }
+
+  std::string step_;
+  unsigned attempt_;
+  GrowingFile file_;
+  core::Lines lines_{64 * 1024};
+};
+
+/// What one driver of a run records.
+class EventFile {
+ public:
+  explicit EventFile(std::filesystem::path path) : file_(std::move(path)) {}
+  /// Returns what has been recorded since the last call.
+  std::vector<json> read() {
+    std::vector<json> objects;
+    file_.read([&](std::string_view bytes) {
+      lines_.feed(bytes, [&](std::string_view line) {
+        if (auto object = core::parse_json(line); object.is_object())
+          objects.push_back(std::move(object));
+      });
+    });
+    return objects;
+  }
+
+ private:
+  GrowingFile file_;
+  core::Lines lines_;
+};
+
+/// Follows a run: its events, and between them what its steps print.
+class Attachment {
+ public:
+  Attachment(Context& context, store::RunStore& runs, const std::string& run)
+      : context_(context), runs_(runs), run_(run), display_(context, false) {}
+
+  /// Shows what has happened since the last call.
+  void show_news() {
+    if (looks_++ % looks_for_files == 0)
+      for (auto& file : event_logs(runs_, run_))
+        if (files_.insert(file).second) events_.emplace_back(std::move(file));
+    for (auto& events : events_)
+      for (const auto& object : events.read()) take(object);
+    if (!std::exchange(has_begun_, true))  // What ran before is shown by its last lines.
+      for (auto& [step, log] : logs_) log.skip_to_last(lines_before);
+    for (auto& [step, log] : logs_) log.read(print_);
+    display_.progress().tick();
+  }
+  void finish() {
+    for (auto& [step, log] : logs_) log.finish(print_);
+    logs_.clear();
+    display_.close();
+  }
+  /// The last summary or error of a driver; null if there is none yet.
+  const json& end() const { return end_; }
+  const RunModel& model() { return display_.progress().model(); }
+
+ private:
+  void take(const json& object) {
+    const auto kind = object.value("event", "");
+    if (kind == "summary" || kind == "error") end_ = object;
+    const auto event = core::event_of(object);
+    if (!event) return;
+    if (std::holds_alternative<event::RunStarted>(*event)) {  // Perhaps by another driver.
+      logs_.clear();
+      end_ = nullptr;
+    }
+    if (const auto* retried = std::get_if<event::StepRetried>(&*event)) close_log(retried->step);
+    if (const auto* finished = std::get_if<event::StepFinished>(&*event)) close_log(finished->step);
+    const WallTime at(std::chrono::milliseconds(object.value("at", std::int64_t{0})));
+    const auto age = std::max(WallTime::clock::now() - at, WallTime::clock::duration::zero());
+    display_.progress().emit(
+        *event,
+        SteadyTime::clock::now() - std::chrono::duration_cast<SteadyTime::clock::duration>(age));
+    if (const auto* started = std::get_if<event::StepStarted>(&*event))
+      logs_.try_emplace(started->step, runs_, run_, started->step, started->attempt);
+  }
+  /// What a step printed before this process looked is left to `pipe logs`.
+  void close_log(const std::string& step) {
+    const auto log = logs_.find(step);
+    if (log == logs_.end()) return;
+    if (has_begun_) log->second.finish(print_);
+    logs_.erase(log);
+  }
+
+  Context& context_;
+  store::RunStore& runs_;
+  const std::string run_;
+  Display display_;
+  unsigned looks_ = 0;
+  std::set<std::filesystem::path> files_;
+  std::vector<EventFile> events_;           ///< In the order of the drivers.
+  std::map<std::string, AttemptLog> logs_;  ///< By step.
+  bool has_begun_ = false;
+  json end_;
+  const std::function<void(const Event&)> print_ = [this](const Event& event) {
+    if (!context_.options().json) return display_.progress().emit(event);
+    auto object = core::to_json(event);
+    object.erase("stream");  // A log has both.
+    context_.print(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  };
+};
+
+/// Returns true if nothing reads standard output any more.
+bool has_no_reader() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return ::poll(&out, 1, 0) > 0 && (out.revents & (POLLERR | POLLHUP));
+}
+
+core::InputError no_events(const Context& context, const store::RunRecord& run) {
+  const auto command = [&](const char* words) {
+    return "`" + context.options().name + " " + words + " " + run.id;
+  };
+  if (run.status == RunStatus::running)
+    return core::InputError("run " + run.id + " was not begun with --detach: " +
+                                detached::name_of(run.driver) + " shows it",
+                            command("logs") + " -f` follows what its steps print");
+  return core::InputError("run " + run.id + " was not begun with --detach, and has ended: " +
+                              std::string(to_string(run.status)),
+                          command("show") + "` shows it");
+}
+
+/// Waits for the run's first event. A driver in a cluster may not have started yet.
+void await_events(Context& context, detached::Drivers& drivers, store::RunStore& runs,
+                  store::RunRecord& run, const std::function<bool()>& is_stopped) {
+  const auto since = SteadyTime::clock::now();
+  while (event_logs(runs, run.id).empty()) {
+    const bool is_late = SteadyTime::clock::now() - since > longest_start;
+    if (!drivers.goes_on(run) || (is_late && !run.driver.is_elsewhere()))
+      throw no_events(context, run);
+    if (is_stopped()) return;
+  }
+}
+
+/// Returns true while a driver that has recorded the run's end may still record its summary.
+bool may_conclude(const store::RunRecord& run, SteadyTime since) {
+  if (run.status == RunStatus::running) return false;
+  if (run.driver.process.is_of_this_namespace() && !run.driver.is_elsewhere())
+    return run.driver.process.alive();
+  return SteadyTime::clock::now() - since < longest_start;
+}
+
+/// Returns the end of a run whose driver has recorded it, but no summary.
+engine::RunSummary outcome_of(const store::RunRecord& run, const RunModel& model) {
+  return {.run = run.id,
+          .status = run.status,
+          .succeeded = model.count(StepStatus::succeeded),
+          .cached = model.count(StepStatus::cached),
+          .failed = model.count(StepStatus::failed),
+          .skipped = model.count(StepStatus::skipped),
+          .cancelled = model.count(StepStatus::cancelled)};
+}
+
+core::ExitCode show_driver_error(const Context& context, const json& error) {
+  if (context.options().json) context.print(error.dump() + "\n");
+  context.note("error: " + core::printable(error.value("message", "the driver failed")));
+  for (const auto& hint : error.value("advice", std::vector<std::string>()))
+    context.note("  hint: " + core::printable(hint));
+  return static_cast<core::ExitCode>(
+      error.value("exit_code", static_cast<int>(core::ExitCode::environment)));
+}
+
+/// Shows the run's end. @return its exit code
+core::ExitCode show_attached_end(Context& context, store::RunStore& runs,
+                                 const store::RunRecord& run, Attachment& attachment) {
+  const auto& end = attachment.end();
+  Summary summary{attachment.model(),     outcome_of(run, attachment.model()), {}, {},
+                  context.options().name, context.state_option(runs.folder())};
+  std::optional<core::ExitCode> code;
+  if (end.is_object()) {
+    code = read_summary(end, context, runs, summary);
+    if (!code) return show_driver_error(context, end);
+  } else if (run.status == RunStatus::succeeded || run.status == RunStatus::failed) {
+    code = exit_code_of(summary.outcome);
+  } else {
+    throw core::EnvironmentError(
+        "the driver of run " + run.id + " is gone: it was " + detached::name_of(run.driver),
+        {"`" + context.options().name + " resume " + run.id + "` continues the run"});
+  }
+  show_summary(context, runs, std::move(summary), *code);
+  return *code;
+}
+
+}  // namespace
+
+core::ExitCode attach_command(Context& context) {
+  auto& runs = context.existing_runs();
+  detached::Drivers drivers(context.driver_context(), runs);
+  auto run = find_run(context, drivers, runs);
+  asio::signal_set signals(context.loop(), SIGINT, SIGTERM, SIGHUP);
+  bool is_stopped = false;
+  signals.async_wait([&](boost::system::error_code error, int) { is_stopped |= !error; });
+  const auto pause = [&] {
+    context.loop().restart();
+    context.loop().run_for(poll_interval);
+    return is_stopped || has_no_reader();
+  };
+  await_events(context, drivers, runs, run, pause);
+  Attachment attachment(context, runs, run.id);
+  std::optional<SteadyTime> over_since;
+  for (;;) {
+    // The driver is looked up first: what it has written before its end is then read.
+    const bool is_over = !drivers.goes_on(run);
+    if (is_over && !over_since) over_since = SteadyTime::clock::now();
+    const bool is_last = is_over && !may_conclude(run, *over_since);
+    attachment.show_news();
+    if (is_last || (is_over && attachment.end().is_object())) break;
+    if (pause()) {
+      attachment.finish();
+      context.note("detached from run " + run.id + ", which continues: `" + context.options().name +
+                   " attach " + run.id + "` shows it again, `" + context.options().name +
+                   " cancel " + run.id + "` ends it");
+      return core::ExitCode::interrupted;
+    }
+    run = runs.find_run(run.id).value_or(run);
+  }
+  attachment.finish();
+  return show_attached_end(context, runs, run, attachment);
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,57 @@
+#include "cli/growing_file.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/error.hpp"
+
+namespace pipeline::cli {
+
+bool GrowingFile::open() {
+  if (file_) return true;
+  file_ = core::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_ && errno != ENOENT)
+    throw core::system_error("cannot read the log " + path_.string(), errno);
+  return static_cast<bool>(file_);
+}
+
+std::size_t GrowingFile::read_some(std::string& buffer) {
+  if (!open()) return 0;
+  for (;;) {
+    const auto count = ::read(file_.get(), buffer.data(), buffer.size());
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR) throw core::system_error("cannot read the log " + path_.string(), errno);
+  }
+}
+
+void GrowingFile::skip_to_last(std::size_t lines) {
+  if (!open()) return;
+  constexpr off_t most = 64 * 1024;
+  const auto size = ::lseek(file_.get(), 0, SEEK_END);
+  const auto begin = std::max<off_t>(0, size - most);
+  std::string tail(static_cast<std::size_t>(size - begin), '\0');
+  const auto count = ::pread(file_.get(), tail.data(), tail.size(), begin);
+  tail.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  auto from = tail.size();
+  for (std::size_t seen = 0; from > 0; --from)
+    if (tail[from - 1] == '\n' && from < tail.size() && ++seen == lines) break;
+  ::lseek(file_.get(), begin + static_cast<off_t>(from), SEEK_SET);
+}
+
+void GrowingFile::wait() {
+  if (!changes_) changes_ = core::Descriptor(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!is_watched_ && changes_)
+    is_watched_ = ::inotify_add_watch(changes_.get(), path_.c_str(), IN_MODIFY) >= 0;
+  pollfd waiting{changes_.get(), POLLIN, 0};
+  if (::poll(&waiting, 1, 200) <= 0) return;
+  char ignored[4096];
+  while (::read(changes_.get(), ignored, sizeof ignored) > 0) {
+  }
+}
+
+}  // namespace pipeline::cli
