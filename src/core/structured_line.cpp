@@ -1,5 +1,6 @@
 #include "core/structured_line.hpp"
 #include "core/bounded_json.hpp"
+#include "core/usual_metric.hpp"
 #include "core/utf8.hpp"
 
 #include <algorithm>
@@ -69,6 +70,8 @@ bool is_metric_name(std::string_view name) {
 }
 
 std::optional<ReportedMetric> parse_metric(std::string_view line) {
+  if (const auto usual = read_usual_metric(line); usual && is_metric_name(usual->name))
+    return ReportedMetric{std::string(usual->name), usual->value, usual->step};
   constexpr double largest_step = 9e15;
   if (!line.starts_with(structured_prefix) || line.find("\"metric\"") == line.npos)
     return std::nullopt;
@@ -102,6 +105,9 @@ std::optional<json> parse_structured(std::string_view line) {
 }
 
 std::string shown_line(std::string_view line) {
+  if (!line.starts_with(structured_prefix)) return std::string(line);
+  if (const auto usual = read_usual_metric(line))
+    return std::string(usual->name) + " = " + core::parse_json(usual->number).dump();
   const auto object = parse_structured(line);
   if (!object) return std::string(line);
   std::string text;

@@ -399,6 +399,28 @@ async::Task<> EngineApi::follow_logs(std::string id,
   frames.finish();
 }
 
+async::Task<> EngineApi::run_in_container(std::string id, std::vector<std::string> command,
+                                          std::function<void(std::string_view)> on_output,
+                                          core::CancelSource* cancel) {
+  EngineCall make("run " + command.front() + " in the container " + id.substr(0, 12), "POST",
+                  container_path(id, "/exec"));
+  make.body = {{"AttachStdout", true}, {"Cmd", std::move(command)}};
+  make.cancel = cancel;
+  auto what = make.what;
+  const auto made = co_await self_->send_json(std::move(make));
+  const auto exec = made.is_object() ? made.value("Id", std::string()) : std::string();
+  LogFrames frames([&on_output](bool is_stderr, std::string_view bytes) {
+    if (!is_stderr) on_output(bytes);
+  });
+  EngineCall call(std::move(what), "POST", "/exec/" + net::url_encode(exec) + "/start");
+  call.body = {{"Detach", false}, {"Tty", false}};
+  call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
+  call.cancel = cancel;
+  call.stream = call.opens_at_once = true;
+  co_await self_->send(std::move(call));
+  frames.finish();
+}
+
 async::Task<> EngineApi::put_archive(std::string id, std::string folder,
                                      std::function<net::BodySource()> tar,
                                      core::CancelSource& cancel) {

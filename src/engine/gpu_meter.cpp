@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "async/on_pool.hpp"
@@ -20,7 +19,7 @@ constexpr int gpu_pause_share = 100;  // Of the time that the attempt has run.
 GpuMeter::GpuMeter(const asio::any_io_executor& executor, asio::thread_pool& pool,
                    gpu::Machine& machine, const std::vector<orchestrators::AssignedGpu>& gpus)
     : timer_(executor), pool_(pool), machine_(machine) {
-  for (const auto& gpu : gpus) sums_.push_back({.uuid = gpu.uuid});
+  for (const auto& gpu : gpus) sums_.push_back({gpu.uuid, {}});
 }
 
 async::Task<> GpuMeter::sample() {
@@ -47,32 +46,14 @@ void GpuMeter::stop() {
 }
 
 void GpuMeter::add(Sum& sum, double time) const {
-  const auto now = machine_.load(sum.uuid);
-  if (!now) return;
-  sum.time += time;
-  sum.used += time * static_cast<double>(now->memory_used);
-  sum.peak_used = std::max<std::uint64_t>(sum.peak_used, now->memory_used);
-  sum.memory = now->memory;
-  if (!now->share) return;
-  sum.load_time += time;
-  sum.load += time * *now->share;
-  sum.peak_load = std::max(sum.peak_load, *now->share);
+  if (const auto now = machine_.load(sum.uuid))
+    sum.sums.add(time, now->share, now->memory_used, now->memory);
 }
 
 std::vector<core::GpuUsage> GpuMeter::usage() const {
   std::vector<core::GpuUsage> list;
-  for (const auto& sum : sums_) {
-    if (sum.time == 0) continue;
-    core::GpuUsage used{.uuid = sum.uuid};
-    if (sum.load_time > 0) {
-      used.mean_load = sum.load / sum.load_time;
-      used.peak_load = sum.peak_load;
-    }
-    used.mean_memory = static_cast<std::uint64_t>(std::llround(sum.used / sum.time));
-    used.peak_memory = sum.peak_used;
-    used.memory = sum.memory;
-    list.push_back(std::move(used));
-  }
+  for (const auto& [uuid, sums] : sums_)
+    if (sums.time > 0) list.push_back(core::usage_of(uuid, sums));
   return list;
 }
 

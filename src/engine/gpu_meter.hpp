@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "async/task.hpp"
-#include "core/usage.hpp"
+#include "core/gpu_sums.hpp"
 #include "gpu/inventory.hpp"
 #include "orchestrators/orchestrator.hpp"
 
@@ -26,9 +26,7 @@ class GpuMeter {
  private:
   struct Sum {
     std::string uuid;
-    double time = 0, used = 0;  ///< Bytes are multiplied by their seconds.
-    double load_time = 0, load = 0, peak_load = 0;
-    std::uint64_t peak_used = 0, memory = 0;
+    core::GpuSums sums;
   };
   /// @param time seconds for which the sample stands
   void add(Sum& sum, double time) const;

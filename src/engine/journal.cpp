@@ -195,6 +195,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   const auto memory = record.usage.memory_limit;
   record.usage = outcome.result.usage;
   record.usage.memory_limit = memory;
+  if (record.gpus.empty()) record.gpus = outcome.result.gpus;
   record.phases = outcome.phases;
   record.code = outcome.code;
   if (failure) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/file.hpp"
-#include "orchestrators/memory_kills.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -45,12 +44,17 @@ std::uint64_t sum_after(const std::string& text, std::string_view word) {
   return sum;
 }
 
-/// The file pages that the kernel holds for the group and can drop.
+/// The file pages that the kernel holds for the group and can drop. The kernel computes the whole
+/// file for each reader, which costs more than all other accounts together: it is read once.
 std::uint64_t cached_bytes(const GroupFolders& group) {
-  const auto file = group.memory / "memory.stat";
-  const auto cache = read_counter(file, group.unified ? "file" : "total_cache").value_or(0);
-  const auto shared = read_counter(file, group.unified ? "shmem" : "total_shmem").value_or(0);
+  const auto text = "\n" + kernel_text(group.memory / "memory.stat");
+  const auto cache = sum_after(text, group.unified ? "\nfile " : "\ntotal_cache ");
+  const auto shared = sum_after(text, group.unified ? "\nshmem " : "\ntotal_shmem ");
   return cache - std::min(cache, shared);
+}
+
+const char* memory_in_use(const GroupFolders& group) {
+  return group.unified ? "memory.current" : "memory.usage_in_bytes";
 }
 
 std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
@@ -58,10 +62,10 @@ std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min
 void read_cpu(const GroupFolders& group, core::Usage& usage) {
   using std::chrono::microseconds;
   if (group.unified) {
-    if (const auto user = read_counter(group.cpu / "cpu.stat", "user_usec"))
-      usage.user = microseconds(*user);
-    if (const auto system = read_counter(group.cpu / "cpu.stat", "system_usec"))
-      usage.system = microseconds(*system);
+    const auto text = "\n" + kernel_text(group.cpu / "cpu.stat");
+    if (text.size() == 1) return;
+    usage.user = microseconds(sum_after(text, "\nuser_usec "));
+    usage.system = microseconds(sum_after(text, "\nsystem_usec "));
     return;
   }
   // Version 1 counts the sum in nanoseconds, but user and system apart only in ticks.
@@ -122,6 +126,7 @@ std::vector<pid_t> processes_in(const GroupFolders& group) {
 
 pid_t first_process(const GroupFolders& group) {
   const auto pids = processes_in(group);
+  if (pids.size() == 1) return pids.front();
   for (const auto pid : pids) {
     const auto status = kernel_text("/proc/" + std::to_string(pid) + "/status");
     const auto line = status.find("\nNSpid:");
@@ -132,26 +137,26 @@ pid_t first_process(const GroupFolders& group) {
   return pids.empty() ? 0 : pids.front();
 }
 
-void GroupUsage::sample_memory() {
+void GroupUsage::note_memory(const char* file) {
   if (folders_.memory.empty()) return;
-  const auto now =
-      number_in(folders_.memory / (folders_.unified ? "memory.current" : "memory.usage_in_bytes"));
-  if (now) sampled_peak_ = std::max(sampled_peak_, difference(*now, cached_bytes(folders_)));
+  if (const auto held = number_in(folders_.memory / file); held && *held > sampled_peak_)
+    sampled_peak_ = std::max(sampled_peak_, difference(*held, cached_bytes(folders_)));
 }
 
-void GroupUsage::sample() {
+void GroupUsage::note(const char* memory_file) {
   if (!folders_.cpu.empty()) read_cpu(folders_, last_);
   if (!folders_.blocks.empty()) read_blocks(folders_, last_);
-  sample_memory();
+  note_memory(memory_file);
 }
 
+void GroupUsage::sample() { note(memory_in_use(folders_)); }
+
 core::Usage GroupUsage::read() {
-  sample();
   // Kernels before 5.19 have no peak with version 2.
-  const auto peak =
-      number_in(folders_.memory / (folders_.unified ? "memory.peak" : "memory.max_usage_in_bytes"));
-  if (peak && !folders_.memory.empty())
-    sampled_peak_ = std::max(sampled_peak_, difference(*peak, cached_bytes(folders_)));
+  const char* peak = folders_.unified ? "memory.peak" : "memory.max_usage_in_bytes";
+  const bool has_peak =
+      !folders_.memory.empty() && ::access((folders_.memory / peak).c_str(), R_OK) == 0;
+  note(has_peak ? peak : memory_in_use(folders_));
   if (sampled_peak_ > 0) last_.peak_memory = sampled_peak_;
   return last_;
 }

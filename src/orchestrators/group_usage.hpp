@@ -47,7 +47,8 @@ class GroupUsage {
   core::Usage read();
 
  private:
-  void sample_memory();
+  void note(const char* memory_file);
+  void note_memory(const char* file);
   GroupFolders folders_;
   core::Usage last_;
   std::uint64_t sampled_peak_ = 0;

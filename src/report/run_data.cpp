@@ -51,9 +51,15 @@ RunData::RunData(store::RunStore& runs, const store::ArtifactStore& artifacts, s
 
 void RunData::read_steps() {
   steps_ = runs_.steps(run_.id);
+  makers_.clear();
   for (const auto& step : steps_)
-    for (const auto& output : step.outputs)
-      makers_.try_emplace(output.digest.hex(), step.name + "." + output.name);
+    for (const auto& output : step.outputs) makers_.push_back({&output.digest, &step, &output});
+  std::ranges::stable_sort(makers_, {}, [](const Maker& maker) { return *maker.digest; });
+}
+
+std::span<const RunData::Maker> RunData::makers_of(const core::Digest& artifact) const {
+  return std::ranges::equal_range(makers_, artifact, {},
+                                  [](const Maker& maker) { return *maker.digest; });
 }
 
 json RunData::all() {
@@ -78,6 +84,7 @@ json RunData::all() {
           {"steps", std::move(entries)},
           {"metrics", last_metrics_},
           {"pictures", pictures_},
+          {"gathers", gathers_},
           {"images", images()}};
 }
 
@@ -87,7 +94,7 @@ json RunData::changes() {
   run_ = std::move(*found);
   read_steps();
   auto changed = json::object();
-  const auto images_before = images_.size();
+  const auto images_before = images_.size(), gathers_before = gathers_.size();
   for (const auto& step : steps_) {
     const auto known = stamps_.find(step.name);
     if (known != stamps_.end() && known->second == stamp_of(step)) continue;
@@ -95,6 +102,7 @@ json RunData::changes() {
     changed["steps"].push_back(step_entry(step, runs_.attempts(run_.id, step.name)));
   }
   if (images_.size() > images_before) changed["images"] = images();
+  if (gathers_.size() > gathers_before) changed["gathers"] = gathers_;
   if (auto entry = run_entry(); entry != last_run_) changed["run"] = last_run_ = std::move(entry);
   if (auto list = metrics(); list != last_metrics_)
     changed["metrics"] = last_metrics_ = std::move(list);
@@ -168,12 +176,34 @@ json RunData::step_entry(const store::StepRecord& step,
   return entry;
 }
 
+/// An input is an output of another step, or the position of several in `gathers`.
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
   const auto inputs = inputs_.find(step.key);
   if (inputs == inputs_.end()) return;
   for (const auto& [name, artifact] : inputs->second)
-    if (const auto maker = makers_.find(artifact.hex()); maker != makers_.end())
-      entry["f"].push_back({name, maker->second});
+    if (const auto makers = makers_of(artifact); !makers.empty())
+      entry["f"].push_back({name, makers.front().name()});
+    else if (const auto gather = gather_of(artifact))
+      entry["f"].push_back({name, *gather});
+}
+
+/// Returns nothing for data from outside. A gather that several steps take is listed once.
+std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
+  const auto [known, is_new] = gather_positions_.try_emplace(input);
+  if (!is_new) return known->second;
+  std::map<core::Digest, std::size_t> seen;  // Several steps can have made the same.
+  auto outputs = json::array();
+  for (const auto& piece : runs_.gathered(input)) {
+    const auto makers = makers_of(piece);
+    const auto place = seen[piece]++;
+    if (!makers.empty())
+      outputs.push_back(makers[std::min(place, makers.size() - 1)].name());
+    else
+      outputs.push_back(piece.hex().substr(0, 12));
+  }
+  if (outputs.empty()) return std::nullopt;
+  gathers_.push_back(std::move(outputs));
+  return known->second = gathers_.size() - 1;
 }
 
 namespace {

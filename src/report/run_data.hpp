@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -32,6 +34,14 @@ class RunData {
   /// What of a step changes while its run is running.
   using Stamp = std::tuple<StepStatus, unsigned, WallTime, WallTime>;
 
+  /// An output of a step of the run; points into `steps_`.
+  struct Maker {
+    const core::Digest* digest;
+    const store::StepRecord* step;
+    const store::OutputRecord* output;
+    std::string name() const { return step->name + "." + output->name; }
+  };
+
   static Stamp stamp_of(const store::StepRecord& step);
   std::string status() const;
   nlohmann::json run_entry() const;
@@ -47,6 +57,9 @@ class RunData {
   std::size_t position_of(const std::string& image);
   nlohmann::json images() const;
   void read_steps();
+  /// In the order of the steps.
+  std::span<const Maker> makers_of(const core::Digest& artifact) const;
+  std::optional<std::size_t> gather_of(const core::Digest& input);
 
   store::RunStore& runs_;
   const store::ArtifactStore& artifacts_;
@@ -54,7 +67,9 @@ class RunData {
   const ReportLimits limits_;
   std::vector<store::StepRecord> steps_;
   std::map<std::string, Stamp> stamps_;        ///< Of the entries that were returned.
-  std::map<std::string, std::string> makers_;  ///< From a digest to the output.
+  std::vector<Maker> makers_;  ///< Sorted by the digest.
+  std::map<core::Digest, std::optional<std::size_t>> gather_positions_;
+  nlohmann::json gathers_ = nlohmann::json::array();  ///< The outputs of each, by name.
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< By the step's key.
   std::map<std::string, std::size_t> images_;
   nlohmann::json pictures_ = nlohmann::json::array();

@@ -78,29 +78,50 @@ void RunStore::remove_metrics(const std::string& run, const std::string& step, u
       .run();
 }
 
+namespace {
+
+// With max(), SQLite takes the other columns from the row that has the maximum.
+#define SELECT_METRICS(condition)                                                        \
+  "SELECT name, attempt, max(first), sum(count), last, step FROM metrics WHERE run = ?1 " \
+  condition "GROUP BY step, attempt, name ORDER BY step, attempt, name"
+
+/// The last attempt's metrics of each step, by name.
+using StepMetrics = std::map<std::string, std::map<std::string, MetricRecord>>;
+
+/// @param row name, attempt, first, count, last and step of each series of `run`; a step's last
+/// attempt comes last
+StepMetrics read_metrics(Statement& row, const std::string& run) {
+  StepMetrics found;
+  while (row.step()) {
+    const auto last = read_points(row.text(4));
+    if (last.empty()) continue;
+    const auto name = row.text(0), step = row.text(5);
+    found[step][name] = {run,
+                         step,
+                         name,
+                         static_cast<unsigned>(row.integer(1)),
+                         static_cast<std::uint64_t>(row.integer(3)),
+                         last.back()};
+  }
+  return found;
+}
+
+}  // namespace
+
 std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::string& step) {
   std::vector<MetricRecord> found;
+  std::map<std::string, StepMetrics> of_runs;  // Steps can be reused from several runs.
   for (const auto& record : steps(run)) {
     if (!step.empty() && record.name != step) continue;
     const auto& made_by = record.reused_from.empty() ? run : record.reused_from;
-    // With max(), SQLite takes the other columns from the row that has the maximum.
-    auto row = self_->database.prepare(
-        "SELECT name, attempt, max(first), sum(count), last FROM metrics WHERE run = ?1 AND step = "
-        "?2 GROUP BY attempt, name ORDER BY attempt, name");
-    row.bind(made_by, record.name);
-    std::map<std::string, MetricRecord> of_step;  // The last attempt's, because it comes last.
-    while (row.step()) {
-      const auto last = read_points(row.text(4));
-      if (last.empty()) continue;
-      auto name = row.text(0);
-      of_step[name] = {made_by,
-                       record.name,
-                       name,
-                       static_cast<unsigned>(row.integer(1)),
-                       static_cast<std::uint64_t>(row.integer(3)),
-                       last.back()};
+    const auto [of_run, is_new] = of_runs.try_emplace(made_by);
+    if (is_new) {
+      auto row = self_->database.prepare(step.empty() ? SELECT_METRICS("") : SELECT_METRICS("AND step = ?2 "));
+      step.empty() ? row.bind(made_by) : row.bind(made_by, step);
+      of_run->second = read_metrics(row, made_by);
     }
-    for (auto& [name, metric] : of_step) found.push_back(std::move(metric));
+    if (const auto of_step = of_run->second.find(record.name); of_step != of_run->second.end())
+      for (const auto& [name, metric] : of_step->second) found.push_back(metric);
   }
   return found;
 }

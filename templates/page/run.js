@@ -112,6 +112,7 @@ function runView(head, main, options) {
     change(changes) {
       if (changes.run) data.run = changes.run;
       if (changes.images) data.images = changes.images;
+      if (changes.gathers) data.gathers = changes.gathers;
       if (changes.metrics) { data.metrics = changes.metrics; ++metricsChanges; }
       for (const step of changes.steps || []) {
         if (!places.has(step.n)) { places.set(step.n, data.steps.length); data.steps.push(step); }

@@ -27,6 +27,12 @@ function stepTable(into, options) {
     (attempt.g || []).forEach((gpu, at) => facts.push(gpu + gpuUse((attempt.gu || [])[at])));
     return facts.filter(Boolean).join(" \u00b7 ");
   };
+  // An input with the output that it is, or with the outputs that were gathered: many are folded.
+  const inputOf = ([input, maker]) => {
+    const made = typeof maker === "number" ? data.gathers[maker] || [] : [maker], few = 5;
+    if (made.length <= few) return name(input + " \u2190 " + made.join(", "));
+    return el("details", { class: "gather" }, el("summary", {}, name(input + " \u2190 " + count(made.length, "output"))), el("ul", {}, ...made.map((one) => el("li", {}, name(one)))));
+  };
   // What is open stays as it is while a run goes on: its parts are replaced, its logs are not.
   const details = (step) => {
     const facts = el("div", {}), attempts = el("div", {}), known = [];
@@ -37,7 +43,8 @@ function stepTable(into, options) {
       add("Image", now.i === undefined ? "" : data.images[now.i]);
       add("Key", now.k);
       add("Parameters", pairs(now.p));
-      add("Inputs", (now.f || []).map(([input, maker]) => input + " \u2190 " + maker).join(", "));
+      const inputs = (now.f || []).map((input) => inputOf(input));
+      add("Inputs", inputs.length && el("span", {}, ...inputs.flatMap((one, i) => i ? [", ", one] : [one])));
       const outputs = (now.o || []).map((output) => options.output ? options.output(output) : name(output[0] + " (" + output[1] + ", " + bytes(output[2]) + ", " + output[3] + ")"));
       add("Outputs", outputs.length && el("span", {}, ...outputs.flatMap((one, i) => i ? [", ", one] : [one])));
       facts.replaceChildren(shownFacts);

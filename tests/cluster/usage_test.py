@@ -4,11 +4,20 @@ import json
 import sys
 import unittest
 
-from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed
+from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed, test_bed
 
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from measured_test import BURN, MEBIBYTE, used_by_its_own_account  # noqa: E402
 
+# Prints as nvidia-smi does for two GPUs, of which one is divided and tells no load; it uses much CPU time itself.
+NVIDIA_SMI = """#!/bin/bash
+[ "$2" = --format=csv,noheader,nounits ] && [ "$3" = -lms ] || exit 2
+for ((i = 0; i < 400000; ++i)); do :; done
+for ((i = 0; ; ++i)); do
+  printf '0, GPU-a, Stand-in 16GB, %d, %d, 16384\\n1, GPU-b, Stand-in 16GB, [N/A], 300, 16384\\n' $((i % 2 ? 60 : 20)) $((i % 2 ? 9216 : 3072))
+  sleep 0.05
+done
+"""
 PYTHON = {"parent_image": "python:3.11-slim-bookworm"}
 
 
@@ -51,6 +60,28 @@ class Measured(ClusterTest):
         self.assertLess(written, 34 * MEBIBYTE)
         told = self.pipe("advise", "pipeline.yaml").out
         self.assertRegex(told, r"many +1")
+        self.assert_nothing_left()
+
+    def test_gpus_are_measured_by_nvidia_smi_in_the_pod(self):
+        test_bed("gpus", "2")
+        self.addCleanup(test_bed, "gpus", "0")
+        self.write("nvidia-smi", NVIDIA_SMI).chmod(0o755)
+        variables = {"runtime_environment": {"PATH": "/pipe/code:/usr/bin:/bin"}}
+        gpus = {"settings": {"resources": {"gpu_count": 2}}}
+        self.pipeline({"train": {"command": "sleep 3", **gpus}, "without": {"command": "sleep 1"}}, variables)
+        self.run_pipe()
+        train, without = self.attempts("train")[0], self.attempts("without")[0]
+        self.assertNotIn("gpus", without)
+        busy, divided = train["gpus"]
+        print(f"GPUs in pods: mean load {busy['mean_load']}, mean memory {busy['mean_memory'] / MEBIBYTE:.0f} MiB, CPU of the step {self.cpu(train)} s", flush=True)
+        self.assertEqual((busy["uuid"], busy["index"], busy["model"]), ("GPU-a", 0, "Stand-in 16GB"))
+        self.assertAlmostEqual(busy["mean_load"], 0.4, delta=0.03)
+        self.assertEqual((busy["peak_load"], busy["peak_memory"], busy["memory"]), (0.6, 9216 * MEBIBYTE, 16384 * MEBIBYTE))
+        self.assertAlmostEqual(busy["mean_memory"] / MEBIBYTE, 6144, delta=400)
+        self.assertNotIn("mean_load", divided)
+        self.assertEqual(divided["peak_memory"], 300 * MEBIBYTE)
+        self.assertLess(self.cpu(train), 0.2, "what nvidia-smi uses is not the step's")
+        self.assertRegex(self.pipe("show", "latest").out, r"train 1 +0 +Stand-in 16GB +\d+ % +60 % +9 GiB of 16 GiB +GPU-a")
         self.assert_nothing_left()
 
     def test_a_step_that_fails_is_measured(self):

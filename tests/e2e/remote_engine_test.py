@@ -130,13 +130,18 @@ class OverTls(RemoteTest):
         listed = self.pipe("gpus", **here).out
         self.assertIn("GPU-here", listed)
         self.assertIn(f"The engine is another machine's ({self.environment({})['DOCKER_HOST']})", listed)
-        self.pipeline({"train": {"command": "nvidia-smi -L", "settings": {"resources": {"gpu_count": 2}}}}, {"parent_image": "debian:bookworm-slim", "skip_build": True})
+        self.pipeline({"train": {"command": "nvidia-smi -L; sleep 2", "settings": {"resources": {"gpu_count": 2}}}}, {"parent_image": "debian:bookworm-slim", "skip_build": True})
         result = self.run_pipe(code=None, **here)
         self.assertFalse((self.folder / "locks" / "GPU-here").exists(), "this machine's was reserved")
         if result.code == 0:  # it has the stand-ins of the test bed
             gpus = [gpu["uuid"] for gpu in result.events("step_started")[0]["gpus"]]
             self.assertEqual(len(gpus), 2)
             self.assertNotIn("GPU-here", gpus)
+            (step,) = json.loads(self.pipe("show", "latest", "--output", "json").out)["steps"]
+            measured = step["attempts"][0]["gpus"]
+            self.assertEqual([gpu["uuid"] for gpu in measured], gpus)
+            for gpu in measured:
+                self.assertEqual((gpu["mean_load"], gpu["peak_memory"], gpu["memory"]), (0, 0, 16160 << 20), "by nvidia-smi in its container")
         else:
             self.assertEqual(result.code, 3, result)
             self.assertIn("asks for GPUs, and", result.text)

@@ -368,6 +368,40 @@ class Pages(ServeTest):
         print(f"first paint, rows: {lists[0]:.0f}, {lists[1]:.0f} ms of 10,000 runs; {self.browser.paint_time():.0f}, {self.browser.js('performance.now()'):.0f} ms of 10,000 steps", flush=True)
         self.assert_nothing_refused()
 
+    def test_the_page_of_a_log_of_a_gibibyte(self):
+        run = self.small_run()
+        with (self.state / "logs" / run / "load.1.log").open("ab") as file:
+            lines = b"".join(b"\x1b[3%dmepoch\x1b[0m %d: loss = 0.25 \xe2\x82\xac\n" % (i % 8, i) for i in range(10_000))
+            file.write(lines)
+            file.truncate((1 << 30) - len(lines))
+            file.seek(0, os.SEEK_END)
+            file.write(lines + b"the end\n")
+        self.serve()
+        self.browser.open(self.address.replace("/?", f"/run/{run}?step=load&"), "document.querySelector('.details pre')?.textContent.endsWith('the end\\n')")
+        figures = self.browser.paint_time(), self.browser.js("performance.now()")
+        log = "document.querySelector('.details pre').textContent"
+        for button, now in (("Earlier", f"!{log}.includes('the end')"), ("Beginning", f"{log}.startsWith('loaded\\n')"), ("End", f"{log}.endsWith('the end\\n')")):
+            began = self.browser.js("performance.now()")
+            self.browser.js(f"[...document.querySelectorAll('.details button')].find((one) => one.textContent === '{button}').click()")
+            self.browser.wait(now)
+            figures += (self.browser.js("performance.now()") - began,)
+        print("a log of 1 GiB: first paint %.0f ms, its end %.0f ms; earlier %.0f, beginning %.0f, end %.0f ms" % figures, flush=True)
+        self.assert_nothing_refused()
+
+    def test_outputs_that_were_gathered_are_listed(self):
+        train = {"command": "echo ${params.c} > ${outputs.model}", "matrix": {"c": list(range(7))}, "outputs": ["model"]}
+        self.pipeline({"train": train, "best": {"command": "ls ${inputs.models}", "inputs": {"models": "train[*].model"}},
+                       "first": {"command": "ls ${inputs.models}", "inputs": {"models": "train[c=0].model"}}})
+        run = self.run_pipe().events("run_started")[0]["run"]
+        self.serve()
+        self.browser.open(self.address.replace("/?", f"/run/{run}?step=best&"), "document.querySelector('.details summary')")
+        self.assertEqual(self.browser.js("document.querySelector('.details summary').textContent"), "models \u2190 7 outputs")
+        self.browser.js("document.querySelector('.details summary').focus()")
+        self.browser.press("Enter")
+        self.browser.wait("document.querySelector('.gather').open")
+        self.assertIn("train.c-6.model", self.browser.text())
+        self.assert_nothing_refused()
+
     def clone(self, run: str, runs: int, steps: int):
         """Writes many runs like this one, and the run `many` with many steps like its first."""
         database = sqlite3.connect(self.state / "pipe.db")

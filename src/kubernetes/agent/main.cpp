@@ -8,6 +8,7 @@
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
 //          --log FILE                  also writes all frames to the file, because a node
 //                                      deletes the older part of a growing log
+//          --gpus                      samples the pod's GPUs
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
 //
@@ -31,6 +32,9 @@
 #include "kubernetes/agent/usage.hpp"
 
 namespace {
+
+using pipeline::kubernetes::GpuWatch;
+using pipeline::kubernetes::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t longest_frame = 8000;
@@ -160,6 +164,12 @@ int collect(const char* stager, const char* document, int code, int signals) {
   }
 }
 
+struct Options {
+  const char* stop_file = nullptr;
+  const char *stager = nullptr, *document = nullptr;
+  bool has_gpus = false;
+};
+
 /// A step in progress.
 struct Step {
   pid_t pid;
@@ -170,15 +180,32 @@ struct Step {
   bool is_stopping = false;
 };
 
+/// Reaps the children that have ended. Returns the step's process if it is among them; 0 if not, -1
+/// if there are no children.
+pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
+  pid_t child = 0, found = 0;
+  rusage used{};
+  for (int status = 0; (child = wait4(-1, &status, WNOHANG, &used)) > 0;) {
+    if (child != gpus.process()) meter.add(used);
+    if (child == step.pid) {
+      step.status = status;
+      found = child;
+    }
+  }
+  return found ? found : child;
+}
+
 /// Forwards output and signals until the step has ended.
-void watch(Step& step, pipeline::kubernetes::UsageMeter& meter) {
+void watch(Step& step, UsageMeter& meter, GpuWatch& gpus) {
   for (bool ended = false; !ended;) {
     constexpr int look_again = 100;  // Milliseconds.
     const int sample_again = meter.sample();
-    pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}};
-    if (poll(watched, 3, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
+    pollfd watched[] = {
+        step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
+    if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
+    if (watched[3].revents) gpus.read();
     signalfd_siginfo info;
     bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
     while (read(step.signals, &info, sizeof info) == sizeof info) {
@@ -187,25 +214,15 @@ void watch(Step& step, pipeline::kubernetes::UsageMeter& meter) {
       if (info.ssi_signo != SIGCHLD && !at_once) kill(step.pid, static_cast<int>(info.ssi_signo));
     }
     if (at_once) kill(step.pid, SIGKILL);
-    int status = 0;
-    for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
-      if (child == step.pid) {
-        step.status = status;
-        ended = true;
-      }
+    ended = reap(step, meter, gpus) == step.pid;
   }
 }
 
 /// Waits for the processes that the step has left running and that were killed, so that what they
 /// used counts; not for long, because one can hang in a device.
-void reap_rest() {
+void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   constexpr int most_looks = 100;
-  for (int look = 0; look < most_looks; ++look) {
-    pid_t child = 0;
-    while ((child = waitpid(-1, nullptr, WNOHANG)) > 0) continue;
-    if (child < 0) return;  // There is none left.
-    usleep(10'000);
-  }
+  for (int look = 0; look < most_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
 }
 
 /// Forwards what is left in the pipes, whose writers may be alive outside of the container.
@@ -227,7 +244,7 @@ void drain(Step& step) {
 
 /// Runs the command. @return its exit code, 128 and the number of the signal that ended it, or that
 /// of the stager, which collects its outputs
-int run(char** command, const char* stop_file, const char* stager, const char* document) {
+int run(char** command, const Options& options) {
   int out[2], err[2], failure[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
     return 125;
@@ -248,20 +265,25 @@ int run(char** command, const char* stop_file, const char* stager, const char* d
   int error = 0;
   if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
 
-  Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, stop_file};
+  Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, options.stop_file};
   const bool is_first = getpid() == 1;
-  pipeline::kubernetes::UsageMeter meter(is_first);
-  watch(step, meter);
+  UsageMeter meter(is_first);
+  GpuWatch gpus;
+  if (options.has_gpus) gpus.start(before);
+  watch(step, meter, gpus);
   // Processes that the step has left running end with it, as they do with its container.
   if (is_first) kill(-1, SIGKILL);
+  gpus.stop();
   drain(step);
-  if (is_first) reap_rest();
+  if (is_first) reap_rest(step, meter, gpus);
   char used[pipeline::kubernetes::longest_usage];
-  write_frame('u', used, meter.write(used));
+  write_frame('u', used, meter.write(used, gpus));
   write_end();
   const int code =
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
-  return stager && !step.is_stopping ? collect(stager, document, code, signals) : code;
+  return options.stager && !step.is_stopping
+             ? collect(options.stager, options.document, code, signals)
+             : code;
 }
 
 }  // namespace
@@ -269,19 +291,22 @@ int run(char** command, const char* stop_file, const char* stager, const char* d
 int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
-  const char *stager = nullptr, *document = nullptr;
+  Options options;
   for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
-    const int values = collects ? 2 : 1;
+    const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
+    const int values = collects ? 2 : has_gpus ? 0 : 1;
     if (count < values + 4) return 125;
+    options.has_gpus |= has_gpus;
     if (collects) {
-      stager = arguments[2];
-      document = arguments[3];
-    } else {
+      options.stager = arguments[2];
+      options.document = arguments[3];
+    } else if (!has_gpus) {
       kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     }
     arguments += values;
     count -= values;
   }
-  return run(arguments + 2, arguments[1], stager, document);
+  options.stop_file = arguments[1];
+  return run(arguments + 2, options);
 }

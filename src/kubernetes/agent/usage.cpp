@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace pipeline::kubernetes {
@@ -110,21 +109,29 @@ void UsageMeter::sample_memory(bool at_end) {
   if (const auto held = difference(most, cached); held > peak_) peak_ = held;
 }
 
-std::size_t UsageMeter::write(char* text) {
+void UsageMeter::add(const rusage& used) {
   constexpr Number block = 512, kilobyte = 1024;
+  user_ += microseconds(used.ru_utime);
+  system_ += microseconds(used.ru_stime);
+  read_ += static_cast<Number>(used.ru_inblock) * block;
+  written_ += static_cast<Number>(used.ru_oublock) * block;
+  const auto most = static_cast<Number>(used.ru_maxrss) * kilobyte;
+  if (most > largest_) largest_ = most;
+}
+
+std::size_t UsageMeter::write(char* text, const GpuWatch& gpus) {
   const auto running = milliseconds_between(start_, now());
-  rusage used{};
-  getrusage(RUSAGE_CHILDREN, &used);
   if (has_own_group_) sample_memory(true);
-  if (peak_ == 0)
-    peak_ = static_cast<Number>(used.ru_maxrss) * kilobyte;  // Of the largest process.
-  const int size = snprintf(
-      text, longest_usage,
-      "{\"running_ms\":%ld,\"user_us\":%llu,\"system_us\":%llu,\"peak_memory\":%llu,"
-      "\"read\":%llu,\"written\":%llu}",
-      running, microseconds(used.ru_utime), microseconds(used.ru_stime), peak_,
-      static_cast<Number>(used.ru_inblock) * block, static_cast<Number>(used.ru_oublock) * block);
-  return size > 0 ? static_cast<std::size_t>(size) : 0;
+  const int size =
+      snprintf(text, longest_usage,
+               "{\"running_ms\":%ld,\"user_us\":%llu,\"system_us\":%llu,\"peak_memory\":%llu,"
+               "\"read\":%llu,\"written\":%llu",
+               running, user_, system_, peak_ == 0 ? largest_ : peak_, read_, written_);
+  if (size <= 0) return 0;
+  auto length = static_cast<std::size_t>(size);
+  length += gpus.write(text + length, longest_usage - length - 1);
+  text[length++] = '}';
+  return length;
 }
 
 }  // namespace pipeline::kubernetes

@@ -8,6 +8,7 @@
 
 #include "async/retry_policy.hpp"
 #include "core/log.hpp"
+#include "core/smi_samples.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/group_usage.hpp"
@@ -233,10 +234,24 @@ async::Task<bool> ContainerSession::killed_for_memory() {
   }
 }
 
+/// Samples the GPUs of a container of another machine, from inside, until it has ended.
+async::Task<> ContainerSession::measure_gpus() {
+  core::SmiSamples samples;
+  std::vector<std::string> command(core::smi_command.begin(), core::smi_command.end());
+  co_await quietly(engine_.run_in_container(
+      id_, std::move(command), [&samples](std::string_view bytes) { samples.feed(bytes); },
+      &ended_));
+  for (const auto& gpu : samples.gpus())
+    usage_.gpus.push_back(core::usage_of(gpu.uuid, gpu.sums));
+}
+
 /// Reads what the container has used when its first process has ended: the engine removes its
-/// control group some milliseconds later. Engines elsewhere are not asked.
+/// control group some milliseconds later. Of an engine elsewhere only the GPUs are known.
 async::Task<> ContainerSession::measure() {
-  if (!engine_.endpoint().is_of_this_machine()) co_return;
+  if (!engine_.endpoint().is_of_this_machine()) {
+    if (!attempt_.gpus.empty()) co_await measure_gpus();
+    co_return;
+  }
   GroupUsage group(find_container_group(id_));
   const auto first = first_process(group.folders());
   const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
@@ -251,12 +266,13 @@ async::Task<> ContainerSession::measure() {
                      });
   const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { process.cancel(); });
   const auto start = std::chrono::steady_clock::now();
-  while (!*is_over) {
-    group.sample();
+  for (;;) {
     pause.expires_after(std::max<std::chrono::steady_clock::duration>(
         shortest_sample_pause, (std::chrono::steady_clock::now() - start) / samples_share));
     boost::system::error_code cancelled;
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    if (*is_over) break;
+    group.sample();
   }
   gone_ = std::chrono::steady_clock::now();
   usage_ = group.read();

@@ -45,6 +45,7 @@ class ContainerSession {
   async::Task<> watch(async::JoinableTask& output, async::JoinableTask& end);
   async::Task<> drain(async::JoinableTask& output);
   async::Task<> measure();
+  async::Task<> measure_gpus();
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> judge(const std::string& image);
   void be_patient();

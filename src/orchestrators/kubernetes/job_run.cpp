@@ -419,7 +419,7 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
 }
 
 void JobRun::take_usage(AttemptResult& result) const {
-  const auto running = read_pod_usage(frames_.usage(), result.usage);
+  const auto running = read_pod_usage(frames_.usage(), result);
   if (!running || !log_ended_) return;
   result.ended = log_ended_;
   result.began = *log_ended_ - *running;

@@ -280,6 +280,7 @@ json container_spec(const Attempt& attempt, const JobOptions& place, const Layou
     command = {programs + "/agent", "--collect", programs + "/stager",
                std::string(collect_folder) + document};
   }
+  if (!gpus_on_cluster(step).empty()) command.push_back("--gpus");
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
   json container{{"name", step_container},

@@ -3,24 +3,67 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "core/smi_samples.hpp"
 
 namespace pipeline::orchestrators {
+namespace {
 
-std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text, core::Usage& usage) {
+using nlohmann::json;
+
+constexpr auto largest = std::uint64_t{1} << 53U;  // More microseconds than 200 years have.
+
+std::optional<std::uint64_t> count_at(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
+  const auto count = found->get<std::uint64_t>();
+  return count <= largest ? std::optional(count) : std::nullopt;
+}
+
+std::optional<double> share_at(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  const auto share = found->get<double>();
+  return share >= 0 && share <= 1 ? std::optional(share) : std::nullopt;
+}
+
+std::string text_at(const json& object, const char* name) {
+  const auto found = object.find(name);
+  const auto text =
+      found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  return text.size() < core::SmiSamples::longest_text ? text : std::string();
+}
+
+void take_gpu(const json& entry, AttemptResult& result) {
+  const auto uuid = text_at(entry, "uuid");
+  const auto mean = count_at(entry, "mean_memory"), peak = count_at(entry, "peak_memory"),
+             memory = count_at(entry, "memory");
+  if (uuid.empty() || !mean || !peak || !memory || result.usage.of_gpu(uuid)) return;
+  constexpr std::uint64_t largest_index = 1000;
+  const auto index = std::min(count_at(entry, "index").value_or(0), largest_index);
+  result.gpus.push_back({uuid, static_cast<unsigned>(index), text_at(entry, "model")});
+  result.usage.gpus.push_back(
+      {uuid, share_at(entry, "mean_load"), share_at(entry, "peak_load"), *mean, *peak, *memory});
+}
+
+}  // namespace
+
+std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
+                                                        AttemptResult& result) {
   const auto used = core::parse_json(text);
   if (!used.is_object()) return std::nullopt;
   const auto take = [&]<class Value>(const char* name, std::optional<Value>& value) {
-    const auto found = used.find(name);
-    constexpr auto largest = std::uint64_t{1} << 53U;  // More microseconds than 200 years have.
-    if (found != used.end() && found->is_number_unsigned() &&
-        found->template get<std::uint64_t>() <= largest)
-      value = Value(found->template get<std::int64_t>());
+    if (const auto count = count_at(used, name)) value = Value(static_cast<std::int64_t>(*count));
   };
+  auto& usage = result.usage;
   take("user_us", usage.user);
   take("system_us", usage.system);
   take("peak_memory", usage.peak_memory);
   take("read", usage.read);
   take("written", usage.written);
+  if (const auto gpus = used.find("gpus"); gpus != used.end() && gpus->is_array())
+    for (const auto& entry : *gpus)
+      if (entry.is_object() && result.gpus.size() < core::SmiSamples::most_gpus)
+        take_gpu(entry, result);
   std::optional<std::chrono::milliseconds> running;
   take("running_ms", running);
   constexpr auto most = std::chrono::days(3650);

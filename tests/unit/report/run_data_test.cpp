@@ -47,6 +47,63 @@ TEST_F(RunDataTest, only_what_has_changed_is_returned_again) {
   EXPECT_TRUE(data.changes().is_null());
 }
 
+TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
+  const auto same = core::sha256("same"), other = core::sha256("other"),
+             gather = core::sha256("gather");
+  for (const auto& [name, digest] :
+       {std::pair{"train.c-1", same}, {"train.c-2", other}, {"train.c-3", same}})
+    store.put_step({.run = "r1",
+                    .name = name,
+                    .status = StepStatus::succeeded,
+                    .parameters = "{}",
+                    .outputs = {{"model", "model", digest, false, 4}}});
+  store.add_gathered(gather, {same, other, same});
+  for (const std::string name : {"best", "worst"}) {
+    store.put_step({.run = "r1",
+                    .name = name,
+                    .status = StepStatus::succeeded,
+                    .key = name,
+                    .parameters = "{}"});
+    store.add_cache_entry({name, "r1", name, {}}, "p",
+                          {{"input first", other.hex()},
+                           {"input models", gather.hex()},
+                           {"input outside", core::sha256("outside").hex()}});
+  }
+  const auto data = RunData(store, artifacts, run, {}).all();
+  const auto inputs = nlohmann::json::parse(R"([["first", "train.c-2.model"], ["models", 0]])");
+  EXPECT_EQ(data["steps"][3]["f"], inputs);
+  EXPECT_EQ(data["steps"][4]["f"], inputs) << "a gather is listed once";
+  EXPECT_EQ(data["gathers"],
+            nlohmann::json::parse(R"([["train.c-1.model", "train.c-2.model", "train.c-3.model"]])"))
+      << "of steps that have made the same, each counts";
+}
+
+TEST_F(RunDataTest, metrics_of_reused_steps_are_those_of_the_run_that_made_them) {
+  auto earlier = run;
+  earlier.id = "r0";
+  store.add_run(earlier);
+  const store::MetricPoint first{.value = 1}, second{.value = 2};
+  for (const std::string step : {"a", "b"})
+    for (const unsigned attempt : {1u, 2u})
+      store.add_points({.run = "r0", .step = step, .name = "loss", .attempt = attempt}, 0,
+                       {attempt == 1 ? &first : &second, 1});
+  store.add_points({.run = "r1", .step = "b", .name = "loss", .attempt = 1}, 0, {&first, 1});
+  store.put_step({.run = "r1", .name = "b", .status = StepStatus::succeeded, .parameters = "{}"});
+  store.put_step({.run = "r1",
+                  .name = "a",
+                  .status = StepStatus::cached,
+                  .reused_from = "r0",
+                  .parameters = "{}"});
+  for (const std::string step : {"", "a"}) {
+    const auto metrics = store.metrics("r1", step);
+    ASSERT_EQ(metrics.size(), step.empty() ? 2u : 1u);
+    EXPECT_EQ(metrics.back().step, "a");
+    EXPECT_EQ(metrics.back().run, "r0");
+    EXPECT_EQ(metrics.back().last.value, 2) << "the last attempt's";
+  }
+  EXPECT_EQ(store.metrics("r1").front().last.value, 1);
+}
+
 TEST_F(RunDataTest, runs_are_sorted_by_a_value_and_those_without_it_come_last) {
   for (const auto& [id, parameters] :
        {std::pair{"r2", R"({"c": 10})"}, {"r3", "{}"}, {"r4", R"({"c": 1})"}}) {
