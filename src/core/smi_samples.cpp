@@ -24,13 +24,13 @@ std::optional<std::uint64_t> number_in(std::string_view field) {
 }
 
 /// They become parts of JSON texts, where only such characters stand for themselves.
-bool is_plain(std::string_view text) {
+bool is_plain_field(std::string_view text) {
   for (const char c : text)
     if (c < ' ' || c > '~' || c == '"' || c == '\\') return false;
   return !text.empty() && text.size() < SmiSamples::longest_text;
 }
 
-void copy(std::string_view from, char* to) {
+void copy_text(std::string_view from, char* to) {
   from.copy(to, SmiSamples::longest_text - 1);
   to[from.size()] = '\0';
 }
@@ -46,8 +46,9 @@ std::optional<SmiSample> read_smi_sample(std::string_view line) {
   sample.model = take_field(line);
   const auto percent = number_in(take_field(line));
   const auto used = number_in(take_field(line)), all = number_in(take_field(line));
-  if (!index || *index > largest_index || !is_plain(sample.uuid) || !is_plain(sample.model) ||
-      !used || !all || *used > largest_memory || *all > largest_memory || !line.empty())
+  if (!index || *index > largest_index || !is_plain_field(sample.uuid) ||
+      !is_plain_field(sample.model) || !used || !all || *used > largest_memory ||
+      *all > largest_memory || !line.empty())
     return std::nullopt;
   sample.index = static_cast<unsigned>(*index);
   if (percent && *percent <= most_percent)
@@ -80,8 +81,8 @@ void SmiSamples::take(const SmiSample& sample) {
   if (i == count_) {
     ++count_;
     gpu.index = sample.index;
-    copy(sample.uuid, gpu.uuid);
-    copy(sample.model, gpu.model);
+    copy_text(sample.uuid, gpu.uuid);
+    copy_text(sample.model, gpu.model);
   }
   gpu.sums.add(1, sample.share, sample.memory_used, sample.memory);
 }

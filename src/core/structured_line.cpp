@@ -19,6 +19,14 @@ std::string text_of(const json& value) {
                            : value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+/// The number as text_of() writes it.
+std::string shown_number(const UsualMetric& metric) {
+  constexpr std::size_t most_digits = 18;
+  const bool is_whole = metric.number.find_first_of(".eE") == std::string_view::npos;
+  if (is_whole && metric.number.size() <= most_digits) return std::string(metric.number);
+  return json(metric.value).dump();
+}
+
 /// Puts the words that JSON does not have in quotes, outside of texts.
 std::string with_quoted_numbers(std::string_view line) {
   std::string text;
@@ -107,7 +115,7 @@ std::optional<json> parse_structured(std::string_view line) {
 std::string shown_line(std::string_view line) {
   if (!line.starts_with(structured_prefix)) return std::string(line);
   if (const auto usual = read_usual_metric(line))
-    return std::string(usual->name) + " = " + core::parse_json(usual->number).dump();
+    return std::string(usual->name) + " = " + shown_number(*usual);
   const auto object = parse_structured(line);
   if (!object) return std::string(line);
   std::string text;

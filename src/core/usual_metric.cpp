@@ -7,7 +7,7 @@
 namespace pipeline::core {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_json_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The rest of a line.
 class MetricReader {
@@ -27,7 +27,7 @@ class MetricReader {
   std::optional<std::string_view> take_text() {
     if (!take('"')) return std::nullopt;
     std::size_t length = 0;
-    while (length < text_.size() && is_plain(text_[length])) ++length;
+    while (length < text_.size() && is_plain_in_json(text_[length])) ++length;
     if (length == text_.size() || text_[length] != '"') return std::nullopt;
     const auto text = text_.substr(0, length);
     text_.remove_prefix(length + 1);
@@ -38,7 +38,7 @@ class MetricReader {
     std::size_t length = text_.starts_with('-') ? 1 : 0;
     const auto digits = [&] {
       const auto begin = length;
-      while (length < text_.size() && is_digit(text_[length])) ++length;
+      while (length < text_.size() && is_json_digit(text_[length])) ++length;
       return length - begin;
     };
     const auto whole = length;
@@ -59,7 +59,7 @@ class MetricReader {
   }
 
  private:
-  static bool is_plain(char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; }
+  static bool is_plain_in_json(char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; }
   std::string_view text_;
 };
 

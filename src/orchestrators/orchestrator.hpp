@@ -158,14 +158,14 @@ struct AttemptResult {
   std::optional<int> exit_code;
   std::string image;  ///< What the attempt ran in: an image id, or an interpreter.
   core::Usage usage = {};
-  /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
-  std::vector<event::Gpu> gpus = {};
   /// When the step's command was started and had ended, as far as it is known.
   std::optional<std::chrono::steady_clock::time_point> began = {}, ended = {};
   /// For orchestrators whose attempts outlive drivers: call it once the attempt's outputs are
   /// stored. Until then a later driver finds the attempt as it ended; afterwards everything is
   /// removed once settle() has returned.
   std::function<void()> cleanup;
+  /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
+  std::vector<event::Gpu> gpus;
 };
 
 /// Runs attempts of steps in one kind of environment: processes, containers or cluster Jobs. Used

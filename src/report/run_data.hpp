@@ -66,10 +66,10 @@ class RunData {
   store::RunRecord run_;
   const ReportLimits limits_;
   std::vector<store::StepRecord> steps_;
-  std::map<std::string, Stamp> stamps_;        ///< Of the entries that were returned.
-  std::vector<Maker> makers_;  ///< Sorted by the digest.
+  std::map<std::string, Stamp> stamps_;  ///< Of the entries that were returned.
+  std::vector<Maker> makers_;            ///< Sorted by the digest.
   std::map<core::Digest, std::optional<std::size_t>> gather_positions_;
-  nlohmann::json gathers_ = nlohmann::json::array();  ///< The outputs of each, by name.
+  nlohmann::json gathers_ = nlohmann::json::array();             ///< The outputs of each, by name.
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< By the step's key.
   std::map<std::string, std::size_t> images_;
   nlohmann::json pictures_ = nlohmann::json::array();

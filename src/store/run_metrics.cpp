@@ -81,9 +81,9 @@ void RunStore::remove_metrics(const std::string& run, const std::string& step, u
 namespace {
 
 // With max(), SQLite takes the other columns from the row that has the maximum.
-#define SELECT_METRICS(condition)                                                        \
-  "SELECT name, attempt, max(first), sum(count), last, step FROM metrics WHERE run = ?1 " \
-  condition "GROUP BY step, attempt, name ORDER BY step, attempt, name"
+#define SELECT_METRICS(condition)                                                      \
+  "SELECT name, attempt, max(first), sum(count), last, step FROM metrics WHERE run = " \
+  "?1 " condition "GROUP BY step, attempt, name ORDER BY step, attempt, name"
 
 /// The last attempt's metrics of each step, by name.
 using StepMetrics = std::map<std::string, std::map<std::string, MetricRecord>>;
@@ -116,7 +116,8 @@ std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::s
     const auto& made_by = record.reused_from.empty() ? run : record.reused_from;
     const auto [of_run, is_new] = of_runs.try_emplace(made_by);
     if (is_new) {
-      auto row = self_->database.prepare(step.empty() ? SELECT_METRICS("") : SELECT_METRICS("AND step = ?2 "));
+      auto row = self_->database.prepare(step.empty() ? SELECT_METRICS("")
+                                                      : SELECT_METRICS("AND step = ?2 "));
       step.empty() ? row.bind(made_by) : row.bind(made_by, step);
       of_run->second = read_metrics(row, made_by);
     }

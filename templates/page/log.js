@@ -24,7 +24,7 @@ function logWriter(box) {
       if (!part) return;
       const lines = part.split("\n").map((line) => { // what a carriage return has overwritten is gone
         const kept = line.replace(/\r+$/, "");
-        return clean(kept.slice(kept.lastIndexOf("\r") + 1));
+        return clean(shownLine(kept.slice(kept.lastIndexOf("\r") + 1)));
       }).join("\n");
       if (!style.length) { into.append(document.createTextNode(lines)); return; }
       const span = document.createElement("span");
@@ -69,4 +69,20 @@ function wholeLog(title, text, leftOut) {
   logWriter(box).put(text);
   requestAnimationFrame(() => { box.scrollTop = box.scrollHeight; }); // its end says what happened
   return box;
+}
+
+/// A line that programs read, as the terminal shows it: `loss = 0.25`; others as they are.
+function shownLine(line) {
+  if (!line.startsWith("@pipe {")) return line;
+  let found = null;
+  try { found = JSON.parse(line.slice(6)); } catch (error) { return line; }
+  const text = (value) => typeof value === "string" ? value : JSON.stringify(value), has = (key) => Object.hasOwn(found, key);
+  if (has("metric") && (typeof found.metric !== "string" || !has("value"))) return line;
+  const parts = [];
+  if (typeof found.progress === "number") parts.push(Math.round(found.progress * 100) + " %");
+  if (has("metric")) parts.push(found.metric + " = " + text(found.value));
+  if (has("level")) parts.push(text(found.level) + ":");
+  if (has("message")) parts.push(text(found.message));
+  if (found.fields && typeof found.fields === "object") for (const [key, value] of Object.entries(found.fields)) parts.push(key + "=" + text(value));
+  return parts.join(" ") || line;
 }

@@ -14,8 +14,8 @@ const time = (ms) => {
 const bytes = (n) => {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let unit = 0;
-  while (n >= 1024 && unit < units.length - 1) { n /= 1024; ++unit; }
-  return (unit && n < 100 ? n.toFixed(1) : Math.round(n)) + " " + units[unit];
+  while (n >= (unit ? 1023.95 : 1024) && unit < units.length - 1) { n /= 1024; ++unit; }
+  return n.toFixed(1).replace(".0", "") + " " + units[unit]; // as the terminal has it
 };
 const figure = (value) => typeof value === "number" ? String(+value.toPrecision(6)) : clean(value);
 const date = (ms) => ms ? new Date(ms).toISOString().replace("T", " ").slice(0, 19) + " UTC" : "";

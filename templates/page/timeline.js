@@ -4,6 +4,14 @@
 const duration = (data, attempt) => attempt.e && isRunning(data.run.status) ? Math.max(0, data.now() - data.run.started - attempt.t) : attempt.d;
 const isRunning = (status) => status === "running" || status === "unknown";
 
+/// At most eight times from 0 to `end`, in steps that people count in.
+function roundTimes(end) {
+  const steps = [1, 2, 5].flatMap((n) => [n, n * 10, n * 100]).concat([1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400].map((s) => s * 1000)).sort((a, b) => a - b);
+  let step = steps.find((one) => end / one < 8) || 86400000;
+  while (end / step >= 8) step *= 2;
+  return Array.from({ length: Math.floor(end / step) + 1 }, (_, i) => i * step);
+}
+
 function drawTimeline(data, into) {
   const all = [];
   for (const step of data.steps) for (const attempt of step.a || []) {
@@ -28,11 +36,9 @@ function drawTimeline(data, into) {
   }
   const top = 22, height = top + ends.length * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - 20) + 10;
   const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(all.length, "attempt") + " in " + time(end) });
-  for (let i = 0; i <= 5; ++i) {
-    const ms = end * i / 5;
-    drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
-      svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : i === 5 ? "end" : "middle" }, time(ms)));
-  }
+  const ticks = roundTimes(end);
+  ticks.forEach((ms, i) => drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
+    svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h"))));
   for (const one of all) {
     const y = top + one.row * (rowHeight + 2), bar = svg("g", {}, svg("title", {}, one.step.n + ": " + one.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ")));
     let at = one.from;

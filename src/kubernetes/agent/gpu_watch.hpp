@@ -23,8 +23,8 @@ class GpuWatch {
   void read();
   /// Kills it and reads the rest. It may be alive for longer: the driver can hang.
   void stop();
-  /// Writes the member `,"gpus":[...]` of what the step has used, or nothing if there was no sample.
-  /// Returns its size.
+  /// Writes the member `,"gpus":[...]` of what the step has used, or nothing if there was no
+  /// sample. Returns its size.
   std::size_t write(char* text, std::size_t size) const;
 
  private:

@@ -200,8 +200,7 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus) {
   for (bool ended = false; !ended;) {
     constexpr int look_again = 100;  // Milliseconds.
     const int sample_again = meter.sample();
-    pollfd watched[] = {
-        step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
+    pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
     if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;

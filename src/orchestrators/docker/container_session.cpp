@@ -241,8 +241,7 @@ async::Task<> ContainerSession::measure_gpus() {
   co_await quietly(engine_.run_in_container(
       id_, std::move(command), [&samples](std::string_view bytes) { samples.feed(bytes); },
       &ended_));
-  for (const auto& gpu : samples.gpus())
-    usage_.gpus.push_back(core::usage_of(gpu.uuid, gpu.sums));
+  for (const auto& gpu : samples.gpus()) usage_.gpus.push_back(core::usage_of(gpu.uuid, gpu.sums));
 }
 
 /// Reads what the container has used when its first process has ended: the engine removes its

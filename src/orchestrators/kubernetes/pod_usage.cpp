@@ -10,39 +10,40 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto largest = std::uint64_t{1} << 53U;  // More microseconds than 200 years have.
+constexpr auto largest_pod_count = std::uint64_t{1}
+                                   << 53U;  // More microseconds than 200 years have.
 
-std::optional<std::uint64_t> count_at(const json& object, const char* name) {
+std::optional<std::uint64_t> pod_count(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
   const auto count = found->get<std::uint64_t>();
-  return count <= largest ? std::optional(count) : std::nullopt;
+  return count <= largest_pod_count ? std::optional(count) : std::nullopt;
 }
 
-std::optional<double> share_at(const json& object, const char* name) {
+std::optional<double> pod_share(const json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   const auto share = found->get<double>();
   return share >= 0 && share <= 1 ? std::optional(share) : std::nullopt;
 }
 
-std::string text_at(const json& object, const char* name) {
+std::string pod_text(const json& object, const char* name) {
   const auto found = object.find(name);
   const auto text =
       found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
   return text.size() < core::SmiSamples::longest_text ? text : std::string();
 }
 
-void take_gpu(const json& entry, AttemptResult& result) {
-  const auto uuid = text_at(entry, "uuid");
-  const auto mean = count_at(entry, "mean_memory"), peak = count_at(entry, "peak_memory"),
-             memory = count_at(entry, "memory");
+void take_pod_gpu(const json& entry, AttemptResult& result) {
+  const auto uuid = pod_text(entry, "uuid");
+  const auto mean = pod_count(entry, "mean_memory"), peak = pod_count(entry, "peak_memory"),
+             memory = pod_count(entry, "memory");
   if (uuid.empty() || !mean || !peak || !memory || result.usage.of_gpu(uuid)) return;
   constexpr std::uint64_t largest_index = 1000;
-  const auto index = std::min(count_at(entry, "index").value_or(0), largest_index);
-  result.gpus.push_back({uuid, static_cast<unsigned>(index), text_at(entry, "model")});
+  const auto index = std::min(pod_count(entry, "index").value_or(0), largest_index);
+  result.gpus.push_back({uuid, static_cast<unsigned>(index), pod_text(entry, "model")});
   result.usage.gpus.push_back(
-      {uuid, share_at(entry, "mean_load"), share_at(entry, "peak_load"), *mean, *peak, *memory});
+      {uuid, pod_share(entry, "mean_load"), pod_share(entry, "peak_load"), *mean, *peak, *memory});
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
   const auto used = core::parse_json(text);
   if (!used.is_object()) return std::nullopt;
   const auto take = [&]<class Value>(const char* name, std::optional<Value>& value) {
-    if (const auto count = count_at(used, name)) value = Value(static_cast<std::int64_t>(*count));
+    if (const auto count = pod_count(used, name)) value = Value(static_cast<std::int64_t>(*count));
   };
   auto& usage = result.usage;
   take("user_us", usage.user);
@@ -63,7 +64,7 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
   if (const auto gpus = used.find("gpus"); gpus != used.end() && gpus->is_array())
     for (const auto& entry : *gpus)
       if (entry.is_object() && result.gpus.size() < core::SmiSamples::most_gpus)
-        take_gpu(entry, result);
+        take_pod_gpu(entry, result);
   std::optional<std::chrono::milliseconds> running;
   take("running_ms", running);
   constexpr auto most = std::chrono::days(3650);

@@ -36,10 +36,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("", "No devices were found", "Unable to determine the device handle for GPU",
                     "index, uuid, name, utilization.gpu, memory.used, memory.total",
                     "0, GPU-1, A100, 3, [Insufficient Permissions], 40960",
-                    "0, GPU-1, A100, 3, [N/A], [N/A]", "0, GPU-1, A100, 3, 12", "0, , A100, 3, 12, 40",
-                    "0, GPU-1, A100, 3, 12, 40, 5", "0, GPU\"1, A100, 3, 12, 40",
-                    "0, GPU-1, A\\100, 3, 12, 40", "-1, GPU-1, A100, 3, 12, 40",
-                    "0, GPU-1, A100, 3, 99999999999999999999, 40"));
+                    "0, GPU-1, A100, 3, [N/A], [N/A]", "0, GPU-1, A100, 3, 12",
+                    "0, , A100, 3, 12, 40", "0, GPU-1, A100, 3, 12, 40, 5",
+                    "0, GPU\"1, A100, 3, 12, 40", "0, GPU-1, A\\100, 3, 12, 40",
+                    "-1, GPU-1, A100, 3, 12, 40", "0, GPU-1, A100, 3, 99999999999999999999, 40"));
 
 TEST(SmiSample, of_a_load_beyond_all_has_none) {
   EXPECT_FALSE(read_smi_sample("0, GPU-1, A100, 101, 12, 40")->share);

@@ -58,13 +58,14 @@ TEST(ParseMetric, numbers_that_json_does_not_have_are_read_as_python_writes_them
   EXPECT_EQ(value("-Infinity").name, "NaN \" Infinity") << "a name stays as it is";
 }
 
-/// Each form is read once by the reader of the usual form, and once, with a member more, by the JSON
-/// parser.
+/// Each form is read once by the reader of the usual form, and once, with a member more, by the
+/// JSON parser.
 TEST(ParseMetric, the_usual_form_means_what_json_means) {
-  for (const std::string number : {"1", "-1", "0", "-0", "0.25", "1e-05", "-1.5E+3", "1e400", "1e-400",
-                                   "01", "1.", ".5", "-", "+1", "0x1", "1_0", "123456789012345678901",
-                                   "0.1234567890123456789"})
-    for (const std::string step : {"", "3", "-3", "3.7", "1e3", "999999999999999999", "03", "\"3\"", "null"})
+  for (const std::string number :
+       {"1", "-1", "0", "-0", "0.25", "1e-05", "-1.5E+3", "1e400", "1e-400", "01", "1.", ".5", "-",
+        "+1", "0x1", "1_0", "123456789012345678901", "0.1234567890123456789"})
+    for (const std::string step :
+         {"", "3", "-3", "3.7", "1e3", "999999999999999999", "03", "\"3\"", "null"})
       for (const std::string name : {"loss", "a b", "", "\\u0041", "\xff", "\xc3\xa9", "x\ty"}) {
         auto members = "\"metric\": \"" + name + "\", \"value\": " + number;
         if (!step.empty()) members += ", \"step\": " + step;
@@ -72,7 +73,8 @@ TEST(ParseMetric, the_usual_form_means_what_json_means) {
         const auto parsed = parse_metric("@pipe {\"more\": 0, " + members + "}");
         ASSERT_EQ(usual.has_value(), parsed.has_value()) << members;
         if (!usual) continue;
-        EXPECT_EQ(shown_line("@pipe {" + members + "}"), shown_line("@pipe {\"more\": 0, " + members + "}"));
+        EXPECT_EQ(shown_line("@pipe {" + members + "}"),
+                  shown_line("@pipe {\"more\": 0, " + members + "}"));
         EXPECT_EQ(usual->name, parsed->name);
         EXPECT_EQ(usual->value, parsed->value) << members;
         EXPECT_EQ(std::signbit(usual->value), std::signbit(parsed->value)) << members;
@@ -89,25 +91,23 @@ TEST_P(UsualMetricLine, is_read_without_the_parser) {
   EXPECT_EQ(metric->value, 0.25);
   EXPECT_EQ(shown_line(GetParam()), "loss = 0.25");
 }
-INSTANTIATE_TEST_SUITE_P(ParseMetric, UsualMetricLine,
-                         testing::Values(R"(@pipe {"metric": "loss", "value": 0.25, "step": 3})",
-                                         R"(@pipe {"metric":"loss","value":0.25})",
-                                         R"(@pipe { "step": 3 , "value" : 25e-2, "metric": "loss" } )"));
+INSTANTIATE_TEST_SUITE_P(
+    ParseMetric, UsualMetricLine,
+    testing::Values(R"(@pipe {"metric": "loss", "value": 0.25, "step": 3})",
+                    R"(@pipe {"metric":"loss","value":0.25})",
+                    R"(@pipe { "step": 3 , "value" : 25e-2, "metric": "loss" } )"));
 
 class UnusualMetricLine : public testing::TestWithParam<const char*> {};
 
-TEST_P(UnusualMetricLine, is_left_to_the_parser) {
-  EXPECT_FALSE(read_usual_metric(GetParam()));
-}
-INSTANTIATE_TEST_SUITE_P(
-    ParseMetric, UnusualMetricLine,
-    testing::Values("", "@pipe {", "@pipe {}", R"(@pipe {"metric": "loss"})",
-                    R"(@pipe {"metric": "loss", "value": 1,})",
-                    R"(@pipe {"metric": "loss", "value": 1} x)",
-                    R"(@pipe {"metric": "loss", "value": 1, "value": 2})",
-                    R"(@pipe {"metric": "loss", "metric": "a", "value": 1})",
-                    R"(@pipe {"metric": "loss", "value": NaN})",
-                    R"(@pipe {"metric": "loss", "value": 1, "mine": 2})"));
+TEST_P(UnusualMetricLine, is_left_to_the_parser) { EXPECT_FALSE(read_usual_metric(GetParam())); }
+INSTANTIATE_TEST_SUITE_P(ParseMetric, UnusualMetricLine,
+                         testing::Values("", "@pipe {", "@pipe {}", R"(@pipe {"metric": "loss"})",
+                                         R"(@pipe {"metric": "loss", "value": 1,})",
+                                         R"(@pipe {"metric": "loss", "value": 1} x)",
+                                         R"(@pipe {"metric": "loss", "value": 1, "value": 2})",
+                                         R"(@pipe {"metric": "loss", "metric": "a", "value": 1})",
+                                         R"(@pipe {"metric": "loss", "value": NaN})",
+                                         R"(@pipe {"metric": "loss", "value": 1, "mine": 2})"));
 
 }  // namespace
 }  // namespace pipeline::core
