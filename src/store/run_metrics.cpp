@@ -80,28 +80,31 @@ void RunStore::remove_metrics(const std::string& run, const std::string& step, u
 
 namespace {
 
-// With max(), SQLite takes the other columns from the row that has the maximum.
-#define SELECT_METRICS(condition)                                                      \
-  "SELECT name, attempt, max(first), sum(count), last, step FROM metrics WHERE run = " \
-  "?1 " condition "GROUP BY step, attempt, name ORDER BY step, attempt, name"
-
 /// The last attempt's metrics of each step, by name.
 using StepMetrics = std::map<std::string, std::map<std::string, MetricRecord>>;
 
-/// @param row name, attempt, first, count, last and step of each series of `run`; a step's last
-/// attempt comes last
-StepMetrics read_metrics(Statement& row, const std::string& run) {
+/// @param step only this one's; empty: all
+StepMetrics read_metrics(Database& database, const std::string& run, const std::string& step) {
+  // With max(), SQLite takes the other columns from the row that has the maximum.
+#define SELECT_METRICS(of_step)                                                                   \
+  "SELECT name, attempt, max(first), sum(count), last, step FROM metrics WHERE run = ?1 " of_step \
+  "GROUP BY step, attempt, name ORDER BY step, attempt, name"
+  auto row = database.prepare(step.empty() ? SELECT_METRICS("") : SELECT_METRICS("AND step = ?2 "));
+  if (step.empty())
+    row.bind(run);
+  else
+    row.bind(run, step);
   StepMetrics found;
-  while (row.step()) {
+  while (row.step()) {  // The last attempt comes last.
     const auto last = read_points(row.text(4));
     if (last.empty()) continue;
-    const auto name = row.text(0), step = row.text(5);
-    found[step][name] = {run,
-                         step,
-                         name,
-                         static_cast<unsigned>(row.integer(1)),
-                         static_cast<std::uint64_t>(row.integer(3)),
-                         last.back()};
+    const auto name = row.text(0), of = row.text(5);
+    found[of][name] = {run,
+                       of,
+                       name,
+                       static_cast<unsigned>(row.integer(1)),
+                       static_cast<std::uint64_t>(row.integer(3)),
+                       last.back()};
   }
   return found;
 }
@@ -109,20 +112,20 @@ StepMetrics read_metrics(Statement& row, const std::string& run) {
 }  // namespace
 
 std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::string& step) {
+  // A step, and the run that made it. A run that had nothing to do shows the steps of another.
+  auto row = self_->database.prepare(
+      "SELECT name, CASE reused_from WHEN '' THEN run ELSE reused_from END FROM steps WHERE run = "
+      "coalesce((SELECT nullif(same_as, '') FROM runs WHERE id = ?1), ?1) ORDER BY id");
+  row.bind(run);
   std::vector<MetricRecord> found;
   std::map<std::string, StepMetrics> of_runs;  // Steps can be reused from several runs.
-  for (const auto& record : steps(run)) {
-    if (!step.empty() && record.name != step) continue;
-    const auto& made_by = record.reused_from.empty() ? run : record.reused_from;
+  while (row.step()) {
+    const auto name = row.text(0), made_by = row.text(1);
+    if (!step.empty() && name != step) continue;
     const auto [of_run, is_new] = of_runs.try_emplace(made_by);
-    if (is_new) {
-      auto row = self_->database.prepare(step.empty() ? SELECT_METRICS("")
-                                                      : SELECT_METRICS("AND step = ?2 "));
-      step.empty() ? row.bind(made_by) : row.bind(made_by, step);
-      of_run->second = read_metrics(row, made_by);
-    }
-    if (const auto of_step = of_run->second.find(record.name); of_step != of_run->second.end())
-      for (const auto& [name, metric] : of_step->second) found.push_back(metric);
+    if (is_new) of_run->second = read_metrics(self_->database, made_by, step);
+    if (const auto of_step = of_run->second.find(name); of_step != of_run->second.end())
+      for (const auto& [metric_name, metric] : of_step->second) found.push_back(metric);
   }
   return found;
 }

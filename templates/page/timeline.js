@@ -13,27 +13,34 @@ function roundTimes(end) {
 }
 
 function drawTimeline(data, into) {
-  const all = [];
+  const all = [], attempts = data.steps.reduce((n, step) => n + (step.a || []).length, 0);
+  // Of very many most wait for a job slot, and the picture would show nothing else.
+  const showsWaiting = attempts <= 200;
   for (const step of data.steps) for (const attempt of step.a || []) {
     const took = duration(data, attempt), [waiting, preparing, running, storing] = attempt.h || [0, 0, took, 0];
-    all.push({ step, attempt, from: Math.max(0, attempt.t - waiting), to: attempt.t + Math.max(took, 1), parts: [["waiting", waiting], ["preparing", preparing], ["running", running], ["storing", storing]] });
+    const parts = [["preparing", preparing], ["running", running], ["storing", storing]];
+    if (showsWaiting) parts.unshift(["waiting", waiting]);
+    all.push({ step, attempt, from: Math.max(0, attempt.t - (showsWaiting ? waiting : 0)), to: attempt.t + Math.max(took, 1), parts });
   }
   if (!all.length) return false;
-  const most = 2000;
-  into.append(el("div", { class: "legend" }, ...["waiting", "preparing", "running", "storing", "failed"].map((one) => el("span", {}, el("span", { class: "key k-" + one }), one))));
+  const most = 2000, kinds = ["waiting", "preparing", "running", "storing", "failed"].slice(showsWaiting ? 0 : 1);
+  into.append(el("div", { class: "legend" }, ...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one))));
   if (all.length > most) {
     all.sort((a, b) => (b.to - b.from) - (a.to - a.from));
-    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + all.length.toLocaleString("en") + "."));
+    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + all.length.toLocaleString("en") + "; their waiting is left out."));
     all.length = most;
+  } else if (!showsWaiting) {
+    into.append(el("p", { class: "dim" }, "Waiting is left out."));
   }
   all.sort((a, b) => a.from - b.from);
-  const end = Math.max(...all.map((one) => one.to), 1), width = 1100, rowHeight = all.length > 200 ? 6 : 20, ends = [];
+  const end = Math.max(...all.map((one) => one.to), 1), width = 1100, ends = [];
   for (const one of all) {
     let row = ends.findIndex((free) => free <= one.from);
     if (row < 0) row = ends.length;
     ends[row] = one.to;
     one.row = row;
   }
+  const rowHeight = ends.length > 100 ? 6 : 20;
   const top = 22, height = top + ends.length * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - 20) + 10;
   const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(all.length, "attempt") + " in " + time(end) });
   const ticks = roundTimes(end);

@@ -34,7 +34,7 @@ def read_rooms(cmake_file):
         for word in arguments.split():
             if word in lists:
                 current = lists[word]
-            else:
+            elif word != "COMPUTES":  # how it is compiled
                 current.append(word)
         rooms[name] = (set(lists["USES"]), set(lists["DEPENDS"]))
     return rooms
