@@ -48,11 +48,12 @@ function drawTimeline(data, into) {
     svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h"))));
   for (const one of all) {
     const y = top + one.row * (rowHeight + 2), bar = svg("g", {}, svg("title", {}, one.step.n + ": " + one.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ")));
+    const parts = one.parts.filter(([part, ms]) => ms || part === "running");
     let at = one.from;
-    for (const [part, ms] of one.parts) {
-      if (!ms && part !== "running") continue;
+    for (const [part, ms] of parts) {
       const kind = part === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : part;
-      bar.append(svg("rect", { class: "f-" + kind, x: x(at), y, width: Math.max(1, x(at + ms) - x(at)), height: rowHeight }));
+      const gap = part === parts[parts.length - 1][0] ? 1 : 0; // before the next attempt in the row
+      bar.append(svg("rect", { class: "f-" + kind, x: x(at), y, width: Math.max(1, x(at + ms) - x(at) - gap), height: rowHeight }));
       at += ms;
     }
     const label = clean(one.step.n);
