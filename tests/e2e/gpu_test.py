@@ -1,16 +1,23 @@
 """GPU steps in containers of a real engine that has GPUs, or the test bed's stand-ins for them; skipped where it has none."""
 
+import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
+import sys
 import time
 import unittest
 
 from support import PipeTest, docker, wait_until
 
-EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "gpu" / "pipeline.yaml"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/chaos"))
+from faulty_proxy import FaultyProxy  # noqa: E402
+
+EXAMPLE = ROOT / "examples" / "gpu" / "pipeline.yaml"
 CUDA = "debian:bookworm-slim"
 
 
@@ -19,6 +26,12 @@ def engine_has_gpus() -> bool:
         return "nvidia" in docker("info", "--format", "{{json .Runtimes}}")
     except (OSError, subprocess.CalledProcessError):
         return False
+
+
+def engine_socket() -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect("/var/run/docker.sock")
+    return connection
 
 
 def uuids(text: str) -> list[str]:
@@ -69,6 +82,20 @@ class GpuSteps(PipeTest):
         step["settings"]["resources"]["preflight"] = "off"
         self.pipeline({"train": step}, {"parent_image": CUDA})
         self.run_pipe()
+
+    def test_of_an_engine_elsewhere_they_are_measured_in_the_container(self):
+        """An engine at tcp:// is another machine's."""
+        proxy = FaultyProxy(socket.create_server(("127.0.0.1", 0)), engine_socket, lambda *_: None)
+        self.addCleanup(proxy.end)
+        self.pipeline({"train": self.gpu_step("nvidia-smi -L; sleep 2.5", gpu_count=2)}, {"parent_image": CUDA})
+        elsewhere = {"DOCKER_HOST": "tcp://%s:%d" % proxy.listener.getsockname(), "DOCKER_TLS_VERIFY": "", "DOCKER_CERT_PATH": ""}
+        result = self.run_pipe(**elsewhere)
+        (step,) = json.loads(self.pipe("show", "latest", "--output", "json").out)["steps"]
+        measured = step["attempts"][0]["gpus"]
+        self.assertEqual([gpu["uuid"] for gpu in measured], [gpu["uuid"] for gpu in result.events("step_started")[0]["gpus"]])
+        for gpu in measured:
+            self.assertIn(gpu["mean_load"], (0, 0.97))
+            self.assertEqual(gpu["memory"], 16160 << 20)
 
     def test_a_container_whose_driver_was_killed_keeps_its_gpus(self):
         self.pipeline({"hold": self.gpu_step("nvidia-smi -L; sleep 600", gpus="all")}, {"parent_image": CUDA})

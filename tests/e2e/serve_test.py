@@ -277,7 +277,7 @@ class Pages(ServeTest):
         self.assertEqual(self.browser.js("document.querySelectorAll('img, b, i, script:not([src])').length"), 0)
         self.assertIn("\u27e8202E\u27e9", self.browser.text())
         self.browser.js("[...document.querySelectorAll('#failed button')].find((one) => one.textContent === 'Beginning').click()")
-        self.browser.wait("document.querySelector('#failed pre').textContent.startsWith('</script>')")
+        self.browser.wait("document.querySelector('#failed pre').textContent.startsWith('</script><script>')")
         self.assertEqual(self.browser.js("document.querySelector('#failed pre .c1').textContent"), "red")
         self.assert_nothing_refused()
 
