@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,7 +34,7 @@ struct GpuSums {
     return load_time > 0 ? std::optional(load / load_time) : std::nullopt;
   }
   std::uint64_t mean_used() const {
-    return time > 0 ? static_cast<std::uint64_t>(used / time + 0.5) : 0;
+    return time > 0 ? static_cast<std::uint64_t>(std::llround(used / time)) : 0;
   }
 };
 
