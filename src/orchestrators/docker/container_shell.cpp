@@ -181,6 +181,26 @@ class EndOfShell {
   async::JoinableTask wait_;
 };
 
+/// Returns once the container is gone. The engine removes it by itself, too, and refuses to do so
+/// twice at a time.
+async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
+  constexpr int most_looks = 200;
+  constexpr std::chrono::milliseconds pause{50};
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  for (int look = 0; look < most_looks; ++look) {
+    co_await engine.remove_container(id);
+    bool is_gone = false;
+    try {
+      co_await engine.inspect_container(id);
+    } catch (const docker::EngineError& error) {
+      is_gone = error.status() == 404;
+    }
+    if (is_gone) co_return;
+    timer.expires_after(pause);
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
 }  // namespace
 
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
@@ -207,7 +227,7 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
   }
   if (error || result.failure) end.give_up();
   const int code = co_await end.join();
-  co_await engine.remove_container(container.id);
+  co_await remove_shell(engine, container.id);
   if (error) std::rethrow_exception(error);
   if (!result.failure) result.exit_code = code;
   co_return result;
