@@ -15,7 +15,10 @@ if [ "$installer" = uv ]; then
   # uv takes a project for unchanged while its pyproject.toml is.
   grep -q -e ' --hash=' requirements.txt || while IFS= read -r name; do set -- "$@" --refresh-package "$name"; done <names
   # What the builder's cache has is installed without the index.
-  "$uv" pip install --offline --python "$python" "$@" -r requirements.txt >/dev/null 2>&1 || "$uv" pip install --python "$python" "$@" -r requirements.txt
+  case " $* " in
+    *" --no-cache"*) false ;;
+    *) "$uv" pip install --offline --python "$python" "$@" -r requirements.txt >/dev/null 2>&1 ;;
+  esac || "$uv" pip install --python "$python" "$@" -r requirements.txt
 else
   "$python" -m pip --version >/dev/null 2>&1 || export PYTHONPATH="$build/tools"
   case " $* " in

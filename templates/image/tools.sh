@@ -1,6 +1,11 @@
 # Usage: fetch.sh uv|pip required|optional. Gets the installer into /pipe-tools of a stage that is thrown away.
 mkdir -p /pipe-tools
-case $1 in uv) ! command -v uv >/dev/null 2>&1 || exit 0 ;; esac
+kept=
+if [ "$1" = uv ]; then
+  ! command -v uv >/dev/null 2>&1 || exit 0
+  kept=$(kept_uv)
+  ! cp -a "$kept/." /pipe-tools 2>/dev/null || exit 0
+fi
 if ! find_python; then
   [ "$2" = required ] || exit 0
   if command -v apt-get >/dev/null 2>&1; then
@@ -36,3 +41,7 @@ elif ! "$python" -m ensurepip >/dev/null 2>&1 || ! has_pip; then
 fi
 echo "fetching $1"
 "$python" -m pip install -q --target /pipe-tools "$1"
+# Several builds can come here at once: each makes its own, and one of them becomes that of all.
+if [ -n "$kept" ] && grep -q " $cache " /proc/mounts; then
+  cp -a /pipe-tools "$kept.$$" && mv -T "$kept.$$" "$kept" 2>/dev/null || rm -rf "$kept.$$"
+fi

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 
 try:
     from importlib import metadata
@@ -158,6 +159,7 @@ class Uv:
     def __init__(self, request, folder):
         self.request, self.folder = request, folder
         self.tags, self.hashes = sys_tags(), hashes_in(folder)
+        self.early_reasons = None  # Of versions that were expected, being looked for: (versions, future).
         self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
         if request["refresh"]:  # Who asks for newer versions does not mean those of ten minutes ago.
             self.arguments.append("--refresh")
@@ -214,7 +216,10 @@ class Uv:
             if done.returncode:
                 return None
             fresh = {(each["name"], each["version"]) for each in self.read(output)}
-        output, done = self.compile("pylock.toml", "--format", "pylock.toml", "--offline", *self.inputs(), check=False)
+        expected = {**dict(fresh), **preferred}
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            self.early_reasons = (expected, pool.submit(self.find_reasons, expected))
+            output, done = self.compile("pylock.toml", "--format", "pylock.toml", "--offline", *self.inputs(), check=False)
         if done.returncode:
             return None
         packages = self.read(output)
@@ -246,15 +251,23 @@ class Uv:
 
     def add_reasons(self, packages):
         """Which package asks for which; says nothing if it is not known without the network."""
+        versions = {each["name"]: each["version"] for each in packages if each["origin"] == "index"}
+        expected, early = self.early_reasons or ({}, None)
+        is_expected = early and all(expected.get(name) == version for name, version in versions.items())
+        reasons = early.result() if is_expected else self.find_reasons(versions)
+        for each in packages if reasons is not None else []:
+            each["required_by"] = reasons.get(each["name"], [])
+
+    def find_reasons(self, versions):
         pinned = os.path.join(self.folder, "pinned.txt")
         with open(pinned, "w") as stream:
-            stream.writelines("%s==%s\n" % (each["name"], each["version"]) for each in packages if each["origin"] == "index")
+            stream.writelines("%s==%s\n" % each for each in versions.items())
         options = ["--no-header", "--annotation-style", "line", "-c", pinned] + self.constraints() + self.inputs()
         output, done = self.compile("reasons.txt", "--offline", *options, check=False)
         if done.returncode:  # What has an address of its own is not in the cache.
             output, done = self.compile("reasons.txt", *options, check=False)
         if done.returncode:
-            return
+            return None
         reasons = {}
         for line in open(output):
             match = re.match(r"(?:-e )?([A-Za-z0-9._-]+).*# via (.*)", line)
@@ -262,8 +275,7 @@ class Uv:
                 asking = [each.strip() for each in match.group(2).split(",")]
                 reasons[normalised(match.group(1))] = [] if any(each.startswith("-r ") or "(pyproject.toml)" in each for each in asking) else sorted(
                     normalised(each.split("[")[0]) for each in asking if re.match(r"[A-Za-z0-9]", each))
-        for each in packages:
-            each["required_by"] = reasons.get(each["name"], [])
+        return reasons
 
     def read(self, file):
         if tomllib is None:
@@ -426,7 +438,6 @@ def add_sizes(packages, known_sizes, known_logins):
             each["size"] = os.path.getsize(each["url"])
     if not remote:
         return
-    from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(max_workers=16) as pool:
         for each, size in zip(remote, pool.map(lambda each: size_at(each["url"], known_logins), remote)):
             each["size"] = size

@@ -1,15 +1,11 @@
 # Usage: resolve.sh uv|pip. Runs in a container of the parent image, with a volume at $build/cache that keeps the installer and what it has read.
-library=gnu
-! ldd --version 2>&1 | grep -q musl || library=musl
-tools=$cache/tools-$(uname -m)-$library
 find_python || fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 uv=
 if [ "$1" = uv ] && ! uv=$(command -v uv); then
-  uv=$tools/bin/uv
+  uv=$(kept_uv)/bin/uv
   if [ ! -x "$uv" ]; then
-    # Several containers can come here at once: each makes its own, and one of them becomes the tool of all.
-    (build=$build /bin/sh "$build/fetch/fetch.sh" uv required) >/dev/null 2>"$here/log" || { cat "$here/log" >&2; exit 1; }
-    mv -T /pipe-tools "$tools" 2>/dev/null || [ -x "$uv" ] || { cp -a /pipe-tools "$tools.$$" && mv -T "$tools.$$" "$tools" 2>/dev/null; } || [ -x "$uv" ]
+    /bin/sh "$build/fetch/fetch.sh" uv required >/dev/null 2>"$here/log" || { cat "$here/log" >&2; exit 1; }
+    uv=/pipe-tools/bin/uv
   fi
 fi
 if [ "$1" = pip ] && ! "$python" -m pip --version >/dev/null 2>&1; then
