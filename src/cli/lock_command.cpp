@@ -1,7 +1,14 @@
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"
+#include "engine/refusal.hpp"
+#include "settings/settings.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -14,12 +21,29 @@ std::string environment_of(const lock::LockedEnvironment& environment) {
              : environment.parent;
 }
 
-/// One after the other: environments that share requirements then share versions, too.
+/// One after the other: environments that share requirements then share versions, too. With --check
+/// all that the file lacks is reported, at the first of the steps with equal settings.
 async::Task<> lock_all(Session& session, Display& display) {
+  std::vector<core::Diagnostic> refused;
+  std::set<std::string> refused_settings;
   for (const auto* step : session.source.selected_steps()) {
     if (display.cancel().level() != core::StopLevel::none) break;
-    co_await session.orchestrator().lock(*step, display.progress(), display.cancel());
+    const auto settings = settings::to_json(step->settings->docker).dump();
+    if (refused_settings.contains(settings)) continue;
+    try {
+      co_await session.orchestrator().lock(*step, display.progress(), display.cancel());
+    } catch (const core::InputError& error) {
+      if (!error.file().empty()) throw;
+      refused_settings.insert(settings);
+      for (auto each : error.diagnostics()) {
+        each.span = {step->line, 0, 1, step->file};
+        const auto is_file = [&](const auto& other) { return other.message == each.message; };
+        if (!each.notes.empty() || std::ranges::none_of(refused, is_file))
+          refused.push_back(std::move(each));
+      }
+    }
   }
+  engine::refuse(std::move(refused), session.pipeline());
 }
 
 json to_json(const Session& session, const std::vector<lock::LockChange>& changes,

@@ -160,7 +160,10 @@ LockedEnvironment LockFile::preferred(const Request& request) {
 void LockFile::refuse(const Request& request) const {
   const auto file = path_.filename().string();
   std::vector<std::string> notes;
-  std::string message = "the environment is not in " + file + ", and --locked adds nothing to it";
+  const auto environment = "the environment from " + (request.parent == local_parent
+                                                           ? "this machine's Python"
+                                                           : request.parent);
+  std::string message = environment + " is not in " + file + ", and --locked adds nothing to it";
   if (const auto* found = nearest(request)) {
     notes = difference(found->requirements, request.requirements);
     if (found->parent != request.parent)
@@ -175,7 +178,7 @@ void LockFile::refuse(const Request& request) const {
     if (notes.empty())
       notes.push_back("this machine is " + request.platform + ", and the locked one " +
                       found->platform);
-    message = "the environment differs from the one in " + file;
+    message = environment + " differs from the one in " + file;
   } else if (std::error_code error; !fs::exists(path_, error)) {
     message = "there is no " + file + ", and --locked writes none";
   }

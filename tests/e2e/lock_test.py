@@ -126,6 +126,24 @@ class History(LockTest):
                 self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
                 self.assertIn(f'size: {wheel.stat().st_size}', self.lock())
 
+    def test_check_names_all_that_the_file_lacks_at_the_steps_that_ask_for_it(self):
+        settings = {"requirements": ["other"], "python_package_installer_args": {"index-url": self.index.url}}
+        step = {"command": ["python3", "show.py"]}
+        docker_settings = {"requirements": ["top"], "python_package_installer_args": {"index-url": self.index.url}, "build_config": {"build_options": {"network": "host"}}}
+        self.pipeline({"one": step, "two": step, "three": {**step, "settings": {"docker": settings}}}, docker_settings)
+        checked = self.pipe("lock", "pipeline.yaml", "--check")
+        self.assertEqual(checked.code, 2)
+        lines = (self.folder / "pipeline.yaml").read_text().splitlines()
+        places = re.findall(r"pipeline.yaml:(\d+):\d+: error: there is no pipeline.lock", checked.err)
+        self.assertEqual([lines[int(place) - 1].strip(' ":{') for place in places], ["one"], "what is missing is the file: told once")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.pipeline({"one": step, "two": step, "three": {**step, "settings": {"docker": {**settings, "requirements": ["other", "base"]}}}}, {**docker_settings, "requirements": ["top", "base"]})
+        checked = self.pipe("lock", "pipeline.yaml", "--check")
+        lines = (self.folder / "pipeline.yaml").read_text().splitlines()
+        places = re.findall(rf"pipeline.yaml:(\d+):\d+: error: the environment from {PARENT} differs", checked.err)
+        self.assertEqual([lines[int(place) - 1].strip(' ":{') for place in places], ["one", "three"], checked.err)
+        self.assertEqual(checked.err.count("  note: + base\n"), 2, checked.err)
+
     def test_upgrade_check_and_diff(self):
         self.declare("top", "other")
         self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check").code, 2)
