@@ -327,7 +327,9 @@ class Doctor {
           {"Linux 5.13 or newer, with `landlock` in its `lsm=` list, restricts them"});
     const auto [uv, has_uv] = output_of("uv --version 2>/dev/null");
     add("uv", Level::ok,
-        has_uv ? uv : "not there; `--orchestrator local` uses pip, which is slower");
+        has_uv ? uv
+               : "not installed; `--orchestrator local` fetches it once into its own cache, and "
+                 "uses pip where it cannot");
   }
 
   void state() {
