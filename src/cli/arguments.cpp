@@ -133,7 +133,8 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   for (const auto* option : app->get_options())
     if (option->count() > 0 && !option->get_lnames().empty())
       parsed.options.given.insert("--" + option->get_lnames().front());
-  if (app->get_option_no_throw("--profile")) parsed.options.takes_profile = true;
+  parsed.options.takes_profile = app->get_option_no_throw("--profile") != nullptr;
+  parsed.options.takes_file = app->get_option_no_throw("FILE") != nullptr;
   return parsed;
 }
 

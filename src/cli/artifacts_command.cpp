@@ -186,8 +186,8 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
 }  // namespace
 
 core::ExitCode artifacts_command(Context& context) {
+  if (!context.options().inspect.name.empty()) return published_command(context);
   auto& runs = context.existing_runs();
-  if (!context.options().inspect.name.empty()) return published_command(context, runs);
   detached::Drivers drivers(context.driver_context(), runs);
   const auto run = find_run(context, drivers, runs);
   const auto& wanted = context.options().step;

@@ -250,6 +250,7 @@ void add_artifacts_options(CLI::App& app, Options& o) {
   app.add_option("--publish", o.inspect.publish_as, "Publish this one output under a name")
       ->type_name("NAME")
       ->excludes(name);
+  add_profile(app, o);
   add_state(app, o);
 }
 
@@ -260,7 +261,8 @@ constexpr Command artifacts_row{
     "  pipe artifacts latest train.model --copy model.pkl\n"
     "  pipe artifacts latest report --copy results/\n"
     "  pipe artifacts latest train.model --publish production\n"
-    "  pipe artifacts --name production --demote",
+    "  pipe artifacts --name production --demote\n"
+    "  pipe artifacts --name production --profile team    in the team's bucket",
     add_artifacts_options, artifacts_command};
 
 void add_attach_options(CLI::App& app, Options& o) {

@@ -95,6 +95,7 @@ struct Options : detached::Invocation {
   unsigned short port = 7473;      ///< Command serve; 0: any that is free.
 
   bool takes_profile = false;  ///< The command has --profile.
+  bool takes_file = false;     ///< The command has the argument FILE.
   std::set<std::string>
       given;  ///< Long names of the options on the command line, such as `--jobs`.
 };

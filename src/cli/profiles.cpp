@@ -10,6 +10,9 @@ namespace pipeline::cli {
 namespace {
 
 std::filesystem::path folder_of(const Options& options) {
+  // A command about runs takes no file: it is called in the folder of one.
+  if (!options.program && !options.takes_file)
+    return std::filesystem::absolute(options.file).parent_path();
   return Context(options).pipeline_file().parent_path();
 }
 
@@ -17,10 +20,16 @@ std::filesystem::path folder_of(const Options& options) {
 
 void use_profile(Options& options) {
   if (!options.takes_profile) return;
+  const bool is_asked_for = !options.profile.empty();
   if (const char* name = std::getenv("PIPE_PROFILE"); name && options.profile.empty())
     options.profile = name;
   if (options.profile.empty()) return;
-  const auto profile = spec::find_profile(options.profile, folder_of(options));
+  const auto folder = folder_of(options);
+  // A command about runs may be called in any folder, whatever $PIPE_PROFILE is.
+  if (!is_asked_for && !options.takes_file && !options.program &&
+      !spec::find_profiles(folder).contains(options.profile))
+    return options.profile.clear();
+  const auto profile = spec::find_profile(options.profile, folder);
   const auto fill = [&](const char* option, auto& value, const auto& from) {
     if (!options.given.contains(option) && from != std::decay_t<decltype(from)>{}) value = from;
   };

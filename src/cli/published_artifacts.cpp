@@ -1,11 +1,17 @@
 #include "cli/published_artifacts.hpp"
 
+#include <functional>
+#include <optional>
+
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
+#include "remote_cache/bucket_names.hpp"
+#include "remote_cache/run_outputs.hpp"
 #include "store/published.hpp"
 
 namespace pipeline::cli {
@@ -13,14 +19,55 @@ namespace {
 
 using nlohmann::json;
 
-void list_versions(Context& context, const store::PublishedName& name) {
+/// The names of the bucket that the options' profile has, or else of the state folder.
+class Names {
+ public:
+  Names(Context& context, store::RunStore& runs)
+      : context_(context),
+        here_(runs),
+        outputs_(context.loop(), context.artifacts(), runs.folder(),
+                 context.options().artifact_store) {
+    if (!context.options().artifact_store.is_given()) return;
+    bucket_.emplace(context.loop(), context.options().artifact_store);
+    there_.emplace(*bucket_, context.artifacts());
+  }
+
+  store::PublishedName of(const std::string& name) {
+    return there_ ? context_.await(there_->find(name)) : here_.of(name);
+  }
+  std::vector<std::string> all() {
+    return there_ ? context_.await(there_->names()) : here_.names();
+  }
+  void change(const std::string& name, const remote_cache::BucketNames::Edit& edit) {
+    there_ ? context_.await(there_->change(name, edit)) : here_.change(name, edit);
+  }
+  void publish(const std::string& name, store::PublishedVersion made) {
+    if (there_) context_.await(there_->send(made));
+    change(name, [&](store::PublishedName& all) {
+      const auto version = all.publish(made);
+      all.promote(version);
+      return version;
+    });
+  }
+  remote_cache::RunOutputs& outputs() { return outputs_; }
+
+ private:
+  Context& context_;
+  store::Published here_;
+  remote_cache::RunOutputs outputs_;
+  std::optional<s3::Artifacts> bucket_;
+  std::optional<remote_cache::BucketNames> there_;
+};
+
+void list_versions(Context& context, Names& names, const store::PublishedName& name) {
   const auto current = name.promoted.back();
   json versions = json::array();
   Table table;
   table.add({"VERSION", "", "PUBLISHED", "MADE BY", "FILE", "SIZE", "PATH"});
   for (auto version = name.versions.rbegin(); version != name.versions.rend(); ++version) {
     const auto& output = version->output;
-    const auto path = context.artifacts().path(output.digest);
+    const auto place = names.outputs().location(output);
+    const bool is_here = names.outputs().is_here(output);
     versions.push_back({{"version", version->version},
                         {"current", version->version == current},
                         {"published", core::format_time(version->time)},
@@ -29,12 +76,12 @@ void list_versions(Context& context, const store::PublishedName& name) {
                         {"file_name", output.file_name},
                         {"digest", output.digest.hex()},
                         {"bytes", output.bytes},
-                        {"path", path.string()}});
+                        {is_here ? "path" : "url", place}});
     table.add({name.name + "@" + std::to_string(version->version),
                version->version == current ? "current" : "", core::format_time(version->time),
                version->run + " " + version->step + "." + output.name,
                output.file_name + (output.is_directory ? "/" : ""),
-               core::format_bytes(output.bytes), shown_path(path)});
+               core::format_bytes(output.bytes), is_here ? shown_path(place) : place});
   }
   if (context.options().json)
     context.print_json({{"name", name.name}, {"versions", versions}});
@@ -52,14 +99,13 @@ void say_current(Context& context, const store::PublishedName& name) {
 }
 
 /// Returns the record of a name, and the version that follows `@`; 0: the current one.
-std::pair<store::PublishedName, unsigned> named(store::Published& published,
-                                                const std::string& text) {
+std::pair<store::PublishedName, unsigned> named(Names& names, const std::string& text) {
   const auto wanted = store::PublishedReference::parse(text);
   const auto name = wanted ? wanted->name : text.substr(0, text.find('@'));
-  auto found = published.of(name);
+  auto found = names.of(name);
   if (found.versions.empty())
     throw core::InputError("nothing is published as '" + core::printable(name) + "'",
-                           core::did_you_mean(name, published.names()));
+                           core::did_you_mean(name, names.all()));
   if (!wanted || (wanted->version != 0 && !found.find(wanted->version)))
     throw core::InputError("'" + name + "' has no version '" +
                            core::printable(text.substr(name.size() + 1)) + "'");
@@ -68,28 +114,38 @@ std::pair<store::PublishedName, unsigned> named(store::Published& published,
 
 }  // namespace
 
-core::ExitCode published_command(Context& context, store::RunStore& runs) {
+core::ExitCode published_command(Context& given) {
+  // A bucket's names need no state folder.
+  std::optional<core::TemporaryFolder> no_state;
+  auto chosen = given.options();
+  if (chosen.artifact_store.is_given() && !given.existing_state())
+    chosen.state = no_state.emplace().path();
+  Context context(std::move(chosen));
+  Names names(context, context.runs(context.required_state()));
   const auto& options = context.options().inspect;
-  store::Published published(runs);
-  const auto [name, version] = named(published, options.name);
+  const auto [name, version] = named(names, options.name);
   if (options.promote) {
-    published.promote(name.name, options.promote);
-    say_current(context, published.of(name.name));
+    names.change(name.name, [&](store::PublishedName& all) {
+      all.promote(options.promote);
+      return options.promote;
+    });
+    say_current(context, names.of(name.name));
   } else if (options.demote) {
-    published.demote(name.name);
-    say_current(context, published.of(name.name));
+    names.change(name.name, [](store::PublishedName& all) { return all.demote(); });
+    say_current(context, names.of(name.name));
   } else if (!options.copy_to.empty()) {
-    const auto& output = name.find(version)->output;
+    const auto* found = name.find(version);
     auto destination = std::filesystem::absolute(options.copy_to);
     std::error_code error;
-    if (std::filesystem::is_directory(destination, error)) destination /= output.file_name;
-    context.artifacts().copy_out(output.digest, destination);
+    if (std::filesystem::is_directory(destination, error)) destination /= found->output.file_name;
+    names.outputs().fetch(*found);
+    context.artifacts().copy_out(found->output.digest, destination);
     if (context.options().json)
       context.print_json({{"copied_to", destination.string()}});
     else
       context.print(options.name + " -> " + shown_path(destination) + "\n");
   } else {
-    list_versions(context, name);
+    list_versions(context, names, name);
   }
   return core::ExitCode::ok;
 }
@@ -99,11 +155,11 @@ void publish_output(Context& context, store::RunStore& runs, const std::string& 
   if (!core::is_name(name))
     throw core::InputError("'" + core::printable(name) + "' cannot be an artifact's name",
                            "a name has letters, digits, `.`, `_` and `-`");
-  store::Published published(runs);
+  Names names(context, runs);
   const auto& run = step.reused_from.empty() ? step.run : step.reused_from;
-  const auto version = published.publish(name, run, step.name, output, engine::wall_now());
-  published.promote(name, version);
-  say_current(context, published.of(name));
+  names.publish(name,
+                {.run = run, .step = step.name, .output = output, .time = engine::wall_now()});
+  say_current(context, names.of(name));
 }
 
 }  // namespace pipeline::cli

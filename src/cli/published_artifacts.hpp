@@ -10,8 +10,9 @@
 
 namespace pipeline::cli {
 
-/// Lists, copies, promotes or demotes versions of the name that the options give.
-core::ExitCode published_command(Context& context, store::RunStore& runs);
+/// Lists, copies, promotes or demotes versions of the name that the options give: in the bucket of
+/// the options' profile, or else in the state folder.
+core::ExitCode published_command(Context& context);
 
 /// Publishes an output of a run, which must be in the artifact store, and makes it current.
 void publish_output(Context& context, store::RunStore& runs, const std::string& name,

@@ -90,6 +90,7 @@ void report_differences(Session& session, const engine::Services& services, cons
                         const engine::OutputsOf& outputs_of) {
   if (environment_id.empty()) return;
   engine::Decisions decisions(services);
+  session.context.await(decisions.data().look_up(services.pipeline, session.run_options().shared));
   const auto now = decisions.key(step, environment_id, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
@@ -156,7 +157,8 @@ core::ExitCode shell_command(Context& given) {
       .run_id = found.run.id,
       .number = found.attempt.number,
       .folder = session.runs.folder() / engine::shells_folder / session.run_id,
-      .request = {.words = words_of(given.options())}};
+      .request = {.words = words_of(given.options())},
+      .shared = session.run_options().shared};
   shell.request.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   orchestrators::Environment environment;
   if (session.orchestrator().capabilities_of(step).name == "docker") {

@@ -5,6 +5,7 @@
 #include "async/on_pool.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "engine/publishing.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -149,6 +150,30 @@ async::Task<> CacheExchange::publish(store::CacheEntry entry) {
   if (why.empty()) co_return;
   not_shared_.push_back(step);
   if (why_not_.empty()) why_not_ = why;
+}
+
+async::Task<> CacheExchange::publish_names(const StepSpec& step, std::string run,
+                                           std::vector<store::OutputRecord> outputs) {
+  auto versions = versions_of(step, run, outputs);
+  const auto turn = ++turn_;
+  co_await naming_.acquire(turn);
+  for (auto& [name, version] : versions) {
+    std::string why;
+    try {
+      co_await results_.publish_as(name, std::move(version));
+    } catch (const core::EnvironmentError& error) {
+      why = words_of(error);
+    } catch (...) {
+      naming_.release();
+      throw;
+    }
+    if (why.empty()) continue;
+    lacks_names_ = true;
+    events_.emit(event::Notice{step.name, "what it made is not published as '" + name + "' in " +
+                                              results_.name() +
+                                              ", which the next run does: " + why});
+  }
+  naming_.release();
 }
 
 void CacheExchange::conclude() {

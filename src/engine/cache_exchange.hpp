@@ -63,6 +63,12 @@ class CacheExchange {
                                                       bool only_own = false);
   /// Sends a step's result.
   async::Task<> publish(store::CacheEntry entry);
+  /// Publishes outputs under the names that the step gives them. Failures are reported to the user:
+  /// the next run publishes them.
+  async::Task<> publish_names(const StepSpec& step, std::string run,
+                              std::vector<store::OutputRecord> outputs);
+  /// Returns true unless the names have all that was to be published.
+  bool lacks_names() const { return lacks_names_; }
   /// Reports what could not be sent.
   void conclude();
 
@@ -78,11 +84,12 @@ class CacheExchange {
   EventSink& events_;
   core::CancelSource& user_;
   asio::thread_pool& pool_;
-  async::Semaphore asking_{16}, sending_{4};
+  async::Semaphore asking_{16}, sending_{4}, naming_{1};
   std::size_t turn_ = 0;           ///< Waiting coroutines proceed in the order of their arrival.
   bool asks_ = true;               ///< False once the cache has failed to respond.
   std::set<std::string> brought_;  ///< Keys whose results are in the store.
   std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
+  bool lacks_names_ = false;
   std::string why_not_;  ///< The error of the first of them; it is not retried for the others.
 };
 

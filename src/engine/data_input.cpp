@@ -5,6 +5,19 @@
 
 namespace pipeline::engine {
 
+async::Task<> DataInputs::look_up(const PipelineSpec& pipeline, RemoteCache* cache) {
+  cache_ = cache;
+  if (!cache_) co_return;
+  for (const auto& step : pipeline.steps)
+    for (const auto& input : step.inputs) {
+      if (!input.data || input.data->artifact.empty()) continue;
+      const auto reference = store::PublishedReference::parse(input.data->artifact).value();
+      if (names_.contains(reference.name)) continue;
+      auto found = co_await cache->find_name(reference.name);
+      names_.emplace(reference.name, std::move(found));
+    }
+}
+
 const store::UserData& DataInputs::of(const std::filesystem::path& path) {
   const auto found = read_.find(path);
   if (found != read_.end()) return found->second;
@@ -22,7 +35,8 @@ const store::PublishedVersion* DataInputs::artifact(const DataSpec& data) {
         "the artifact '" + name + "' has no version " + std::to_string(version),
         {"`pipe artifacts --name " + name + "` lists its versions"});
   throw core::EnvironmentError(
-      "nothing is published as '" + name + "' in this state folder",
+      "nothing is published as '" + name + "' in " +
+          (cache_ ? cache_->name() : "this state folder"),
       {"`publish: {OUTPUT: " + name +
            "}` of a step publishes it, or `pipe artifacts RUN "
            "STEP.OUTPUT --publish " +

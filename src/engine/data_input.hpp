@@ -8,6 +8,7 @@
 
 #include <pipeline/spec.hpp>
 
+#include "engine/remote_cache.hpp"
 #include "store/published.hpp"
 #include "store/run_store.hpp"
 #include "store/user_data.hpp"
@@ -20,6 +21,11 @@ class DataInputs {
  public:
   DataInputs(store::StatIndex& stats, store::RunStore& runs) : stats_(stats), published_(runs) {}
 
+  /// Asks the remote cache for the names of all artifacts that the steps take, in which they then
+  /// are instead of in this state folder. @param cache may be null
+  async::Task<> look_up(const PipelineSpec& pipeline, RemoteCache* cache);
+  /// Returns the remote cache that has the names; null: this state folder has them.
+  RemoteCache* cache() const { return cache_; }
   /// Throws EnvironmentError for data that cannot be read.
   const store::UserData& of(const std::filesystem::path& path);
   /// Returns the version of a published artifact; null if it is optional and there is none. Throws
@@ -31,6 +37,7 @@ class DataInputs {
  private:
   store::StatIndex& stats_;
   store::Published published_;
+  RemoteCache* cache_ = nullptr;
   std::map<std::filesystem::path, store::UserData> read_;
   std::map<std::string, store::PublishedName> names_;
 };

@@ -107,13 +107,36 @@ async::Task<core::Digest> Downloads::fetch(DataSpec data) {
   const auto digest = core::Digest::from_hex(data.sha256);
   if (artifacts_.looks_whole(digest)) co_return digest;
   const auto executor = co_await asio::this_coro::executor;
-  if (!client_) {
-    client_ = std::make_unique<net::HttpClient>(loop_of(executor));
-    flights_ = std::make_unique<async::SingleFlight<core::Digest>>(loop_of(executor));
-  }
+  if (!client_) client_ = std::make_unique<net::HttpClient>(loop_of(executor));
   const std::function<async::Task<core::Digest>()> work =
       [this, &data, &digest]() -> async::Task<core::Digest> { return download(data, digest); };
-  co_return co_await flights_->get(data.sha256, work, &stop_);
+  co_return co_await flights(executor).get(data.sha256, work, &stop_);
+}
+
+async::SingleFlight<core::Digest>& Downloads::flights(const asio::any_io_executor& executor) {
+  if (!flights_) flights_ = std::make_unique<async::SingleFlight<core::Digest>>(loop_of(executor));
+  return *flights_;
+}
+
+async::Task<> Downloads::fetch_named(const DataSpec& data, const store::PublishedVersion& version,
+                                     RemoteCache* cache, asio::thread_pool& pool) {
+  const auto digest = version.output.digest;
+  if (artifacts_.looks_whole(digest)) co_return;
+  if (!cache)
+    throw core::EnvironmentError("the content of " + name_of(data) + ", version " +
+                                     std::to_string(version.version) +
+                                     ", is missing or damaged here",
+                                 {"`pipe verify` looks for more that is damaged"});
+  const auto executor = co_await asio::this_coro::executor;
+  const std::function<async::Task<core::Digest>()> work = [&]() -> async::Task<core::Digest> {
+    core::make_folders(folder_);
+    const core::TemporaryFolder folder(folder_);
+    const RemoteOutput output{version.output, version.is_executable};
+    co_await bring(*cache, output, artifacts_, folder.path() / version.output.file_name, pool,
+                   stop_);
+    co_return digest;
+  };
+  co_await flights(executor).get(digest.hex(), work, &stop_);
 }
 
 async::Task<core::Digest> Downloads::download(const DataSpec& data, const core::Digest& digest) {

@@ -1,6 +1,6 @@
 /// @file
-/// Fetches inputs with a URL into the artifact store: once, verified, continued where a connection
-/// was cut.
+/// Fetches inputs from elsewhere into the artifact store: once and verified. What has a URL is
+/// continued where a connection was cut.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/digest.hpp"
+#include "engine/cache_exchange.hpp"
 #include "engine/services.hpp"
 #include "net/http.hpp"
 
@@ -28,8 +29,14 @@ class Downloads {
   /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
   /// Throws EnvironmentError if it cannot be fetched, or has another SHA-256 than `data` says.
   async::Task<core::Digest> fetch(DataSpec data);
+  /// Fetches an artifact that has a name, unless the store has it. Throws EnvironmentError if it
+  /// cannot be had.
+  /// @param cache what has the name; null: this state folder
+  async::Task<> fetch_named(const DataSpec& data, const store::PublishedVersion& version,
+                            RemoteCache* cache, asio::thread_pool& pool);
 
  private:
+  async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
   async::Task<core::Digest> download(const DataSpec& data, const core::Digest& digest);
   async::Task<bool> receive(const DataSpec& data, const std::filesystem::path& part,
                             std::string& problem);

@@ -7,13 +7,13 @@
 
 #include "core/diagnostic.hpp"
 #include "engine/declared.hpp"
-#include "store/published.hpp"
+#include "engine/publishing.hpp"
 
 namespace pipeline::engine {
 
 Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
                  const RunOptions& options)
-    : runs_(runs), events_(events) {
+    : runs_(runs), events_(events), publishes_here_(!options.shared) {
   record_.id = options.run_id;
   record_.pipeline = pipeline.name;
   record_.file = pipeline.file.string();
@@ -62,10 +62,10 @@ void Journal::commit(const std::function<void()>& write) {
 
 void Journal::publish(const StepSpec& step, const std::string& run,
                       const std::vector<store::OutputRecord>& outputs) {
-  for (const auto& [name, as] : step.publish)
-    for (const auto& output : outputs)
-      if (output.name == name)
-        store::Published(runs_).publish(as, run, step.name, output, wall_now());
+  if (!publishes_here_) return;
+  for (const auto& [name, version] : versions_of(step, run, outputs))
+    store::Published(runs_).change(name,
+                                   [&](store::PublishedName& all) { return all.publish(version); });
 }
 
 void Journal::flush() {

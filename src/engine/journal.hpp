@@ -106,7 +106,8 @@ class Journal {
   void commit(const std::function<void()>& write);
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                     StepStatus status, bool is_failure);
-  /// Publishes outputs under the names that the step gives them.
+  /// Publishes outputs under the names that the step gives them, unless the remote cache has the
+  /// names.
   void publish(const StepSpec& step, const std::string& run,
                const std::vector<store::OutputRecord>& outputs);
   /// Makes the step pending again, unless it has succeeded before the run was interrupted.
@@ -120,6 +121,7 @@ class Journal {
   store::RunStore& runs_;
   EventSink& events_;
   store::RunRecord record_;
+  const bool publishes_here_;  ///< Names are those of the state folder.
   RunSummary summary_{};
   std::map<std::string, store::StepRecord> earlier_;  ///< Of a resumed run, by step.
   std::vector<Success> unstored_;

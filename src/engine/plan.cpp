@@ -70,6 +70,7 @@ class Planner {
         may_be_skipped_(steps_.size()) {}
 
   async::Task<std::vector<StepPlan>> plan() {
+    co_await decisions_.data().look_up(services_.pipeline, options_.shared);
     for (auto level = next_level(); !level.empty(); level = next_level()) {
       for (const auto i : level) co_await plan_step(i);
       co_await ask_store();
@@ -331,7 +332,12 @@ class Planner {
       if (outcome_of(need) == Outcome::unknown) all = Outcome::unknown;
     return {
         [this, outcome_of](const std::string& step) { return outcome_of(steps_.index_of(step)); },
-        all, [this](const SourceSpec& source) { return steps_.outputs_of()(source).output; }};
+        all,
+        [this](const SourceSpec& source) {
+          // A plan fetches nothing, so what only another machine has made is not known.
+          const auto* output = steps_.outputs_of()(source).output;
+          return output && services_.artifacts.has(output->digest) ? output : nullptr;
+        }};
   }
 
   /// Compares the step's key. All dependencies of the step must be known.
@@ -387,12 +393,22 @@ class Planner {
     return services_.runs.last_key_parts(services_.pipeline.name, step.name);
   }
 
+  /// A step with a condition that is not known is reused if it is not skipped.
+  void reuse_from_store(core::StepIndex i, store::CacheEntry entry) {
+    auto& plan = plans_[i];
+    auto condition = may_be_skipped_[i] ? plan.changes.front() : std::string();
+    reuse(i, std::move(entry));
+    if (!may_be_skipped_[i]) return;
+    plan.action = StepPlan::Action::depends;
+    plan.changes = {std::move(condition)};
+  }
+
   /// Asks the remote cache for the steps that this machine would run.
   async::Task<> ask_store() {
     if (inquiries_.empty()) co_return;
     co_await inquire(*options_.shared, inquiries_);
     for (std::size_t k = 0; k < inquiries_.size(); ++k)
-      if (inquiries_[k].answer) reuse(inquiring_[k], std::move(*inquiries_[k].answer));
+      if (inquiries_[k].answer) reuse_from_store(inquiring_[k], std::move(*inquiries_[k].answer));
     inquiries_.clear();
     inquiring_.clear();
   }

@@ -10,7 +10,7 @@
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
-#include "store/run_store.hpp"
+#include "store/published.hpp"
 
 namespace pipeline::engine {
 
@@ -50,6 +50,13 @@ class RemoteCache {
   virtual void invalidate(const RemoteOutput& output) = 0;
   /// Sends the outputs that the cache lacks, then the record.
   virtual async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) = 0;
+
+  /// Returns the record of an artifact's name, which all machines have in common; without versions
+  /// if nothing has the name.
+  virtual async::Task<store::PublishedName> find_name(std::string name) = 0;
+  /// Sends the artifact unless the cache has it, and makes it the newest version of the name unless
+  /// a version has this content.
+  virtual async::Task<> publish_as(std::string name, store::PublishedVersion made) = 0;
 
   virtual ~RemoteCache() = default;
 };

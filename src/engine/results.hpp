@@ -54,6 +54,16 @@ class Results {
   }
   /// Sends the result concurrently with the steps; conclude() reports failures.
   async::Task<> send(store::CacheEntry entry) { return exchange_->publish(std::move(entry)); }
+  /// Returns true if the step publishes outputs, under names that machines share.
+  bool shares_names(const StepSpec& step) const { return exchange_ && !step.publish.empty(); }
+  /// Publishes outputs under these names, concurrently with the steps.
+  async::Task<> publish_names(const StepSpec& step, std::string run,
+                              std::vector<store::OutputRecord> outputs) {
+    return exchange_->publish_names(step, std::move(run), std::move(outputs));
+  }
+  /// Returns false if a name lacks what this run was to publish.
+  bool has_published() const { return !exchange_ || !exchange_->lacks_names(); }
+
   /// For a successful attempt: sends its outputs, and cleans up once no driver of the run can need
   /// what it has left.
   async::Task<> hand_on(const StepSpec& step, store::CacheEntry entry,

@@ -201,7 +201,8 @@ async::Task<RunSummary> Run::execute() {
   services_.stats.save();
   auto summary = journal_.run_ended(user_.level() != core::StopLevel::none);
   if (options_.resume) co_await remove_rest();
-  if (fingerprint_ && summary.status == RunStatus::succeeded) remember();
+  if (fingerprint_ && summary.status == RunStatus::succeeded && results_.has_published())
+    remember();
   co_return summary;
 }
 

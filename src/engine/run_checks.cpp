@@ -35,6 +35,7 @@ async::Task<> RunChecks::check(const std::vector<const StepSpec*>& all) {
   std::erase_if(steps,
                 [&](const StepSpec* step) { return is_ruled_out(*step, services_.artifacts); });
   check_secrets(steps);
+  co_await results_.data().look_up(services_.pipeline, options_.shared);
   for (const auto* step : steps)
     for (const auto& input : step->inputs)
       if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);

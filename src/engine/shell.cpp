@@ -21,6 +21,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   GpuPool gpus(executor, pool, services.orchestrator, events, stop, slots, run,
                [&](async::Task<> task) { spawned.emplace_back(executor, std::move(task)); });
   DataInputs data(services.stats, services.runs);
+  co_await data.look_up(services.pipeline, options.shared);
   Downloads downloads(services, events, stop);
   std::set<core::Digest> checked;
   WorkFolders folders(options.folder);

@@ -9,6 +9,7 @@
 #include <pipeline/events.hpp>
 
 #include "engine/gather.hpp"
+#include "engine/remote_cache.hpp"
 #include "engine/services.hpp"
 
 namespace pipeline::engine {
@@ -21,6 +22,7 @@ struct ShellOptions {
   unsigned number = 1;           ///< The attempt's number.
   std::filesystem::path folder;  ///< For outputs and scratch files; removed at the end.
   orchestrators::ShellRequest request;
+  RemoteCache* shared = nullptr;  ///< The remote cache; must outlive the shell.
 };
 
 /// Waits for the step's GPUs, runs the shell to its end, and removes what it has written. The

@@ -19,6 +19,8 @@ StepEndings::StepEndings(const PipelineSpec& pipeline, store::ArtifactStore& art
 
 Reuse StepEndings::reuse(core::StepIndex i, store::CacheEntry entry) {
   if (results_.may_be_unsent(steps_.spec(i), entry)) spawn_(results_.send(entry));
+  if (results_.shares_names(steps_.spec(i)))
+    spawn_(results_.publish_names(steps_.spec(i), entry.run, entry.outputs));
   steps_[i].outputs = entry.outputs;
   steps_[i].status = StepStatus::cached;
   scheduler_.succeeded(i);
@@ -39,6 +41,8 @@ void StepEndings::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome 
   } else if (!std::exchange(flushes_soon_, true)) {
     spawn_(flush_soon());
   }
+  if (results_.shares_names(steps_.spec(i)))
+    spawn_(results_.publish_names(steps_.spec(i), journal_.run_id(), steps_[i].outputs));
   scheduler_.succeeded(i);
 }
 

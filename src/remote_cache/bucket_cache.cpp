@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "remote_cache/bucket_names.hpp"
 #include "remote_cache/record.hpp"
 
 namespace pipeline::remote_cache {
@@ -19,7 +20,10 @@ std::string key_of(const std::string& key) { return "results/" + key + ".json"; 
 class BucketCache final : public engine::RemoteCache {
  public:
   BucketCache(s3::Artifacts& bucket, const store::ArtifactStore& artifacts)
-      : bucket_(bucket), artifacts_(artifacts), name_(settings::url_of(bucket.settings())) {}
+      : bucket_(bucket),
+        artifacts_(artifacts),
+        name_(settings::url_of(bucket.settings())),
+        names_(bucket, artifacts) {}
 
   std::string name() const override { return name_; }
 
@@ -81,6 +85,14 @@ class BucketCache final : public engine::RemoteCache {
     co_await bucket_.bucket().put(key_of(entry.key), std::move(body), &cancel);
   }
 
+  async::Task<store::PublishedName> find_name(std::string name) override {
+    co_return co_await names_.find(std::move(name));
+  }
+
+  async::Task<> publish_as(std::string name, store::PublishedVersion made) override {
+    co_await names_.publish(std::move(name), std::move(made));
+  }
+
  private:
   static std::string object_of(const RemoteOutput& output) {
     return s3::Artifacts::key_of(output.record.digest.hex(), output.record.is_directory);
@@ -93,6 +105,7 @@ class BucketCache final : public engine::RemoteCache {
   s3::Artifacts& bucket_;
   const store::ArtifactStore& artifacts_;
   const std::string name_;
+  BucketNames names_;
 };
 
 }  // namespace

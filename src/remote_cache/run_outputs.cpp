@@ -39,11 +39,19 @@ void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord&
     return each.record.digest == output.digest;
   });
   if (found == result->outputs.end()) throw lost;
+  bring(*found);
+}
+
+void RunOutputs::fetch(const store::PublishedVersion& version) {
+  if (!is_here(version.output)) bring({version.output, version.is_executable});
+}
+
+void RunOutputs::bring(const engine::RemoteOutput& output) {
   const core::TemporaryFolder folder(state_);
   asio::thread_pool pool(1);
   core::CancelSource never;
-  async::await(loop_, engine::bring(*cache_, *found, artifacts_, folder.path() / output.file_name,
-                                    pool, never));
+  async::await(loop_, engine::bring(*cache_, output, artifacts_,
+                                    folder.path() / output.record.file_name, pool, never));
 }
 
 }  // namespace pipeline::remote_cache

@@ -29,8 +29,12 @@ class RunOutputs {
   /// Fetches the output from the bucket unless this machine has it. Throws EnvironmentError if the
   /// bucket no longer has it.
   void fetch(const store::StepRecord& step, const store::OutputRecord& output);
+  /// The same for a version that the bucket has under a name.
+  void fetch(const store::PublishedVersion& version);
 
  private:
+  void bring(const engine::RemoteOutput& output);
+
   asio::io_context& loop_;
   store::ArtifactStore& artifacts_;
   const std::filesystem::path state_;

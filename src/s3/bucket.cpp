@@ -9,10 +9,10 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
-#include "core/quantity.hpp"
 #include "core/user_environment.hpp"
 #include "net/trust.hpp"
 #include "net/url.hpp"
+#include "s3/bucket_call.hpp"
 
 namespace pipeline::s3 {
 namespace {
@@ -21,17 +21,10 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are sent in one request.
 constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an upload.
-constexpr std::uint64_t largest_text = std::uint64_t{64}
-                                       << 20;  // Maximum size of a text that is held in memory.
 constexpr unsigned few_tries =
     4;  // For dispensable requests, and for servers that have never answered.
 constexpr std::chrono::seconds pod_lifetime =
     std::chrono::days(7);  // Maximum lifetime that servers accept.
-
-/// Returns true if no retry helps, also where curl (1, 3) rejects the address.
-bool is_hopeless(const net::TransportError& error) {
-  return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
-}
 
 std::string quoted_tag(std::string tag) {
   std::string text;
@@ -54,6 +47,10 @@ settings::ArtifactStoreSettings completed(settings::ArtifactStoreSettings settin
 
 }  // namespace
 
+bool is_hopeless(const net::TransportError& error) {
+  return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
+}
+
 Body body_of(std::string text) {
   Body body;
   body.size = text.size();
@@ -65,27 +62,6 @@ Body body_of(std::string text) {
   };
   return body;
 }
-
-struct Bucket::Call {
-  // A constructor instead of an aggregate, because g++ 12 destroys a brace-initialised temporary
-  // twice in a co_await expression.
-  Call(std::string tried, std::string http_method, std::string object)
-      : what(std::move(tried)), method(std::move(http_method)), key(std::move(object)) {}
-  std::string what;  ///< Completes the message "cannot ...", before the bucket's name.
-  std::string method, key;
-  Query query;
-  std::map<std::string, std::string> headers;  ///< Names in lower case.
-  std::string payload;  ///< SHA-256 of the body; if empty, that of an empty body.
-  const Body* body = nullptr;
-  std::uint64_t offset = 0, size = 0;  ///< Range of the body.
-  std::string text;                    ///< A short body.
-  std::function<void(std::string_view)> on_body;
-  std::function<void(const net::Response&)> on_headers;
-  core::CancelSource* cancel = nullptr;
-  bool may_be_missing = false;  ///< 404 is returned instead of thrown.
-  bool is_dispensable =
-      false;  ///< The caller can do without the result and does not wait for long.
-};
 
 Bucket::Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
                async::RetryPolicy retry_policy)
@@ -240,13 +216,6 @@ async::Task<> Bucket::probe() {
   co_await bucket.remove(key);
 }
 
-async::Task<bool> Bucket::has(std::string key) {
-  Call head("look for " + key + " in", "HEAD", key);
-  head.may_be_missing = true;
-  const auto response = co_await call(std::move(head));
-  co_return response.status < 300;
-}
-
 async::Task<std::string> Bucket::put_part(std::string key, Query query, const Body& body,
                                           std::uint64_t offset, std::uint64_t size,
                                           core::CancelSource* cancel) {
@@ -301,95 +270,27 @@ async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel
   std::rethrow_exception(error);
 }
 
-async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_bytes,
-                          core::CancelSource* cancel) {
-  std::uint64_t received = 0;
-  for (unsigned tries = 0;; ++tries) {
-    const auto before = received;
-    std::uint64_t again =
-        0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
-    std::string why;
-    try {
-      Call get("read " + key + " from", "GET", key);
-      if (received > 0) get.headers["range"] = "bytes=" + std::to_string(received) + "-";
-      get.on_headers = [&](const net::Response& response) {
-        again = response.header("content-range").empty() ? received : 0;
-      };
-      get.on_body = [&](std::string_view bytes) {
-        const auto known = std::min<std::uint64_t>(again, bytes.size());
-        again -= known;
-        bytes.remove_prefix(known);
-        if (bytes.empty()) return;
-        on_bytes(bytes);
-        received += bytes.size();
-      };
-      get.cancel = cancel;
-      const auto response = co_await try_once(get);
-      if (response.status == 416 && received > 0)
-        co_return;  // The transfer was interrupted after its last byte.
-      if (response.status < 300) co_return;
-      const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
-      const auto error = refusal(get.what, answer, where());
-      if (!is_retryable(error.status(), error.code()) || tries + 1 >= retry_policy_.most_tries)
-        throw S3Error(error);
-      why = error.what();
-    } catch (const net::TransportError& error) {
-      if (cancel && cancel->level() != core::StopLevel::none) throw;
-      if (is_hopeless(error) || tries + 1 >= retry_policy_.most_tries)
-        throw unreachable("read " + key + " from", error);
-      why = error.what();
-    }
-    if (received > before) tries = 0;
-    co_await pause(tries, why, cancel);
+async::Task<bool> Bucket::put_if(std::string key, std::string text, std::string etag) {
+  Call put("write " + key + " to", "PUT", key);
+  put.payload = core::sha256(text).hex();
+  const auto body = body_of(std::move(text));
+  put.body = &body;
+  put.size = body.size;
+  put.is_dispensable = true;
+  if (etag.empty())
+    put.headers["if-none-match"] = "*";
+  else
+    put.headers["if-match"] = std::move(etag);
+  try {
+    co_await call(std::move(put));
+  } catch (const S3Error& error) {
+    // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+    if (error.status() != 412 && error.code() != "ConditionalRequestConflict" &&
+        !(error.status() == 404 && error.code() == "NoSuchKey"))
+      throw;
+    co_return false;
   }
-}
-
-async::Task<std::string> Bucket::get_text(std::string key) {
-  std::string text;
-  const auto name = key;
-  const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
-    if (text.size() + bytes.size() > largest_text)
-      throw core::EnvironmentError("cannot read " + name + " from s3://" + settings_.bucket +
-                                   ": it is larger than " + core::format_bytes(largest_text));
-    text += bytes;
-  };
-  co_await get(std::move(key), on_bytes);
-  co_return text;
-}
-
-async::Task<std::optional<std::string>> Bucket::find_text(std::string key,
-                                                          core::CancelSource* cancel) {
-  Call find("read " + key + " from", "GET", key);
-  find.may_be_missing = find.is_dispensable = true;
-  find.cancel = cancel;
-  const auto what = find.what;
-  auto response = co_await call(std::move(find));
-  if (xml_text(response.body, "Code") == "NoSuchBucket") {
-    const Answered answer{response.status, response.body, {}};
-    throw refusal(what, answer, where());
-  }
-  std::optional<std::string> text;
-  if (response.status < 300) text = std::move(response.body);
-  co_return text;
-}
-
-async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
-  const auto prefix = settings_.prefix + folder + "/";
-  std::vector<std::string> names;
-  std::string rest;
-  do {
-    Call list("list " + folder + " in", "GET", "");
-    list.query = {{"delimiter", "/"}, {"list-type", "2"}, {"prefix", prefix}};
-    if (!rest.empty()) list.query.emplace("continuation-token", rest);
-    const auto response = co_await call(std::move(list));
-    for (const auto& found : xml_texts(response.body, "CommonPrefixes")) {
-      const auto name = xml_text(found, "Prefix");
-      if (name.size() > prefix.size() && name.starts_with(prefix))
-        names.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
-    }
-    rest = xml_text(response.body, "NextContinuationToken");
-  } while (!rest.empty());
-  co_return names;
+  co_return true;
 }
 
 async::Task<> Bucket::remove(std::string key) {

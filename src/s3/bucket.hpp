@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "async/retry_policy.hpp"
@@ -65,6 +66,15 @@ class Bucket {
   /// uses fewer retries.
   async::Task<std::optional<std::string>> find_text(std::string key,
                                                     core::CancelSource* cancel = nullptr);
+  /// The same with its ETag.
+  async::Task<std::optional<std::pair<std::string, std::string>>> find_tagged(
+      std::string key, core::CancelSource* cancel = nullptr);
+  /// Writes a small object if the present one has this ETag; for an empty one, if there is none.
+  /// Returns false if it is not so. Servers without conditional writes, such as rclone's, write it
+  /// in any case.
+  async::Task<bool> put_if(std::string key, std::string text, std::string etag);
+  /// Returns the keys of all objects that begin with the prefix.
+  async::Task<std::vector<std::string>> list(std::string prefix);
   /// Returns the names of the folders directly below one: `a` and `b` for the objects `FOLDER/a/x`
   /// and `FOLDER/b/y/z`.
   async::Task<std::vector<std::string>> folders(std::string folder);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -15,14 +16,33 @@ namespace {
 
 constexpr const char* published_kind = "published";
 
+/// A record from a bucket may be anything.
+bool is_consistent(const PublishedName& name) {
+  const auto is_known = [&](unsigned version) { return version != 0 && name.find(version); };
+  const auto is_wrong = [](const PublishedVersion& one, const PublishedVersion& next) {
+    return one.version >= next.version;
+  };
+  return name.versions.empty() == name.promoted.empty() &&
+         std::ranges::all_of(name.promoted, is_known) &&
+         std::ranges::adjacent_find(name.versions, is_wrong) == name.versions.end();
+}
+
+void require_versions(const PublishedName& name) {
+  if (name.versions.empty()) throw core::InputError("nothing is published as '" + name.name + "'");
+}
+
+}  // namespace
+
 std::string text_of(const PublishedName& name) {
   nlohmann::json versions = nlohmann::json::array();
-  for (const auto& version : name.versions)
+  for (const auto& version : name.versions) {
     versions.push_back({{"version", version.version},
                         {"run", version.run},
                         {"step", version.step},
                         {"outputs", write_outputs({version.output})},
                         {"time", version.time.time_since_epoch().count()}});
+    if (version.is_executable) versions.back()["executable"] = true;
+  }
   return nlohmann::json{{"versions", versions}, {"promoted", name.promoted}}.dump();
 }
 
@@ -35,17 +55,17 @@ PublishedName read_published(const std::string& name, const std::string& text) {
       read.versions.push_back({each.at("version").get<unsigned>(),
                                each.at("run").get<std::string>(),
                                each.at("step").get<std::string>(), std::move(outputs.at(0)),
-                               WallTime(std::chrono::milliseconds(each.at("time").get<long>()))});
+                               WallTime(std::chrono::milliseconds(each.at("time").get<long>())),
+                               each.value("executable", false)});
     }
     read.promoted = json.at("promoted").get<std::vector<unsigned>>();
+    if (!is_consistent(read)) throw std::invalid_argument("its versions are not in order");
   } catch (const std::exception& error) {
     throw core::EnvironmentError("the record of the artifact '" + name +
                                  "' is damaged: " + error.what());
   }
   return read;
 }
-
-}  // namespace
 
 std::optional<PublishedReference> PublishedReference::parse(std::string_view text) {
   const auto at = text.find('@');
@@ -64,6 +84,37 @@ const PublishedVersion* PublishedName::find(unsigned version) const {
   return found == versions.end() ? nullptr : &*found;
 }
 
+const PublishedVersion* PublishedName::with(const core::Digest& content) const {
+  const auto same = std::ranges::find_if(
+      versions, [&](const PublishedVersion& each) { return each.output.digest == content; });
+  return same == versions.end() ? nullptr : &*same;
+}
+
+unsigned PublishedName::publish(PublishedVersion made) {
+  if (const auto* same = with(made.output.digest)) return same->version;
+  made.version = versions.empty() ? 1 : versions.back().version + 1;
+  promoted.push_back(made.version);
+  versions.push_back(std::move(made));
+  return versions.back().version;
+}
+
+void PublishedName::promote(unsigned version) {
+  require_versions(*this);
+  if (version == 0 || !find(version))
+    throw core::InputError("'" + name + "' has no version " + std::to_string(version) +
+                           ", its newest is " + std::to_string(versions.back().version));
+  if (promoted.back() != version) promoted.push_back(version);
+}
+
+unsigned PublishedName::demote() {
+  require_versions(*this);
+  if (promoted.size() < 2)
+    throw core::InputError("no version of '" + name + "' was current before version " +
+                           std::to_string(promoted.back()));
+  promoted.pop_back();
+  return promoted.back();
+}
+
 PublishedName Published::of(const std::string& name) {
   const auto text = runs_.get_blob(published_kind, name);
   return text ? read_published(name, *text) : PublishedName{name, {}, {}};
@@ -71,61 +122,15 @@ PublishedName Published::of(const std::string& name) {
 
 std::vector<std::string> Published::names() { return runs_.blob_keys(published_kind); }
 
-PublishedName Published::required(const std::string& name) {
-  auto found = of(name);
-  if (found.versions.empty())
-    throw core::InputError("nothing is published as '" + name + "'",
-                           core::did_you_mean(name, names()));
-  return found;
-}
-
-void Published::put(const PublishedName& name) {
-  runs_.put_blob(published_kind, name.name, text_of(name));
-}
-
-unsigned Published::publish(const std::string& name, const std::string& run,
-                            const std::string& step, const OutputRecord& output, WallTime time) {
+unsigned Published::change(const std::string& name,
+                           const std::function<unsigned(PublishedName&)>& edit) {
   unsigned version = 0;
   runs_.transaction([&] {
     auto all = of(name);
-    const auto same = std::ranges::find_if(all.versions, [&](const PublishedVersion& each) {
-      return each.output.digest == output.digest;
-    });
-    version = same != all.versions.end() ? same->version
-              : all.versions.empty()     ? 1
-                                         : all.versions.back().version + 1;
-    if (same != all.versions.end()) return;
-    all.versions.push_back({version, run, step, output, time});
-    all.promoted.push_back(version);
-    put(all);
+    version = edit(all);
+    runs_.put_blob(published_kind, name, text_of(all));
   });
   return version;
-}
-
-void Published::promote(const std::string& name, unsigned version) {
-  runs_.transaction([&] {
-    auto all = required(name);
-    if (version == 0 || !all.find(version))
-      throw core::InputError("'" + name + "' has no version " + std::to_string(version) +
-                             ", its newest is " + std::to_string(all.versions.back().version));
-    if (all.promoted.back() == version) return;
-    all.promoted.push_back(version);
-    put(all);
-  });
-}
-
-unsigned Published::demote(const std::string& name) {
-  unsigned current = 0;
-  runs_.transaction([&] {
-    auto all = required(name);
-    if (all.promoted.size() < 2)
-      throw core::InputError("no version of '" + name + "' was current before version " +
-                             std::to_string(all.promoted.back()));
-    all.promoted.pop_back();
-    current = all.promoted.back();
-    put(all);
-  });
-  return current;
 }
 
 }  // namespace pipeline::store

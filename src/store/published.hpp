@@ -3,6 +3,7 @@
 /// version is the current one.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ struct PublishedVersion {
   std::string run, step;  ///< What made it.
   OutputRecord output;
   WallTime time{};
+  bool is_executable = false;  ///< For a file in a bucket, which keeps no modes.
 };
 
 struct PublishedName {
@@ -27,7 +29,25 @@ struct PublishedName {
 
   /// Returns the version with this number, or the current one for 0; null if there is none.
   const PublishedVersion* find(unsigned version = 0) const;
+  /// Returns the version that has this content; null if there is none.
+  const PublishedVersion* with(const core::Digest& content) const;
+
+  /// Makes the content the newest version, and the current one. Does nothing if a version has this
+  /// content, so that a repeated run changes nothing.
+  /// @param made its number is ignored
+  /// @return the version's number
+  unsigned publish(PublishedVersion made);
+  /// Makes a version the current one. Throws InputError if there is none.
+  void promote(unsigned version);
+  /// Makes the version current again that was before the current one. Throws InputError if there
+  /// was none. @return its number
+  unsigned demote();
 };
+
+/// Returns the record of a name as JSON, as the run store and buckets have it.
+std::string text_of(const PublishedName& name);
+/// Throws EnvironmentError if the text is no such record.
+PublishedName read_published(const std::string& name, const std::string& text);
 
 /// What `NAME` or `NAME@VERSION` names.
 struct PublishedReference {
@@ -46,21 +66,10 @@ class Published {
   /// Throws EnvironmentError if the record is damaged.
   PublishedName of(const std::string& name);
   std::vector<std::string> names();
-  /// Makes the output the newest version, and the current one. Does nothing if the name has a
-  /// version with this content, so that a repeated run changes nothing.
-  /// @return the version's number
-  unsigned publish(const std::string& name, const std::string& run, const std::string& step,
-                   const OutputRecord& output, WallTime time);
-  /// Makes a version the current one. Throws InputError if there is none.
-  void promote(const std::string& name, unsigned version);
-  /// Makes the version current again that was before the current one. Throws InputError if there
-  /// was none. @return its number
-  unsigned demote(const std::string& name);
+  /// Changes the record of a name, in a transaction. @return what `edit` returns
+  unsigned change(const std::string& name, const std::function<unsigned(PublishedName&)>& edit);
 
  private:
-  PublishedName required(const std::string& name);
-  void put(const PublishedName& name);
-
   RunStore& runs_;
 };
 

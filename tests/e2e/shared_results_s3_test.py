@@ -89,6 +89,21 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertEqual(len(result.steps()), 6)
         self.assertEqual(self.artifact("all.all"), "1\n2\n3\na\n")
 
+    def test_a_plan_does_not_know_a_condition_over_what_only_the_bucket_has(self):
+        self.pipeline({"score": {"command": "echo '{\"accuracy\": 0.95}' > ${outputs.metrics}", "outputs": ["metrics"]},
+                       "tell": {"when": "${score.metrics.accuracy} > 0.9", "command": "echo told > ${outputs.o}", "outputs": ["o"]}})
+        self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
+        self.assertEqual(self.plan()["tell"]["action"], "reuse")
+        self.on("there")
+        plans = self.plan()
+        self.assertEqual({step: plan["action"] for step, plan in plans.items()}, {"score": "reuse", "tell": "depends"})
+        self.assertEqual(plans["tell"]["changes"], ["when: ${score.metrics.accuracy} > 0.9"])
+        text = (self.folder / "pipeline.yaml").read_text()
+        self.write("pipeline.yaml", text.replace("echo told", "echo said"))
+        self.assertEqual(self.plan()["tell"]["changes"], ["when: ${score.metrics.accuracy} > 0.9", "never run before"])
+        self.write("pipeline.yaml", text)
+        self.assert_reused(self.run_pipe())
+
     def test_what_is_cleaned_away_here_comes_back_from_there(self):
         self.run_pipe()
         self.pipe("clean", "--runs", "--keep", "0")

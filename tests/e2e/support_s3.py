@@ -73,7 +73,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if trouble:
-            code = "AccessDenied" if trouble == 403 else "SlowDown"
+            code = {403: "AccessDenied", 412: "PreconditionFailed"}.get(trouble, "SlowDown")
             text = f"<Error><Code>{code}</Code><Message>so it is</Message></Error>".encode()
             self.send_response(trouble)
             self.send_header("Content-Length", str(len(text)))

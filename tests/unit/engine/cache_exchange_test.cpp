@@ -67,6 +67,12 @@ class Shelf final : public RemoteCache {
     results[entry.key] = result;
   }
 
+  async::Task<store::PublishedName> find_name(std::string name) override {
+    fail_if(is_gone);
+    co_return store::PublishedName{std::move(name), {}, {}};
+  }
+  async::Task<> publish_as(std::string, store::PublishedVersion) override { co_return; }
+
   std::map<std::string, RemoteResult> results;
   std::map<core::Digest, std::string> contents;
   std::vector<std::string> published, fetched;

@@ -21,6 +21,10 @@ class NoStore final : public RemoteCache {
   }
   void invalidate(const RemoteOutput&) override {}
   async::Task<> publish(store::CacheEntry, core::CancelSource&) override { co_return; }
+  async::Task<store::PublishedName> find_name(std::string) override {
+    co_return store::PublishedName{};
+  }
+  async::Task<> publish_as(std::string, store::PublishedVersion) override { co_return; }
 };
 
 class ResultsTest : public ::testing::Test {

@@ -1,0 +1,44 @@
+/// @file
+/// Artifacts by name in a bucket: the record of each name in `published/NAME.json`, which machines
+/// change one after another.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "s3/artifacts.hpp"
+#include "store/artifact_store.hpp"
+#include "store/published.hpp"
+
+namespace pipeline::remote_cache {
+
+class BucketNames {
+ public:
+  /// Keeps references to both arguments. @param artifacts this machine's
+  BucketNames(s3::Artifacts& bucket, const store::ArtifactStore& artifacts)
+      : bucket_(bucket), artifacts_(artifacts) {}
+
+  /// Returns the record of a name, without versions if nothing has the name. Throws
+  /// EnvironmentError if it is damaged.
+  async::Task<store::PublishedName> find(std::string name);
+  async::Task<std::vector<std::string>> names();
+  /// Makes the artifact, which this machine has, the newest version unless the name has a version
+  /// with this content. @return the version's number
+  async::Task<unsigned> publish(std::string name, store::PublishedVersion made);
+  /// Uploads the artifact unless the bucket has it, and sets what the bucket does not know of it.
+  async::Task<> send(store::PublishedVersion& made);
+  using Edit = std::function<unsigned(store::PublishedName&)>;
+  /// Changes the record of a name. No other machine changes it meanwhile. `edit` may be called more
+  /// than once, each time with what the bucket has. @return what the last call returned
+  async::Task<unsigned> change(std::string name, Edit edit);
+
+ private:
+  struct Found;
+  async::Task<Found> read(std::string name);
+
+  s3::Artifacts& bucket_;
+  const store::ArtifactStore& artifacts_;
+};
+
+}  // namespace pipeline::remote_cache

@@ -1,0 +1,138 @@
+// What is read from a bucket: objects, and lists of them.
+#include <algorithm>
+#include <utility>
+
+#include "core/quantity.hpp"
+#include "s3/bucket_call.hpp"
+
+namespace pipeline::s3 {
+namespace {
+
+// Maximum size of a text that is held in memory.
+constexpr std::uint64_t largest_text = std::uint64_t{64} << 20;
+
+}  // namespace
+
+async::Task<bool> Bucket::has(std::string key) {
+  Call head("look for " + key + " in", "HEAD", key);
+  head.may_be_missing = true;
+  const auto response = co_await call(std::move(head));
+  co_return response.status < 300;
+}
+
+async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_bytes,
+                          core::CancelSource* cancel) {
+  std::uint64_t received = 0;
+  for (unsigned tries = 0;; ++tries) {
+    const auto before = received;
+    std::uint64_t again =
+        0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
+    std::string why;
+    try {
+      Call get("read " + key + " from", "GET", key);
+      if (received > 0) get.headers["range"] = "bytes=" + std::to_string(received) + "-";
+      get.on_headers = [&](const net::Response& response) {
+        again = response.header("content-range").empty() ? received : 0;
+      };
+      get.on_body = [&](std::string_view bytes) {
+        const auto known = std::min<std::uint64_t>(again, bytes.size());
+        again -= known;
+        bytes.remove_prefix(known);
+        if (bytes.empty()) return;
+        on_bytes(bytes);
+        received += bytes.size();
+      };
+      get.cancel = cancel;
+      const auto response = co_await try_once(get);
+      if (response.status == 416 && received > 0)
+        co_return;  // The transfer was interrupted after its last byte.
+      if (response.status < 300) co_return;
+      const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
+      const auto error = refusal(get.what, answer, where());
+      if (!is_retryable(error.status(), error.code()) || tries + 1 >= retry_policy_.most_tries)
+        throw S3Error(error);
+      why = error.what();
+    } catch (const net::TransportError& error) {
+      if (cancel && cancel->level() != core::StopLevel::none) throw;
+      if (is_hopeless(error) || tries + 1 >= retry_policy_.most_tries)
+        throw unreachable("read " + key + " from", error);
+      why = error.what();
+    }
+    if (received > before) tries = 0;
+    co_await pause(tries, why, cancel);
+  }
+}
+
+async::Task<std::string> Bucket::get_text(std::string key) {
+  std::string text;
+  const auto name = key;
+  const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
+    if (text.size() + bytes.size() > largest_text)
+      throw core::EnvironmentError("cannot read " + name + " from s3://" + settings_.bucket +
+                                   ": it is larger than " + core::format_bytes(largest_text));
+    text += bytes;
+  };
+  co_await get(std::move(key), on_bytes);
+  co_return text;
+}
+
+async::Task<std::optional<std::string>> Bucket::find_text(std::string key,
+                                                          core::CancelSource* cancel) {
+  auto found = co_await find_tagged(std::move(key), cancel);
+  std::optional<std::string> text;
+  if (found) text = std::move(found->first);
+  co_return text;
+}
+
+async::Task<std::optional<std::pair<std::string, std::string>>> Bucket::find_tagged(
+    std::string key, core::CancelSource* cancel) {
+  Call find("read " + key + " from", "GET", key);
+  find.may_be_missing = find.is_dispensable = true;
+  find.cancel = cancel;
+  const auto what = find.what;
+  auto response = co_await call(std::move(find));
+  if (xml_text(response.body, "Code") == "NoSuchBucket") {
+    const Answered answer{response.status, response.body, {}};
+    throw refusal(what, answer, where());
+  }
+  std::optional<std::pair<std::string, std::string>> found;
+  if (response.status < 300) found.emplace(std::move(response.body), response.header("etag"));
+  co_return found;
+}
+
+async::Task<std::vector<std::string>> Bucket::list(std::string prefix) {
+  std::vector<std::string> found;
+  std::string rest;
+  do {
+    Call list("list " + prefix + " in", "GET", "");
+    list.query = {{"list-type", "2"}, {"prefix", settings_.prefix + prefix}};
+    if (!rest.empty()) list.query.emplace("continuation-token", rest);
+    const auto response = co_await call(std::move(list));
+    for (const auto& object : xml_texts(response.body, "Contents"))
+      if (const auto key = xml_text(object, "Key"); key.starts_with(settings_.prefix + prefix))
+        found.push_back(key.substr(settings_.prefix.size()));
+    rest = xml_text(response.body, "NextContinuationToken");
+  } while (!rest.empty());
+  co_return found;
+}
+
+async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
+  const auto prefix = settings_.prefix + folder + "/";
+  std::vector<std::string> names;
+  std::string rest;
+  do {
+    Call list("list " + folder + " in", "GET", "");
+    list.query = {{"delimiter", "/"}, {"list-type", "2"}, {"prefix", prefix}};
+    if (!rest.empty()) list.query.emplace("continuation-token", rest);
+    const auto response = co_await call(std::move(list));
+    for (const auto& found : xml_texts(response.body, "CommonPrefixes")) {
+      const auto name = xml_text(found, "Prefix");
+      if (name.size() > prefix.size() && name.starts_with(prefix))
+        names.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
+    }
+    rest = xml_text(response.body, "NextContinuationToken");
+  } while (!rest.empty());
+  co_return names;
+}
+
+}  // namespace pipeline::s3
