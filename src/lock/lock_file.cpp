@@ -160,9 +160,9 @@ LockedEnvironment LockFile::preferred(const Request& request) {
 void LockFile::refuse(const Request& request) const {
   const auto file = path_.filename().string();
   std::vector<std::string> notes;
-  const auto environment = "the environment from " + (request.parent == local_parent
-                                                           ? "this machine's Python"
-                                                           : request.parent);
+  const auto environment =
+      "the environment from " +
+      (request.parent == local_parent ? "this machine's Python" : request.parent);
   std::string message = environment + " is not in " + file + ", and --locked adds nothing to it";
   if (const auto* found = nearest(request)) {
     notes = difference(found->requirements, request.requirements);
