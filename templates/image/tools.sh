@@ -4,7 +4,6 @@ kept=
 if [ "$1" = uv ]; then
   ! command -v uv >/dev/null 2>&1 || exit 0
   kept=$(kept_uv)
-  ! cp -a "$kept/." /pipe-tools 2>/dev/null || exit 0
 fi
 if ! find_python; then
   [ "$2" = required ] || exit 0
@@ -14,6 +13,7 @@ if ! find_python; then
   fi
   fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 fi
+if [ -n "$kept" ] && cp -a "$kept/." /pipe-tools 2>/dev/null; then exit 0; fi
 has_pip() { "$python" -m pip --version >/dev/null 2>&1; }
 if has_pip; then
   case $1 in pip) exit 0 ;; esac
