@@ -1,13 +1,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 
 #include "cli/commands.hpp"
 #include "cli/recorded_attempt.hpp"
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
 #include "core/instance.hpp"
+#include "detached/detached_record.hpp"
 #include "engine/decision.hpp"
 #include "engine/run_steps.hpp"
 #include "engine/shell.hpp"
@@ -22,6 +25,8 @@ class Notices : public EventSink {
   void emit(const Event& event) override {
     if (const auto* notice = std::get_if<event::Notice>(&event))
       context_.note("note: " + notice->text);
+    if (const auto* log = std::get_if<event::StepLog>(&event))  // Of the orchestrator.
+      context_.note(core::printable(log->line));
   }
 
  private:
@@ -108,14 +113,16 @@ std::vector<std::string> words_of(const Options& options) {
 }
 
 /// Refuses steps of which no shell can be had.
-void check_place(Session& session, const StepSpec& step, const RecordedAttempt& found) {
+void check_place(Session& session, const StepSpec& step) {
   const auto& capabilities = session.orchestrator().capabilities_of(step);
-  if (found.run.driver.is_elsewhere() || !capabilities.shells)
+  if (!capabilities.shells)
     throw core::InputError(
-        "`shell` opens one in a container or a process of this machine, and '" + step.name +
-            "' ran on " + (found.run.driver.is_elsewhere() ? "a cluster" : capabilities.name),
-        "while a pod runs, `kubectl exec -it POD -- sh` opens one; `" +
-            session.context.options().name + " code` gives its code, `artifacts` its inputs");
+        "`shell` opens one in a container, a pod or a process of this machine, "
+        "and '" +
+            step.name + "' ran on " + capabilities.name,
+        "`" + session.context.options().name +
+            " code` gives its code, "
+            "`artifacts` its inputs");
 }
 
 }  // namespace
@@ -130,12 +137,13 @@ core::ExitCode shell_command(Context& given) {
     throw core::InputError("it was not kept how run " + found.run.id + " was begun",
                            "run the step again, and open a shell in that run");
   Context context(std::move(*options));
-  Session session(context);
+  auto detached = detached::detached_of(recorded, found.run.id);
+  Session session(context, {}, detached ? &*detached : nullptr);
   engine::RunSteps steps(session.pipeline(), {});
   expand(steps, outputs_of_run(session.runs, context.artifacts(), found.run.id),
          context.artifacts());
   const auto& step = step_named(steps, found.step.name);
-  check_place(session, step, found);
+  check_place(session, step);
 
   const auto files = code_files(context.artifacts().path(code));
   const engine::CodeProvider provider{
@@ -157,12 +165,13 @@ core::ExitCode shell_command(Context& given) {
       .run_id = found.run.id,
       .number = found.attempt.number,
       .folder = session.runs.folder() / engine::shells_folder / session.run_id,
-      .request = {.words = words_of(given.options())},
+      .request = {.words = words_of(given.options()), .id = session.run_id},
       .shared = session.run_options().shared};
   shell.request.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  shell.request.image = found.step.image;
   orchestrators::Environment environment;
-  if (session.orchestrator().capabilities_of(step).name == "docker") {
-    shell.request.image = found.step.image;
+  const auto& place = session.orchestrator().capabilities_of(step);
+  if (place.name == "docker") {
     environment = context.await(session.orchestrator().environment(step));
   } else {
     environment = context.await(session.orchestrator().prepare(step, events, cancel));
@@ -173,9 +182,20 @@ core::ExitCode shell_command(Context& given) {
         "attempt " + std::to_string(found.attempt.number) + " of '" + step.name + "' in run " +
         found.run.id +
         ": `eval \"$PIPE_COMMAND\"` runs its command; what it writes is removed at the end");
-  const auto result =
-      context.await(engine::open_shell(services, events, step, std::move(shell), outputs_of));
+  // What is elsewhere does not end with this process.
+  bool is_stopped = false;
+  asio::signal_set signals(context.loop());
+  if (!place.on_this_machine)
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals.add(number);
+  signals.async_wait([&](boost::system::error_code error, int) {
+    if (error) return;
+    is_stopped = true;
+    cancel.stop(core::StopLevel::immediate);
+  });
+  const auto result = context.await(
+      engine::open_shell(services, events, cancel, step, std::move(shell), outputs_of));
   context.await(session.orchestrator().settle());
+  if (is_stopped) return core::ExitCode::interrupted;
   if (result.failure) throw core::EnvironmentError(result.failure->message, result.failure->hints);
   return static_cast<core::ExitCode>(result.exit_code.value_or(0));
 }

@@ -175,10 +175,11 @@ class AttemptRun {
     auto inputs = co_await inputs_.make();
     outcome_.result.failure = co_await inputs_.changed_data();
     if (outcome_.result.failure) co_return std::move(outcome_);
-    async::Deadline deadline(co_await asio::this_coro::executor, context_.stop, step_.timeout,
-                             core::StopLevel::graceful);
     const auto executor = co_await asio::this_coro::executor;
-    StallWatch silence(executor, log_, step_.stalled_after);
+    // A shell's user decides when it ends.
+    const auto limit = which_.shell ? std::nullopt : step_.timeout;
+    async::Deadline deadline(executor, context_.stop, limit, core::StopLevel::graceful);
+    StallWatch silence(executor, log_, which_.shell ? std::nullopt : step_.stalled_after);
     if (services_.orchestrator.capabilities_of(step_).on_this_machine) silence.begin();
     const orchestrators::Attempt attempt{.step = step_,
                                          .pipeline = services_.pipeline.name,

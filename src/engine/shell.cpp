@@ -9,11 +9,10 @@
 namespace pipeline::engine {
 
 async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
-                                                     const StepSpec& step, ShellOptions options,
-                                                     OutputsOf outputs_of) {
+                                                     core::CancelSource& stop, const StepSpec& step,
+                                                     ShellOptions options, OutputsOf outputs_of) {
   const auto executor = co_await asio::this_coro::executor;
   asio::thread_pool pool(1);
-  core::CancelSource stop;
   async::Semaphore slots(1);
   RunOptions run;
   run.run_id = options.run_id;
@@ -39,6 +38,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
       if (auto reserved = co_await gpus.acquire(step, 0)) held = std::move(*reserved);
     auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held), "shell");
     result = std::move(outcome.result);
+    if (result.cleanup) result.cleanup();
   } catch (...) {
     error = std::current_exception();
   }

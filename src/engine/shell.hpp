@@ -27,9 +27,10 @@ struct ShellOptions {
 
 /// Waits for the step's GPUs, runs the shell to its end, and removes what it has written. The
 /// step's environment must be ready. Throws as the preparation of an attempt does.
+/// @param stop ends the shell at once
 /// @param outputs_of outputs of the steps before it
 async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
-                                                     const StepSpec& step, ShellOptions options,
-                                                     OutputsOf outputs_of);
+                                                     core::CancelSource& stop, const StepSpec& step,
+                                                     ShellOptions options, OutputsOf outputs_of);
 
 }  // namespace pipeline::engine

@@ -111,7 +111,7 @@ std::string Client::path(std::string_view group, std::string_view kind,
   return name.empty() ? text : text + "/" + net::url_encode(name);
 }
 
-async::Task<net::Response> Client::try_once(Call call) {
+async::Task<net::Request> Client::request_of(Call call) {
   net::Request request;
   request.method = call.method;
   request.url = access_.server + call.path;
@@ -137,6 +137,11 @@ async::Task<net::Response> Client::try_once(Call call) {
   }
   co_await credentials_.apply(request);
   if (core::log::debug_enabled()) core::log::debug("kubernetes: " + call.method + " " + call.path);
+  co_return request;
+}
+
+async::Task<net::Response> Client::try_once(Call call) {
+  auto request = co_await request_of(call);
   std::function<void(const net::Response&)> on_headers;
   if (call.on_open)
     on_headers = [open = call.on_open](const net::Response& response) {
@@ -160,6 +165,10 @@ async::Task<net::Response> Client::send(Call call) {
   if (response.status == 401 && credentials_.refused()) response = co_await try_once(call);
   show_warnings(response);
   if (response.status < 300) co_return response;
+  throw_refusal(call.what, response);
+}
+
+void throw_refusal(const std::string& what, const net::Response& response) {
   const auto status = core::parse_json(response.body);
   const auto reason = text_at(status, "/reason");
   const auto message = message_of(response, status);
@@ -167,7 +176,7 @@ async::Task<net::Response> Client::send(Call call) {
   for (const auto& cause : list_at(status, "/details/causes"))
     if (auto field = text_at(cause, "/field"); !field.empty())
       causes.push_back({std::move(field), text_at(cause, "/message")});
-  ApiError error(response.status, reason, "cannot " + call.what + ": " + message,
+  ApiError error(response.status, reason, "cannot " + what + ": " + message,
                  advice_for(response.status, reason, message), std::move(causes));
   if (is_retryable(error)) throw RetryableError(error, retry_after(response));
   throw error;

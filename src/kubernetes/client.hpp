@@ -77,6 +77,8 @@ class Client {
   asio::io_context& loop() { return loop_; }
   const async::RetryPolicy& retry_policy() const { return retry_policy_; }
 
+  /// Returns the request as it would be sent, with credentials.
+  async::Task<net::Request> request_of(Call call);
   /// Sends a request once; repeats it only if the credentials have expired. Throws ApiError,
   /// TransportError.
   async::Task<net::Response> send(Call call);
@@ -115,6 +117,8 @@ class Client {
   std::set<std::string> shown_;  ///< Warnings of the server that were shown.
 };
 
+/// Throws the ApiError that a response stands for. @param what completes the message "cannot ..."
+[[noreturn]] void throw_refusal(const std::string& what, const net::Response& response);
 /// Returns true if a retry can succeed.
 bool is_retryable(const ApiError& error);
 /// Returns advice for a refusal.

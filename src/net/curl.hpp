@@ -26,6 +26,12 @@ inline const core::LazyFunction<decltype(::curl_easy_strerror)> easy_strerror{PI
                                                                               "curl_easy_strerror"};
 inline const core::LazyFunction<decltype(::curl_easy_cleanup)> easy_cleanup{PIPELINE_CURL_SONAME,
                                                                             "curl_easy_cleanup"};
+inline const core::LazyFunction<decltype(::curl_easy_perform)> easy_perform{PIPELINE_CURL_SONAME,
+                                                                            "curl_easy_perform"};
+inline const core::LazyFunction<decltype(::curl_easy_recv)> easy_recv{PIPELINE_CURL_SONAME,
+                                                                      "curl_easy_recv"};
+inline const core::LazyFunction<decltype(::curl_easy_send)> easy_send{PIPELINE_CURL_SONAME,
+                                                                      "curl_easy_send"};
 inline const core::LazyFunction<decltype(::curl_slist_append)> slist_append{PIPELINE_CURL_SONAME,
                                                                             "curl_slist_append"};
 inline const core::LazyFunction<decltype(::curl_slist_free_all)> slist_free_all{

@@ -11,7 +11,7 @@
 #include "async/gate.hpp"
 #include "core/identifier.hpp"
 #include "net/multi.hpp"
-#include "net/trust.hpp"
+#include "net/transport.hpp"
 
 namespace pipeline::net {
 
@@ -74,12 +74,8 @@ class Exchange {
  private:
   template <class Value>
   void set(CURLoption option, Value value) {
-    if (auto code = curl::easy_setopt(easy_, option, value); code != CURLE_OK)
-      throw TransportError(code,
-                           request_.method + " " + request_.url + ": " + curl::easy_strerror(code));
+    set_option(easy_, request_, option, value);
   }
-  void set_pem(CURLoption file_option, const std::string& file, CURLoption text_option,
-               std::string& text);
   void set_body();
   void add_header(const std::string& header);
   void finish(CURLcode code) {
@@ -131,12 +127,7 @@ void Exchange::begin(Multi& multi) {
   std::size_t (*header)(char*, std::size_t, std::size_t, void*) = &Exchange::on_header;
   std::size_t (*write)(char*, std::size_t, std::size_t, void*) = &Exchange::on_write;
   set(CURLOPT_ERRORBUFFER, words_);
-  set(CURLOPT_URL, request_.url.c_str());
   set(CURLOPT_PATH_AS_IS, 1L);
-  set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout.count()));
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
   set(CURLOPT_HEADERFUNCTION, header);
   set(CURLOPT_HEADERDATA, self);
@@ -151,24 +142,7 @@ void Exchange::begin(Multi& multi) {
     set(CURLOPT_OPENSOCKETFUNCTION, open);
     set(CURLOPT_OPENSOCKETDATA, self);
   }
-  // A request to the engine's socket needs none, and does not look for them.
-  const bool needs_authorities = request_.url.starts_with("https://") &&
-                                 request_.tls.ca_file.empty() && request_.tls.ca.empty();
-  set_pem(CURLOPT_CAINFO, needs_authorities ? authorities_file() : request_.tls.ca_file,
-          CURLOPT_CAINFO_BLOB, request_.tls.ca);
-  set_pem(CURLOPT_SSLCERT, request_.tls.cert_file, CURLOPT_SSLCERT_BLOB, request_.tls.cert);
-  set_pem(CURLOPT_SSLKEY, request_.tls.key_file, CURLOPT_SSLKEY_BLOB, request_.tls.key);
-  set(CURLOPT_SSL_VERIFYPEER, request_.tls.verify ? 1L : 0L);
-  set(CURLOPT_SSL_VERIFYHOST, request_.tls.verify ? 2L : 0L);
-  if (!request_.proxy.empty()) set(CURLOPT_PROXY, request_.proxy.c_str());
-  if (!request_.address.empty()) {
-    addresses_ = curl::slist_append(nullptr, ("::" + request_.address).c_str());
-    set(CURLOPT_CONNECT_TO, addresses_);
-  }
-  // A stream can be silent for minutes; with keepalive, a dead peer is noticed after some.
-  set(CURLOPT_TCP_KEEPALIVE, 1L);
-  set(CURLOPT_TCP_KEEPIDLE, 30L);
-  set(CURLOPT_TCP_KEEPINTVL, 15L);
+  addresses_ = set_transport(easy_, request_);
   set_body();
   add_header("Expect:");  // Prevents curl from waiting a second for `100 Continue`.
   for (const auto& line : request_.headers) add_header(line);
@@ -182,16 +156,6 @@ void Exchange::begin(Multi& multi) {
   } catch (...) {
     multi_ = nullptr;
     throw;
-  }
-}
-
-void Exchange::set_pem(CURLoption file_option, const std::string& file, CURLoption text_option,
-                       std::string& text) {
-  if (!text.empty()) {
-    curl_blob blob{text.data(), text.size(), CURL_BLOB_NOCOPY};
-    set(text_option, &blob);
-  } else if (!file.empty()) {
-    set(file_option, file.c_str());
   }
 }
 

@@ -115,6 +115,7 @@ struct GpuHold {
 struct ShellRequest {
   std::vector<std::string> words;  ///< At least one.
   bool has_terminal = false;       ///< Standard input and output of this process are a terminal.
+  std::string id = {};             ///< Unique among all shells: a valid run identifier.
   std::string image = {};  ///< Image of the container to have: identifier or reference; empty: the
                            ///< step's.
 };

@@ -5,6 +5,8 @@
 //
 // Usage: pipe-agent install FILE
 //          copies itself there, for the containers that start later
+//        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
+//          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
 //          --log FILE                  also writes all frames to the file, because a node
 //                                      deletes the older part of a growing log
@@ -29,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kubernetes/agent/shell.hpp"
 #include "kubernetes/agent/usage.hpp"
 
 namespace {
@@ -99,14 +102,10 @@ bool pass_on(int from, char whole, char part) {
   return count > 0;
 }
 
-/// Writes the container's termination message, which the driver reads.
 int not_executed(int error) {
-  char text[128];
-  const int size = snprintf(text, sizeof text, "{\"not_executed\": %d}", error);
-  const int file = open("/dev/termination-log", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file >= 0 && size > 0) write_all(file, text, static_cast<std::size_t>(size));
+  const int code = pipeline::kubernetes::write_not_executed(error);
   write_end();
-  return error == ENOENT ? 127 : 126;
+  return code;
 }
 
 [[noreturn]] void become(char** command, int out, int err, int failure, const sigset_t& mask) {
@@ -290,6 +289,8 @@ int run(char** command, const Options& options) {
 int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
+  if (strcmp(arguments[1], "shell") == 0 && count > 3)
+    return pipeline::kubernetes::run_shell(strcmp(arguments[2], "--terminal") == 0, arguments + 3);
   Options options;
   for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;

@@ -127,7 +127,7 @@ async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
     items.push_back(std::move(index));
   }
   json outputs = json::array();
-  for (const auto& output : attempt.output_names)
+  for (const auto& output : attempt.shell ? std::vector<AttemptOutput>() : attempt.output_names)
     outputs.push_back(co_await upload(attempt, output, path_of(output, layout)));
 
   json fetch, collect;

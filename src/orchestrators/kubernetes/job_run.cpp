@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <utility>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
@@ -15,6 +11,8 @@
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/kept_log.hpp"
+#include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
@@ -70,6 +68,7 @@ class JobRun {
   async::Task<> watch();
   async::Task<> stop(core::StopLevel level);
   async::Task<> read_log();
+  async::Task<> converse();
   async::Task<> read_once();
   async::Task<> drain();
   std::optional<Failure> judge();
@@ -82,7 +81,6 @@ class JobRun {
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
   void take_usage(AttemptResult& result) const;
-  std::string kept_log(std::uint64_t place, std::size_t size) const;
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
@@ -108,10 +106,12 @@ class JobRun {
   bool pod_ended_ = false;
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::size_t received_ = 0;
-  std::string first_errors_, last_output_;
+  std::string first_errors_, last_output_, shell_error_;
   kubernetes::LogFrames frames_{
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
-      [this](std::uint64_t place, std::size_t size) { return kept_log(place, size); }};
+      [this](std::uint64_t place, std::size_t size) {
+        return read_kept_log(attempt_.scratch, place, size);
+      }};
   core::StopLevel stopping_ = core::StopLevel::none;
   std::optional<Failure> failure_;  ///< A failure found before the pod ended.
   /// Time limit for pods that do not start.
@@ -281,7 +281,8 @@ async::Task<> JobRun::watch() {
                                           : pod_state_of(entry_.pod, startup_);
     if (pod_state.phase == PodState::Phase::running && attempt_.on_began) attempt_.on_began();
     if (pod_state.phase != PodState::Phase::waiting && !log_ && !entry_.pod_gone)
-      log_.emplace(executor_, read_log(), [this] { changed_.cancel(); });
+      log_.emplace(executor_, attempt_.shell ? converse() : read_log(),
+                   [this] { changed_.cancel(); });
     if (pod_state.phase == PodState::Phase::ended || entry_.pod_gone) break;
     if (stopping_ != core::StopLevel::none && frames_.ended())
       break;  // The agent is the last process; the cluster reports the pod's end much later.
@@ -298,6 +299,11 @@ async::Task<> JobRun::watch() {
       co_await delete_job(client_, name_, uid_);
       continue;
     }
+    if (attempt_.shell && log_ && log_->done() && stopping_ == core::StopLevel::none &&
+        Clock::now() - *log_ended_ >= longest_log_silence) {
+      co_await stop(core::StopLevel::immediate);
+      continue;
+    }
     if (is_lost(pod_state)) break;
     if (is_hopeless(pod_state) && stopping_ == core::StopLevel::none) {
       failure_ = std::move(pod_state.hopeless);
@@ -311,7 +317,7 @@ async::Task<> JobRun::watch() {
       break;
     }
     say_why(pod_state);
-    const bool timed = !pod_state.stage.empty() || pod_state.leaving;
+    const bool timed = !pod_state.stage.empty() || pod_state.leaving || log_ended_;
     co_await change(timed ? Clock::now() + 1s : Clock::time_point::max());
   }
   pod_ended_ = true;
@@ -326,17 +332,6 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   if (last_output_.size() > 2 * job_output_tail)
     last_output_.erase(0, last_output_.size() - job_output_tail);
   attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
-}
-
-/// Returns a part of the agent's copy of the log; nothing if the driver does not see the pod's
-/// files. The step could have put anything there, such as a link to another file.
-std::string JobRun::kept_log(std::uint64_t place, std::size_t size) const {
-  const core::Descriptor file(::open((attempt_.scratch / kept_log_name).c_str(),
-                                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  std::string bytes(size, '\0');
-  const auto count = file ? ::pread(file.get(), bytes.data(), size, static_cast<off_t>(place)) : 0;
-  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  return bytes;
 }
 
 async::Task<> JobRun::read_once() {
@@ -376,6 +371,16 @@ async::Task<> JobRun::read_log() {
   }
 }
 
+/// Connects a shell with this process's streams. Afterwards its pod ends by itself.
+async::Task<> JobRun::converse() {
+  try {
+    co_await connect_pod(client_, pod_name(), attempt_.shell->has_terminal);
+  } catch (const core::EnvironmentError& error) {
+    shell_error_ = error.what();
+  }
+  log_ended_ = Clock::now();
+}
+
 /// Reads the rest of the log.
 async::Task<> JobRun::drain() {
   auto heard = received_;
@@ -394,6 +399,8 @@ async::Task<> JobRun::drain() {
 std::optional<Failure> JobRun::judge() {
   const auto code = exit_code_of(entry_.pod);
   if (failure_) return failure_;
+  if (attempt_.shell && !shell_error_.empty() && !code)
+    return Failure{FailureKind::infrastructure, shell_error_, {}, {}};
   if (stopping_ != core::StopLevel::none)
     return stopping_ == core::StopLevel::graceful && code == 128 + 9 ? had_to_be_killed()
                                                                      : was_stopped();
@@ -405,7 +412,10 @@ std::optional<Failure> JobRun::judge() {
         {}};
   if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
   const PodEnd end{first_errors_, last_output_};
-  return failure_of_pod(entry_.pod, attempt_, place_.image, end);
+  auto failure = failure_of_pod(entry_.pod, attempt_, place_.image, end);
+  if (!attempt_.shell || !code) return failure;
+  if (failure && failure->kind == FailureKind::not_started) return failure;
+  return std::nullopt;  // How the user has left it.
 }
 
 /// Downloads the outputs and the reason of a failure from the bucket, after the step has ended by
@@ -444,7 +454,7 @@ async::Task<AttemptResult> JobRun::run() {
   result.failure = judge();
   if (result.failure) co_await explain(*result.failure);
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
-  if (files_) co_await take_files(result);
+  if (files_ && !attempt_.shell) co_await take_files(result);
   co_return result;
 }
 

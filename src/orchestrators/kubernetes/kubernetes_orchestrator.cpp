@@ -35,7 +35,7 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
-    capabilities_.outlives_driver = true;
+    capabilities_.outlives_driver = capabilities_.shells = true;
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -79,6 +79,12 @@ class KubernetesOrchestrator : public Orchestrator {
 
   async::Task<AttemptResult> run(const Attempt& attempt) override {
     const auto image = co_await images_->image_of(attempt.step);
+    if (attempt.shell && image.id != attempt.shell->image)
+      throw core::EnvironmentError(
+          "the image of '" + attempt.step.name +
+              "' is not that of the attempt any more: " + image.reference,
+          {"undo what has changed of its settings, or run the step again, and open a shell in "
+           "that run"});
     JobOptions place;
     place.image = image.reference;
     place.pull = image.pull;
@@ -90,9 +96,9 @@ class KubernetesOrchestrator : public Orchestrator {
     if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
     place.gpu_models = gpu_models_;
-    auto& informer =
-        boards_.try_emplace(attempt.run_id, client(), run_selector(attempt.run_id, owner()))
-            .first->second;
+    const auto selector =
+        attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
+    auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
     co_await informer.ready();
     auto result = co_await run_job(client(), informer, attempt, place, files(), removals_);
     result.image = image.id;
@@ -168,8 +174,9 @@ class KubernetesOrchestrator : public Orchestrator {
   Capabilities capabilities_;
   std::optional<kubernetes::Client>
       client_;  ///< Created when the cluster is needed; a plan does not need it.
-  std::optional<BucketFiles> files_;           ///< Created when needed.
-  std::map<std::string, JobInformer> boards_;  ///< Keyed by run; there is one, except in tests.
+  std::optional<BucketFiles> files_;  ///< Created when needed.
+  std::map<std::string, JobInformer>
+      boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
   std::string owner_;
   std::filesystem::path agent_;

@@ -28,6 +28,8 @@ constexpr std::chrono::seconds kept_after_end =
 constexpr auto beyond_timeout = std::chrono::minutes(
     5);  // Applies if the driver is dead; otherwise the engine enforces the timeout.
 
+constexpr std::chrono::hours longest_shell{24};
+
 bool is_alphanumeric(char c) {
   return static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c));
 }
@@ -242,6 +244,12 @@ std::string job_name(const std::string& run_id, const std::string& step_name, un
 }
 
 StringMap job_labels(const Attempt& attempt, const std::string& owner) {
+  // Without the labels of a run, so that no run takes it for a dead driver's.
+  if (attempt.shell)
+    return {{"app.kubernetes.io/managed-by", "pipe"},
+            {"pipe.shell", label_value(attempt.shell->id)},
+            {"pipe.step", label_value(attempt.step.name)},
+            {"pipe.pipeline", label_value(attempt.pipeline)}};
   return {{"app.kubernetes.io/managed-by", "pipe"},
           {"pipe.run", label_value(attempt.run_id)},
           {"pipe.step", label_value(attempt.step.name)},
@@ -254,7 +262,19 @@ std::string run_selector(const std::string& run_id, const std::string& owner) {
   return "pipe.run=" + label_value(run_id) + ",pipe.state=" + owner;
 }
 
+std::string shell_selector(const std::string& id) { return "pipe.shell=" + label_value(id); }
+
 namespace {
+
+/// Connects a container with a user's terminal or pipes, whose end ends the shell. The agent makes
+/// the terminal: input to a container's own one cannot end.
+void be_shell(json& container, const ShellRequest& shell) {
+  const std::string agent = container["command"][0];
+  container["command"] =
+      json::array({agent, "shell", shell.has_terminal ? "--terminal" : "--pipes"});
+  for (const auto& word : shell.words) container["command"].push_back(literally(word));
+  container["stdin"] = container["stdinOnce"] = true;
+}
 
 PodFiles pod_files(const Attempt& attempt, const JobOptions& place, const Layout& layout) {
   const auto& step = attempt.step;
@@ -295,6 +315,7 @@ json container_spec(const Attempt& attempt, const JobOptions& place, const Layou
     container["resources"] = std::move(resources);
   for (const auto& given : *step.settings->kubernetes.env_from)
     container["envFrom"].push_back(env_from_of(given));
+  if (attempt.shell) be_shell(container, *attempt.shell);
   return container;
 }
 
@@ -365,6 +386,10 @@ json job_manifest(const Attempt& attempt, const JobOptions& place) {
                                         .count();
   if (settings.active_deadline_seconds)
     spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
+  if (attempt.shell) {  // Applies if this process is killed.
+    spec["activeDeadlineSeconds"] = std::chrono::seconds(longest_shell).count();
+    spec["ttlSecondsAfterFinished"] = 0;
+  }
   metadata["name"] = job_name(attempt);
   if (settings.queue_name) {
     metadata["labels"]["kueue.x-k8s.io/queue-name"] = *settings.queue_name;

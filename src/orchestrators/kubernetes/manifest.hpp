@@ -58,7 +58,8 @@ inline constexpr std::string_view kept_log_name = ".pipe-log";
 /// the pod's suffix.
 std::string job_name(const std::string& run_id, const std::string& step, unsigned number);
 inline std::string job_name(const Attempt& attempt) {
-  return job_name(attempt.run_id, attempt.step.name, attempt.number);
+  return job_name(attempt.shell ? attempt.shell->id : attempt.run_id, attempt.step.name,
+                  attempt.number);
 }
 /// Returns a label value for any text; an invalid text is shortened and gets a digest at its end.
 std::string label_value(const std::string& text);
@@ -69,6 +70,8 @@ std::string literally(const std::string& text);
 StringMap job_labels(const Attempt& attempt, const std::string& owner);
 /// Returns `pipe.run=X,pipe.state=Y`.
 std::string run_selector(const std::string& run_id, const std::string& owner);
+/// Returns `pipe.shell=X`.
+std::string shell_selector(const std::string& id);
 
 /// Returns a batch/v1 Job without secrets. Throws InputError for what a cluster cannot do.
 nlohmann::json job_manifest(const Attempt& attempt, const JobOptions& place);

@@ -25,7 +25,8 @@ TEST(KubernetesPermissions, role_is_bound_to_whoever_is_named) {
             json({{"kind", "User"}, {"name", "ann"}, {"apiGroup", "rbac.authorization.k8s.io"}}));
   EXPECT_EQ(at(account, "/1/subjects/0"),
             json({{"kind", "ServiceAccount"}, {"name", "runner"}, {"namespace", "ml"}}));
-  EXPECT_EQ(at(user, "/0/rules").size(), permissions().size() + driver_permissions().size());
+  EXPECT_EQ(at(user, "/0/rules").size(),
+            permissions().size() + driver_permissions().size() + 1);  // pods/attach, for shells
   EXPECT_EQ(user.size(), 2u);
   EXPECT_EQ(text_at(account, "/2/metadata/name"), "runner")
       << "who binds a service account wants to have it";

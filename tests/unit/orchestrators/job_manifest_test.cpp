@@ -290,6 +290,24 @@ TEST_F(JobManifest, secrets_are_in_a_secret_and_nowhere_else) {
   EXPECT_EQ((*secret)["metadata"]["name"], job()["metadata"]["name"]);
 }
 
+TEST_F(JobManifest, shell_is_the_attempts_pod_with_streams_and_belongs_to_no_run) {
+  auto with_shell = attempt();
+  with_shell.shell = ShellRequest{.words = {"sh", "-c", "echo $(A)"}, .has_terminal = true};
+  with_shell.shell->id = "20261121-090000-0a1b2c";
+  const auto shell = job_manifest(with_shell, place), step_job = job();
+  const auto& labels = shell["spec"]["template"]["metadata"]["labels"];
+  EXPECT_EQ(labels["pipe.shell"], "20261121-090000-0a1b2c");
+  EXPECT_FALSE(labels.contains("pipe.run") || labels.contains("pipe.state"));
+  EXPECT_NE(shell["metadata"]["name"], step_job["metadata"]["name"]);
+  auto made = shell["spec"]["template"]["spec"]["containers"][0];
+  EXPECT_EQ(made["command"],
+            json::array({"/pipe/agent", "shell", "--terminal", "sh", "-c", "echo $$(A)"}));
+  EXPECT_TRUE(made["stdin"] == true && made["stdinOnce"] == true);
+  const auto of_step = container();
+  for (const char* same : {"image", "imagePullPolicy", "workingDir", "volumeMounts"})
+    EXPECT_EQ(made[same], of_step[same]) << same;
+}
+
 TEST_F(JobManifest, names_are_those_that_a_cluster_takes) {
   const auto name = job_name(attempt());
   EXPECT_EQ(job_name(attempt()), name);  // The name depends on the attempt only.

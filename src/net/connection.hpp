@@ -1,0 +1,35 @@
+/// @file
+/// A connection over which another protocol than HTTP is spoken, such as WebSocket: libcurl opens
+/// it, with TLS and through a proxy where the request says so.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "net/http.hpp"
+
+namespace pipeline::net {
+
+class Connection {
+ public:
+  /// Connects; returns only then. Throws TransportError. Of the request, what says how the server
+  /// is reached is used.
+  Connection(asio::io_context& loop, Request request);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Returns the number of bytes read; 0 at the end. Throws TransportError.
+  async::Task<std::size_t> read_some(std::span<char> buffer);
+  /// Writes everything. Throws TransportError. One writer at a time.
+  async::Task<> write(std::string bytes);
+  /// Lets a read in progress return 0.
+  void close();
+
+ private:
+  struct Implementation;
+  std::shared_ptr<Implementation> self_;  ///< Shared with reads and writes in progress.
+};
+
+}  // namespace pipeline::net

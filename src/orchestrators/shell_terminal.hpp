@@ -1,0 +1,29 @@
+/// @file
+/// This process's standard streams, connected with a shell elsewhere: in a container or in a pod.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include "async/task.hpp"
+
+namespace pipeline::orchestrators {
+
+/// The other end. The functions return or throw once they have done it.
+struct RemoteShell {
+  std::function<async::Task<>(std::string bytes)> send;
+  std::function<async::Task<>()> end_input;
+  std::function<async::Task<>(unsigned rows, unsigned columns)> resize;
+  /// Writes what the shell prints to this process's streams; returns when it has closed its output.
+  std::function<async::Task<>()> pass_output;
+};
+
+/// Connects the streams until the shell has closed its output. A terminal passes on each key as it
+/// is meanwhile, and its size whenever that changes, first of all before anything else.
+/// @param has_terminal standard input and output are a terminal
+async::Task<> connect_terminal(RemoteShell shell, bool has_terminal);
+
+}  // namespace pipeline::orchestrators
