@@ -1,13 +1,11 @@
 #include "engine/run.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "async/gate.hpp"
-#include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "engine/environments.hpp"

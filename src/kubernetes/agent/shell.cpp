@@ -18,8 +18,6 @@
 namespace pipeline::kubernetes {
 namespace {
 
-constexpr std::uint32_t shell_begins = 0xffffffff, shell_size = 0xfffffffe;
-
 /// Standard input, split into frames.
 struct Input {
   bool has_begun = false, has_ended = false;
@@ -51,7 +49,7 @@ void Input::take_head() {
     has_new_size = true;
   } else if (length == shell_begins) {
     has_begun = true;
-  } else if (length == 0) {
+  } else if (length == shell_input_ends) {
     is_complete = true;
   } else {
     left_ = length;

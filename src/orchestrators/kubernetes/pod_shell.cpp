@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "core/file.hpp"
+#include "kubernetes/agent/shell.hpp"
 #include "kubernetes/channels.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/shell_terminal.hpp"
@@ -12,9 +13,6 @@ namespace {
 
 using kubernetes::Channel;
 using kubernetes::Channels;
-
-// As the agent reads them (kubernetes/agent/shell.hpp).
-constexpr std::uint32_t shell_begins = 0xffffffff, shell_size = 0xfffffffe;
 
 std::string bytes_of(std::uint32_t number, int count) {
   std::string bytes;
@@ -30,12 +28,12 @@ std::string frame_of(const std::string& bytes) {
 /// Some terminals do not know their size.
 std::string size_frame(unsigned rows, unsigned columns) {
   const bool is_known = rows > 0 && columns > 0;
-  return bytes_of(shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
+  return bytes_of(kubernetes::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
          bytes_of(is_known ? columns : 80, 2);
 }
 
 async::Task<> pass_output(Channels& channels) {
-  co_await channels.send(Channel::input, bytes_of(shell_begins, 4));
+  co_await channels.send(Channel::input, bytes_of(kubernetes::shell_begins, 4));
   for (;;) {
     const auto message = co_await channels.receive();
     if (!message) co_return;
@@ -47,7 +45,8 @@ async::Task<> pass_output(Channels& channels) {
 
 /// A terminal's input has no end but the user's.
 async::Task<> end_input(Channels& channels, bool has_terminal) {
-  if (!has_terminal) co_await channels.send(Channel::input, bytes_of(0, 4));
+  if (!has_terminal)
+    co_await channels.send(Channel::input, bytes_of(kubernetes::shell_input_ends, 4));
 }
 
 }  // namespace
