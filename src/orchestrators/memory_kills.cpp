@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/file.hpp"
 
@@ -27,7 +29,31 @@ std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
   return end.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-MemoryKills::Account MemoryKills::taken_by_this_process = 0;
+std::filesystem::path own_kill_counter(const std::filesystem::path& proc,
+                                       const std::filesystem::path& mounts) {
+  std::ifstream in(proc);
+  std::vector<std::filesystem::path> candidates;
+  for (std::string line; std::getline(in, line);) {  // Format: ID:CONTROLLERS:PATH.
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const auto own = std::filesystem::path(line.substr(second + 1)).relative_path();
+    // In a container, the path may be the host's, and the mount shows the own group alone.
+    if (controllers == ",,")
+      candidates.push_back(mounts / own / "memory.events.local");
+    else if (controllers.find(",memory,") != controllers.npos)
+      for (const auto& group : {mounts / "memory" / own, mounts / "memory"})
+        candidates.push_back(group / "memory.oom_control");
+  }
+  for (const auto& file : candidates)
+    if (read_counter(file, "oom_kill")) return file;
+  return MemoryKills::of_machine;
+}
+
+MemoryKills::Account MemoryKills::taken_of_machine = 0, MemoryKills::taken_of_group = 0;
+
+MemoryKills::MemoryKills(std::filesystem::path counters)
+    : MemoryKills(counters, counters == of_machine ? taken_of_machine : taken_of_group) {}
 
 MemoryKills::MemoryKills(std::filesystem::path counters, Account& taken)
     : counters_(std::move(counters)), taken_(taken), before_(read_counter(counters_, "oom_kill")) {}

@@ -1,6 +1,6 @@
 /// @file
-/// Detects whether this machine's kernel has recently killed a process for lack of memory, from the
-/// kernel's own counter, which misses no kill.
+/// Detects whether the kernel has recently killed a process for lack of memory, from the kernel's
+/// own counters, which miss no kill.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace pipeline::orchestrators {
 
 /// Created before an attempt's process starts, and queried when SIGKILL has ended it without a
-/// known cause. The count is the whole machine's, so each kill is attributed to one attempt only;
+/// known cause. A count is that of many processes, so each kill is attributed to one attempt only;
 /// an attempt with better evidence of a kill takes it, too. A Docker Engine under load misses the
 /// event, because its shim drops it once the control group is gone; `State.OOMKilled` then stays
 /// false.
@@ -20,16 +20,19 @@ class MemoryKills {
  public:
   /// The part of the kernel's count that attempts of this process have taken. Tests use their own.
   using Account = std::atomic<std::uint64_t>;
+  /// Counts all of the machine's kills, those of other users and of containers included.
+  static constexpr const char* of_machine = "/proc/vmstat";
 
-  /// @param counters a file with lines `NAME NUMBER`; replaced in tests. If it cannot be read, or
-  /// has no `oom_kill` (kernels before 4.13), no kill is detected.
-  explicit MemoryKills(std::filesystem::path counters = "/proc/vmstat",
-                       Account& taken = taken_by_this_process);
+  /// @param counters a file with lines `NAME NUMBER`: the machine's, or that of this process's
+  /// control group. If it cannot be read, or has no `oom_kill` (kernels before 4.13), no kill is
+  /// detected.
+  explicit MemoryKills(std::filesystem::path counters = of_machine);
+  MemoryKills(std::filesystem::path counters, Account& taken);
   /// Takes one kill that happened after the construction; returns false if there is none left.
   bool take() const;
 
  private:
-  static Account taken_by_this_process;
+  static Account taken_of_machine, taken_of_group;
 
   std::filesystem::path counters_;
   Account& taken_;
@@ -38,5 +41,11 @@ class MemoryKills {
 
 /// Returns the number after `name` in a kernel file with lines `NAME NUMBER`.
 std::optional<std::uint64_t> read_counter(const std::filesystem::path& file, std::string_view name);
+
+/// Returns the file that counts the kills in this process's own control group, those in groups
+/// below it excluded; MemoryKills::of_machine where there is none.
+/// @param proc,mounts replaced in tests
+std::filesystem::path own_kill_counter(const std::filesystem::path& proc = "/proc/self/cgroup",
+                                       const std::filesystem::path& mounts = "/sys/fs/cgroup");
 
 }  // namespace pipeline::orchestrators

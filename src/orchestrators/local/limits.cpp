@@ -143,10 +143,15 @@ void LimitGroup::measure(core::Usage& usage) const {
   if (peak) usage.peak_memory = peak;
 }
 
-bool LimitGroup::out_of_memory() const {
-  return !memory_.empty() &&
-         read_counter(memory_ / (unified_ ? "memory.events" : "memory.oom_control"), "oom_kill")
-                 .value_or(0) > 0;
+std::optional<std::uint64_t> LimitGroup::kills() const {
+  // In version 2, a group without a limit of memory counts, too: its process is in it.
+  if (unified_ && !folders_.empty()) return read_counter(folders_.front() / "memory.events", "oom_kill");
+  if (memory_.empty()) return {};
+  return read_counter(memory_ / "memory.oom_control", "oom_kill");
 }
+
+bool LimitGroup::out_of_memory() const { return kills().value_or(0) > 0; }
+
+bool LimitGroup::counts_kills() const { return kills().has_value(); }
 
 }  // namespace pipeline::orchestrators

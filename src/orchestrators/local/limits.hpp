@@ -3,6 +3,7 @@
 /// create them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -40,14 +41,17 @@ class LimitGroup {
 
   /// Returns open files; a process joins by writing `0` to each.
   std::vector<int> members() const;
-  /// Returns true if a process of the group was killed for exceeding the memory limit.
+  /// Returns true if a process of the group was killed for lack of memory.
   bool out_of_memory() const;
+  /// Returns true if the kernel counts such kills for this group.
+  bool counts_kills() const;
   /// Sets the peak of the group's memory, which counts all processes together, if there is a limit
   /// of memory and the kernel records it.
   void measure(core::Usage& usage) const;
 
  private:
   void remove();
+  std::optional<std::uint64_t> kills() const;
   bool unified_;
   std::filesystem::path memory_;
   std::vector<std::filesystem::path> folders_;

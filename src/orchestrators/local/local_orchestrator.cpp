@@ -270,7 +270,7 @@ MemoryKills LocalOrchestrator::kills_so_far() {
   constexpr auto moment = std::chrono::milliseconds(20);
   const auto now = std::chrono::steady_clock::now();
   if (!kills_ || now - kills_read_ > moment) {
-    kills_.emplace();
+    kills_.emplace(kill_counter_);
     kills_read_ = now;
   }
   return *kills_;
@@ -426,7 +426,9 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   if (end.pipe_held) kill_strays(attempt);
   const bool killed = !end.exited && end.code == SIGKILL && !end.start_error && !end.stopped;
   bool out_of_memory = limits && limits->out_of_memory();
-  if (out_of_memory || killed) out_of_memory |= kills.take();
+  // A process of a control group with limits is counted there.
+  const bool counted_apart = limits && limits->counts_kills();
+  if (killed && !counted_apart) out_of_memory = kills.take();
   if (end.exited && !end.start_error) result.exit_code = end.code;
   result.failure = failure_of(end, out_of_memory, attempt.step);
   if (result.failure) explain(*result.failure, end, process, last_output, !attempt.gpus.empty());

@@ -75,6 +75,8 @@ class LocalOrchestrator : public Orchestrator {
       pythons_;  ///< Keyed by the program that is `python`.
   ShortFolders short_folders_;
   Sandboxes sandboxes_;
+  /// The count of the own control group: kills of other groups' processes do not count as a step's.
+  const std::filesystem::path kill_counter_ = own_kill_counter();
   std::optional<MemoryKills> kills_;
   std::chrono::steady_clock::time_point kills_read_;
   std::unordered_map<std::string, HostContext> known_;

@@ -57,5 +57,39 @@ TEST_F(MemoryKillsTest, a_kernel_that_does_not_count_is_no_evidence) {
   EXPECT_FALSE(uncounted.take());
 }
 
+struct GroupLayout {
+  const char* name;
+  const char* groups;    ///< Of /proc/self/cgroup.
+  const char* counter;   ///< The file that exists below the mount point.
+  const char* expected;  ///< Below it; empty: the machine's.
+};
+
+TEST_F(MemoryKillsTest, the_own_groups_count_is_found) {
+  for (const auto& layout : {
+           GroupLayout{"version 1", "4:memory:/a/b\n0::/\n", "memory/a/b/memory.oom_control",
+                       "memory/a/b/memory.oom_control"},
+           GroupLayout{"several controllers", "3:cpu,memory,pids:/a\n",
+                       "memory/a/memory.oom_control", "memory/a/memory.oom_control"},
+           GroupLayout{"version 1 in a container that has the host's path",
+                       "4:memory:/docker/0123\n", "memory/memory.oom_control",
+                       "memory/memory.oom_control"},
+           GroupLayout{"version 2", "0::/user.slice/a.scope\n",
+                       "user.slice/a.scope/memory.events.local",
+                       "user.slice/a.scope/memory.events.local"},
+           GroupLayout{"the root of version 2, which does not count", "0::/\n", "cpu.stat", ""},
+           GroupLayout{"no groups", "", "cpu.stat", ""},
+       }) {
+    const core::TemporaryFolder machine;
+    const auto file = machine.path() / layout.counter;
+    std::filesystem::create_directories(file.parent_path());
+    core::write_file_atomically(file, "under_oom 0\noom_kill 0\n");
+    core::write_file_atomically(machine.path() / "own", layout.groups);
+    EXPECT_EQ(own_kill_counter(machine.path() / "own", machine.path()),
+              *layout.expected ? machine.path() / layout.expected
+                               : std::filesystem::path(MemoryKills::of_machine))
+        << layout.name;
+  }
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators
