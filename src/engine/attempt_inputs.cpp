@@ -108,8 +108,12 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
   const auto file_name = file_name_of(data);
   if (!data.url.empty()) {
     const auto digest = co_await context_.downloads.fetch(data);
-    co_return orchestrators::AttemptInput{input.name, file_name, services_.artifacts.path(digest),
-                                          digest.hex()};
+    co_return orchestrators::AttemptInput{
+        .name = input.name,
+        .file_name = file_name,
+        .path = services_.artifacts.path(digest),
+        .digest = digest.hex(),
+        .remote = orchestrators::RemoteContent{data.url, data.sha256, 0, {}, data.version}};
   }
   const auto digest = context_.data.of(data.path).digest;
   if (services_.orchestrator.capabilities_of(step_).on_this_machine)

@@ -69,6 +69,16 @@ struct AttemptPiece {
   std::string digest;
 };
 /// A step's input in this attempt.
+/// Content at an address, with all that an executor needs to fetch and verify it by itself.
+struct RemoteContent {
+  /// `https://...`, `http://...`, `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/`, which is a folder.
+  std::string url;
+  std::string sha256;      ///< Hex; of a folder its digest as an artifact.
+  std::uint64_t size = 0;  ///< In bytes; 0: not known.
+  std::string etag;        ///< As it was when it was locked; empty: not known.
+  std::string version;     ///< Of an object in a versioned bucket; empty: the current one.
+};
+
 struct AttemptInput {
   std::string name;
   std::string file_name;
@@ -77,6 +87,7 @@ struct AttemptInput {
                             ///< no artifact itself.
   std::vector<AttemptPiece> pieces =
       {};  ///< The artifacts that a gathered input links to, and texts.
+  std::optional<RemoteContent> remote = {};  ///< Where else the same content is.
 };
 struct AttemptOutput {
   std::string name;
