@@ -13,8 +13,8 @@ namespace pipeline::core {
 struct Value {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  std::string scalar;        ///< The text as written, with quotes and escapes resolved.
   bool quoted = false;       ///< Quoted scalars are strings, also `"5"` and `"true"`.
+  std::string scalar;        ///< The text as written, with quotes and escapes resolved.
   std::vector<Value> items;  ///< Items of a list.
   struct Member;
   std::vector<Member>

@@ -236,39 +236,27 @@ class Expansion {
     }
   }
 
-  std::vector<StepSpec> run() {
+  std::vector<StepSpec> run(std::vector<StepSpec> specs) {
     std::vector<StepSpec> all;
     std::size_t total = 0;
     for (std::size_t i = 0; i < steps_.size(); ++i)
       total += steps_[i].matrix ? names_[i].size() : 1;
-    all.reserve(total);
+    const bool has_instances =
+        std::ranges::any_of(steps_, [](const ReadStep& step) { return step.matrix.has_value(); });
+    if (has_instances) all.reserve(total);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       ReadStep& step = steps_[i];
       read(step);
-      if (connections_ > most_connections) return all;
-      if (!step.matrix) {
-        connect(step, nullptr, step.spec, 0);
-        if (step.open) step.spec.matrix = step.open->spec;
-        all.push_back(std::move(step.spec));
+      if (connections_ > most_connections) break;
+      if (step.matrix) {
+        add_instances(step, names_[i], all);
         continue;
       }
-      for (std::size_t k = 0; k < names_[i].size(); ++k) {
-        const Row& row = step.matrix->instances[k];
-        StepSpec& spec = all.emplace_back(step.spec);
-        spec.name = names_[i][k];
-        const auto values = values_of(*step.matrix, row);
-        spec.instance =
-            InstanceSpec{.of = step.spec.name, .values = {values.begin(), values.end()}};
-        for (const auto& [axis, value] : spec.instance->values) {
-          spec.parameters[axis] = value;
-          if (!spec.when) continue;
-          const auto used = spec.when->parameters.find("params." + axis);
-          if (used != spec.when->parameters.end()) used->second = value;
-        }
-        connect(step, &row, spec, k);
-      }
+      connect(step, nullptr, step.spec, 0);
+      if (step.open) step.spec.matrix = step.open->spec;
+      if (has_instances) all.push_back(std::move(step.spec));
     }
-    return all;
+    return has_instances ? std::move(all) : std::move(specs);
   }
 
  private:
@@ -283,6 +271,24 @@ class Expansion {
     values.reserve(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) values.emplace_back(matrix.axes[i], row[i]);
     return values;
+  }
+
+  void add_instances(const ReadStep& step, const std::vector<std::string>& names,
+                     std::vector<StepSpec>& all) {
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      const Row& row = step.matrix->instances[k];
+      StepSpec& spec = all.emplace_back(step.spec);
+      spec.name = names[k];
+      const auto values = values_of(*step.matrix, row);
+      spec.instance = InstanceSpec{.of = step.spec.name, .values = {values.begin(), values.end()}};
+      for (const auto& [axis, value] : spec.instance->values) {
+        spec.parameters[axis] = value;
+        if (!spec.when) continue;
+        const auto used = spec.when->parameters.find("params." + axis);
+        if (used != spec.when->parameters.end()) used->second = value;
+      }
+      connect(step, &row, spec, k);
+    }
   }
 
   /// Taken from the document if the step has no matrix: its spec may have been moved from.
@@ -432,8 +438,9 @@ class Expansion {
 
 }  // namespace
 
-std::vector<StepSpec> expand(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  return Expansion(steps, diagnostics).run();
+std::vector<StepSpec> expand(std::vector<ReadStep>& steps, std::vector<StepSpec> specs,
+                             settings::Diagnostics& diagnostics) {
+  return Expansion(steps, diagnostics).run(std::move(specs));
 }
 
 }  // namespace pipeline::spec

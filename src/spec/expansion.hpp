@@ -10,7 +10,10 @@
 namespace pipeline::spec {
 
 /// Returns the steps of the pipeline in the file's order, the instances of a matrix in its own
-/// order. Moves from `steps`. Reports references that do not fit a matrix.
-std::vector<StepSpec> expand(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
+/// order. Reports references that do not fit a matrix.
+/// @param specs those that `steps` refer to, in the same order; afterwards they may have been moved
+/// from
+std::vector<StepSpec> expand(std::vector<ReadStep>& steps, std::vector<StepSpec> specs,
+                             settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

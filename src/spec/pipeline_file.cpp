@@ -215,8 +215,14 @@ void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
   }
 }
 
-void read_steps(const Scope& scope, StepReader& reader, std::vector<ReadStep>& steps,
-                settings::Diagnostics& diagnostics) {
+std::size_t step_count(const Scope& scope) {
+  const core::Value* list = scope.root.find("steps");
+  return list ? list->members.size() : 0;
+}
+
+/// @param specs must have the capacity for all steps, because `steps` refer to its elements
+void read_steps(const Scope& scope, StepReader& reader, std::vector<StepSpec>& specs,
+                std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   const core::Value* list = scope.root.find("steps");
   if (!list) {
     if (!scope.parent && !has_misspelt(scope.root, "steps") && !scope.root.find("include"))
@@ -228,15 +234,15 @@ void read_steps(const Scope& scope, StepReader& reader, std::vector<ReadStep>& s
   } else {
     if (list->members.empty())
       settings::report(diagnostics, "missing-key", "'steps' is empty", list->span);
-    steps.reserve(steps.size() + list->members.size());
     for (const auto& [key, body] : list->members)
-      steps.push_back(reader.read_step(key, body, scope.defaults));
+      steps.push_back(reader.read_step(key, body, scope.defaults, specs.emplace_back()));
   }
 }
 
 /// Reports steps of different files that have the same name.
 void check_names(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   std::unordered_map<std::string_view, const ReadStep*> first;
+  first.reserve(steps.size());
   for (const ReadStep& step : steps) {
     const auto [other, is_new] = first.emplace(step.key->scalar, &step);
     if (is_new) continue;
@@ -271,9 +277,15 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
       scope.defaults = reader->read_defaults(scope.root);
     taken.merge(apply_file_options(options, scope, diagnostics));
   }
+  std::size_t count = 0;
+  for (const Scope* scope : order) count += step_count(*scope);
+  std::vector<StepSpec> specs;
   std::vector<ReadStep> steps;
-  for (const Scope* scope : order) read_steps(*scope, *readers.at(scope), steps, diagnostics);
-  check_names(steps, diagnostics);
+  specs.reserve(count);
+  steps.reserve(count);
+  for (const Scope* scope : order)
+    read_steps(*scope, *readers.at(scope), specs, steps, diagnostics);
+  if (order.size() > 1) check_names(steps, diagnostics);  // In one file, keys are unique.
   read_repeats(steps, diagnostics);
   read_matrices(steps, diagnostics);
   apply_step_options(options, taken, main.defaults, steps, diagnostics);
@@ -293,7 +305,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
   pipeline.sources.push_back(pipeline.file);
   read_env_file(steps, pipeline);
   pipeline.parameters = std::move(main.defaults.parameters);
-  pipeline.steps = expand(steps, diagnostics);
+  pipeline.steps = expand(steps, std::move(specs), diagnostics);
   order_final_steps(pipeline.steps);
   return pipeline;
 }

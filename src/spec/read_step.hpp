@@ -36,9 +36,10 @@ struct Defaults {
 struct Scope;
 
 /// A step with the source positions that later checks report. The values live as long as the
-/// document.
+/// document. The spec is an element of the list that becomes the pipeline's, so that a large
+/// pipeline is in memory once.
 struct ReadStep {
-  StepSpec spec;
+  StepSpec& spec;
   const Scope* scope = nullptr;  ///< Never null.
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;

@@ -21,6 +21,7 @@ constexpr const char* example = "as in `{until: \"${fit.metrics.loss} < 0.1\", m
 
 Steps by_name(const std::vector<ReadStep>& steps) {
   Steps found;
+  found.reserve(steps.size());
   for (const ReadStep& step : steps) found.emplace(step.spec.name, &step);
   return found;
 }
@@ -232,6 +233,10 @@ void read_repeats(std::vector<ReadStep>& steps, settings::Diagnostics& diagnosti
 }
 
 void check_repeats(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+  const auto concerned = [](const ReadStep& step) {
+    return step.repeat || !step.then_sources.empty();
+  };
+  if (std::ranges::none_of(steps, concerned)) return;
   const auto names = by_name(steps);
   bool is_any = false;
   const auto before = diagnostics.size();

@@ -149,12 +149,11 @@ std::optional<Duration> StepReader::read_time(const char* key, const core::Value
 }
 
 ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
-                               const Defaults& pipeline) {
-  ReadStep step;
+                               const Defaults& pipeline, StepSpec& spec) {
+  ReadStep step{spec};
   step.key = &key;
   step.body = &body;
   step.scope = &scope_;
-  StepSpec& spec = step.spec;
   spec.name = key.scalar;
   spec.line = key.span.line;
   spec.file = key.span.file;

@@ -26,7 +26,9 @@ class StepReader {
   Defaults read_given_parameters(const core::Value& value, const Defaults& defaults);
   /// Returns the step with `pipeline` merged in. Its command is parsed later, when all names are
   /// known.
-  ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline);
+  /// @param spec filled with what is read; must live as long as the result
+  ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline,
+                     StepSpec& spec);
 
  private:
   std::optional<Duration> read_time(const char* key, const core::Value& value);

@@ -132,9 +132,6 @@ class TreeBuilder : public YAML::EventHandler {
     core::Value value;
     YAML::anchor_t anchor = 0;
     std::optional<core::Value> key;  ///< In a map: a key whose value has not been read yet.
-    /// Positions of the members by the hashes of their keys; empty for smaller maps, which are
-    /// searched.
-    std::unordered_multimap<std::size_t, std::size_t> positions;
     std::size_t size = 1, depth = 1;
   };
   struct Anchored {
@@ -191,6 +188,7 @@ class TreeBuilder : public YAML::EventHandler {
   void close() {
     Open done = std::move(open_.back());
     open_.pop_back();
+    if (done.value.kind == core::Value::Kind::map) check_keys(done.value);
     add(std::move(done.value), done.anchor, done.size, done.depth);
   }
 
@@ -236,42 +234,55 @@ class TreeBuilder : public YAML::EventHandler {
                               {}});
       return;
     }
-    auto& members = map.value.members;
-    members.push_back({std::move(key), std::move(value)});
-    if (const auto* first = earlier_key(map)) {
-      const auto& again = members.back().first;
-      diagnostics_.push_back({"duplicate-key",
-                              "the key '" + again.scalar + "' is given twice",
-                              again.span,
-                              {"first given in line " + std::to_string(first->span.line)},
-                              {}});
-      members.pop_back();
-    }
+    map.value.members.push_back({std::move(key), std::move(value)});
   }
 
-  /// Returns the key before the last one that equals it, or null.
-  static const core::Value* earlier_key(Open& map) {
-    constexpr std::size_t small_size = 16;
-    const auto& members = map.value.members;
-    const auto last = members.size() - 1;
-    if (members.size() <= small_size) {
-      const auto found = std::find_if(members.begin(), members.end(), [&](const auto& member) {
-        return member.first.scalar == members.back().first.scalar;
-      });
-      return found == members.end() - 1 ? nullptr : &found->first;
+  /// Removes the members whose key stands before, too, and reports them.
+  void check_keys(core::Value& map) {
+    auto& members = map.members;
+    for (const auto& [again, first] : repeated_keys(members)) {
+      const auto& key = members[again].first;
+      diagnostics_.push_back(
+          {"duplicate-key",
+           "the key '" + key.scalar + "' is given twice",
+           key.span,
+           {"first given in line " + std::to_string(members[first].first.span.line)},
+           {}});
+      repeated_.push_back(again);
     }
-    const auto hash_of = [&members](std::size_t i) {
-      return std::hash<std::string>()(members[i].first.scalar);
-    };
-    if (map.positions.empty())
-      for (std::size_t i = 0; i < last; ++i) map.positions.emplace(hash_of(i), i);
-    const auto [begin, end] = map.positions.equal_range(hash_of(last));
-    const auto found = std::find_if(begin, end, [&](const auto& position) {
-      return members[position.second].first.scalar == members[last].first.scalar;
-    });
-    if (found != end) return &members[found->second].first;
-    map.positions.emplace(hash_of(last), last);
-    return nullptr;
+    for (; !repeated_.empty(); repeated_.pop_back())
+      members.erase(members.begin() + static_cast<std::ptrdiff_t>(repeated_.back()));
+  }
+
+  /// Returns the positions of keys that repeat an earlier one, in order, each with the first one's.
+  static std::vector<std::pair<std::size_t, std::size_t>> repeated_keys(const auto& members) {
+    std::vector<std::pair<std::size_t, std::size_t>> repeated;
+    constexpr std::size_t small_size = 16;
+    if (members.size() <= small_size) {
+      for (std::size_t i = 1; i < members.size(); ++i)
+        for (std::size_t k = 0; k < i; ++k)
+          if (members[i].first.scalar == members[k].first.scalar) {
+            repeated.emplace_back(i, k);
+            break;
+          }
+      return repeated;
+    }
+    // Sorted by hash, equal keys stand side by side. That is faster than a hash table.
+    std::vector<std::pair<std::size_t, std::size_t>> hashes;
+    hashes.reserve(members.size());
+    for (std::size_t i = 0; i < members.size(); ++i)
+      hashes.emplace_back(std::hash<std::string>()(members[i].first.scalar), i);
+    std::ranges::sort(hashes);
+    for (std::size_t i = 0, begin = 0; i < hashes.size(); ++i) {
+      if (hashes[i].first != hashes[begin].first) begin = i;
+      for (std::size_t k = begin; k < i; ++k)
+        if (members[hashes[k].second].first.scalar == members[hashes[i].second].first.scalar) {
+          repeated.emplace_back(hashes[i].second, hashes[k].second);
+          break;
+        }
+    }
+    std::ranges::sort(repeated);
+    return repeated;
   }
 
   SourceText source_;
@@ -281,6 +292,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, Anchored> anchors_;
   std::optional<core::Value> root_;
   std::size_t copied_ = 0, last_position_ = 0;
+  std::vector<std::size_t> repeated_;  ///< Positions in the map that ends.
 };
 
 /// yaml-cpp begins a new document without a separator where a map follows a list, and the reverse.

@@ -96,11 +96,11 @@ TEST_F(ImageTest, a_failing_build_is_not_repeated_for_the_next_step) {
 TEST_F(ImageTest, a_cancelled_build_ends_at_once_and_can_be_made_again) {
   core::write_file_atomically(folder.path() / "Dockerfile",
                               "FROM debian:bookworm-slim\nRUN sleep 120\n");
-  struct StopAtSleep : Recorder {
+  struct StopAtSleep : BuildRecorder {
     core::CancelSource& source;
     explicit StopAtSleep(core::CancelSource& s) : source(s) {}
     void emit(const Event& event) override {
-      Recorder::emit(event);
+      BuildRecorder::emit(event);
       if (auto* progress = std::get_if<event::BuildProgress>(&event);
           progress && progress->text.find("RUN sleep 120") != std::string::npos)
         source.stop(core::StopLevel::graceful);

@@ -14,19 +14,15 @@
 
 #include "core/file.hpp"
 #include "docker/image_builder.hpp"
+#include "support/event_recorder.hpp"
 
 namespace pipeline::docker {
 
-/// Keeps the events; `builds()` counts those that built, not pulled.
-struct Recorder : EventSink {
-  std::vector<Event> events;
-  void emit(const Event& event) override { events.push_back(event); }
+/// `builds()` are those that built, not pulled.
+struct BuildRecorder : test::EventRecorder {
   std::vector<event::BuildStarted> builds() const {
-    std::vector<event::BuildStarted> found;
-    for (auto& event : events)
-      if (auto* started = std::get_if<event::BuildStarted>(&event);
-          started && !started->reason.starts_with("pull:"))
-        found.push_back(*started);
+    auto found = of<event::BuildStarted>();
+    std::erase_if(found, [](const auto& started) { return started.reason.starts_with("pull:"); });
     return found;
   }
   std::string text() const {
@@ -149,7 +145,7 @@ class ImageTest : public testing::Test {
   asio::io_context loop;
   std::unique_ptr<EngineApi> engine = std::make_unique<EngineApi>(loop, find_endpoint());
   BuilderOptions options;
-  Recorder events;
+  BuildRecorder events;
   core::CancelSource cancel;
 };
 

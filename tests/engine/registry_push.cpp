@@ -131,11 +131,11 @@ TEST_F(RegistryPush, cancelled_push_leaves_nothing_and_can_be_made_again) {
       folder.path() / "Dockerfile",
       "FROM debian:bookworm-slim\nRUN head -c 50000000 /dev/urandom > /large\n");
   const auto made = ensure(step("train", {.dockerfile = "Dockerfile"}));
-  struct StopAtOnce : Recorder {
+  struct StopAtOnce : BuildRecorder {
     core::CancelSource& source;
     explicit StopAtOnce(core::CancelSource& s) : source(s) {}
     void emit(const Event& event) override {
-      Recorder::emit(event);
+      BuildRecorder::emit(event);
       if (std::holds_alternative<event::BuildProgress>(event))
         source.stop(core::StopLevel::graceful);
     }

@@ -13,31 +13,28 @@
 #include <vector>
 
 #include "engine/run.hpp"
+#include "support/event_recorder.hpp"
 #include "unit/engine/fake_orchestrator.hpp"
 
 namespace pipeline::engine {
 
-class Recorder final : public EventSink {
+class RunRecorder final : public test::EventRecorder {
  public:
   void emit(const Event& event) override {
-    events.push_back(event);
+    EventRecorder::emit(event);
     if (on_event) on_event(event);
   }
-  std::vector<Event> events;
   std::function<void(const Event&)> on_event;
 
   std::vector<std::string> lines(const std::string& step) const {
     std::vector<std::string> found;
-    for (const auto& event : events)
-      if (const auto* log = std::get_if<event::StepLog>(&event); log && log->step == step)
-        found.push_back(log->line);
+    for (const auto& log : of<event::StepLog>())
+      if (log.step == step) found.push_back(log.line);
     return found;
   }
-  const event::StepFinished& end_of(const std::string& step) const {
-    for (const auto& event : events)
-      if (const auto* finished = std::get_if<event::StepFinished>(&event);
-          finished && finished->step == step)
-        return *finished;
+  event::StepFinished end_of(const std::string& step) const {
+    for (auto& finished : of<event::StepFinished>())
+      if (finished.step == step) return finished;
     throw std::runtime_error(step + " has no end");
   }
 };
@@ -119,7 +116,7 @@ class RunTest : public ::testing::Test {
   PipelineSpec pipeline{.name = "test"};
   FakeOrchestrator orchestrator;
   std::unique_ptr<orchestrators::Orchestrator> places;  ///< Instead of it.
-  Recorder recorder;
+  RunRecorder recorder;
   std::function<void()> when_explained;  ///< Called when advice for a failed step is looked for.
   core::CancelSource cancel;
   std::map<std::string, std::map<std::string, std::string>> sources;
