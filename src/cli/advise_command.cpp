@@ -147,7 +147,7 @@ core::ExitCode advise_command(Context& context) {
   }
   const FilePatch patch(source.file(), steps);
   const auto diff = patch.diff();
-  if (options.patch_only) {
+  if (options.advise.patch_only) {
     context.print(diff);
     return core::ExitCode::ok;
   }

@@ -21,20 +21,20 @@ void check_text(const std::string& what, const std::string& text, std::size_t lo
 }  // namespace
 
 core::ExitCode tag_command(Context& context) {
-  const auto& inspect = context.options().inspect;
+  const auto& given = context.options().tag;
   auto& runs = context.existing_runs();
   auto run = context.find_run(runs);
-  for (const auto& tag : inspect.tags) {
+  for (const auto& tag : given.added) {
     constexpr std::size_t longest = 100;
     if (tag.empty()) throw core::InputError("a tag must not be empty");
     check_text("a tag", tag, longest);
     if (std::ranges::find(run.tags, tag) == run.tags.end()) run.tags.push_back(tag);
   }
-  for (const auto& tag : inspect.removed)
+  for (const auto& tag : given.removed)
     if (std::erase(run.tags, tag) == 0)
       throw core::InputError("run " + run.id + " has no tag '" + tag + "'",
                              core::did_you_mean(tag, run.tags));
-  if (!inspect.tags.empty() || !inspect.removed.empty()) runs.tag_run(run.id, run.tags);
+  if (!given.added.empty() || !given.removed.empty()) runs.tag_run(run.id, run.tags);
   if (context.options().json)
     context.print_json(run_json(run));
   else
@@ -44,13 +44,13 @@ core::ExitCode tag_command(Context& context) {
 }
 
 core::ExitCode note_command(Context& context) {
-  const auto& inspect = context.options().inspect;
+  const auto& note = context.options().note.text;
   auto& runs = context.existing_runs();
   auto run = context.find_run(runs);
-  if (inspect.note) {
+  if (note) {
     constexpr std::size_t longest = 10'000;
-    check_text("a note", *inspect.note, longest);
-    run.note = *inspect.note;
+    check_text("a note", *note, longest);
+    run.note = *note;
     runs.note_run(run.id, run.note);
   }
   if (context.options().json)

@@ -99,7 +99,7 @@ std::string name_of_copy(const NamedOutput& output, bool is_one_of_many) {
 /// Handles `--copy DEST`.
 void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std::string& run,
                   const std::vector<NamedOutput>& found) {
-  const auto& given = context.options().inspect.copy_to;
+  const auto& given = context.options().copy_to;
   const auto target = std::filesystem::absolute(given);
   std::error_code error;
   const bool into_folder = found.size() > 1 || given.string().ends_with('/') ||
@@ -127,7 +127,7 @@ void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std
 /// Handles `--copy` for a step that has failed.
 void copy_failed(Context& context, const std::string& run,
                  const std::vector<FailedOutput>& failed) {
-  const auto& given = context.options().inspect.copy_to;
+  const auto& given = context.options().copy_to;
   if (given == "-") {
     std::error_code error;
     if (failed.size() > 1 || !std::filesystem::is_regular_file(failed.front().path, error))
@@ -186,12 +186,12 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
 }  // namespace
 
 core::ExitCode artifacts_command(Context& context) {
-  if (!context.options().inspect.name.empty()) return published_command(context);
+  if (!context.options().artifacts.name.empty()) return published_command(context);
   auto& runs = context.existing_runs();
   detached::Drivers drivers(context.driver_context(), runs);
   const auto run = find_run(context, drivers, runs);
   const auto& wanted = context.options().step;
-  const auto& copy_to = context.options().inspect.copy_to;
+  const auto& copy_to = context.options().copy_to;
   const auto steps = runs.steps(run.id);
   const auto failed = failed_outputs(runs, run.id, steps, wanted);
   const auto found = wanted.empty() || failed.empty() ? outputs_named(runs, run, steps, wanted)
@@ -204,7 +204,7 @@ core::ExitCode artifacts_command(Context& context) {
   if (!copy_to.empty() && found.empty())
     throw core::InputError(wanted.empty() ? "run " + run.id + " has no artifacts"
                                           : "'" + wanted + "' has no artifacts in run " + run.id);
-  if (const auto& name = context.options().inspect.publish_as; !name.empty()) {
+  if (const auto& name = context.options().artifacts.publish_as; !name.empty()) {
     if (found.size() != 1)
       throw core::InputError("`--publish` takes one output: name it as STEP.OUTPUT");
     outputs.fetch(found[0].step, found[0].output);

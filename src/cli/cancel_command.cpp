@@ -33,7 +33,7 @@ void send(const core::Descriptor& process, int signal, const store::RunRecord& r
 
 void announce_stop(Context& context, const store::RunRecord& run) {
   context.note("run " + run.id + " is stopping" +
-               (context.options().inspect.now ? "" : "; `--now` kills its steps at once"));
+               (context.options().cancel.now ? "" : "; `--now` kills its steps at once"));
 }
 
 /// @return whether there was a process to stop
@@ -49,7 +49,7 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
   const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
   if (!process || !run.driver.process.alive()) return false;
   send(process, SIGINT, run);
-  if (context.options().inspect.now)
+  if (context.options().cancel.now)
     send(process, SIGTERM,
          run);  // A different signal, because two of the same kind may arrive as one.
   announce_stop(context, run);
@@ -70,7 +70,7 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
   if (context.await(orchestrators::driver_continues(client, lease.name))) {
     auto owners = context.await(orchestrators::owned_by_driver(client, lease.name));
     context.await(kubernetes::leave_word(client, lease.name,
-                                         context.options().inspect.now ? "immediate" : "graceful",
+                                         context.options().cancel.now ? "immediate" : "graceful",
                                          std::move(owners)));
     announce_stop(context, run);
   }
@@ -115,7 +115,7 @@ core::ExitCode cancel_command(Context& context) {
                            " has already ended: " + std::string(to_string(run.status)));
 
   const bool is_unknown = drivers.liveness_of(run) == detached::Drivers::Liveness::unknown;
-  const bool is_forced = is_unknown && context.options().inspect.force;
+  const bool is_forced = is_unknown && context.options().cancel.force;
   if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
   bool stopped = false;
   if (!is_forced)

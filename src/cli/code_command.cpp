@@ -8,15 +8,14 @@ namespace pipeline::cli {
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
-  const auto found =
-      recorded_attempt(runs, context.find_run(runs), options.step, options.inspect.attempt);
+  const auto found = recorded_attempt(runs, context.find_run(runs), options.step, options.attempt);
   const auto digest = code_of(context, found);
   const auto stored = context.artifacts().path(digest);
   json document{{"run", found.run.id},
                 {"step", found.step.name},
                 {"attempt", found.attempt.number},
                 {"digest", digest.hex()}};
-  if (const auto& target = options.inspect.copy_to; !target.empty()) {
+  if (const auto& target = options.copy_to; !target.empty()) {
     context.artifacts().copy_out(digest, fs::absolute(target));
     document["copied_to"] = fs::absolute(target).string();
     if (!options.json)

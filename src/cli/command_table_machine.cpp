@@ -11,7 +11,7 @@ namespace pipeline::cli {
 namespace {
 
 void add_init_options(CLI::App& app, Options& o) {
-  app.add_option("DIR", o.folder, "Where to; made if it is not there")
+  app.add_option("DIR", o.init.folder, "Where to; made if it is not there")
       ->type_name("")
       ->capture_default_str();
   add_output(app, o);
@@ -163,16 +163,16 @@ constexpr Command export_row{
 void add_export_run_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   app.add_option("ARTIFACT", o.step, "With slsa: an output of the run, STEP.OUTPUT")->type_name("");
-  app.add_option("--format", o.inspect.format,
+  app.add_option("--format", o.document.format,
                  "ro-crate (a folder), openlineage (events), or slsa (provenance of an artifact)")
       ->type_name("FORMAT")
       ->required()
       ->check(CLI::IsMember({"ro-crate", "openlineage", "slsa"}).description(""));
-  app.add_option("-o,--out", o.inspect.copy_to,
+  app.add_option("-o,--out", o.copy_to,
                  "Where to write it: a folder for ro-crate (default: crate-RUN), else a file or "
                  "standard output; openlineage also takes the address of a server")
       ->type_name("PATH");
-  app.add_option("--license", o.inspect.license, "With ro-crate: of its content, as SPDX names it")
+  app.add_option("--license", o.document.license, "With ro-crate: of its content, as SPDX names it")
       ->type_name("SPDX");
   add_state(app, o);
 }
@@ -189,7 +189,7 @@ constexpr Command export_run_row{
     Command::For::files};
 
 void add_completion_options(CLI::App& app, Options& o) {
-  app.add_option("SHELL", o.shell, "bash, zsh or fish")
+  app.add_option("SHELL", o.completion.shell, "bash, zsh or fish")
       ->type_name("")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
@@ -207,15 +207,15 @@ constexpr Command completion_row{
     Command::For::files};
 
 void add_complete_options(CLI::App& app, Options& o) {
-  app.add_option("WHAT", o.words)->required();
-  app.add_option("RUN", o.inspect.run);
+  app.add_option("WHAT", o.completion.words)->required();
+  app.add_option("RUN", o.run);
   app.add_option("--state", o.state);
 }
 
 constexpr Command complete_row{"__complete", nullptr, "", add_complete_options, complete_command};
 
 void add_drive_options(CLI::App& app, Options& o) {
-  app.add_option("RUN", o.inspect.run)->required();
+  app.add_option("RUN", o.run)->required();
   app.add_option("--state", o.state)->required();
 }
 

@@ -60,7 +60,7 @@ constexpr Command plan_row{
 
 void add_graph_options(CLI::App& app, Options& o) {
   add_file(app, o);
-  app.add_option("--format", o.format, "The language: mermaid or dot")
+  app.add_option("--format", o.graph.format, "The language: mermaid or dot")
       ->check(CLI::IsMember({"mermaid", "dot"}))
       ->type_name("NAME")
       ->capture_default_str();

@@ -11,19 +11,19 @@ namespace pipeline::cli {
 namespace {
 
 void add_runs_options(CLI::App& app, Options& o) {
-  app.add_option("--pipeline", o.inspect.pipeline, "Only runs of this pipeline")->type_name("NAME");
-  app.add_option("--tag", o.inspect.tag, "Only runs of pipelines with this tag")->type_name("TAG");
-  app.add_option("--where", o.inspect.where,
+  app.add_option("--pipeline", o.runs.pipeline, "Only runs of this pipeline")->type_name("NAME");
+  app.add_option("--tag", o.runs.tag, "Only runs of pipelines with this tag")->type_name("TAG");
+  app.add_option("--where", o.runs.where,
                  "Only runs for which this holds: 'params.c > 1 and metrics.accuracy > 0.9'")
       ->type_name("EXPRESSION");
-  app.add_option("--sort", o.inspect.sort,
+  app.add_option("--sort", o.runs.sort,
                  "By this value, the largest first: metrics.accuracy, params.c, run.seconds")
       ->type_name("VALUE");
-  app.add_option("--columns", o.inspect.columns,
+  app.add_option("--columns", o.runs.columns,
                  "Show these values: params.c,metrics.accuracy,usage.memory")
       ->type_name("VALUES")
       ->delimiter(',');
-  app.add_option("-n,--limit", o.inspect.limit, "At most this many; 0: all")
+  app.add_option("-n,--limit", o.runs.limit, "At most this many; 0: all")
       ->type_name("N")
       ->capture_default_str();
   add_state(app, o);
@@ -45,7 +45,7 @@ constexpr Command show_row{"show", "Show a run: its steps, attempts, times and f
 void add_metrics_options(CLI::App& app, Options& o) {
   add_run(app, o);
   app.add_option("STEP", o.step, "Only this step's")->type_name("");
-  app.add_flag("--csv", o.inspect.csv, "Every value, as CSV");
+  app.add_flag("--csv", o.metrics.csv, "Every value, as CSV");
   add_state(app, o);
 }
 
@@ -57,10 +57,10 @@ constexpr Command metrics_row{
     add_metrics_options, metrics_command};
 
 void add_compare_options(CLI::App& app, Options& o) {
-  app.add_option("RUN", o.inspect.runs, "The runs: identifiers, unique prefixes, or 'latest'")
+  app.add_option("RUN", o.compare.runs, "The runs: identifiers, unique prefixes, or 'latest'")
       ->type_name("")
       ->required();
-  app.add_flag("--all", o.inspect.all, "Also what is equal in all");
+  app.add_flag("--all", o.compare.all, "Also what is equal in all");
   add_state(app, o);
 }
 
@@ -70,8 +70,8 @@ constexpr Command compare_row{
 
 void add_tag_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
-  app.add_option("TAG", o.inspect.tags, "Tags to add; none: list them")->type_name("");
-  app.add_option("--remove", o.inspect.removed, "A tag to remove")->type_name("TAG");
+  app.add_option("TAG", o.tag.added, "Tags to add; none: list them")->type_name("");
+  app.add_option("--remove", o.tag.removed, "A tag to remove")->type_name("TAG");
   add_state(app, o);
 }
 
@@ -82,7 +82,7 @@ constexpr Command tag_row{
 
 void add_note_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
-  app.add_option("TEXT", o.inspect.note, "The note; '' removes it; none: print it")->type_name("");
+  app.add_option("TEXT", o.note.text, "The note; '' removes it; none: print it")->type_name("");
   add_state(app, o);
 }
 
@@ -92,7 +92,7 @@ constexpr Command note_row{"note", "Write a note to a run, or print it",
 
 void add_report_options(CLI::App& app, Options& o) {
   add_run(app, o);
-  app.add_option("-o,--out", o.inspect.copy_to,
+  app.add_option("-o,--out", o.copy_to,
                  "Where to write it; `-`: standard output (default: report-RUN.html)")
       ->type_name("FILE");
   add_state(app, o);
@@ -103,16 +103,16 @@ constexpr Command report_row{
     "Example:\n  pipe report latest -o report.html", add_report_options, report_command};
 
 void add_serve_options(CLI::App& app, Options& o) {
-  app.add_option("--port", o.port, "The port; 0: any that is free")
+  app.add_option("--port", o.serve.port, "The port; 0: any that is free")
       ->check(CLI::Range(0u, 65535u).description(""))
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--host", o.host,
+  app.add_option("--host", o.serve.host,
                  "The address to listen on; others than this machine's own are "
                  "warned of")
       ->type_name("ADDRESS")
       ->capture_default_str();
-  app.add_option("--bucket", o.bucket_of,
+  app.add_option("--bucket", o.serve.bucket_of,
                  "Show the detached runs in the bucket of this profile, in place of a state folder")
       ->type_name("PROFILE");
   add_state(app, o);
@@ -131,7 +131,7 @@ constexpr Command serve_row{
 void add_advise_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_state(app, o);
-  app.add_flag("--patch", o.patch_only, "Print only the patch of the file, for `git apply`");
+  app.add_flag("--patch", o.advise.patch_only, "Print only the patch of the file, for `git apply`");
 }
 
 constexpr Command advise_row{
@@ -165,7 +165,7 @@ constexpr Command used_row{
 void add_sbom_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   app.add_option("STEP", o.step, "A step of the run")->type_name("")->required();
-  app.add_option("--format", o.inspect.format,
+  app.add_option("--format", o.document.format,
                  "cyclonedx (1.5), spdx (2.3), or provenance (in-toto, SLSA v1)")
       ->type_name("FORMAT")
       ->capture_default_str()
@@ -183,7 +183,7 @@ constexpr Command sbom_row{
 void add_logs_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   add_attempt(app, o, "A step of the run (default: all, each line after its step's name)");
-  app.add_flag("-f,--follow", o.inspect.follow, "Go on until the step, or the run, ends");
+  app.add_flag("-f,--follow", o.logs.follow, "Go on until the step, or the run, ends");
   add_state(app, o);
 }
 
@@ -196,7 +196,7 @@ constexpr Command logs_row{"logs", "Print what a step, or all steps, printed",
 void add_code_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   add_attempt(app, o);
-  app.add_option("-o,--copy", o.inspect.copy_to, "Copy the files into this folder, which is made")
+  app.add_option("-o,--copy", o.copy_to, "Copy the files into this folder, which is made")
       ->type_name("DIR");
   add_state(app, o);
 }
@@ -213,7 +213,7 @@ constexpr Command code_row{
 void add_shell_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   add_attempt(app, o);
-  app.add_option("COMMAND", o.inspect.command, "What is executed (default: bash, or sh)")
+  app.add_option("COMMAND", o.shell.command, "What is executed (default: bash, or sh)")
       ->type_name("");
   add_state(app, o);
 }
@@ -232,22 +232,22 @@ constexpr Command shell_row{
 void add_artifacts_options(CLI::App& app, Options& o) {
   add_run(app, o);
   app.add_option("STEP[.OUTPUT]", o.step, "Only this step's, or one output of it")->type_name("");
-  app.add_option("--copy", o.inspect.copy_to,
+  app.add_option("--copy", o.copy_to,
                  "Copy to this file or folder; what exists is not overwritten; `-`: one file "
                  "to standard output")
       ->type_name("DEST");
-  auto* name = app.add_option("--name", o.inspect.name,
+  auto* name = app.add_option("--name", o.artifacts.name,
                               "Versions of what is published under this name; with --copy the "
                               "current one")
                    ->type_name("NAME");
-  auto* promote = app.add_option("--promote", o.inspect.promote, "Make this version current")
+  auto* promote = app.add_option("--promote", o.artifacts.promote, "Make this version current")
                       ->type_name("VERSION")
                       ->check(CLI::Range(1u, 999'999'999u).description(""))
                       ->needs(name);
-  app.add_flag("--demote", o.inspect.demote, "Make the version current that was so before")
+  app.add_flag("--demote", o.artifacts.demote, "Make the version current that was so before")
       ->needs(name)
       ->excludes(promote);
-  app.add_option("--publish", o.inspect.publish_as, "Publish this one output under a name")
+  app.add_option("--publish", o.artifacts.publish_as, "Publish this one output under a name")
       ->type_name("NAME")
       ->excludes(name);
   add_profile(app, o);
@@ -280,8 +280,8 @@ constexpr Command attach_row{
 
 void add_cancel_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
-  app.add_flag("--now", o.inspect.now, "Kill its steps at once instead of asking them to end");
-  app.add_flag("--force", o.inspect.force,
+  app.add_flag("--now", o.cancel.now, "Kill its steps at once instead of asking them to end");
+  app.add_flag("--force", o.cancel.force,
                "Record that its driver is gone, where that is not known here");
   add_state(app, o);
 }
@@ -306,9 +306,9 @@ constexpr Command resume_row{
     add_resume_options, resume_command};
 
 void add_verify_options(CLI::App& app, Options& o) {
-  o.inspect.run.clear();
+  o.run.clear();
   app.add_option(
-         "RUN", o.inspect.run,
+         "RUN", o.run,
          "A run: its identifier, a unique prefix of it, or 'latest' (default: all artifacts)")
       ->type_name("");
   add_state(app, o);
@@ -324,7 +324,7 @@ constexpr Command verify_row{
 
 void add_import_options(CLI::App& app, Options& o) {
   app.add_option("FILE", o.file, "The task definition, in JSON")->type_name("")->required();
-  app.add_option("--out", o.inspect.copy_to,
+  app.add_option("--out", o.copy_to,
                  "Where to write it; nothing that exists is overwritten (default: standard output)")
       ->type_name("FILE");
 }

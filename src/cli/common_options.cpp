@@ -107,7 +107,7 @@ void add_template_dir(CLI::App& app, Options& options) {
 
 void add_run(CLI::App& app, Options& options, bool required) {
   auto* option =
-      app.add_option("RUN", options.inspect.run,
+      app.add_option("RUN", options.run,
                      "A run: its identifier, a unique prefix of it, 'latest', 'latest-success' "
                      "or 'PIPELINE@latest'")
           ->type_name("");
@@ -118,7 +118,7 @@ void add_attempt(CLI::App& app, Options& options, const char* help) {
   app.add_option("STEP", options.step, help ? help : "A step of that run")
       ->type_name("")
       ->required(!help);
-  app.add_option("--attempt", options.inspect.attempt, "Which attempt (default: the last one)")
+  app.add_option("--attempt", options.attempt, "Which attempt (default: the last one)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1'000'000u).description(""));
 }

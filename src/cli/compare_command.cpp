@@ -40,7 +40,7 @@ core::ExitCode compare_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
   std::vector<store::RunRecord> records;
-  for (const auto& name : options.inspect.runs) {
+  for (const auto& name : options.compare.runs) {
     auto found = runs.find_run(name);
     if (!found) throw core::InputError("there is no run '" + name + "'", "`pipe runs` lists them");
     records.push_back(std::move(*found));
@@ -62,8 +62,8 @@ core::ExitCode compare_command(Context& context) {
   }
   const auto equal = static_cast<std::size_t>(
       std::ranges::count_if(rows, [](const report::ComparedRow& row) { return !row.differs(); }));
-  context.print(table_of(records, rows, options.inspect.all).render(context.paint()));
-  if (equal > 0 && !options.inspect.all)
+  context.print(table_of(records, rows, options.compare.all).render(context.paint()));
+  if (equal > 0 && !options.compare.all)
     context.note(counted(equal, "more value") + " equal in all: `--all` shows them");
   return core::ExitCode::ok;
 }

@@ -6,7 +6,7 @@
 namespace pipeline::cli {
 
 core::ExitCode completion_command(Context& context) {
-  const auto& shell = context.options().shell;
+  const auto& shell = context.options().completion.shell;
   context.print(shell == "bash"  ? bash_completion
                 : shell == "zsh" ? zsh_completion
                                  : fish_completion);
@@ -18,7 +18,7 @@ core::ExitCode completion_command(Context& context) {
 core::ExitCode complete_command(Context& context) {
   const auto& options = context.options();
   try {
-    if (options.words == "profiles") {
+    if (options.completion.words == "profiles") {
       for (const auto& [name, profile] : spec::find_profiles(std::filesystem::current_path()))
         context.print(name + "\n");
       return core::ExitCode::ok;
@@ -26,17 +26,17 @@ core::ExitCode complete_command(Context& context) {
     const auto state = context.existing_state();
     if (!state) return core::ExitCode::ok;
     auto& runs = context.runs(*state);
-    if (options.words == "runs") {
+    if (options.completion.words == "runs") {
       std::string names = "latest\n";
       for (const auto& run : runs.runs(50)) names += run.id + "\n";
       context.print(names);
       return core::ExitCode::ok;
     }
-    const auto run = runs.find_run(options.inspect.run);
+    const auto run = runs.find_run(options.run);
     if (!run) return core::ExitCode::ok;
     for (const auto& step : runs.steps(run->id)) {
       context.print(step.name + "\n");
-      if (options.words == "artifacts")
+      if (options.completion.words == "artifacts")
         for (const auto& output : step.outputs) context.print(step.name + "." + output.name + "\n");
     }
   } catch (const std::exception&) {

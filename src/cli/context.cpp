@@ -154,11 +154,11 @@ store::StatIndex& Context::stats() {
 }
 
 store::RunRecord Context::find_run(store::RunStore& runs) const {
-  if (auto run = runs.find_run(options_.inspect.run)) return *run;
+  if (auto run = runs.find_run(options_.run)) return *run;
   throw core::InputError(
-      options_.inspect.run == "latest"
+      options_.run == "latest"
           ? "there is no run yet in " + shown_path(runs.folder())
-          : "there is no run '" + options_.inspect.run + "' in " + shown_path(runs.folder()),
+          : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
       "`pipe runs` lists them");
 }
 

@@ -154,9 +154,9 @@ core::ExitCode drive_command(Context& outside) {
   auto& runs = bucket_settings ? outside.runs(outside.options().state) : outside.existing_runs();
   if (bucket_settings) {
     s3::Artifacts artifacts(outside.loop(), *bucket_settings);
-    detached::RunReplica bucket(artifacts, outside.options().inspect.run);
-    if (!take_over(outside, bucket, runs, outside.options().inspect.run))
-      return leave({}, orchestrators::driver_name(outside.options().inspect.run));
+    detached::RunReplica bucket(artifacts, outside.options().run);
+    if (!take_over(outside, bucket, runs, outside.options().run))
+      return leave({}, orchestrators::driver_name(outside.options().run));
   }
   const auto run = outside.find_run(runs);
   auto options = recorded_options(runs, run.id, outside.options());

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 /// Writes the text to the file of `--out`, or to standard output.
 void write_out(Context& context, const std::string& text) {
-  const auto& out = context.options().inspect.copy_to;
+  const auto& out = context.options().copy_to;
   if (out.empty() || out == "-") {
     context.print(text);
     return;
@@ -50,7 +50,7 @@ std::string write_workflow(Context& context, store::RunStore& runs, const store:
 
 core::ExitCode write_crate(Context& context, store::RunStore& runs, const store::RunRecord& run) {
   const auto& options = context.options();
-  const auto& out = options.inspect.copy_to;
+  const auto& out = options.copy_to;
   const auto crate = fs::absolute(out.empty() ? fs::path("crate-" + run.id) : out);
   if (fs::exists(crate))
     throw core::InputError("'" + crate.string() + "' is there already",
@@ -59,7 +59,7 @@ core::ExitCode write_crate(Context& context, store::RunStore& runs, const store:
   const auto facts = exports::facts_of(runs, run, PIPELINE_VERSION);
   core::make_folders(crate);
   const exports::CrateOptions parts{
-      write_workflow(context, runs, run, crate), options.inspect.license,
+      write_workflow(context, runs, run, crate), options.document.license,
       [&](const core::Digest& digest) { return artifacts.looks_whole(digest); }};
   for (const auto& step : facts.steps)
     for (const auto& output : step.record.outputs) {
@@ -80,7 +80,7 @@ core::ExitCode write_crate(Context& context, store::RunStore& runs, const store:
 }
 
 core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& events) {
-  const auto address = context.options().inspect.copy_to.string();
+  const auto address = context.options().copy_to.string();
   net::HttpClient http(context.loop());
   for (const auto& event : events)
     if (const auto reason = context.await(notify::deliver(http, address, event.dump()));
@@ -98,7 +98,7 @@ core::ExitCode export_run_command(Context& context) {
   auto& runs = context.existing_runs();
   detached::Drivers drivers(context.driver_context(), runs);
   const auto run = find_run(context, drivers, runs);
-  const auto& format = options.inspect.format;
+  const auto& format = options.document.format;
   if ((format == "slsa") == options.step.empty())
     throw core::InputError(
         format == "slsa" ? "provenance is of one artifact: name it"
@@ -118,7 +118,7 @@ core::ExitCode export_run_command(Context& context) {
     return core::ExitCode::ok;
   }
   const auto events = exports::openlineage_events(exports::facts_of(runs, run, PIPELINE_VERSION));
-  const auto out = options.inspect.copy_to.string();
+  const auto out = options.copy_to.string();
   if (out.starts_with("https://") || out.starts_with("http://"))
     return send_events(context, events);
   std::string lines;

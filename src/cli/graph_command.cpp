@@ -147,7 +147,7 @@ core::ExitCode graph_command(Context& context) {
   if (context.options().json)
     context.print_json(json_of(graph));
   else
-    context.print(context.options().format == "dot" ? dot_of(graph) : mermaid_of(graph));
+    context.print(context.options().graph.format == "dot" ? dot_of(graph) : mermaid_of(graph));
   return core::ExitCode::ok;
 }
 

@@ -11,7 +11,7 @@ namespace pipeline::cli {
 
 core::ExitCode import_command(Context& context) {
   const auto file = context.pipeline_file();
-  const auto& target = context.options().inspect.copy_to;
+  const auto& target = context.options().copy_to;
   std::vector<std::string> notices;
   std::string text =
       "# Made by `pipe import` of " + core::printable(file.filename().string()) + ".\n";

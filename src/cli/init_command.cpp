@@ -141,7 +141,7 @@ void write_new(const fs::path& path, std::string_view text) {
 
 core::ExitCode init_command(Context& context) {
   const auto folder =
-      (fs::absolute(context.options().folder) / "").lexically_normal().parent_path();
+      (fs::absolute(context.options().init.folder) / "").lexically_normal().parent_path();
   std::error_code error;
   for (const auto& file : files) {
     if (fs::symlink_status(folder / file.name, error).type() != fs::file_type::not_found &&

@@ -178,10 +178,10 @@ void print_all(const Context& context, detached::Drivers& drivers, store::RunSto
 core::ExitCode print_run(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
                          const store::RunRecord& run) {
   const auto& options = context.options();
-  if (options.inspect.attempt != 0)
+  if (options.attempt != 0)
     throw core::InputError("--attempt needs a STEP",
                            "`pipe logs RUN` prints all attempts of all steps");
-  print_all(context, drivers, runs, run.id, options.inspect.follow);
+  print_all(context, drivers, runs, run.id, options.logs.follow);
   const auto steps = runs.steps(run.id);
   const auto reused = std::ranges::count(steps, StepStatus::cached, &store::StepRecord::status);
   if (reused > 0)
@@ -208,7 +208,7 @@ core::ExitCode logs_command(Context& context) {
                              ": what it printed is on the machine that ran it");
     context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
   }
-  if (options.inspect.follow && step.status != StepStatus::cached && options.inspect.attempt == 0) {
+  if (options.logs.follow && step.status != StepStatus::cached && options.attempt == 0) {
     const auto attempts = runs.attempts(origin, step.name);
     follow(context, drivers, runs, origin, step.name,
            attempts.empty() ? 1 : attempts.back().number);
@@ -223,8 +223,8 @@ core::ExitCode logs_command(Context& context) {
                  (step.message.empty() ? "" : ": " + step.message));
     return core::ExitCode::ok;
   }
-  print_attempt(context, drivers, runs, attempt_numbered(attempts, options.inspect.attempt),
-                options.inspect.follow);
+  print_attempt(context, drivers, runs, attempt_numbered(attempts, options.attempt),
+                options.logs.follow);
   return core::ExitCode::ok;
 }
 

@@ -186,7 +186,7 @@ core::ExitCode metrics_command(Context& context) {
       list.back()["series"] = points_json(runs.points(metric));
     }
     context.print_json({{"run", run.id}, {"metrics", std::move(list)}});
-  } else if (options.inspect.csv) {
+  } else if (options.metrics.csv) {
     print_csv(context, runs, metrics);
   } else if (metrics.empty()) {
     context.note("run " + run.id + " has no metrics: a step reports one by printing " +

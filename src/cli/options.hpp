@@ -35,33 +35,93 @@ struct InstancesOptions {
   std::string memory, gpu_memory, gpu_class, compute_capability, architecture;
 };
 
-/// Options of the commands that show runs: runs, show, logs, artifacts, cancel.
-struct InspectOptions {
-  std::string run = "latest";
-  std::string pipeline;  ///< Only runs of this pipeline; empty: all.
-  std::string tag;       ///< Only runs with this tag; empty: all.
-  unsigned limit = 20;
-  bool follow = false;
-  unsigned attempt = 0;  ///< 0: the last one.
-  std::filesystem::path copy_to;
-  std::string name;        ///< artifacts: the published name.
-  std::string publish_as;  ///< artifacts: publish the output under this name.
-  unsigned promote = 0;    ///< artifacts: version of `name` to make current; 0: none.
-  bool demote = false;     ///< artifacts: make the version current that was before.
+/// Options of `runs`.
+struct RunsOptions {
+  std::string pipeline;              ///< Only runs of this pipeline; empty: all.
+  std::string tag;                   ///< Only runs with this tag; empty: all.
+  std::string where;                 ///< An expression; empty: all.
+  std::string sort;                  ///< The value to sort by.
+  std::vector<std::string> columns;  ///< Values to show.
+  unsigned limit = 20;               ///< 0: all.
+};
+
+/// Options of `artifacts`.
+struct ArtifactsOptions {
+  std::string name;        ///< The published name.
+  std::string publish_as;  ///< Publish the output under this name.
+  unsigned promote = 0;    ///< Version of `name` to make current; 0: none.
+  bool demote = false;     ///< Make the version current that was before.
+};
+
+/// Options of `cancel`.
+struct CancelOptions {
   bool now = false;
-  bool force = false;                ///< cancel: the user asserts that the driver is gone.
-  std::string where;                 ///< runs: an expression; empty: all.
-  std::string sort;                  ///< runs: the value to sort by.
-  std::vector<std::string> columns;  ///< runs: values to show.
-  std::vector<std::string> runs;     ///< compare: the runs.
-  bool all = false;                  ///< compare: also what is equal.
-  bool csv = false;                  ///< metrics: every point, as CSV.
-  std::vector<std::string> tags;     ///< tag: those to add.
-  std::vector<std::string> removed;  ///< tag: those to remove.
-  std::optional<std::string> note;   ///< note: the text.
-  std::string format = "cyclonedx";  ///< sbom: cyclonedx, spdx or provenance; export: its form.
-  std::string license;               ///< export: an SPDX identifier for the crate.
-  std::vector<std::string> command;  ///< shell: what is executed; empty: a shell.
+  bool force = false;  ///< The user asserts that the driver is gone.
+};
+
+/// Options of `compare`.
+struct CompareOptions {
+  std::vector<std::string> runs;
+  bool all = false;  ///< Also what is equal.
+};
+
+/// Options of `tag`.
+struct TagOptions {
+  std::vector<std::string> added, removed;
+};
+
+/// Options of `sbom` and `export`.
+struct DocumentOptions {
+  std::string format = "cyclonedx";
+  std::string license;  ///< An SPDX identifier for the crate.
+};
+
+/// Options of `completion` and `__complete`.
+struct CompletionOptions {
+  std::string shell;
+  std::string words;  ///< The text to complete.
+};
+
+/// Options of `advise`.
+struct AdviseOptions {
+  bool patch_only = false;
+};
+
+/// Options of `graph`.
+struct GraphOptions {
+  std::string format = "mermaid";
+};
+
+/// Options of `init`.
+struct InitOptions {
+  std::filesystem::path folder = ".";
+};
+
+/// Options of `logs`.
+struct LogsOptions {
+  bool follow = false;
+};
+
+/// Options of `metrics`.
+struct MetricsOptions {
+  bool csv = false;  ///< Every point, as CSV.
+};
+
+/// Options of `note`.
+struct NoteOptions {
+  std::optional<std::string> text;
+};
+
+/// Options of `shell`.
+struct ShellOptions {
+  std::vector<std::string> command;  ///< What is executed; empty: a shell.
+};
+
+/// Options of `serve`.
+struct ServeOptions {
+  std::string host = "127.0.0.1";
+  unsigned short port = 7473;  ///< 0: any that is free.
+  std::string bucket_of;       ///< A profile; empty: a state folder is served.
 };
 
 /// The invocation is recorded with the run; the other members concern only this process. `step` of
@@ -80,19 +140,31 @@ struct Options : detached::Invocation {
   bool detach = false;                   ///< Command run.
   std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
   lock::LockOptions lock;                ///< Commands run, plan, build and lock.
-  InspectOptions inspect;
-  CleanOptions clean;
-  InstancesOptions instances;
-  std::string action, subject;         ///< Command kubernetes.
-  std::filesystem::path folder = ".";  ///< Command init.
-  std::string shell;                   ///< Command completion.
-  std::string words;                   ///< Command __complete: the text to complete.
 
-  std::string format = "mermaid";  ///< Command graph.
-  bool patch_only = false;         ///< Command advise.
-  std::string host = "127.0.0.1";  ///< Command serve.
-  std::string bucket_of;           ///< Command serve: a profile; empty: a state folder is served.
-  unsigned short port = 7473;      ///< Command serve; 0: any that is free.
+  // Of several commands.
+  std::string run = "latest";
+  unsigned attempt = 0;           ///< 0: the last one.
+  std::filesystem::path copy_to;  ///< File or folder for what the command writes.
+  std::string action, subject;    ///< Commands kubernetes, why and used.
+
+  // Of one command.
+  AdviseOptions advise;
+  ArtifactsOptions artifacts;
+  CancelOptions cancel;
+  CleanOptions clean;
+  CompareOptions compare;
+  CompletionOptions completion;
+  DocumentOptions document;
+  GraphOptions graph;
+  InitOptions init;
+  InstancesOptions instances;
+  LogsOptions logs;
+  MetricsOptions metrics;
+  NoteOptions note;
+  RunsOptions runs;
+  ServeOptions serve;
+  ShellOptions shell;
+  TagOptions tag;
 
   bool takes_profile = false;  ///< The command has --profile.
   bool takes_file = false;     ///< The command has the argument FILE.

@@ -122,7 +122,8 @@ core::ExitCode published_command(Context& given) {
     chosen.state = no_state.emplace().path();
   Context context(std::move(chosen));
   Names names(context, context.runs(context.required_state()));
-  const auto& options = context.options().inspect;
+  const auto& options = context.options().artifacts;
+  const auto& copy_to = context.options().copy_to;
   const auto [name, version] = named(names, options.name);
   if (options.promote) {
     names.change(name.name, [&](store::PublishedName& all) {
@@ -133,9 +134,9 @@ core::ExitCode published_command(Context& given) {
   } else if (options.demote) {
     names.change(name.name, [](store::PublishedName& all) { return all.demote(); });
     say_current(context, names.of(name.name));
-  } else if (!options.copy_to.empty()) {
+  } else if (!copy_to.empty()) {
     const auto* found = name.find(version);
-    auto destination = std::filesystem::absolute(options.copy_to);
+    auto destination = std::filesystem::absolute(copy_to);
     std::error_code error;
     if (std::filesystem::is_directory(destination, error)) destination /= found->output.file_name;
     names.outputs().fetch(*found);

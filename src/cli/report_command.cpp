@@ -22,7 +22,7 @@ core::ExitCode report_command(Context& context) {
   const auto page =
       report::render_report(data, {docker::template_text("report/report.html", {}), page_style(""),
                                    page_script({"report/report.js"})});
-  const auto& out = options.inspect.copy_to;
+  const auto& out = options.copy_to;
   if (out == "-") {
     context.print(page);
     return core::ExitCode::ok;

@@ -34,13 +34,13 @@ core::ExitCode runs_command(Context& context) {
   std::optional<detached::Drivers> drivers;
   if (state) {
     auto& runs = context.runs(*state);
-    const auto& inspect = options.inspect;
-    const report::RunQuery query{.pipeline = inspect.pipeline,
-                                 .tag = inspect.tag,
-                                 .where = inspect.where,
-                                 .sort = inspect.sort,
-                                 .columns = inspect.columns};
-    list = report::RunTable(runs).find(query, inspect.limit);
+    const auto& given = options.runs;
+    const report::RunQuery query{.pipeline = given.pipeline,
+                                 .tag = given.tag,
+                                 .where = given.where,
+                                 .sort = given.sort,
+                                 .columns = given.columns};
+    list = report::RunTable(runs).find(query, given.limit);
     drivers.emplace(context.driver_context(), runs);
     for (auto& run : list) drivers->update(run.record);
   }
@@ -49,7 +49,7 @@ core::ExitCode runs_command(Context& context) {
     for (const auto& run : list) {
       entries.push_back(run_json(run.record));
       for (std::size_t i = 0; i < run.values.size(); ++i)
-        entries.back()["values"][options.inspect.columns[i]] = run.values[i];
+        entries.back()["values"][options.runs.columns[i]] = run.values[i];
     }
     context.print_json({{"runs", entries}});
     return core::ExitCode::ok;
@@ -60,7 +60,7 @@ core::ExitCode runs_command(Context& context) {
   Table table;
   std::vector<Table::Cell> heading{"RUN",  "PIPELINE", "STATUS", "STARTED",
                                    "TIME", "STEPS",    "REUSED", "FAILED"};
-  for (const auto& column : options.inspect.columns) heading.emplace_back(heading_of(column));
+  for (const auto& column : options.runs.columns) heading.emplace_back(heading_of(column));
   heading.emplace_back(has_tags ? "TAGS" : "");
   table.add(std::move(heading));
   for (auto& [run, values, sort_by] : list) {

@@ -136,7 +136,7 @@ core::ExitCode sbom_command(Context& context) {
                            "steps of the orchestrators docker and kubernetes have images");
   ImageReader reader(context, step);
   const auto record = reader.record();
-  const auto& format = options.inspect.format;
+  const auto& format = options.document.format;
   context.print_json(format == "spdx"         ? sbom::spdx(record)
                      : format == "provenance" ? sbom::provenance(record, reader.parts())
                                               : sbom::cyclonedx(record));

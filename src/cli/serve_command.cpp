@@ -10,15 +10,15 @@ namespace pipeline::cli {
 core::ExitCode serve_command(Context& context) {
   const auto& options = context.options();
   std::optional<BucketRuns> bucket;
-  if (!options.bucket_of.empty()) bucket.emplace(context, options.bucket_of);
+  if (!options.serve.bucket_of.empty()) bucket.emplace(context, options.serve.bucket_of);
   auto& runs = bucket ? context.runs(bucket->state()) : context.existing_runs();
   runs.forbid_writes();
-  serve::Server server(options.host, options.port);
-  const serve::Guard guard(serve::new_token(), options.host, server.port());
-  const bool is_ipv6 = options.host.find(':') != std::string::npos;
-  const auto address = "http://" + (is_ipv6 ? "[" + options.host + "]" : options.host) + ":" +
-                       std::to_string(server.port()) + "/?token=" + guard.token();
-  if (!serve::is_loopback(options.host))
+  serve::Server server(options.serve.host, options.serve.port);
+  const serve::Guard guard(serve::new_token(), options.serve.host, server.port());
+  const bool is_ipv6 = options.serve.host.find(':') != std::string::npos;
+  const auto address = "http://" + (is_ipv6 ? "[" + options.serve.host + "]" : options.serve.host) +
+                       ":" + std::to_string(server.port()) + "/?token=" + guard.token();
+  if (!serve::is_loopback(options.serve.host))
     context.note(
         "warning: other machines reach this address; who sees the traffic sees the runs "
         "and the token, because it is not encrypted. `ssh -L` is a safe way from another "

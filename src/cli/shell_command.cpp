@@ -108,7 +108,7 @@ void report_differences(Session& session, const engine::Services& services, cons
 }
 
 std::vector<std::string> words_of(const Options& options) {
-  if (!options.inspect.command.empty()) return options.inspect.command;
+  if (!options.shell.command.empty()) return options.shell.command;
   return {"/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh"};
 }
 
@@ -130,7 +130,7 @@ void check_place(Session& session, const StepSpec& step) {
 core::ExitCode shell_command(Context& given) {
   auto& recorded = given.existing_runs();
   const auto found = recorded_attempt(recorded, given.find_run(recorded), given.options().step,
-                                      given.options().inspect.attempt);
+                                      given.options().attempt);
   const auto code = code_of(given, found);
   auto options = recorded_options(recorded, found.run.id, given.options());
   if (!options)

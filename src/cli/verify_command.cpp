@@ -40,7 +40,7 @@ class Verifier {
       : context_(context),
         runs_(context.existing_runs()),
         lock_(runs_.keep_artifacts()),
-        is_of_run_(!context.options().inspect.run.empty()) {}
+        is_of_run_(!context.options().run.empty()) {}
 
   /// Checks the artifacts that the database names, as far as it can be read.
   void artifacts() {

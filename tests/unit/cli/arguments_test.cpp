@@ -66,7 +66,7 @@ TEST(Arguments, options_have_their_defaults) {
   EXPECT_EQ(options.orchestrator, "docker");
   EXPECT_EQ(options.jobs, 0u);
   EXPECT_FALSE(options.json);
-  EXPECT_EQ(parse_arguments({"show"}).options.inspect.run, "latest");
+  EXPECT_EQ(parse_arguments({"show"}).options.run, "latest");
 }
 
 TEST(Arguments, a_run_may_be_detached) {
