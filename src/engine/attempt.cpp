@@ -192,6 +192,8 @@ class AttemptRun {
                                          .output_names = output_names(),
                                          .scratch = *folder_ / "scratch",
                                          .checkpoint = checkpoint(),
+                                         .checkpoint_key = checkpoint_key(),
+                                         .replace_checkpoint = replace_checkpoint(),
                                          .environment = resolve_environment(step_),
                                          .secrets = secrets_,
                                          .gpus = held.gpus,
@@ -363,6 +365,13 @@ class AttemptRun {
     auto own = *folder_ / "checkpoint";
     core::make_folders(own);
     return own;
+  }
+
+  std::string checkpoint_key() const { return which_.checkpoint ? which_.checkpoint->key() : ""; }
+  std::function<void(const fs::path&)> replace_checkpoint() const {
+    return [kept = which_.checkpoint](const fs::path& fresh) {
+      if (kept) kept->replace(fresh);
+    };
   }
 
   fs::path path_of(const OutputSpec& output) const {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -40,6 +41,22 @@ std::shared_ptr<Checkpoint> Checkpoint::open(const std::filesystem::path& state,
     if (is_still_at(folder, lock.get()))
       return std::make_shared<Checkpoint>(std::move(folder), std::move(lock));
   }
+}
+
+void Checkpoint::replace(const std::filesystem::path& fresh) {
+  core::Descriptor lock(::open(fresh.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!lock) throw core::system_error("cannot open " + fresh.string(), errno);
+  // It is locked before it appears, so that no other driver takes it.
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    core::log::info("cannot lock " + fresh.string());  // As in open().
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+      throw core::system_error("cannot replace " + folder_.string(), errno);
+    core::remove_tree(folder_);
+    std::filesystem::rename(fresh, folder_);
+  }
+  lock_ = std::move(lock);
+  core::remove_tree(fresh);
 }
 
 void Checkpoint::remove() {

@@ -24,6 +24,11 @@ class Checkpoint {
                                           const std::string& key);
 
   const std::filesystem::path& folder() const { return folder_; }
+  std::string key() const { return folder_.filename(); }
+  /// Makes the content of another folder of the same file system that of this one, at once where
+  /// the file system can exchange folders. Removes what was there, and `fresh`. Throws
+  /// EnvironmentError if it cannot be locked or renamed.
+  void replace(const std::filesystem::path& fresh);
   /// Removes the folder, once the step's success is persisted.
   void remove();
 

@@ -36,6 +36,7 @@ void StepEndings::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome 
   if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(steps_.spec(i))) {
     journal_.flush();
     if (outcome.checkpoint) outcome.checkpoint->remove();
+    if (outcome.result.remove_checkpoint) outcome.result.remove_checkpoint();
     store::CacheEntry entry{key.key, journal_.run_id(), steps_.spec(i).name, outcome.outputs};
     spawn_(results_.hand_on(steps_.spec(i), std::move(entry), std::move(outcome.result.cleanup)));
   } else if (!std::exchange(flushes_soon_, true)) {

@@ -149,6 +149,11 @@ struct Attempt {
   /// Folder that keeps the step's progress until it succeeds; empty: the step has none. It may
   /// contain files of earlier attempts.
   std::filesystem::path checkpoint = {};
+  /// Names that folder for orchestrators that keep it elsewhere: the step's key. Empty: what is
+  /// written there is lost with the attempt.
+  std::string checkpoint_key = {};
+  /// Makes the content of another folder on the same file system that of `checkpoint`, all at once.
+  std::function<void(const std::filesystem::path&)> replace_checkpoint = {};
   StringMap environment;  ///< The step's declared environment, with values of the user's
                           ///< environment filled in.
   StringMap secrets;      ///< Must never be stored or shown.
@@ -176,6 +181,9 @@ struct AttemptResult {
   /// stored. Until then a later driver finds the attempt as it ended; afterwards everything is
   /// removed once settle() has returned.
   std::function<void()> cleanup;
+  /// For orchestrators that keep the checkpoint elsewhere: call it once the step's success is
+  /// stored.
+  std::function<void()> remove_checkpoint = {};
   /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
   std::vector<event::Gpu> gpus;
 };
@@ -279,10 +287,6 @@ class Orchestrator {
 /// File in Attempt::scratch in which a step may leave the reason of its failure (`{"type": ...,
 /// "message": ..., "where": ..., "causes": [...]}`); the step finds its path in PIPE_FAILURE_FILE.
 inline constexpr std::string_view failure_file_name = "failure.json";
-
-/// Line of the log of a step whose folder for checkpoints ends with the attempt.
-inline constexpr std::string_view checkpoint_is_not_kept =
-    "pipe: ${checkpoint} is lost with this attempt, since step and driver share no files\n";
 
 /// The paths at which a step sees its files.
 struct Layout {

@@ -359,20 +359,25 @@ async::Task<std::string> Bucket::presigned(std::string method, std::string key, 
       presign(to_sign, found.keys, scope, pod_lifetime);
 }
 
-async::Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::string id,
-                                                      unsigned count) {
+/// @param before_number text of the URLs that ends before the number; empty: the number ends at the
+///        first `after_number`
+async::Task<Bucket::PartUrls> Bucket::presigned_numbers(SignNumber sign,
+                                                        std::string_view before_number,
+                                                        char after_number, unsigned count) {
   PartUrls urls;
-  constexpr std::string_view number = "&partNumber=", sign_name = "X-Amz-Signature=";
-  for (unsigned part = 1; part <= count; ++part) {
-    Query query{{"partNumber", std::to_string(part)}, {"uploadId", id}};
-    const auto url = co_await presigned("PUT", key, std::move(query));
-    const auto begin = url.find(number) + number.size(), end = url.find('&', begin),
+  constexpr std::string_view sign_name = "X-Amz-Signature=";
+  for (unsigned each = 1; each <= count; ++each) {
+    const auto number = std::to_string(each);
+    const auto url = co_await sign(number);
+    const auto begin = before_number.empty() ? url.find(after_number) - number.size()
+                                             : url.find(before_number) + before_number.size(),
+               end = url.find(after_number, begin),
                signature = url.find(sign_name) + sign_name.size();
     const auto before = url.substr(0, begin), after = url.substr(end, signature - end);
     // URLs that were signed in different seconds have no common part.
-    if (part > 1 && (before != urls.before || after != urls.after)) {
+    if (each > 1 && (before != urls.before || after != urls.after)) {
       urls = {};
-      part = 0;
+      each = 0;
       continue;
     }
     urls.before = before;
@@ -380,6 +385,22 @@ async::Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::stri
     urls.signatures.push_back(url.substr(signature));
   }
   co_return urls;
+}
+
+async::Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::string id,
+                                                      unsigned count) {
+  const SignNumber sign = [this, &key, &id](std::string number) {
+    return presigned("PUT", key, Query{{"partNumber", std::move(number)}, {"uploadId", id}});
+  };
+  co_return co_await presigned_numbers(sign, "&partNumber=", '&', count);
+}
+
+async::Task<Bucket::PartUrls> Bucket::presigned_series(std::string method, std::string key,
+                                                       unsigned count) {
+  const SignNumber sign = [this, &method, &key](std::string number) {
+    return presigned(method, key + number);
+  };
+  co_return co_await presigned_numbers(sign, "", '?', count);
 }
 
 }  // namespace pipeline::s3

@@ -100,6 +100,8 @@ class Bucket {
     std::vector<std::string> signatures;
   };
   async::Task<PartUrls> presigned_parts(std::string key, std::string id, unsigned count);
+  /// The same for the objects `KEY1`, `KEY2`, ...
+  async::Task<PartUrls> presigned_series(std::string method, std::string key, unsigned count);
 
  private:
   struct Call;
@@ -108,6 +110,9 @@ class Bucket {
   async::Task<std::string> put_part(std::string key, Query query, const Body& body,
                                     std::uint64_t offset, std::uint64_t size,
                                     core::CancelSource* cancel);
+  using SignNumber = std::function<async::Task<std::string>(std::string number)>;
+  async::Task<PartUrls> presigned_numbers(SignNumber sign, std::string_view before_number,
+                                          char after_number, unsigned count);
   async::Task<> pause(unsigned tries, const std::string& why, core::CancelSource* cancel);
   core::EnvironmentError unreachable(const std::string& what,
                                      const net::TransportError& error) const;

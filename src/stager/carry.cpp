@@ -1,7 +1,6 @@
 #include "stager/carry.hpp"
 
-#include <algorithm>
-#include <fstream>
+#include <cstdio>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include "archive/unpack.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "stager/parts.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t smallest_part = 16u << 20, mebibyte = 1u << 20;
 // Maximum size that servers accept in one request.
 constexpr std::uint64_t largest_at_once = std::uint64_t{5} << 30;
 
@@ -52,30 +51,11 @@ void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   check(to.string(), archive::tree_digest(nodes), item.at("digest"));
 }
 
-/// Uploads the content in parts of equal size to `urls`, collects their tags in `tags`, and returns
-/// the content's SHA-256.
-core::Digest send_parts(const std::string& what, const archive::Content& content,
-                        const std::vector<std::string>& urls, std::uint64_t part,
-                        Transfer& transfer, json& tags) {
-  core::Hasher hasher;
-  std::size_t number = 0;
-  std::uint64_t begin = 0;
-  do {
-    const auto size = std::min(part, content.size() - begin);
-    std::uint64_t hashed = 0;  // The bytes are read more than once, in order.
-    tags.push_back(transfer.send(
-        what, urls.at(number++), size, [&](std::uint64_t offset, std::span<char> into) {
-          const auto count = content.read(
-              begin + offset, into.first(std::min<std::uint64_t>(into.size(), size - offset)));
-          if (offset == hashed) {
-            hasher.update({into.data(), count});
-            hashed += count;
-          }
-          return count;
-        }));
-    begin += part;
-  } while (begin < content.size());
-  return hasher.finish();
+json no_output(const json& output) {
+  return {{"name", output.at("name")},
+          {"key", output.at("key")},
+          {"upload", output.at("upload")},
+          {"kind", "none"}};
 }
 
 /// Uploads an output, in one request if it is small, else in parts; returns its entry in the
@@ -83,13 +63,9 @@ core::Digest send_parts(const std::string& what, const archive::Content& content
 json send_output(const json& output, Transfer& transfer) {
   const fs::path path = output.at("path").get<std::string>();
   const auto what = "the output '" + output.at("name").get<std::string>() + "'";
-  json entry{
-      {"name", output.at("name")}, {"key", output.at("key")}, {"upload", output.at("upload")}};
+  auto entry = no_output(output);
   struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) {
-    entry["kind"] = "none";
-    return entry;
-  }
+  if (::lstat(path.c_str(), &status) != 0) return entry;
   std::vector<archive::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
   if (is_tree)
@@ -100,12 +76,8 @@ json send_output(const json& output, Transfer& transfer) {
         (S_ISLNK(status.st_mode) ? "a symbolic link" : "a socket, a pipe or a device"));
   const auto content = is_tree ? archive::Content(path, nodes) : archive::Content(path);
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
-  std::vector<std::string> urls;
-  for (const auto& signature : output.at("signatures"))
-    urls.push_back(output.at("before").get<std::string>() + std::to_string(urls.size() + 1) +
-                   output.at("after").get<std::string>() + signature.get<std::string>());
-  const auto fair = (content.size() + urls.size() - 1) / urls.size();
-  const auto part = std::max(smallest_part, (fair + mebibyte - 1) / mebibyte * mebibyte);
+  const auto urls = part_urls(output);
+  const auto part = part_size(content.size(), urls.size());
   bool at_once = content.size() <= smallest_part;
   core::Digest digest;
   json tags = json::array();
@@ -127,6 +99,16 @@ json send_output(const json& output, Transfer& transfer) {
   entry["at_once"] = at_once;
   entry["tags"] = std::move(tags);
   return entry;
+}
+
+/// Uploads an output of a failed step: what prevents it is no failure of its own.
+json try_to_send(const json& output, Transfer& transfer) {
+  try {
+    return send_output(output, transfer);
+  } catch (const core::EnvironmentError& error) {
+    std::fprintf(stderr, "pipe-stager: %s\n", error.what());
+    return no_output(output);
+  }
 }
 
 /// Returns the step's own failure text if it is a regular, short file.
@@ -152,16 +134,13 @@ void fetch(const json& document, Transfer& transfer) {
   }
 }
 
-void collect(const json& document, int exit_code, Transfer& transfer) {
+bool collect(const json& document, int exit_code, Transfer& transfer) {
   json report{{"exit_code", exit_code}, {"outputs", json::array()}};
+  bool is_complete = exit_code == 0;
   for (const auto& output : document.at("outputs")) {
-    if (exit_code == 0)
-      report["outputs"].push_back(send_output(output, transfer));
-    else
-      report["outputs"].push_back({{"name", output.at("name")},
-                                   {"key", output.at("key")},
-                                   {"upload", output.at("upload")},
-                                   {"kind", "none"}});
+    auto entry = exit_code == 0 ? send_output(output, transfer) : try_to_send(output, transfer);
+    is_complete &= entry.at("kind") != "none";
+    report["outputs"].push_back(std::move(entry));
   }
   if (exit_code != 0) report["failure"] = failure_text(document.at("failure").get<std::string>());
   const auto text = report.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -169,6 +148,7 @@ void collect(const json& document, int exit_code, Transfer& transfer) {
                 [&](std::uint64_t offset, std::span<char> into) {
                   return text.copy(into.data(), into.size(), offset);
                 });
+  return is_complete;
 }
 
 }  // namespace pipeline::stager

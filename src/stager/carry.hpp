@@ -22,7 +22,9 @@ void fetch(const nlohmann::json& document, Transfer& transfer);
 /// "path", "key", "whole": URL, "upload", "before", "after", "signatures"}]}`. The report describes
 /// each output and lists its uploaded parts, from which the driver completes the object; a small
 /// output is uploaded as an object. The report is uploaded last.
-/// @param exit_code exit code of the step; a failed step has no outputs
-void collect(const nlohmann::json& document, int exit_code, Transfer& transfer);
+/// @param exit_code exit code of the step; of a failed step, outputs that cannot be uploaded are
+///        left out
+/// @return true if the step has ended well and written all outputs
+bool collect(const nlohmann::json& document, int exit_code, Transfer& transfer);
 
 }  // namespace pipeline::stager

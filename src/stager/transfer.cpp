@@ -20,11 +20,13 @@ namespace {
   const auto code = s3::xml_text(reply.body, "Code"), words = s3::xml_text(reply.body, "Message");
   auto message = "cannot " + what + ": " +
                  (code.empty() ? "status " + std::to_string(reply.status) : code + ": " + words);
+  constexpr int not_found = 404;
   if (s3::is_retryable(reply.status, code)) throw NoAnswer(message, true);
   if (code == "AccessDenied" && words.find("expired") != words.npos)
     message +=
         "; what the driver had permitted was good for 7 days, or for as long as its keys were";
-  throw TransferError(message, false, code);
+  throw TransferError(message, false,
+                      code.empty() && reply.status == not_found ? "NoSuchKey" : code);
 }
 
 /// Returns the value of the header Content-MD5.
@@ -91,6 +93,22 @@ void Transfer::receive(const std::string& what, const std::string& url,
       pause(tries, error);
     }
   }
+}
+
+std::optional<std::string> Transfer::find(const std::string& what, const std::string& url) {
+  constexpr std::size_t most = 1 << 20;
+  std::string text;
+  try {
+    receive(what, url, [&](std::string_view bytes) {
+      if (text.size() + bytes.size() > most)
+        throw TransferError("cannot read " + what + ": it is too long", false);
+      text += bytes;
+    });
+  } catch (const TransferError& error) {
+    if (error.code() != "NoSuchKey") throw;
+    return std::nullopt;
+  }
+  return text;
 }
 
 std::string Transfer::send(const std::string& what, const std::string& url, std::uint64_t size,

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,8 @@ class Transfer {
   /// what name of the object for messages
   void receive(const std::string& what, const std::string& url,
                const std::function<void(std::string_view)>& on_bytes);
+  /// Returns a small object, or nothing if there is none.
+  std::optional<std::string> find(const std::string& what, const std::string& url);
   /// Uploads an object or part and returns its tag (ETag). The server checks the bytes against
   /// their MD5.
   std::string send(

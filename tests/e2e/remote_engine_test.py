@@ -99,6 +99,36 @@ class OverTls(RemoteTest):
         self.assertIn("bind source path does not exist", failed["message"])
         self.assertIn("engine's own machine", " ".join(failed["hints"]))
 
+    def test_a_checkpoint_survives_failed_attempts_and_runs(self):
+        """It comes back with each attempt, and goes there with the next one."""
+        command = ("echo $PIPE_ATTEMPT >> ${checkpoint}/lines; mkdir -p ${checkpoint}/deep; echo x >> ${checkpoint}/deep/x;"
+                   " test $(wc -l < ${checkpoint}/lines) -ge 3; cat ${checkpoint}/lines ${checkpoint}/deep/x > ${outputs.all}")
+        self.pipeline({"count": {"command": command, "outputs": ["all"], "retry": {"max_retries": 1, "delay": "0s"}}}, {"user": "4321:77", "skip_build": True})
+        self.run_pipe(code=1)
+        self.run_pipe()
+        self.assertEqual(self.artifact("count.all"), "1\n2\n1\nx\nx\nx\n")
+        self.assertEqual(list((self.state / "checkpoints").iterdir()), [])
+        self.assert_nothing_left()
+
+    def test_a_stopped_step_keeps_its_checkpoint_and_what_it_has_written(self):
+        self.pipeline({"train": {"command": "trap 'echo stopped > ${checkpoint}/why; exit 1' TERM; cat ${checkpoint}/why > ${outputs.why} && exit 0;"
+                                            " echo half > ${outputs.why}; echo begun; while :; do sleep 0.1; done", "outputs": ["why"]}})
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        wait_until(lambda: "begun" in self.pipe("logs", "latest", "train").out, "a first line of the step")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assertEqual(self.artifact("train.why"), "half\n", "of the stopped attempt")
+        self.assertEqual(self.pipe("resume").code, 0)
+        self.assertEqual(self.artifact("train.why"), "stopped\n")
+        self.assert_nothing_left()
+
+    def test_outputs_of_a_failed_attempt_come_back(self):
+        self.pipeline({"bad": {"command": "mkdir ${outputs.folder}; echo half > ${outputs.folder}/f; exit 3", "outputs": ["folder", "text"]}})
+        self.run_pipe(code=1)
+        self.assertEqual(self.pipe("artifacts", "latest", "bad.folder", "--copy", self.folder / "half").code, 0)
+        self.assertEqual((self.folder / "half/f").read_text(), "half\n")
+        self.assert_nothing_left()
+
     def begin(self) -> subprocess.Popen:
         self.pipeline({"wait": {"command": "trap 'echo asked; exit 1' TERM; echo begun; while :; do sleep 0.1; done", "outputs": ["never"]}})
         process = self.start("run", "pipeline.yaml", "--output", "json")

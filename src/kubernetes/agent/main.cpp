@@ -13,9 +13,12 @@
 //          --gpus                      samples the pod's GPUs
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
+//          --checkpoint                runs it beside the step, too, and when the step has failed
+//                                      or was stopped, to upload its checkpoint
 //
 // A cluster sends SIGTERM, and SIGKILL only much later. If STOP_FILE exists, SIGTERM is treated as
-// SIGKILL.
+// SIGKILL. Of a pod with a checkpoint, the agent itself kills the step in between, so that time is
+// left for the upload.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -41,6 +44,8 @@ using pipeline::kubernetes::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t longest_frame = 8000;
+// How long a step with a checkpoint may go on when it was asked to stop.
+constexpr int stop_seconds = 10;
 
 bool write_all(int file, const char* bytes, std::size_t size) {
   while (size > 0) {
@@ -134,40 +139,42 @@ int install(const char* path) {
   return good ? 0 : 1;
 }
 
-/// Runs the stager to upload the outputs; returns 125 if that fails. The stager has printed the
-/// reason.
-int collect(const char* stager, const char* document, int code, int signals) {
-  char text[16];
-  snprintf(text, sizeof text, "%d", code);
+struct Options {
+  const char* stop_file = nullptr;
+  const char *stager = nullptr, *document = nullptr;
+  bool has_gpus = false, has_checkpoint = false;
+};
+
+/// Starts the stager, and returns its process. It has printed the reason of a failure.
+/// @param code of the step, to collect its outputs; otherwise null
+/// @param err where its messages go
+pid_t start_stager(const Options& options, const char* task, const char* code, int err) {
   const pid_t child = fork();
-  if (child < 0) return 125;
-  if (child == 0) {
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(nowhere, STDOUT_FILENO);
-    dup2(nowhere, STDERR_FILENO);
-    execl(stager, stager, "collect", document, text, static_cast<char*>(nullptr));
-    _exit(127);
-  }
+  if (child != 0) return child;
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup2(nowhere, STDOUT_FILENO);
+  dup2(err >= 0 ? err : nowhere, STDERR_FILENO);
+  execl(options.stager, options.stager, task, options.document, code, static_cast<char*>(nullptr));
+  _exit(127);
+}
+
+/// Waits for the stager. SIGTERM ends it if `is_stoppable`. @return true if it has ended well
+bool wait_for(pid_t stager, int signals, bool is_stoppable) {
+  if (stager < 0) return false;
   for (;;) {
     pollfd news{signals, POLLIN, 0};
     poll(&news, 1, -1);
     signalfd_siginfo info;
     while (read(signals, &info, sizeof info) == sizeof info)
-      if (info.ssi_signo == SIGTERM) kill(child, SIGKILL);
+      if (info.ssi_signo == SIGTERM && is_stoppable) kill(stager, SIGKILL);
     int status = 0;
     for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
-      if (ended == child) return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? code : 125;
+      if (ended == stager) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 }
-
-struct Options {
-  const char* stop_file = nullptr;
-  const char *stager = nullptr, *document = nullptr;
-  bool has_gpus = false;
-};
 
 /// A step in progress.
 struct Step {
@@ -175,8 +182,10 @@ struct Step {
   pollfd out, err;
   int signals;
   const char* stop_file;  ///< The driver makes it to have the step killed at once.
+  pid_t keeper;           ///< Uploads the checkpoint meanwhile; -1: none.
   int status = 0;         ///< As waitpid(2) gives it.
   bool is_stopping = false;
+  time_t killed_at = 0;  ///< When it is killed, if it was asked to stop; 0: never.
 };
 
 /// Reaps the children that have ended. Returns the step's process if it is among them; 0 if not, -1
@@ -185,13 +194,19 @@ pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   pid_t child = 0, found = 0;
   rusage used{};
   for (int status = 0; (child = wait4(-1, &status, WNOHANG, &used)) > 0;) {
-    if (child != gpus.process()) meter.add(used);
+    if (child != gpus.process() && child != step.keeper) meter.add(used);
     if (child == step.pid) {
       step.status = status;
       found = child;
     }
   }
   return found ? found : child;
+}
+
+time_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec;
 }
 
 /// Forwards output and signals until the step has ended.
@@ -210,6 +225,10 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus) {
       step.is_stopping |= info.ssi_signo == SIGTERM;
       at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
       if (info.ssi_signo != SIGCHLD && !at_once) kill(step.pid, static_cast<int>(info.ssi_signo));
+    }
+    if (step.is_stopping && step.keeper > 0) {
+      if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
+      at_once |= now() >= step.killed_at;
     }
     if (at_once) kill(step.pid, SIGKILL);
     ended = reap(step, meter, gpus) == step.pid;
@@ -259,29 +278,41 @@ int run(char** command, const Options& options) {
     signal(SIGPIPE, SIG_DFL);
     become(command, out[1], err[1], failure[1], before);
   }
-  for (const int end : {out[1], err[1], failure[1]}) close(end);
+  for (const int end : {out[1], failure[1]}) close(end);
+  if (!options.has_checkpoint) close(err[1]);
   int error = 0;
   if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
 
-  Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, options.stop_file};
+  Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, options.stop_file, -1};
+  if (options.has_checkpoint) step.keeper = start_stager(options, "keep", nullptr, err[1]);
   const bool is_first = getpid() == 1;
   UsageMeter meter(is_first);
   GpuWatch gpus;
   if (options.has_gpus) gpus.start(before);
   watch(step, meter, gpus);
   // Processes that the step has left running end with it, as they do with its container.
-  if (is_first) kill(-1, SIGKILL);
+  if (is_first)
+    kill(-1, SIGKILL);
+  else if (step.keeper > 0)
+    kill(step.keeper, SIGKILL);
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
   char used[pipeline::kubernetes::longest_usage];
   write_frame('u', used, meter.write(used, gpus));
-  write_end();
   const int code =
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
-  return options.stager && !step.is_stopping
-             ? collect(options.stager, options.document, code, signals)
-             : code;
+  char text[16];
+  snprintf(text, sizeof text, "%d", code);
+  // Before the end of the log, with which the driver considers a stopped step's pod ended.
+  if (options.has_checkpoint && (step.is_stopping || code != 0))
+    wait_for(start_stager(options, "save", nullptr, err[1]), signals, false);
+  if (options.stager && step.is_stopping)
+    wait_for(start_stager(options, "collect", text, -1), signals, true);
+  drain(step);
+  write_end();
+  if (!options.stager || step.is_stopping) return code;
+  return wait_for(start_stager(options, "collect", text, -1), signals, true) ? code : 125;
 }
 
 }  // namespace
@@ -295,13 +326,15 @@ int main(int count, char** arguments) {
   for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
     const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
-    const int values = collects ? 2 : has_gpus ? 0 : 1;
+    const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
+    const int values = collects ? 2 : has_gpus || has_checkpoint ? 0 : 1;
     if (count < values + 4) return 125;
     options.has_gpus |= has_gpus;
+    options.has_checkpoint |= has_checkpoint;
     if (collects) {
       options.stager = arguments[2];
       options.document = arguments[3];
-    } else if (!has_gpus) {
+    } else if (values == 1) {
       kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     }
     arguments += values;

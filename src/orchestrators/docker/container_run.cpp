@@ -1,5 +1,7 @@
 #include "orchestrators/docker/container_run.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -42,12 +44,22 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
   return outcome;
 }
 
+/// The engine considers that a failure, too.
+bool lacks_output(const Attempt& attempt) {
+  return std::ranges::any_of(attempt.output_names, [&](const AttemptOutput& output) {
+    std::error_code error;
+    return !std::filesystem::exists(
+        std::filesystem::symlink_status(attempt.outputs / output.file_name, error));
+  });
+}
+
 /// Runs an existing container and begins its removal.
 async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
                                     const ContainerOptions& place, OwnContainer container,
                                     const std::string& image, Removals& removals, LogSink& log,
                                     PreflightLog* gate) {
   Outcome outcome;
+  bool is_run = false;
   std::exception_ptr error;
   const auto executor = co_await asio::this_coro::executor;
   try {
@@ -64,9 +76,13 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
       ContainerSession session(engine, attempt, container.id, executor, log, gate);
       outcome.result = co_await session.run(container.started, image);
       outcome.refusal = session.refusal();
+      is_run = !outcome.refusal;
     }
-    if (container.copies && !outcome.result.failure)
-      co_await copy_out(engine, attempt, container.id);
+    if (container.copies && is_run) {
+      if (!outcome.result.failure) co_await copy_out(engine, attempt, container.id);
+      if (outcome.result.failure || lacks_output(attempt))
+        co_await copy_rest(engine, attempt, container.id, outcome.result.failure.has_value());
+    }
   } catch (const net::TransportError&) {
     error = std::current_exception();
     if (attempt.cancel.level() != core::StopLevel::none) {  // Cancelled while files were copied.

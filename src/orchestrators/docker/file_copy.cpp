@@ -50,6 +50,18 @@ void add(const std::string& path, const fs::path& source, std::vector<ContextFil
   }
 }
 
+/// Adds a folder with its content that every user may read and write.
+void add_writable(const std::string& path, const fs::path& source,
+                  std::vector<ContextFile>& files) {
+  add_folder(path, for_all, files);
+  for (auto& file : docker::folder_context(source, "", {})) {
+    file.path = path + "/" + file.path;
+    if (file.kind != ContextFile::Kind::symlink)
+      file.mode = file.kind == ContextFile::Kind::directory || (file.mode & 0100) ? 0777 : 0666;
+    files.push_back(std::move(file));
+  }
+}
+
 std::string name_in(const std::string& folder, const std::string& path) {
   return path.substr(folder.size() + 1);
 }
@@ -100,25 +112,29 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   // No other container uses this volume, so every user may write.
   add_folder(name_in(container_folder, layout.outputs), for_all, files);
   add_folder(name_in(container_folder, container_scratch), for_all, files);
-  if (!attempt.checkpoint.empty()) {
-    add_folder(name_in(container_folder, layout.checkpoint), for_all, files);
-    attempt.log.write(Stream::err, checkpoint_is_not_kept);
-  }
+  if (!attempt.checkpoint.empty())
+    add_writable(name_in(container_folder, layout.checkpoint), attempt.checkpoint, files);
   const std::function<net::BodySource()> tar = [&files] { return archive::tar_stream(files); };
   co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
 }
 
 namespace {
 
-async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
-                            const std::string& container) {
-  archive::Unpacker unpacker(attempt.outputs);
+/// A folder of the container, and the empty one here that its content is copied to.
+struct Copied {
+  std::string from;
+  fs::path to;
+};
+
+async::Task<> copy_out_once(docker::EngineApi& engine, const std::string& container,
+                            const Copied& folder, core::CancelSource& cancel) {
+  archive::Unpacker unpacker(folder.to);
   bool is_missing = false;
   const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) {
     unpacker.feed(bytes);
   };
   try {
-    co_await engine.get_archive(container, container_layout().outputs, on_bytes, attempt.cancel);
+    co_await engine.get_archive(container, folder.from, on_bytes, cancel);
   } catch (const docker::EngineError& error) {
     if (error.status() != 404) throw;
     is_missing = true;
@@ -126,8 +142,8 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
   if (is_missing) {
     // An engine that is shutting down finds nothing that is in the unmounted volume.
     const bool has_inputs = co_await engine.has_file(container, container_layout().inputs);
-    const bool has_outputs = co_await engine.has_file(container, container_layout().outputs);
-    if (!has_inputs || has_outputs)
+    const bool has_folder = co_await engine.has_file(container, folder.from);
+    if (!has_inputs || has_folder)
       throw net::TransportError(CURLE_RECV_ERROR,
                                 "the container's files were not found for a while");
     co_return;  // The step has removed the folder, so it has written nothing.
@@ -135,32 +151,64 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const Attempt& attempt,
   unpacker.finish();
 }
 
-}  // namespace
-
 /// An engine that is shutting down unmounts the volume, perhaps while it sends the files, and then
 /// sends a part of them without an error. Until it ends, the volume stays unmounted; the engine
 /// started next does not have the events of its predecessor.
-async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
-                       const std::string& container) {
-  const auto state = co_await engine.inspect_container(container, &attempt.cancel);
+async::Task<> copy_folder(docker::EngineApi& engine, const std::string& container,
+                          const Copied& folder, core::CancelSource& cancel) {
+  const auto state = co_await engine.inspect_container(container, &cancel);
   async::Backoff backoff(engine.limits().retries);
   for (;;) {
     try {
-      const bool has_events =
-          co_await engine.saw_own_end(container, state.finished_at, &attempt.cancel);
-      co_await copy_out_once(engine, attempt, container);
+      const bool has_events = co_await engine.saw_own_end(container, state.finished_at, &cancel);
+      co_await copy_out_once(engine, container, folder, cancel);
       const bool is_mounted = co_await engine.has_file(container, container_layout().inputs);
       const bool is_same =
-          !has_events || co_await engine.saw_own_end(container, state.finished_at, &attempt.cancel);
+          !has_events || co_await engine.saw_own_end(container, state.finished_at, &cancel);
       if (is_mounted && is_same) co_return;
       throw net::TransportError(CURLE_RECV_ERROR, "it stopped while it sent a container's files");
     } catch (const net::TransportError& error) {
-      if (attempt.cancel.level() != core::StopLevel::none || backoff.exhausted()) throw;
+      if (cancel.level() != core::StopLevel::none || backoff.exhausted()) throw;
       core::log::info(std::string("engine: ") + error.what() + "; retried");
     }
-    core::remove_tree(attempt.outputs);
-    core::make_folders(attempt.outputs);
-    co_await async::pause_for(backoff.next(), &attempt.cancel);
+    core::remove_tree(folder.to);
+    core::make_folders(folder.to);
+    co_await async::pause_for(backoff.next(), &cancel);
+  }
+}
+
+/// The checkpoint is unpacked beside the one that there is, which stays if anything fails.
+async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
+                              const std::string& container, core::CancelSource& cancel) {
+  if (attempt.checkpoint_key.empty()) co_return;
+  const Copied folder{container_layout().checkpoint, attempt.scratch / ".pipe-checkpoint"};
+  core::remove_tree(folder.to);
+  core::make_folders(folder.to);
+  co_await copy_folder(engine, container, folder, cancel);
+  attempt.replace_checkpoint(folder.to);
+}
+
+}  // namespace
+
+async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
+                       const std::string& container) {
+  const Copied folder{container_layout().outputs, attempt.outputs};
+  co_await copy_folder(engine, container, folder, attempt.cancel);
+}
+
+async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
+                        const std::string& container, bool outputs) {
+  core::CancelSource hurry;  // The attempt itself may have been stopped.
+  const core::CancelSource::Listener listener(attempt.cancel, [&](core::StopLevel level) {
+    if (level == core::StopLevel::immediate) hurry.stop(level);
+  });
+  const Copied folder{container_layout().outputs, attempt.outputs};
+  try {
+    co_await copy_checkpoint(engine, attempt, container, hurry);
+    if (outputs) co_await copy_folder(engine, container, folder, hurry);
+  } catch (const core::EnvironmentError& error) {
+    const auto what = std::string("pipe: what the attempt has written was not copied here: ");
+    attempt.log.write(Stream::err, what + error.what() + "\n");
   }
 }
 

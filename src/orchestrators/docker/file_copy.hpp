@@ -19,11 +19,17 @@ bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt);
 async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt,
                                std::string container);
 
-/// Copies code, inputs and empty folders into a container that has not been started.
+/// Copies code, inputs, the checkpoint and empty folders into a container that has not been
+/// started.
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
                       const std::string& container);
 /// Copies the step's outputs to the attempt's outputs folder.
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container);
+/// Copies what a failed attempt leaves: its checkpoint, and its outputs as far as they can be had.
+/// What prevents it is a line of the step's log, since the attempt has failed for another reason.
+/// @param outputs copied as well
+async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
+                        const std::string& container, bool outputs);
 
 }  // namespace pipeline::orchestrators

@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/kubernetes/bucket_checkpoint.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators {
@@ -135,6 +136,11 @@ async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
   collect["outputs"] = std::move(outputs);
   collect["failure"] = layout.scratch + "/" + std::string(failure_file_name);
   collect["report"] = co_await bucket_.presigned("PUT", report_key(folder_of(attempt)));
+  if (!attempt.checkpoint_key.empty()) {
+    auto checkpoint = co_await offer_checkpoint(bucket_, attempt);
+    fetch["checkpoint"] = std::move(checkpoint.restore);
+    collect["checkpoint"] = std::move(checkpoint.save);
+  }
   if (const auto& file = bucket_.settings().certificate_authority; !file.empty())
     fetch["authorities"] = collect["authorities"] = core::read_file(file);
   StagedFiles carried;
@@ -143,26 +149,49 @@ async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
   co_return carried;
 }
 
-/// Completes the object from its parts and downloads it to a file or folder. Afterwards the bucket
-/// also has the artifact by digest.
-async::Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output,
-                                   const Sent& sent) {
+/// Completes the object from its parts and downloads it to a file or folder.
+async::Task<> BucketFiles::download(const Attempt& attempt, const AttemptOutput& output,
+                                    const Sent& sent, core::CancelSource& cancel) {
   const auto target = attempt.outputs / output.file_name;
-  const bool is_tree = sent.kind == "tree";
   core::remove_tree(target);  // Removes what an earlier driver has downloaded of it.
   if (sent.at_once)
     co_await bucket_.abort_upload(sent.key, sent.upload);
   else
     co_await bucket_.complete_upload(sent.key, sent.upload, sent.tags);
-  const auto received = co_await artifacts_.receive(sent.key, target, is_tree, sent.executable,
-                                                    sent.bytes, &attempt.cancel);
+  const auto received = co_await artifacts_.receive(sent.key, target, sent.kind == "tree",
+                                                    sent.executable, sent.bytes, &cancel);
   if (received != sent.digest)
     throw core::EnvironmentError(
         "the output '" + output.name +
         "' came damaged through the artifact store: its SHA-256 is not what it was in the pod");
+}
+
+/// Afterwards the bucket also has the artifact by digest.
+async::Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output,
+                                   const Sent& sent) {
+  const bool is_tree = sent.kind == "tree";
+  co_await download(attempt, output, sent, attempt.cancel);
   auto digest = sent.digest;
-  if (is_tree) digest = co_await tree_digest_of(target);
+  if (is_tree) digest = co_await tree_digest_of(attempt.outputs / output.file_name);
   co_await artifacts_.adopt(sent.key, std::move(digest), is_tree, sent.bytes);
+}
+
+/// Downloads an output of a failed attempt, if possible: nothing depends on it.
+async::Task<> BucketFiles::receive_failed(const Attempt& attempt, const AttemptOutput& output,
+                                          const Sent& sent) {
+  core::CancelSource hurry;  // The attempt itself may have been stopped.
+  const core::CancelSource::Listener listener(attempt.cancel, [&](core::StopLevel level) {
+    if (level == core::StopLevel::immediate) hurry.stop(level);
+  });
+  std::optional<std::string> trouble;
+  try {
+    co_await download(attempt, output, sent, hurry);
+  } catch (const std::exception& error) {
+    trouble = error.what();
+  }
+  if (!trouble) co_return;
+  core::log::info("what a failed attempt has written is not kept: " + *trouble);
+  core::remove_tree(attempt.outputs / output.file_name);
 }
 
 async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succeeded) {
@@ -191,8 +220,12 @@ async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bo
         std::ranges::find(attempt.output_names, text_of(reported, "name"), &AttemptOutput::name);
     if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name))
       continue;
-    if (!succeeded || (sent.kind != "file" && sent.kind != "tree")) {
+    if (sent.kind != "file" && sent.kind != "tree") {
       co_await bucket_.abort_upload(sent.key, sent.upload);
+      continue;
+    }
+    if (!succeeded) {
+      co_await receive_failed(attempt, *output, sent);
       continue;
     }
     std::optional<std::string> lost;
@@ -233,6 +266,10 @@ async::Task<> BucketFiles::forget(std::string run_id, std::string step, unsigned
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await bucket_.remove(output_key(folder, name));
   co_await bucket_.remove(report_key(folder));
+}
+
+async::Task<> BucketFiles::forget_checkpoint(std::string key) {
+  co_await remove_checkpoint(bucket_, std::move(key));
 }
 
 }  // namespace pipeline::orchestrators

@@ -27,13 +27,15 @@ class BucketFiles {
   /// stager.
   async::Task<StagedFiles> bring(const Attempt& attempt);
   /// Downloads what the pod has uploaded: outputs, and the reason of a failure. Returns a failure
-  /// if that is incomplete or invalid.
+  /// if that is incomplete or invalid, of an attempt that succeeded.
   async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
   /// Aborts uploads that will not be completed, for attempts without take().
   async::Task<> abandon(const Attempt& attempt);
   /// Removes the objects of this attempt alone. @param outputs names of its outputs
   async::Task<> forget(std::string run_id, std::string step, unsigned number,
                        std::vector<std::string> outputs);
+  /// Removes the checkpoint of a step that has succeeded.
+  async::Task<> forget_checkpoint(std::string key);
 
  private:
   struct Sent;
@@ -41,7 +43,11 @@ class BucketFiles {
                                    std::filesystem::path path, std::string digest);
   async::Task<nlohmann::json> upload(const Attempt& attempt, const AttemptOutput& output,
                                      std::string path);
+  async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,
+                         core::CancelSource& cancel);
   async::Task<> receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent);
+  async::Task<> receive_failed(const Attempt& attempt, const AttemptOutput& output,
+                               const Sent& sent);
   async::Task<std::string> tree_digest_of(const std::filesystem::path& folder);
 
   s3::Artifacts& artifacts_;

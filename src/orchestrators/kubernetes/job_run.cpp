@@ -28,14 +28,11 @@ using nlohmann::json;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned job_grace_seconds = 10;
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
 constexpr auto longest_log_silence = 10s;  // For a log whose pod has ended.
-constexpr auto longest_reading = 600s;  // Maximum duration of one log request: a stream can stall
-                                        // where the node rotates its files.
-constexpr auto quiet_wait = 3s;         // Shorter waits are not reported.
-constexpr auto overdue =
-    30s;  // Beyond its grace period, for a deleted pod: its node is then considered lost.
+constexpr auto longest_reading = 600s;     // Of one log: a stream can stall when its files rotate.
+constexpr auto quiet_wait = 3s;            // Shorter waits are not reported.
+constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its node is then lost.
 
 class JobRun {
  public:
@@ -96,8 +93,7 @@ class JobRun {
   BucketFiles* const files_;
   const std::string name_;
   asio::any_io_executor executor_;
-  asio::steady_timer
-      changed_;  ///< Cancelled on every change; the waiting coroutine then checks the state.
+  asio::steady_timer changed_;  ///< Cancelled on every change; then the state is checked.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
   std::string uid_;
@@ -118,10 +114,10 @@ class JobRun {
   const std::chrono::seconds startup_ = std::chrono::ceil<std::chrono::seconds>(
       std::chrono::milliseconds(attempt_.step.settings->kubernetes.pod_startup_timeout.value_or(
           std::chrono::minutes(10))));
+  const std::chrono::seconds grace_{grace_seconds(attempt_, place_)};
   std::string stage_;  ///< What the pod waits for.
   Clock::time_point waits_since_;
-  std::set<std::string>
-      said_;  ///< Reported waits: a kubelet alternates between two messages for a missing image.
+  std::set<std::string> said_;  ///< Reported waits: a kubelet can alternate between two messages.
   std::optional<Clock::time_point> leaves_since_;
 };
 
@@ -210,15 +206,15 @@ async::Task<> JobRun::stop(core::StopLevel level) {
     if (!is_there) entry_.pod_gone = true;
   }
   if (!there_is_no_pod())
-    co_await client_.remove("delete the pod " + pod_name(), client_.path("", "pods", pod_name()),
-                            text_at(entry_.pod, "/metadata/uid"),
-                            level == core::StopLevel::immediate ? 1 : job_grace_seconds);
+    co_await client_.remove(
+        "delete the pod " + pod_name(), client_.path("", "pods", pod_name()),
+        text_at(entry_.pod, "/metadata/uid"),
+        level == core::StopLevel::immediate ? 1 : grace_seconds(attempt_, place_));
 }
 
 bool JobRun::is_lost(const PodState& pod_state) {
   return leaves_since_ && stopping_ == core::StopLevel::none && pod_state.leaving &&
-         (pod_state.node_is_away ||
-          Clock::now() - *leaves_since_ > std::chrono::seconds(job_grace_seconds) + overdue);
+         (pod_state.node_is_away || Clock::now() - *leaves_since_ > grace_ + overdue);
 }
 
 bool JobRun::is_hopeless(const PodState& pod_state) {
@@ -351,6 +347,7 @@ async::Task<> JobRun::read_once() {
 }
 
 async::Task<> JobRun::read_log() {
+  attempt_.log.write(Stream::err, restored_checkpoint(entry_.pod));
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
     const bool whole = pod_ended_;  // The log is complete.
@@ -418,13 +415,12 @@ std::optional<Failure> JobRun::judge() {
   return std::nullopt;  // How the user has left it.
 }
 
-/// Downloads the outputs and the reason of a failure from the bucket, after the step has ended by
-/// itself.
+/// Downloads the outputs and the reason of a failure from the bucket, if the agent has sent them.
 async::Task<> JobRun::take_files(AttemptResult& result) {
-  const auto& failure = result.failure;
-  if (failure && failure->kind != FailureKind::exit_code && failure->kind != FailureKind::signal)
-    co_return co_await files_->abandon(attempt_);
-  auto trouble = co_await files_->take(attempt_, !failure);
+  const bool sent =
+      step_has_ended(result.failure) || (stopping_ == core::StopLevel::graceful && frames_.ended());
+  if (!sent) co_return co_await files_->abandon(attempt_);
+  auto trouble = co_await files_->take(attempt_, !result.failure);
   if (trouble) result.failure = std::move(trouble);
 }
 
@@ -489,6 +485,10 @@ async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& info
     if (files) removals.begin(executor, files->forget(run_id, step, number, outputs));
     removals.begin(executor, delete_job(client, name, uid));
   };
+  if (files && !attempt.checkpoint_key.empty())
+    result.remove_checkpoint = [&removals, files, executor, key = attempt.checkpoint_key] {
+      removals.begin(executor, files->forget_checkpoint(key));
+    };
   if (error) {
     result.cleanup();
     co_await removals.settle();  // The pod may still be running.

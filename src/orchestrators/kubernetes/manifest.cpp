@@ -22,7 +22,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_folder = "/install";
-constexpr int pod_grace_seconds = 10;
+constexpr unsigned pod_grace_seconds = 10, upload_grace_seconds = 50;
 constexpr std::chrono::seconds kept_after_end =
     std::chrono::hours(24);  // Applies if the driver is dead; otherwise it removes Jobs itself.
 constexpr auto beyond_timeout = std::chrono::minutes(
@@ -170,13 +170,15 @@ void add_shared(PodFiles& files, const Attempt& attempt, const JobOptions& place
 }
 
 /// Makes the agent's init container download the files, too.
-void let_fetch(json& container, json& volumes, const std::string& secret, const Layout& layout) {
+void let_fetch(json& container, json& volumes, const std::string& secret, const Layout& layout,
+               bool has_checkpoint) {
   container["command"] = json::array(
       {stager_in_image, "fetch", std::string(fetch_folder) + document, programs_folder});
   PodFiles files;
   files.add_empty("programs", programs_folder, false);
   files.add_empty("code", layout.code, false);
   files.add_empty("inputs", layout.inputs, false);
+  if (has_checkpoint) files.add_empty("checkpoint", layout.checkpoint, false);
   files.add_secret("fetch", secret, fetch_key, fetch_folder);
   volumes.push_back(files.volumes.back());
   container["volumeMounts"] = files.mounts;
@@ -300,6 +302,7 @@ json container_spec(const Attempt& attempt, const JobOptions& place, const Layou
     command = {programs + "/agent", "--collect", programs + "/stager",
                std::string(collect_folder) + document};
   }
+  if (sends_checkpoint(attempt, place)) command.push_back("--checkpoint");
   if (!gpus_on_cluster(step).empty()) command.push_back("--gpus");
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
@@ -338,13 +341,14 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
   json pod{{"restartPolicy", "Never"},
            {"containers", json::array({container_spec(attempt, place, layout, files)})},
            {"volumes", files.volumes},
-           {"terminationGracePeriodSeconds", pod_grace_seconds},
+           {"terminationGracePeriodSeconds", grace_seconds(attempt, place)},
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
   if (!place.agent_image.empty()) {
     pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
     if (place.carries)
-      let_fetch(pod["initContainers"][0], pod["volumes"], job_name(attempt), layout);
+      let_fetch(pod["initContainers"][0], pod["volumes"], job_name(attempt), layout,
+                sends_checkpoint(attempt, place));
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
@@ -365,6 +369,14 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
 }
 
 }  // namespace
+
+bool sends_checkpoint(const Attempt& attempt, const JobOptions& place) {
+  return place.carries && !attempt.checkpoint_key.empty();
+}
+
+unsigned grace_seconds(const Attempt& attempt, const JobOptions& place) {
+  return pod_grace_seconds + (sends_checkpoint(attempt, place) ? upload_grace_seconds : 0);
+}
 
 json job_manifest(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;

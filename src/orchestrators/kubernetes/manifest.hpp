@@ -79,6 +79,12 @@ nlohmann::json job_manifest(const Attempt& attempt, const JobOptions& place);
 std::optional<nlohmann::json> secret_manifest(const Attempt& attempt, const std::string& owner,
                                               const std::optional<StagedFiles>& carried = {});
 
+/// Returns true if the pod's stager uploads the attempt's checkpoint.
+bool sends_checkpoint(const Attempt& attempt, const JobOptions& place);
+/// Returns how long the pod has to end when it is asked to stop: the step's own time, and that of
+/// the upload of its checkpoint.
+unsigned grace_seconds(const Attempt& attempt, const JobOptions& place);
+
 /// Describes the step's settings that a cluster ignores; empty if there are none.
 std::string unhonoured(const StepSpec& step);
 

@@ -245,6 +245,21 @@ PodState waiting(const json& pod, const json& container, std::chrono::seconds st
 
 }  // namespace
 
+bool step_has_ended(const std::optional<Failure>& failure) {
+  return !failure || failure->kind == FailureKind::exit_code ||
+         failure->kind == FailureKind::signal || failure->kind == FailureKind::out_of_memory;
+}
+
+std::string restored_checkpoint(const json& pod) {
+  std::string line;
+  for (const auto& container : list_at(pod, "/status/initContainerStatuses")) {
+    const auto report = core::parse_json(text_at(container, "/state/terminated/message"));
+    const auto text = report.is_object() ? text_at(report, "/checkpoint") : std::string();
+    if (!text.empty()) line = "pipe: ${checkpoint} " + text + "\n";
+  }
+  return line;
+}
+
 PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
   PodState state;
   const auto phase = text_at(pod, "/status/phase");

@@ -87,6 +87,39 @@ TEST_F(Agent, samples_the_gpus_and_does_not_count_what_that_uses) {
   EXPECT_EQ(run("", "true").find("gpus"), std::string::npos);
 }
 
+/// With a stager that notes what it is asked for and says something.
+TEST_F(Agent, has_the_checkpoint_sent_while_the_step_runs_and_when_it_has_failed_or_was_stopped) {
+  const auto stager = folder.path() / "stager", asked = folder.path() / "asked";
+  core::write_file_atomically(stager,
+                              "#!/bin/sh\n"
+                              "echo $1 $3 >> '" +
+                                  asked.string() +
+                                  "'\n"
+                                  "[ $1 = collect ] || echo said-by-$1 >&2\n"
+                                  "[ $1 != keep ] || exec sleep 1000\n");
+  chmod(stager.c_str(), 0700);
+  const auto run = [&](const std::string& step) {
+    core::write_file_atomically(asked, "");
+    const auto line = "'" + program.string() + "' --collect '" + stager.string() +
+                      "' document --checkpoint /stop sh -c 'until grep -q keep " + asked.string() +
+                      "; do sleep 0.01; done; " + step + "'";
+    FILE* output = popen(line.c_str(), "r");
+    std::string text(4096, ' ');
+    text.resize(fread(text.data(), 1, text.size(), output));
+    said = text;
+    return WEXITSTATUS(pclose(output));
+  };
+  EXPECT_EQ(run("exit 0"), 0);
+  EXPECT_EQ(core::read_file(asked), "keep\ncollect 0\n");
+  EXPECT_NE(said.find("said-by-keep"), said.npos) << "in the step's log";
+  EXPECT_EQ(run("exit 3"), 3);
+  EXPECT_EQ(core::read_file(asked), "keep\nsave\ncollect 3\n");
+  EXPECT_NE(said.find("said-by-save"), said.npos);
+  EXPECT_EQ(run("kill -TERM $PPID; exec sleep 1000"), 128 + 15);
+  EXPECT_EQ(core::read_file(asked), "keep\nsave\ncollect 143\n");
+  EXPECT_LT(said.find("said-by-save"), said.rfind("\n."));
+}
+
 /// The processor that an executable of Linux names (ELF's e_machine).
 int machine_of(std::string_view program) {
   return program.size() < 20 || !program.starts_with(

@@ -1,5 +1,7 @@
 #include "orchestrators/kubernetes/manifest.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -118,6 +120,30 @@ TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else)
     if (mount["mountPath"] == "/pipe/code" || mount["mountPath"] == "/pipe/inputs") {
       EXPECT_EQ(mount["readOnly"], true);
     }
+}
+
+TEST_F(JobManifest, a_checkpoint_through_a_bucket_is_fetched_kept_and_given_time) {
+  place.carries = true;
+  place.agent_image = "pipe:agent-1";
+  const auto job_with = [&](const std::string& key) {
+    auto kept = attempt();
+    kept.checkpoint = "/state/checkpoints/1a2b";
+    kept.checkpoint_key = key;
+    return job_manifest(kept, place)["spec"]["template"]["spec"];
+  };
+  const auto sees_it = [](const json& container) {
+    return std::ranges::any_of(container["volumeMounts"], [](const json& mount) {
+      return mount["mountPath"] == "/pipe/checkpoint" && mount["readOnly"] == false;
+    });
+  };
+  const auto pod = job_with("1a2b"), none = job_with("");
+  EXPECT_TRUE(sees_it(pod["containers"][0]));
+  EXPECT_TRUE(sees_it(pod["initContainers"][0])) << "which restores it";
+  EXPECT_THAT(pod["containers"][0]["command"].dump(), HasSubstr("--checkpoint"));
+  EXPECT_GT(pod["terminationGracePeriodSeconds"], none["terminationGracePeriodSeconds"]);
+  EXPECT_TRUE(sees_it(none["containers"][0])) << "it ends with the attempt";
+  EXPECT_FALSE(sees_it(none["initContainers"][0]));
+  EXPECT_THAT(none["containers"][0]["command"].dump(), Not(HasSubstr("--checkpoint")));
 }
 
 TEST_F(JobManifest, golden_files_through_a_bucket) {

@@ -203,9 +203,11 @@ TEST_F(Carrier, reports_what_is_missing_and_why_a_step_failed) {
   core::write_file_atomically(folder.path() / "out", "x");
   const auto report = collected(folder.path() / "out", 3);
   EXPECT_EQ(report["failure"], "{\"type\": \"Oops\"}");
-  EXPECT_EQ(report["outputs"][0]["kind"], "none") << "a step that failed has no outputs";
+  EXPECT_EQ(report["outputs"][0]["digest"], core::sha256("x").hex()) << "what it has written";
   fs::create_symlink("/etc/passwd", folder.path() / "bad");
   EXPECT_THROW(collected(folder.path() / "bad"), core::EnvironmentError);
+  EXPECT_EQ(collected(folder.path() / "bad", 3)["outputs"][0]["kind"], "none")
+      << "it has failed for another reason";
 }
 
 }  // namespace

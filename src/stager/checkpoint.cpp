@@ -1,0 +1,233 @@
+#include "stager/checkpoint.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "archive/content.hpp"
+#include "archive/tree.hpp"
+#include "archive/unpack.hpp"
+#include "core/bounded_json.hpp"
+#include "core/digest.hpp"
+#include "core/file.hpp"
+#include "stager/parts.hpp"
+
+namespace pipeline::stager {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+namespace fs = std::filesystem;
+
+constexpr std::size_t longest_note = 1024;
+
+/// The state of a folder without its content: two equal ones have nothing in between that the
+/// kernel's time stamps show.
+struct Marks {
+  std::string digest;  ///< Empty for an empty folder.
+  std::chrono::nanoseconds newest{0};
+};
+
+Marks marks_of(const fs::path& folder) {
+  std::vector<std::string> lines;
+  Marks marks;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) != 0) continue;  // It was removed meanwhile.
+    const auto time = [](const timespec& stamp) {
+      return std::chrono::seconds(stamp.tv_sec) + std::chrono::nanoseconds(stamp.tv_nsec);
+    };
+    const auto modified = time(status.st_mtim), changed = time(status.st_ctim);
+    marks.newest = std::max({marks.newest, modified, changed});
+    std::string line = entry->path().native();
+    for (const auto number :
+         {static_cast<long long>(status.st_mode), static_cast<long long>(status.st_ino),
+          static_cast<long long>(status.st_size), static_cast<long long>(modified.count()),
+          static_cast<long long>(changed.count())})
+      line += '\0' + std::to_string(number);
+    lines.push_back(std::move(line));
+  }
+  if (lines.empty()) return marks;
+  std::ranges::sort(lines);
+  core::Hasher hasher;
+  for (const auto& line : lines) hasher.field(line);
+  marks.digest = hasher.finish().hex();
+  return marks;
+}
+
+/// What the head says of the slot that was sent last.
+struct Head {
+  std::string slot, digest;
+  std::size_t parts = 0;
+};
+
+/// Returns nothing if there is no head, and one without a slot if it is damaged.
+std::optional<Head> read_head(const std::string& url, Transfer& transfer) {
+  const auto text = transfer.find("the checkpoint", url);
+  if (!text) return std::nullopt;
+  try {
+    const auto written = core::parse_json(*text);
+    return Head{written.at("slot"), written.at("sha256"), written.at("parts")};
+  } catch (const json::exception&) {
+    return Head{};
+  }
+}
+
+void empty(const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(folder)) core::remove_tree(entry.path());
+}
+
+constexpr const char* is_damaged = "its description is damaged";
+
+/// Unpacks the slot; returns why it is of no use, if so.
+std::string fetch_slot(const Head& head, const json& parts, const fs::path& to,
+                       Transfer& transfer) {
+  const auto urls = part_urls(parts);
+  if (head.parts == 0 || head.parts > urls.size()) return is_damaged;
+  core::Hasher hasher;
+  try {
+    archive::Unpacker unpacker(to);
+    for (std::size_t part = 0; part < head.parts; ++part)
+      transfer.receive("the checkpoint", urls[part], [&](std::string_view bytes) {
+        hasher.update(bytes);
+        unpacker.feed(bytes);
+      });
+    unpacker.finish();
+  } catch (const TransferError& error) {
+    if (error.code() != "NoSuchKey") throw;
+    return "a part of it is not there";
+  } catch (const archive::ArchiveError& error) {
+    return error.what();
+  }
+  return hasher.finish().hex() == head.digest ? "" : "its SHA-256 is not what it was when sent";
+}
+
+}  // namespace
+
+std::string restore_checkpoint(const json& document, const fs::path& marks, Transfer& transfer) {
+  const fs::path to = document.at("to").get<std::string>();
+  core::make_folders(to);
+  const auto head = read_head(document.at("head"), transfer);
+  if (!head) return {};
+  const auto& slots = document.at("slots");
+  std::string damage = is_damaged;
+  if (slots.contains(head->slot))
+    damage = fetch_slot(*head, slots.at(head->slot), to, transfer);
+  else if (!head->slot.empty())
+    damage = "an attempt that this one does not know of has replaced it";
+  if (!damage.empty()) {
+    empty(to);
+    return "is empty, since what was sent of it is of no use: " + damage;
+  }
+  core::write_file_atomically(marks, marks_of(to).digest);
+  return "has what an earlier attempt sent last";
+}
+
+CheckpointSaver::CheckpointSaver(const json& document, const fs::path& marks, Transfer& transfer)
+    : document_(document),
+      folder_(document.at("path").get<std::string>()),
+      note_(document.at("note").get<std::string>()),
+      copy_(document.at("copy").get<std::string>()),
+      transfer_(transfer) {
+  sent_ = core::read_untrusted_file(note_, longest_note)
+              .value_or(core::read_untrusted_file(marks, longest_note).value_or(""));
+}
+
+bool CheckpointSaver::save(bool rests) {
+  auto marks = marks_of(folder_).digest;
+  if (marks == sent_) return false;
+  if (rests) {
+    send(folder_, {2, 0});
+  } else {
+    const auto copied = copy_still();
+    if (!copied) return false;
+    marks = *copied;
+    send(copy_, {0, 1});
+    core::remove_tree(copy_);
+  }
+  sent_ = std::move(marks);
+  core::write_file_atomically(note_, sent_);
+  return true;
+}
+
+/// Copies the folder as it was at one moment, and returns its marks; nothing if something always
+/// changes it.
+std::optional<std::string> CheckpointSaver::copy_still() {
+  constexpr int most_tries = 100;
+  // The kernel's time stamps are a timer tick apart: what has just changed can change unnoticed.
+  constexpr auto tick = 10ms, pause = 3ms;
+  for (int tries = 0; tries < most_tries; ++tries, std::this_thread::sleep_for(pause)) {
+    const auto before = marks_of(folder_);
+    if (std::chrono::system_clock::now().time_since_epoch() - before.newest < tick) continue;
+    core::remove_tree(copy_);
+    core::make_folders(copy_);
+    try {
+      auto nodes = archive::scan_tree(folder_);
+      archive::copy_tree(folder_, nodes, copy_);
+    } catch (const core::EnvironmentError&) {
+      core::remove_tree(copy_);
+      if (marks_of(folder_).digest == before.digest) throw;
+      continue;  // A file was removed meanwhile.
+    }
+    if (marks_of(folder_).digest != before.digest) continue;
+    return before.digest;
+  }
+  core::remove_tree(copy_);
+  return std::nullopt;
+}
+
+/// Sends to the first of two slots, or to the second one if the head names the first. The last time
+/// has a slot of its own, since a message of the time before may still be on its way.
+void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::size_t> slots) {
+  const archive::Content content(folder, archive::scan_tree(folder));
+  const auto last = read_head(document_.at("seen"), transfer_);
+  const auto& first = document_.at("slots").at(slots.first);
+  const bool is_taken = last && first.at("name") == last->slot;
+  const auto& slot = is_taken ? document_.at("slots").at(slots.second) : first;
+  const auto urls = part_urls(slot);
+  json tags = json::array();
+  const auto digest = send_parts("the checkpoint", content, urls,
+                                 part_size(content.size(), urls.size()), transfer_, tags);
+  const json head{{"slot", slot.at("name")},
+                  {"parts", tags.size()},
+                  {"bytes", content.size()},
+                  {"sha256", digest.hex()}};
+  const auto text = head.dump();
+  transfer_.send("the checkpoint", document_.at("head"), text.size(),
+                 [&](std::uint64_t offset, std::span<char> into) {
+                   return text.copy(into.data(), into.size(), offset);
+                 });
+}
+
+void keep_checkpoint(const std::function<json()>& read_document, const fs::path& marks,
+                     Transfer& transfer) {
+  constexpr auto look_again = 1s, shortest_pause = 2s, after_trouble = 30s;
+  constexpr int share = 20;
+  std::string told;
+  for (;;) {
+    std::this_thread::sleep_for(look_again);
+    const auto begin = Clock::now();
+    try {
+      const auto document = read_document();
+      if (!CheckpointSaver(document, marks, transfer).save(false)) continue;
+      std::this_thread::sleep_for(
+          std::max<Clock::duration>(shortest_pause, share * (Clock::now() - begin)));
+    } catch (const std::exception& error) {
+      if (told != error.what())
+        std::fprintf(stderr, "pipe: ${checkpoint} was not sent, which is tried again: %s\n",
+                     error.what());
+      told = error.what();
+      std::this_thread::sleep_for(after_trouble);
+    }
+  }
+}
+
+}  // namespace pipeline::stager

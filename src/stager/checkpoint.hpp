@@ -1,0 +1,61 @@
+/// @file
+/// The folder that a step keeps until it succeeds, for a pod that shares no files with the driver.
+/// It is sent to one of three slots, each a tar in parts, while the others stay as they are. Then a
+/// small object, the head, names the slot: so it always names one that is complete, and that is
+/// restored in the next pod.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "stager/transfer.hpp"
+
+namespace pipeline::stager {
+
+/// Downloads what was sent last to the empty folder of `{"to": PATH, "head": URL, "slots": {NAME:
+/// PARTS}}`, where PARTS are as part_urls() reads them. If it is damaged or not there any more, the
+/// folder stays empty.
+/// @param marks file in which the state of the folder is noted, for CheckpointSaver
+/// @return what happened, for the step's log; empty if nothing was ever sent
+/// Throws TransferError if the server does not answer, EnvironmentError.
+std::string restore_checkpoint(const nlohmann::json& document, const std::filesystem::path& marks,
+                               Transfer& transfer);
+
+/// Sends the folder of `{"path": PATH, "note": PATH, "copy": PATH, "seen": URL, "head": URL,
+/// "slots": [{"name", PARTS}, ...]}`, with `seen` to read the head and `head` to write it. `note`
+/// is a file and `copy` a folder in a place that the step does not use.
+class CheckpointSaver {
+ public:
+  /// @param document outlives this object
+  /// @param marks as restore_checkpoint() wrote them
+  CheckpointSaver(const nlohmann::json& document, const std::filesystem::path& marks,
+                  Transfer& transfer);
+
+  /// Sends the folder if it has changed since it was last sent or restored. Returns false if not.
+  /// @param rests no process writes to the folder. Otherwise it is copied first, in a moment in
+  ///        which nothing changes it
+  /// Throws TransferError, EnvironmentError.
+  bool save(bool rests);
+
+ private:
+  std::optional<std::string> copy_still();
+  void send(const std::filesystem::path& folder, std::pair<std::size_t, std::size_t> slots);
+
+  const nlohmann::json& document_;
+  const std::filesystem::path folder_, note_, copy_;
+  std::string sent_;  ///< Marks of the folder as it was last sent.
+  Transfer& transfer_;
+};
+
+/// Sends the folder whenever it has changed, until the process is killed: at most a twentieth of
+/// the time is spent on it. Writes to standard error what prevents it.
+/// @param read_document returns the document anew, so that newer permissions in it apply
+[[noreturn]] void keep_checkpoint(const std::function<nlohmann::json()>& read_document,
+                                  const std::filesystem::path& marks, Transfer& transfer);
+
+}  // namespace pipeline::stager
