@@ -211,7 +211,7 @@ void keep_checkpoint(const std::function<json()>& read_document, const fs::path&
                      Transfer& transfer) {
   constexpr auto look_again = 1s, shortest_pause = 2s, after_trouble = 30s;
   constexpr int share = 20;
-  std::string told;
+  std::string reported;
   for (;;) {
     std::this_thread::sleep_for(look_again);
     const auto begin = Clock::now();
@@ -221,10 +221,10 @@ void keep_checkpoint(const std::function<json()>& read_document, const fs::path&
       std::this_thread::sleep_for(
           std::max<Clock::duration>(shortest_pause, share * (Clock::now() - begin)));
     } catch (const std::exception& error) {
-      if (told != error.what())
+      if (reported != error.what())
         std::fprintf(stderr, "pipe: ${checkpoint} was not sent, which is tried again: %s\n",
                      error.what());
-      told = error.what();
+      reported = error.what();
       std::this_thread::sleep_for(after_trouble);
     }
   }

@@ -54,7 +54,7 @@ class CheckpointSaver {
 
 /// Sends the folder whenever it has changed, until the process is killed: at most a twentieth of
 /// the time is spent on it. Writes to standard error what prevents it.
-/// @param read_document returns the document anew, so that newer permissions in it apply
+/// @param read_document returns the document as it is now, so that newer permissions in it apply
 [[noreturn]] void keep_checkpoint(const std::function<nlohmann::json()>& read_document,
                                   const std::filesystem::path& marks, Transfer& transfer);
 

@@ -44,7 +44,7 @@ using pipeline::kubernetes::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
 constexpr std::size_t longest_frame = 8000;
-// How long a step with a checkpoint may go on when it was asked to stop.
+// Time limit of a step with a checkpoint after it was asked to stop.
 constexpr int stop_seconds = 10;
 
 bool write_all(int file, const char* bytes, std::size_t size) {

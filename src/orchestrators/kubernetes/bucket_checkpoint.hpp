@@ -13,7 +13,7 @@
 
 namespace pipeline::orchestrators {
 
-/// What the pod's stager is told about the checkpoint.
+/// The parts of the stager's documents that concern the checkpoint.
 struct CheckpointDocuments {
   nlohmann::json restore, save;
 };
