@@ -229,6 +229,11 @@ TEST_F(ABucketOfAServer, lets_pods_do_one_thing_each_under_the_address_that_they
   EXPECT_EQ(urls.after, "&uploadId=u%2F1&X-Amz-Signature=");
   EXPECT_EQ(urls.signatures.size(), 12u);
   EXPECT_NE(urls.signatures[0], urls.signatures[11]);
+  const auto series = run_task(loop, bucket.presigned_series("PUT", "k/a.", 12));
+  const auto tenth = series.before + "10" + series.after + series.signatures[9];
+  EXPECT_THAT(series.before, testing::EndsWith("/pipe/k/a."));
+  EXPECT_EQ(tenth.substr(0, tenth.find('?')), "https://team.s3.inside/pipe/k/a.10");
+  EXPECT_EQ(series.signatures.size(), 12u);
   EXPECT_TRUE(server.asked.empty());
 }
 
