@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/failed_outputs.hpp"
+#include "cli/output_links.hpp"
 #include "cli/published_artifacts.hpp"
 #include "cli/recorded_steps.hpp"
 #include "cli/run_records.hpp"
@@ -172,10 +173,11 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
   Table table;
   table.add({"ARTIFACT", "FILE", "SIZE", "PATH"});
   for (const auto& [name, step, output] : found) {
-    const auto location = outputs.location(output);
     table.add({name, output.file_name + (output.is_directory ? "/" : ""),
                core::format_bytes(output.bytes),
-               outputs.is_here(output) ? shown_path(location) : location});
+               outputs.is_here(output)
+                   ? shown_path(link_to_output(context.artifacts(), step.name, output))
+                   : outputs.location(output)});
   }
   for (const auto& output : failed)
     table.add({output.name(), output.path.filename().string(),

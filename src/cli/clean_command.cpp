@@ -2,6 +2,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/output_links.hpp"
 #include "cli/session.hpp"
 #include "cli/storage.hpp"
 #include "core/diagnostic.hpp"
@@ -328,6 +329,7 @@ void Cleaner::runs() {
     const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
     artifact_bytes = context_.artifacts().collect(
         [&](const core::Digest& digest) { return in_use.contains(digest); });
+    remove_dead_links(runs_->folder());
   }
   remove_checkpoints(keys);
   if (!dry_run_)

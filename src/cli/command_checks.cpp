@@ -6,7 +6,10 @@
 #include <set>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/findings.hpp"
+#include "core/text.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::cli {
@@ -22,6 +25,15 @@ bool has_pipefail(const DockerSettings& settings) {
   const auto image = settings.parent_image.value_or("");
   return std::ranges::any_of(images_with_pipefail,
                              [&](const char* name) { return image.find(name) != image.npos; });
+}
+
+/// Returns whether the value is an item of a list in the parameter: `matrix: {x: ${params.X[*]}}`.
+bool has_item(const nlohmann::json& parameter, const nlohmann::json& value) {
+  if (!parameter.is_structured()) return false;
+  return std::ranges::any_of(parameter, [&](const nlohmann::json& item) {
+    return (parameter.is_array() && (item == value || item.dump() == value)) ||
+           has_item(item, value);
+  });
 }
 
 bool is_sibling(const StepSpec* before, const StepSpec& step) {
@@ -59,8 +71,12 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
     for (const auto& [name, value] : step.parameters) taken.insert(name);
     if (step.when)
       for (const auto& [name, value] : step.when->parameters)
-        taken.insert(name.substr(std::string_view("params.").size()));
+        taken.emplace(core::split(name, '.').at(1));  // `params.X`, `params.X.MEMBER`
     if (is_sibling(std::exchange(before, &step), step)) continue;
+    if (step.instance)
+      for (const auto& [name, parameter] : pipeline.parameters)
+        for (const auto& [axis, value] : step.instance->values)
+          if (has_item(*parameter, *value)) taken.insert(name);
     if (step.command.interpreter.empty() && orchestrators::has_pipe(step.command) &&
         !has_pipefail(step.settings->docker))
       found.add({&before, 1}, {"pipe-failure",

@@ -60,18 +60,19 @@ constexpr Command plan_row{
 
 void add_graph_options(CLI::App& app, Options& o) {
   add_file(app, o);
-  app.add_option("--format", o.graph.format, "The language: mermaid or dot")
-      ->check(CLI::IsMember({"mermaid", "dot"}))
+  app.add_option("--format", o.graph.format, "The language: mermaid, dot or svg")
+      ->check(CLI::IsMember({"mermaid", "dot", "svg"}))
       ->type_name("NAME")
       ->capture_default_str();
   add_output(app, o);
 }
 
 constexpr Command graph_row{
-    "graph", "Print the steps and what connects them, for Mermaid or Graphviz to draw",
+    "graph", "Print the steps and what connects them, as a picture or for Mermaid or Graphviz",
     "Examples:\n"
+    "  pipe graph --format svg > graph.svg\n"
     "  pipe graph >> README.md                        between lines of ```mermaid and ```\n"
-    "  pipe graph --format dot | dot -Tsvg > graph.svg",
+    "  pipe graph --format dot | dot -Tpdf > graph.pdf",
     add_graph_options, graph_command};
 
 void add_render_options(CLI::App& app, Options& o) {

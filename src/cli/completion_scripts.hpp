@@ -19,7 +19,7 @@ _pipe() {
     --copy) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --orchestrator | -o) COMPREPLY=($(compgen -W "docker local kubernetes" -- "$cur")); return ;;
     --output) COMPREPLY=($(compgen -W "text json" -- "$cur")); return ;;
-    --format) COMPREPLY=($(compgen -W "mermaid dot" -- "$cur")); return ;;
+    --format) COMPREPLY=($(compgen -W "mermaid dot svg" -- "$cur")); return ;;
     --params) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
     --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
@@ -118,7 +118,7 @@ _pipe() {
       '--detach[continue in the background, or in the cluster]' '--service-account[as which it acts]:NAME: ' \
       '--execution-mode[when a step fails]:mode:(fail_fast stop_on_failure continue_on_failure)' ;;
     validate) _arguments $file $output ;;
-    graph) _arguments $file $output '--format[language]:name:(mermaid dot)' ;;
+    graph) _arguments $file $output '--format[language]:name:(mermaid dot svg)' ;;
     plan) _arguments $file $orchestrator $step $force $template $state $output '--no-cache[plan for --no-cache]' '--locked[fail if the lock file would change]' {-v,--verbose}'[list code files and key parts]' ;;
     render) _arguments $file $orchestrator $step $template $output ;;
     lock) _arguments $file $orchestrator $template $state $output '--upgrade[take newer versions]:PACKAGE: ' '--check[fail if the file would change]' '--diff[say what would change]' ;;
@@ -169,7 +169,7 @@ complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l he
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -F
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -s p -l param -x -d "set a parameter"
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -l params -r -F -d "set them from a file"
-complete -c pipe -n "__fish_seen_subcommand_from graph" -l format -x -a "mermaid dot"
+complete -c pipe -n "__fish_seen_subcommand_from graph" -l format -x -a "mermaid dot svg"
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l force -l from -l until -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -s o -l orchestrator -x -a "docker local kubernetes"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l context -l namespace -x

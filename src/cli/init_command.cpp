@@ -9,6 +9,7 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "spec/pipeline_file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -21,7 +22,8 @@ struct StarterFile {
 };
 
 constexpr std::string_view pipeline_text =
-    R"(# A pipeline to start from: `pipe run` runs it in containers, `pipe run -o local` as processes of this machine.
+    R"(# yaml-language-server: $schema=pipeline.schema.json
+# A pipeline to start from: `pipe run` runs it in containers, `pipe run -o local` as processes of this machine.
 # `pipe schema` describes every key, `pipe plan` says what a run would do.
 name: NAME
 parameters:
@@ -116,7 +118,10 @@ with open(metrics_path, "w") as file:
 print(f"root mean square error {metrics['rmse']:.3f}")
 )";
 
-constexpr std::array<StarterFile, 6> files{{{"pipeline.yaml", pipeline_text},
+constexpr const char* schema_file = "pipeline.schema.json";  ///< Its text is made.
+
+constexpr std::array<StarterFile, 7> files{{{"pipeline.yaml", pipeline_text},
+                                            {schema_file, ""},
                                             {"load.py", load_text},
                                             {"points.py", points_text},
                                             {"train.py", train_text},
@@ -145,7 +150,7 @@ core::ExitCode init_command(Context& context) {
   std::error_code error;
   for (const auto& file : files) {
     if (fs::symlink_status(folder / file.name, error).type() != fs::file_type::not_found &&
-        std::string_view(file.name) != ".gitignore")
+        std::string_view(file.name) != ".gitignore" && file.name != schema_file)
       throw core::InputError(
           shown_path(folder / file.name) + " exists already; nothing was written",
           "give another folder: `pipe init DIR`");
@@ -155,6 +160,7 @@ core::ExitCode init_command(Context& context) {
   for (const auto& file : files) {
     if (fs::exists(folder / file.name, error)) continue;
     std::string text(file.text);
+    if (file.name == schema_file) text = spec::schema().dump(2) + "\n";
     if (const auto name = text.find("NAME"); file.name == files[0].name && name != text.npos)
       text.replace(name, 4, pipeline_name(folder));
     write_new(folder / file.name, text);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "cli/output_links.hpp"
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -66,8 +67,9 @@ void list_versions(Context& context, Names& names, const store::PublishedName& n
   table.add({"VERSION", "", "PUBLISHED", "MADE BY", "FILE", "SIZE", "PATH"});
   for (auto version = name.versions.rbegin(); version != name.versions.rend(); ++version) {
     const auto& output = version->output;
-    const auto place = names.outputs().location(output);
     const bool is_here = names.outputs().is_here(output);
+    const auto place = is_here ? link_to_output(context.artifacts(), version->step, output).string()
+                               : names.outputs().location(output);
     versions.push_back({{"version", version->version},
                         {"current", version->version == current},
                         {"published", core::format_time(version->time)},

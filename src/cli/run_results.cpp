@@ -6,7 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/output_links.hpp"
 #include "cli/recorded_steps.hpp"
+#include "core/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -21,40 +23,73 @@ RunStatus status_named(const std::string& name) {
   return RunStatus::interrupted;
 }
 
+bool is_instance(std::string_view name, std::string_view step) {
+  return core::base_name(name) == step && name != step;
+}
+
+/// The records of the run's steps, read when they are first asked for.
+class Recorded {
+ public:
+  explicit Recorded(Session& session) : session_(session) {}
+
+  /// Returns what the run has recorded of a step of the pipeline: itself, its last round, or the
+  /// instances that it has made of it.
+  std::vector<const store::StepRecord*> of(const StepSpec& step) {
+    if (!is_read_) read();
+    std::vector<const store::StepRecord*> found;
+    if (step.matrix) {
+      for (const auto& record : records_)
+        if (is_instance(record.name, step.name)) found.push_back(&record);
+      return found;
+    }
+    auto known = by_name_.find(step.name);
+    if (const auto last = step.repeat ? last_round(records_, step.name) : records_.end();
+        last != records_.end())
+      known = by_name_.find(last->name);
+    if (known != by_name_.end()) found.push_back(known->second);
+    return found;
+  }
+
+ private:
+  void read() {
+    is_read_ = true;
+    records_ = session_.runs.steps(session_.run_id);
+    for (const auto& record : records_) by_name_.emplace(record.name, &record);
+  }
+
+  Session& session_;
+  bool is_read_ = false;
+  std::vector<store::StepRecord> records_;
+  std::unordered_map<std::string_view, const store::StepRecord*> by_name_;
+};
+
 }  // namespace
 
 std::vector<Result> results_of(Session& session) {
+  const auto& steps = session.pipeline().steps;
+  Recorded recorded(session);
   std::set<std::pair<std::string_view, std::string_view>> taken;
-  std::vector<const StepSpec*> interesting;
   std::size_t outputs = 0;
-  for (const auto& step : session.pipeline().steps) {
-    outputs += step.outputs.size();
+  for (const auto& step : steps) {
+    outputs += step.outputs.size() * (step.matrix ? recorded.of(step).size() : 1);
     for (const auto& input : step.inputs)
       for (const auto& source : input.sources) taken.emplace(source.step, source.output);
   }
   if (outputs <= most_results) taken.clear();
-  const auto is_taken = [&](const StepSpec& step, const std::string& output) {
-    return taken.contains({step.name, output});
-  };
-  for (const auto& step : session.pipeline().steps)
-    if (std::ranges::any_of(step.outputs,
-                            [&](const auto& output) { return !is_taken(step, output.name); }))
-      interesting.push_back(&step);
+  const auto& artifacts = session.context.artifacts();
   std::vector<Result> results;
-  if (interesting.empty()) return results;
-  const auto recorded = session.runs.steps(session.run_id);
-  std::unordered_map<std::string_view, const store::StepRecord*> by_name;
-  for (const auto& step : recorded) by_name.emplace(step.name, &step);
-  for (const auto* step : interesting) {
-    auto found = by_name.find(step->name);
-    if (const auto last = step->repeat ? last_round(recorded, step->name) : recorded.end();
-        last != recorded.end())
-      found = by_name.find(last->name);
-    if (found == by_name.end()) continue;
-    for (const auto& output : found->second->outputs)
-      if (results.size() < most_results && !is_taken(*step, output.name))
-        results.push_back({step->name + "." + output.name,
-                           session.context.artifacts().path(output.digest), output.bytes});
+  for (const auto& step : steps) {
+    const auto is_shown = [&](const auto& output) {
+      return !taken.contains({step.name, output.name});
+    };
+    if (std::ranges::none_of(step.outputs, is_shown)) continue;
+    for (const auto* made : recorded.of(step)) {
+      const auto& name = step.matrix ? made->name : step.name;
+      for (const auto& output : made->outputs)
+        if (results.size() < most_results && is_shown(output))
+          results.push_back(
+              {name + "." + output.name, link_to_output(artifacts, name, output), output.bytes});
+    }
   }
   return results;
 }
@@ -99,7 +134,8 @@ std::optional<core::ExitCode> read_summary(const json& object, Context& context,
     if (step == steps.end()) continue;
     for (const auto& output : step->outputs)
       if (name.substr(dot) == "." + output.name && context.artifacts().has(output.digest))
-        summary.results.push_back({name, context.artifacts().path(output.digest), output.bytes});
+        summary.results.push_back(
+            {name, link_to_output(context.artifacts(), name.substr(0, dot), output), output.bytes});
   }
   return static_cast<core::ExitCode>(object.value("exit_code", 0));
 }

@@ -259,6 +259,13 @@ class Expression::Evaluation {
     return {};
   }
 
+  /// Returns the text of a variable with a member's name added.
+  std::string inside(const Node& node, const char* member) const {
+    auto text = written(node);
+    text.insert(std::min(text.find('}'), text.size()), std::string(".") + member);
+    return text + "`";
+  }
+
   static Value boolean(std::optional<bool> value) {
     return {Type::boolean, value ? std::optional<nlohmann::json>(*value) : std::nullopt};
   }
@@ -273,9 +280,9 @@ class Expression::Evaluation {
                                : value.is_array() ? "a list"
                                                   : "a map") +
                               ", not a number, a text, true or false",
-                          value.is_object()  ? "name one of its members: `${STEP.OUTPUT.MEMBER}`"
-                          : value.is_array() ? "name one of its items: `${STEP.OUTPUT.0}`"
-                                             : "");
+                          value.is_object()  ? "name one of its members: `" + inside(node, "MEMBER")
+                          : value.is_array() ? "name one of its items: `" + inside(node, "0")
+                                             : std::string());
   }
 
   std::optional<bool> truth(const Node& node, const std::string& what) const {

@@ -189,8 +189,9 @@ async::Task<lock::LockedEnvironment> resolve_packages(
   // The builders of two orchestrators may resolve the same requirements at once.
   const auto name =
       "pipe-" + resolution.labels["pipe.run"] + "-lock-" + std::to_string(std::random_device()());
-  on_line("resolving " + std::to_string(resolution.plan.python.requirements.size()) +
-          " requirements with " + resolution.plan.python.installer);
+  const auto count = resolution.plan.python.requirements.size();
+  on_line("resolving " + std::to_string(count) + (count == 1 ? " requirement" : " requirements") +
+          " with " + resolution.plan.python.installer);
   auto output = co_await run_to_end(engine, name, body_of(resolution), files_of(resolution),
                                     resolution.plan.platform, &cancel);
   auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;

@@ -62,10 +62,20 @@ void add_common(core::Value& map, const Options& options) {
     add_some(map, "shell", json(options.shell));
 }
 
-/// A parameter is one value: texts and numbers stay, other values become JSON in a text.
-json parameter_of(const detail::Argument& argument, const json& value) {
-  if (argument.is_text || value.is_number() || value.is_boolean()) return value;
+std::string json_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// Of a type that is no text, texts and null become JSON in a text, so that the function's value is
+/// decoded from JSON in any case.
+json parameter_of(const detail::Argument& argument, const json& value) {
+  const bool is_itself = value.is_number() || value.is_boolean() || value.is_structured();
+  return argument.is_text || is_itself ? value : json(json_text(value));
+}
+
+/// An axis has single values: a list or map becomes JSON in a text, too.
+json axis_value(const detail::Argument& argument, const json& value) {
+  return value.is_structured() ? json(json_text(value)) : parameter_of(argument, value);
 }
 
 std::string reference(const AnyArtifact& artifact, const std::string& selector) {
@@ -130,7 +140,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
       add(axes, argument.name, "${" + argument.items->step + "." + argument.items->output + "[*]}");
     } else if (argument.is_axis) {
       json values = json::array();
-      for (const auto& value : argument.axis) values.push_back(parameter_of(argument, *value));
+      for (const auto& value : argument.axis) values.push_back(axis_value(argument, *value));
       add(axes, argument.name, values);
     } else if (argument.slot == detail::Slot::parameter) {
       parameters[argument.name] =

@@ -198,7 +198,11 @@ void LockFile::replace(const Request& request, LockedEnvironment environment) {
 std::string LockFile::put(const Request& request, LockedEnvironment environment) {
   read();
   LockChange change;
-  if (const auto* before = nearest(request)) change.before = *before;
+  // An environment that other steps ask for stays, so it is not the one that changes.
+  const auto* before = nearest(request);
+  const auto is_for_before = [&](const Request& other) { return is_for(*before, other); };
+  if (before && (is_for_before(request) || std::ranges::none_of(asked_, is_for_before)))
+    change.before = *before;
   environment.parent = request.parent;
   environment.parent_digest = request.parent_digest;
   if (!request.platform.empty()) environment.platform = request.platform;

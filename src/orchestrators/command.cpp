@@ -5,6 +5,8 @@
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "core/inline_script.hpp"
+#include "core/json_member.hpp"
+#include "core/text.hpp"
 #include "core/user_environment.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/shell_line.hpp"
@@ -12,9 +14,18 @@
 namespace pipeline::orchestrators {
 namespace {
 
-/// Returns strings unchanged, and other values as JSON: `true`, `5`, `0.1`, `null`.
+/// Returns strings unchanged, and other values as JSON: `true`, `5`, `0.1`, `null`, `["a","b"]`.
 std::string text_of(const nlohmann::json& parameter) {
   return parameter.is_string() ? parameter.get<std::string>() : parameter.dump();
+}
+
+/// Returns the value of `X`, or of `X.MEMBER.0` in a list or map; null if there is none.
+const nlohmann::json* parameter(const StepSpec& step, const std::string& name) {
+  const auto names = core::split(name, '.');
+  const auto found = step.parameters.find(std::string(names[0]));
+  const nlohmann::json* value = found == step.parameters.end() ? nullptr : &*found->second;
+  for (std::size_t i = 1; value && i < names.size(); ++i) value = core::member(*value, names[i]);
+  return value;
 }
 
 template <class Items>
@@ -33,9 +44,7 @@ std::string value_of(const Template::Reference& reference, const Attempt& attemp
     case Template::Placeholder::output:
       return path_of(named(attempt.output_names, reference.name, attempt, "output"), layout);
     case Template::Placeholder::parameter:
-      if (auto found = attempt.step.parameters.find(reference.name);
-          found != attempt.step.parameters.end())
-        return text_of(*found->second);
+      if (const auto* value = parameter(attempt.step, reference.name)) return text_of(*value);
       throw core::EnvironmentError("step '" + attempt.step.name + "' has no parameter '" +
                                    reference.name + "', which its command names");
     case Template::Placeholder::run_id: return attempt.run_id;

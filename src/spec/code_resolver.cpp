@@ -113,6 +113,15 @@ struct CodeFolder {
     });
   }
 
+  /// Advice for a script that the command names and the folder does not have.
+  std::string script_advice(const std::string& script) {
+    std::set<std::string> looked_at;
+    const auto files = tree.files_below("", looked_at);
+    const auto meant = core::did_you_mean(script, files);
+    return "there is no file '" + script + "' in the pipeline's folder" +
+           (meant.empty() ? "" : ": " + meant);
+  }
+
   /// Advice for a module that Python does not find by itself: it is elsewhere in the folder, or in
   /// a package.
   std::string module_advice(const StepSpec& step, const CodeSet& code, const std::string& module) {
@@ -173,6 +182,11 @@ std::optional<std::string> CodeResolver::missing_file(const StepSpec& step,
       if (const auto found = folder.locate(candidate); found && !folder.has(code, *found))
         return advice(step, code, *found);
   }
+  for (const auto& script : missing_scripts(step))
+    if (std::ranges::any_of(names.paths, [&](const std::string& path) {
+          return path == script || path.ends_with("/" + script);
+        }))
+      return folder.script_advice(script);
   const auto refused = refused_files(output);
   for (const auto* paths : {&refused, &names.paths})
     for (const auto& path : *paths)

@@ -11,6 +11,7 @@
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
 #include "spec/keys.hpp"
+#include "spec/parameter_value.hpp"
 #include "spec/scalar_places.hpp"
 
 namespace pipeline::spec {
@@ -96,10 +97,20 @@ class ConditionReader {
     const auto span = places_.find(written, variable.offset, variable.length);
     constexpr std::string_view prefix = "params.";
     if (variable.name.starts_with(prefix)) {
-      const auto name = variable.name.substr(prefix.size());
+      const auto path = variable.name.substr(prefix.size());
+      const auto name = path.substr(0, path.find('.'));
       if (const auto known = step_.spec.parameters.find(name);
           known != step_.spec.parameters.end()) {
-        condition.parameters.emplace(variable.name, known->second);
+        if (name == path) {
+          condition.parameters.emplace(variable.name, known->second);
+          return;
+        }
+        const auto member = member_of(name, *known->second, path.substr(name.size() + 1));
+        if (member.value)
+          condition.parameters.emplace(variable.name, Json(*member.value));
+        else
+          settings::report(diagnostics_, "unknown-reference", member.problem, span, {},
+                           member.suggestion);
         return;
       }
       std::vector<std::string> names;

@@ -103,9 +103,9 @@ bool is_data(const core::Value& value) {
   if (value.kind == core::Value::Kind::map) return true;
   if (value.kind != core::Value::Kind::scalar) return false;
   const std::string_view text = value.scalar;
-  return text.starts_with("./") || text.starts_with("../") || text.starts_with("~/") ||
-         text.starts_with("/") || text == "." || text == ".." ||
-         text.starts_with(artifact_prefix) || is_url(text);
+  // No step has a `/` in its name; a selector, `work[file=a/b].made`, may have.
+  const bool is_path = text.substr(0, text.find('[')).find('/') != text.npos;
+  return is_path || text == "." || text == ".." || text.starts_with(artifact_prefix);
 }
 
 std::optional<DataSpec> read_data(const std::string& input, const core::Value& value,

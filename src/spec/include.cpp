@@ -10,6 +10,7 @@
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
+#include "spec/parameter_value.hpp"
 #include "yaml/document.hpp"
 
 namespace pipeline::spec {
@@ -35,10 +36,6 @@ void number_file(core::Value& value, unsigned number) {
     number_file(key, number);
     number_file(member, number);
   }
-}
-
-const char* kind_of(const nlohmann::json& value) {
-  return value.is_boolean() ? "true or false" : value.is_number() ? "a number" : "a text";
 }
 
 }  // namespace

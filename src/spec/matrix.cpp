@@ -10,6 +10,7 @@
 #include "core/text.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
+#include "spec/parameter_value.hpp"
 #include "spec/step_reader.hpp"
 
 namespace pipeline::spec {
@@ -21,8 +22,8 @@ using Row = std::vector<nlohmann::json>;
 constexpr const char* expected_text =
     "a map of axes to lists of values, as `{c: [0.1, 1, 10]}`, or the name of a step that has one";
 constexpr const char* expected_items =
-    "`${STEP.OUTPUT[*]}`, for the items of a JSON list or folder that a step makes, or "
-    "`${STEP.OUTPUT.MEMBER[*]}`";
+    "`${STEP.OUTPUT[*]}`, for the items of a JSON list or folder that a step makes, "
+    "`${STEP.OUTPUT.MEMBER[*]}`, or `${params.NAME[*]}`, for those of a list";
 
 /// Takes `${STEP.OUTPUT.MEMBER[*]}` apart; nothing for another form.
 std::optional<OutputValue> items_named(std::string_view text) {
@@ -118,6 +119,54 @@ class MatrixReader {
     open_.spans.push_back(text.span);
   }
 
+  /// Returns what `${params.NAME[*]}` or `${params.NAME.MEMBER[*]}` refers to, if the text has that
+  /// form and the step has the parameter.
+  const nlohmann::json* parameter_list(const core::Value& text) {
+    if (text.kind != core::Value::Kind::scalar) return nullptr;
+    const auto items = items_named(text.scalar);
+    if (!items || items->source.step != "params") return nullptr;
+    const auto found = step_.spec.parameters.find(items->source.output);
+    if (found == step_.spec.parameters.end()) {
+      std::vector<std::string> names;
+      for (const auto& [each, value] : step_.spec.parameters) names.push_back(each);
+      settings::report(diagnostics_, "unknown-reference",
+                       "the step has no parameter '" + items->source.output + "'", text.span, {},
+                       core::did_you_mean(items->source.output, names));
+      return &none_;
+    }
+    if (items->path.empty()) return &*found->second;
+    std::string path;
+    for (const auto& part : items->path) path += (path.empty() ? "" : ".") + part;
+    const auto member = member_of(found->first, *found->second, path);
+    if (member.value) return member.value;
+    settings::report(diagnostics_, "unknown-reference", member.problem, text.span, {},
+                     member.suggestion);
+    return &none_;
+  }
+
+  /// Returns the items of a list that is a parameter; reports what cannot be an axis. An item that
+  /// is a list or map is its JSON, in a text, as an item that a step makes is.
+  Row values_of(const std::string& axis, const nlohmann::json& list, const core::Value& text) {
+    Row row;
+    if (&list == &none_) return row;
+    const auto report = [&](const std::string& what) {
+      settings::report(diagnostics_, "bad-matrix", "the axis '" + axis + "': " + what, text.span);
+    };
+    if (!list.is_array())
+      report("`" + text.scalar + "` is " + kind_of(list) + ", not a list");
+    else if (list.empty())
+      report("`" + text.scalar + "` has no items, so step '" + step_.spec.name +
+             "' would not run at all");
+    std::unordered_set<std::string> seen;
+    for (const auto& item : list.is_array() ? list : nlohmann::json::array()) {
+      if (item.is_null()) report("an item of `" + text.scalar + "` is null");
+      if (!seen.insert(item.dump()).second)
+        report("`" + text.scalar + "` has the item " + item.dump() + " twice");
+      row.push_back(item.is_structured() ? nlohmann::json(item.dump()) : item);
+    }
+    return row;
+  }
+
   void add_axis(const core::Value& name) {
     if (!core::is_name(name.scalar) || name.scalar.find('.') != std::string::npos ||
         (name.scalar[0] >= '0' && name.scalar[0] <= '9'))
@@ -148,9 +197,12 @@ class MatrixReader {
   void read_axis(const core::Value& name, const core::Value& list, std::vector<Row>& values) {
     add_axis(name);
     Row row;
-    if (list.kind == core::Value::Kind::scalar && list.scalar.starts_with("${"))
+    const auto* of_parameter = parameter_list(list);
+    if (!of_parameter && list.kind == core::Value::Kind::scalar && list.scalar.starts_with("${"))
       return read_items(name, list);
-    if (list.kind != core::Value::Kind::list) {
+    if (of_parameter) {
+      row = values_of(name.scalar, *of_parameter, list);
+    } else if (list.kind != core::Value::Kind::list) {
       settings::report_type(diagnostics_, name.scalar, "a list of values", list);
       if (list.kind == core::Value::Kind::scalar)
         diagnostics_.back().suggestion =
@@ -272,6 +324,7 @@ class MatrixReader {
 
   const ReadStep& step_;
   settings::Diagnostics& diagnostics_;
+  const nlohmann::json none_;  ///< What a wrong reference refers to; has been reported.
   Matrix matrix_;
   OpenMatrix open_;  ///< All axes, if one of them has items of another step.
   bool is_open_ = false, is_broken_ = false;

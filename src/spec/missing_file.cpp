@@ -23,6 +23,16 @@ void add(std::vector<std::string>& names, std::string_view name) {
   names.emplace_back(name);
 }
 
+/// Leaves out the program that speaks: `python: can't open file 'x.py'`, `sh: 1: cannot open x`. A
+/// name before a complaint that has no other one stays: `data.csv: No such file or directory`.
+std::string_view without_speaker(std::string_view line) {
+  const auto end = line.find(": ");
+  if (end == line.npos || line.substr(0, end).find_first_of(" '\"`") != line.npos) return line;
+  const auto rest = line.substr(end + 2);
+  const bool has_name = rest.find(": ") != rest.npos || rest.find_first_of("'\"`/") != rest.npos;
+  return has_name ? rest : line;
+}
+
 void read_quoted(std::string_view line, std::vector<std::string>& names) {
   for (std::size_t start = 0;
        (start = line.find_first_of("'\"`", start)) != std::string_view::npos;) {
@@ -74,6 +84,7 @@ MissingNames missing_names(std::string_view output) {
       add(names.modules, name);
       continue;
     }
+    line = without_speaker(line);
     read_quoted(line, names.paths);
     read_words(line, words);
   }

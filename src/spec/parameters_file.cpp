@@ -4,6 +4,8 @@
 #include "core/file.hpp"
 #include "settings/decode.hpp"
 #include "spec/json_text.hpp"
+#include "spec/parameter_value.hpp"
+#include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
 namespace pipeline::spec {
@@ -11,18 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void read_values(const core::Value& map, const std::string& prefix,
-                 std::map<std::string, std::string>& values, settings::Diagnostics& diagnostics) {
+void read_values(const core::Value& map, std::map<std::string, std::string>& values,
+                 settings::Diagnostics& diagnostics) {
   for (const auto& [name, value] : map.members) {
-    if (value.kind == core::Value::Kind::scalar)
-      values.emplace(prefix + name.scalar, value.scalar);
-    else if (value.kind == core::Value::Kind::map && prefix.empty())
-      read_values(value, name.scalar + ".", values, diagnostics);
-    else
-      settings::report_type(diagnostics, prefix + name.scalar,
-                            prefix.empty() ? "a value, or a map of a step's own parameters"
-                                           : "a text, a number or a boolean",
-                            value);
+    if (!read_parameter(name.scalar, value, diagnostics)) continue;
+    values.emplace(name.scalar,
+                   value.kind == core::Value::Kind::scalar ? value.scalar : to_flow(value));
   }
 }
 
@@ -44,7 +40,7 @@ std::map<std::string, std::string> load_parameters(const fs::path& file) {
         "a file of parameters must be a map of names to values, not " + settings::describe(*root),
         root->span);
   else if (root)
-    read_values(*root, "", values, diagnostics);
+    read_values(*root, values, diagnostics);
   if (!diagnostics.empty()) throw core::InputError(std::move(diagnostics), file.string(), text);
   return values;
 }

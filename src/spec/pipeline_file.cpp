@@ -21,6 +21,7 @@
 #include "spec/json_text.hpp"
 #include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
+#include "spec/parameter_options.hpp"
 #include "spec/references.hpp"
 #include "spec/repeat.hpp"
 #include "spec/step_reader.hpp"
@@ -72,103 +73,6 @@ void read_header(const core::Value& root, PipelineSpec& pipeline,
   }
   if (!root.find("name") && !has_misspelt(root, "name"))
     settings::report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
-}
-
-/// Reads an option's value with the type of the file's own value: a text stays a text even if it
-/// reads as a number.
-std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text,
-                                          const nlohmann::json& declared,
-                                          settings::Diagnostics& diagnostics) {
-  if (declared.is_string()) return text;
-  const auto json = settings::plain_to_json(text);
-  if (declared.is_number() ? json && json->is_number() : json && json->is_boolean()) return json;
-  if (json && !json->is_null()) {
-    settings::report(
-        diagnostics, "bad-option",
-        "--param " + option + "=" + text + ": '" + option + "' is " +
-            (declared.is_boolean() ? "true or false" : "a number, such as " + declared.dump()) +
-            ", not " + settings::describe(plain_value(text, {})),
-        {}, {"a value that is in quotes in the file may be any text"});
-    return std::nullopt;
-  }
-  settings::report(
-      diagnostics, "bad-option",
-      "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
-  return std::nullopt;
-}
-
-/// Returns how `--param` names the parameters of a file: as they are in the pipeline's own,
-/// `PREFIX.NAME` in an included one. Nothing for a file that is included without a prefix.
-std::optional<std::string> option_prefix(const Scope& scope) {
-  if (!scope.parent) return "";
-  if (scope.prefix.empty()) return std::nullopt;
-  return scope.prefix.substr(0, scope.prefix.size() - 1) + ".";
-}
-
-/// Applies `--param k=v` for the file's own parameters. Returns the names of the options.
-std::set<std::string> apply_file_options(const LoadOptions& options, Scope& scope,
-                                         settings::Diagnostics& diagnostics) {
-  std::set<std::string> taken;
-  const auto prefix = option_prefix(scope);
-  if (!prefix) return taken;
-  for (const auto& [name, text] : options.parameters) {
-    if (!name.starts_with(*prefix)) continue;
-    const auto declared = scope.defaults.parameters.find(name.substr(prefix->size()));
-    if (declared == scope.defaults.parameters.end()) continue;
-    taken.insert(name);
-    if (auto value = read_option(name, text, *declared->second, diagnostics))
-      declared->second = std::move(*value);
-  }
-  return taken;
-}
-
-/// Applies `--param STEP.k=v`; reports each option that names no parameter.
-/// @param taken the options that name a parameter of a file
-void apply_step_options(const LoadOptions& options, const std::set<std::string>& taken,
-                        const Defaults& defaults, std::vector<ReadStep>& steps,
-                        settings::Diagnostics& diagnostics) {
-  for (const auto& [name, text] : options.parameters) {
-    if (taken.contains(name)) continue;
-    const auto dot = name.find('.');
-    const auto step = std::find_if(steps.begin(), steps.end(),
-                                   [step_name = name.substr(0, dot)](const ReadStep& each) {
-                                     return each.spec.name == step_name;
-                                   });
-    const auto key = dot == std::string::npos ? std::string() : name.substr(dot + 1);
-    if (step != steps.end() && step->spec.parameters.contains(key)) {
-      step->own_parameters.insert(key);
-      auto& declared = step->spec.parameters[key];
-      if (auto value = read_option(name, text, *declared, diagnostics))
-        declared = std::move(*value);
-      continue;
-    }
-    if (step != steps.end() && std::ranges::count(axes_of(*step), key)) {
-      settings::report(
-          diagnostics, "bad-option",
-          "--param " + name + ": '" + key + "' is an axis of the step's matrix, not one value", {},
-          {"`--step " + step->spec.name + "[" + key + "=" + text + "]` runs what has this value"});
-      continue;
-    }
-    std::vector<std::string> known;
-    for (const auto& [parameter, value] : defaults.parameters) known.push_back(parameter);
-    std::string suggestion = core::did_you_mean(name, known);
-    for (const ReadStep& each : steps)
-      for (const auto& [parameter, value] : each.spec.parameters) {
-        if (defaults.parameters.contains(parameter)) continue;
-        known.push_back(each.spec.name + "." + parameter);
-        if (parameter == name && suggestion.empty())
-          suggestion = "did you mean '" + known.back() + "'?";
-      }
-    if (suggestion.empty()) suggestion = core::did_you_mean(name, known);
-    constexpr std::size_t most_named = 20;
-    std::string list = known.empty() ? "the pipeline has no parameters" : "it has: ";
-    for (std::size_t i = 0; i < std::min(known.size(), most_named); ++i)
-      list += (i ? ", " : "") + known[i];
-    if (known.size() > most_named) list += ", ...";
-    settings::report(diagnostics, "unknown-parameter",
-                     "--param " + name + ": there is no such parameter", {}, {std::move(list)},
-                     std::move(suggestion));
-  }
 }
 
 /// Declares the axes, and the number of a round, as parameters so that commands may refer to them.
@@ -255,7 +159,7 @@ void check_names(const std::vector<ReadStep>& steps, settings::Diagnostics& diag
   }
 }
 
-PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
+PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
                            settings::Diagnostics& diagnostics) {
   PipelineSpec pipeline;
   Scope& main = files.main();
@@ -264,7 +168,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
   read_header(main.root, pipeline, diagnostics);
 
   std::map<const Scope*, std::unique_ptr<StepReader>> readers;
-  std::set<std::string> taken;
+  ParameterOptions options(given.parameters, diagnostics);
   const auto& order = files.in_order();
   // An including file comes after those that it includes, and its defaults are needed first.
   for (auto each = order.rbegin(); each != order.rend(); ++each) {
@@ -275,7 +179,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
       read_included_defaults(scope, *reader, *readers.at(scope.parent), diagnostics);
     else
       scope.defaults = reader->read_defaults(scope.root);
-    taken.merge(apply_file_options(options, scope, diagnostics));
+    options.apply(scope);
   }
   std::size_t count = 0;
   for (const Scope* scope : order) count += step_count(*scope);
@@ -287,8 +191,9 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& options,
     read_steps(*scope, *readers.at(scope), specs, steps, diagnostics);
   if (order.size() > 1) check_names(steps, diagnostics);  // In one file, keys are unique.
   read_repeats(steps, diagnostics);
+  options.apply(steps);
   read_matrices(steps, diagnostics);
-  apply_step_options(options, taken, main.defaults, steps, diagnostics);
+  options.report_unknown(main.defaults, steps);
   declare_axes(steps);
   read_conditions(steps, files.texts(), diagnostics);
   check_references(steps, diagnostics);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "core/graph.hpp"
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
+#include "spec/include.hpp"
 #include "spec/repeat.hpp"
 #include "spec/scalar_places.hpp"
 #include "spec/template.hpp"
@@ -67,8 +69,14 @@ std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<Re
                                       const Index& index, settings::Diagnostics& diagnostics) {
   std::vector<core::StepIndex> needs;
   const auto add = [&](const SourceSpec& source, core::Span span) {
+    const auto known = diagnostics.size();
     if (const auto maker = maker_of(source, span, steps, index, diagnostics))
-      needs.push_back(*maker);
+      return needs.push_back(*maker);
+    std::error_code error;
+    const auto file = source.step + "." + source.output;
+    if (diagnostics.size() > known && diagnostics.back().code == "unknown-step" &&
+        std::filesystem::exists(step.scope->folder() / file, error))
+      diagnostics.back().suggestion = "for the file of that name write `./" + file + "`";
   };
   for (std::size_t i = 0; i < step.spec.inputs.size(); ++i)
     if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.input_spans[i]);
@@ -162,6 +170,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
       if (axis.items) names.inputs.push_back(axis.name);
   for (const auto& output : spec.outputs) names.outputs.push_back(output.name);
   for (const auto& parameter : spec.parameters) names.parameters.push_back(parameter.first);
+  names.values = &spec.parameters;
   for (const auto& variable : spec.environment) names.environment.push_back(variable.first);
   std::sort(names.inputs.begin(), names.inputs.end());
   std::sort(names.outputs.begin(), names.outputs.end());
@@ -251,7 +260,7 @@ void keep_named_parameters(std::vector<ReadStep>& steps) {
       for (const auto& part : argument.parts)
         if (const auto* reference = std::get_if<Template::Reference>(&part)) {
           if (reference->placeholder == Template::Placeholder::parameter)
-            named.insert(reference->name);
+            named.insert(reference->name.substr(0, reference->name.find('.')));
         } else {
           literals += std::get<std::string>(part) + '\n';
         }

@@ -27,6 +27,11 @@ json object_of(json properties) {
 
 json text() { return {{"type", "string"}}; }
 json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
+json parameter() { return {{"type", {"string", "number", "boolean", "array", "object"}}}; }
+/// Of a step or an included file: without a value, it is one of the pipeline's.
+json own_parameter() {
+  return {{"type", {"string", "number", "boolean", "array", "object", "null"}}};
+}
 
 /// Returns the keys that pipelines and steps have in common.
 json common_properties() {
@@ -38,9 +43,10 @@ json common_properties() {
                   "File that holds the value. Default: the caller's variable of that name.")}});
   secret["required"] = {"name"};
   return {
-      {"parameters", described(map_of(scalar()),
+      {"parameters", described(map_of(parameter()),
                                "Values for `${params.X}`, also in the variables PIPE_PARAM_X and "
-                               "PIPE_PARAM_x of the steps that take them.")},
+                               "PIPE_PARAM_x of the steps that take them. A list or map is JSON "
+                               "there; `${params.X.MEMBER}` and `${params.X.0}` look into it.")},
       {"environment",
        described(
            any_of({map_of({{"type", {"string", "number", "boolean", "null"}}}), list_of(variable)}),
@@ -128,9 +134,7 @@ json step_schema() {
                                     "${env.X}, ${run.id}, ${step.name}; `$${` is a literal `${`.");
   properties["description"] = described(text(), "What the step is for.");
   properties["parameters"] =
-      described(any_of({map_of({{"type", {"string", "number", "boolean", "null"}}}),
-                        list_of(text()),
-                        {{"const", "all"}}}),
+      described(any_of({map_of(own_parameter()), list_of(text()), {{"const", "all"}}}),
                 "Values for `${params.X}`, also in the variables PIPE_PARAM_X and PIPE_PARAM_x; "
                 "they win over the pipeline's. Of the pipeline's, a step "
                 "takes those that its command names. Others are taken by name for a program that "
@@ -150,7 +154,7 @@ json step_schema() {
        any_of(
            {values, described({{"type", "string"}, {"pattern", "^\\$\\{[^\\[\\]{}]+\\[\\*\\]\\}$"}},
                               "`${STEP.OUTPUT[*]}`: the items of a JSON list, or the entries of a "
-                              "folder, that a step makes.")})}};
+                              "folder, that a step makes. `${params.X[*]}`: those of a list.")})}};
   properties["matrix"] =
       described(any_of({std::move(matrix), text()}),
                 "Makes a step of every combination of these values, which are parameters of it: "
@@ -230,13 +234,12 @@ json schema() {
   properties["execution_mode"] =
       described({{"enum", {"fail_fast", "stop_on_failure", "continue_on_failure"}}},
                 "What happens to other steps when one has failed. Default: continue_on_failure.");
-  const json parameter{{"type", {"string", "number", "boolean", "null"}}};
   json include = object_of(
       {{"file", described(text(), "Its path, relative to this file.")},
        {"prefix", described({{"type", "string"}, {"pattern", "^[A-Za-z0-9][A-Za-z0-9_-]*$"}},
                             "`prep` makes its step `load` the step `prep-load`.")},
        {"parameters",
-        described(any_of({map_of(parameter), list_of(text()), {{"const", "all"}}}),
+        described(any_of({map_of(own_parameter()), list_of(text()), {{"const", "all"}}}),
                   "Values for the parameters that it declares; without a value, or in a list, this "
                   "file's own parameter of the name.")}});
   include["required"] = {"file"};

@@ -6,6 +6,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "spec/parameter_value.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -56,6 +57,17 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
     const auto& known = names.*group.names;
     if (std::binary_search(known.begin(), known.end(), name))
       return Template::Reference{group.placeholder, std::string(name)};
+    if (group.placeholder == Template::Placeholder::parameter && names.values) {
+      const auto end = std::min(name.find('.'), name.size());
+      const auto found = names.values->find(std::string(name.substr(0, end)));
+      if (end < name.size() && found != names.values->end()) {
+        auto member = member_of(found->first, *found->second, name.substr(end + 1));
+        if (member.value) return Template::Reference{group.placeholder, std::string(name)};
+        problem.message = std::move(member.problem);
+        problem.suggestion = std::move(member.suggestion);
+        return std::nullopt;
+      }
+    }
     problem.message = "the step has no " + std::string(group.what) + " '" + std::string(name) + "'";
     problem.suggestion = core::did_you_mean(name, known);
     if (!known.empty()) problem.notes.push_back("it has: " + list_of(known));

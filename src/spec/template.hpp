@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -24,6 +25,8 @@ struct TemplateProblem {
 /// The names that a template may refer to.
 struct TemplateNames {
   std::vector<std::string> inputs, outputs, parameters, environment;  ///< Sorted.
+  /// For `${params.X.MEMBER}`; may be null.
+  const std::map<std::string, Json>* values = nullptr;
 };
 
 /// Parses the text: `${...}` becomes a reference, `$${` a literal `${`; every other `$` stays.

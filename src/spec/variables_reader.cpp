@@ -9,6 +9,7 @@
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/output_reader.hpp"
+#include "spec/parameter_value.hpp"
 #include "spec/user_files.hpp"
 
 namespace pipeline::spec {
@@ -64,22 +65,8 @@ void read_parameters(const core::Value& value, Defaults& defaults, const Default
       settings::report(diagnostics, "bad-name",
                        "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
                        name.span, {std::string("it must be ") + slot_name.expected});
-    } else if (member.kind != core::Value::Kind::scalar) {
-      settings::report_type(diagnostics, name.scalar, "a text, a number or a boolean", member);
-      if (member.kind != core::Value::Kind::null)
-        diagnostics.back().notes.push_back(
-            "a parameter is one value: write a structure to a file and name that under `code`");
-    } else if (!settings::formats::text.accepts(member.scalar)) {
-      settings::report(diagnostics, "control-character",
-                       "parameter '" + name.scalar + "' has a control character in it",
-                       member.span);
-    } else if (auto json = settings::scalar_to_json(member)) {
+    } else if (auto json = read_parameter(name.scalar, member, diagnostics)) {
       defaults.parameters.emplace(name.scalar, std::move(*json));
-    } else {
-      settings::report(
-          diagnostics, "bad-number",
-          "the number " + member.scalar.substr(0, 40) + " is beyond what a parameter can hold",
-          member.span, {"put it in quotes to pass it on as a text"});
     }
   }
 }

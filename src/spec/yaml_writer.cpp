@@ -45,21 +45,6 @@ std::string key(const core::Value& value) {
   return is_plain_text(value.scalar) ? value.scalar : quoted(value.scalar);
 }
 
-/// Writes the value in one line.
-std::string flow(const core::Value& value) {
-  std::string text;
-  switch (value.kind) {
-    case core::Value::Kind::list:
-      for (const core::Value& item : value.items) text += (text.empty() ? "" : ", ") + flow(item);
-      return "[" + text + "]";
-    case core::Value::Kind::map:
-      for (const auto& [name, member] : value.members)
-        text += (text.empty() ? "" : ", ") + key(name) + ": " + flow(member);
-      return "{" + text + "}";
-    default: return scalar(value);
-  }
-}
-
 void write_members(const core::Value& map, const std::string& indent, std::string& text) {
   for (const auto& [name, member] : map.members) {
     text += indent + key(name) + ":";
@@ -67,12 +52,27 @@ void write_members(const core::Value& map, const std::string& indent, std::strin
       text += "\n";
       write_members(member, indent + "  ", text);
     } else {
-      text += " " + flow(member) + "\n";
+      text += " " + to_flow(member) + "\n";
     }
   }
 }
 
 }  // namespace
+
+std::string to_flow(const core::Value& value) {
+  std::string text;
+  switch (value.kind) {
+    case core::Value::Kind::list:
+      for (const core::Value& item : value.items)
+        text += (text.empty() ? "" : ", ") + to_flow(item);
+      return "[" + text + "]";
+    case core::Value::Kind::map:
+      for (const auto& [name, member] : value.members)
+        text += (text.empty() ? "" : ", ") + key(name) + ": " + to_flow(member);
+      return "{" + text + "}";
+    default: return scalar(value);
+  }
+}
 
 std::string to_yaml(const core::Value& map) {
   std::string text;

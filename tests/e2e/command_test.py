@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -86,6 +87,25 @@ class Commands(PipeTest):
         self.assertNotEqual(again.code, 0, "what exists is not overwritten")
         self.assertEqual((tree / "file").read_text(), "mine now")
 
+    def test_results_have_paths_with_the_names_of_their_files(self):
+        self.pipeline({"plot": {"command": "printf picture > ${outputs.plot}; mkdir ${outputs.all}; printf x > ${outputs.all}/1", "outputs": {"plot": "plot.png", "all": "all"}}})
+        links = self.state / "outputs"
+        for _ in ("made", "reused"):
+            shown = {row["output"]: row["path"] for row in self.run_pipe().events("summary")[0]["results"]}
+            self.assertEqual((self.folder / shown["plot.plot"]).name, "plot.png")
+            self.assertEqual((self.folder / shown["plot.plot"]).read_text(), "picture")
+            self.assertEqual((self.folder / shown["plot.all"] / "1").read_text(), "x")
+            self.assertTrue((self.folder / shown["plot.plot"]).is_relative_to(links))
+        self.assertIn(shown["plot.plot"], self.pipe("artifacts", "latest").out)
+        shutil.rmtree(links)
+        self.assertIn(shown["plot.plot"], self.pipe("artifacts", "latest").out)
+        self.assertTrue((self.folder / shown["plot.plot"]).exists(), "it is made again")
+        self.pipeline({"plot": {"command": "printf other > ${outputs.plot}", "outputs": {"plot": "plot.png"}}})
+        other = self.run_pipe().events("summary")[0]["results"][0]["path"]
+        self.assertEqual([(self.folder / shown["plot.plot"]).read_text(), (self.folder / other).read_text()], ["picture", "other"], "a path never changes its meaning")
+        self.assertEqual(self.pipe("clean", "--keep", "1").code, 0)
+        self.assertEqual([link.is_symlink() and link.read_text() for link in links.rglob("*.png")], ["other"], "a link goes with its artifact")
+
     def test_json_is_json_everywhere(self):
         self.run_pipe()
         for words in (["validate", "pipeline.yaml"], ["plan", "pipeline.yaml"], ["render", "pipeline.yaml"], ["runs"], ["show", "latest"], ["advise", "pipeline.yaml"],
@@ -119,6 +139,9 @@ class Commands(PipeTest):
         self.assertEqual(done.code, 0, done)
         run = self.pipe("run", "starter/pipeline.yaml", "-o", "local")
         self.assertEqual(run.code, 0, run)
+        first, schema = (self.folder / "starter/pipeline.yaml").read_text().split("\n")[0].split("$schema=")
+        self.assertEqual(first, "# yaml-language-server: ", "editors look for this line")
+        self.assertEqual(json.loads((self.folder / "starter" / schema).read_text()), json.loads(self.pipe("schema").out))
         self.assertNotEqual(self.pipe("init", "starter").code, 0, "nothing that exists is overwritten")
 
     def test_schema_describes_every_key(self):
@@ -174,6 +197,16 @@ class Commands(PipeTest):
         self.assertIn("did you mean 'train.py'?", result.out)
         events = [json.loads(line) for line in self.pipe("run", "-o", "local", "--output", "json").out.splitlines()]
         self.assertEqual([each["warning"]["code"] for each in events if each["event"] == "warning"], ["missing-file"])
+
+    def test_advice_of_a_run_with_a_state_of_its_own_names_it(self):
+        self.pipeline({"a": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}, "b": {"command": "echo said; exit 3"}})
+        run = self.pipe("run", "-o", "local", "--state", "other")
+        self.assertEqual(run.code, 1, run)
+        for hint in ("all that it printed: ", "Copy one out: ", "Report: "):
+            line = next(line for line in (run.out + run.err).splitlines() if hint in line)
+            words = line.split(hint)[1].replace("DEST", "copied").split()
+            self.assertEqual(words[-2:], ["--state", "other"], line)
+            self.assertEqual(self.pipe(*words[1:]).code, 0, f"{line}: the command works as it stands")
 
     def test_an_empty_environment_is_enough(self):
         self.pipeline({"a": {"command": [sys.executable, "-c", "print('ran')"]}})

@@ -51,6 +51,8 @@ class OnDocker(PipeTest):
         self.assertEqual(set(steps.values()), {"succeeded"}, first)
         self.assertEqual(len(steps), 5, steps)
         self.assertEqual([(event["step"], event["instances"], event["steps"]) for event in first.events("step_expanded")], [("work", 3, 5)])
+        results = [result["output"] for result in first.events("summary")[0]["results"]]
+        self.assertEqual((len(results), results[0], results[1], results[-1]), (5, "split.list", "work.item-a.made", "all.text"), results)
         self.assertEqual(self.artifact("all.text"), "['a'] made of a\n['b c'] made of b c\n[3] made of 3\n")
         self.assertEqual(self.artifact("work[item=3].made"), "made of 3")
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"})  # by the fingerprint

@@ -1,6 +1,7 @@
 """Ctrl-C once and twice, in a run and in a build; a driver that is killed; two runs at once."""
 
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -54,6 +55,12 @@ class Interrupted(PipeTest):
         result = self.finish(process)
         self.assertEqual(result.code, 130, result)
         self.assert_nothing_left()
+
+    def test_a_running_step_is_shown_with_the_time_that_it_has_run(self):
+        process = self.begin("polite")
+        wait_until(lambda: re.search(r"^wait +running +[1-9][0-9.]*m?s", self.pipe("show", "latest").out, re.MULTILINE), "the time of the running step")
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
 
     def test_terminate_is_as_good_as_ctrl_c(self):
         process = self.begin("polite")

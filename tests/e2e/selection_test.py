@@ -89,11 +89,25 @@ class Selection(PipeTest):
         self.write("few.json", json.dumps({"lr": 0.125, "seed": 4}))
         self.run_pipe("-p", "seed=5", "--params", "few.json")
         self.assertEqual(self.artifact("a.x"), "0.125 5 1\n", "--param takes precedence")
-        for text, said in (("lr: [1, 2]\n", "wrong.yaml:1:5: error: 'lr' must be a value"), ("lt: 1\n", "--param lt: there is no such parameter"),
+        for text, said in (("lr: [1, 2]\n", "'lr' is a number, such as 0.5"), ("lr: [\"\\x01\"]\n", "wrong.yaml:1:6: error: parameter 'lr' has a control character"), ("lt: 1\n", "--param lt: there is no such parameter"),
                            ("- 1\n", "must be a map of names to values"), ("lr: abc\n", "'lr' is a number")):
             self.write("wrong.yaml", text)
             self.assertIn(said, self.run_pipe("--params", "wrong.yaml", code=2).err)
         self.assertIn("there is no file", self.run_pipe("--params", "nowhere.yaml", code=2).err)
+
+    def test_lists_and_maps_are_json_in_commands_and_variables(self):
+        show = "import json, os, sys; json.dump([json.loads(sys.argv[2]), json.loads(os.environ['PIPE_PARAM_OPT']), sys.argv[3]], open(sys.argv[1], 'w'))"
+        self.write("show.py", show)
+        self.pipeline({"a": {"command": "python3 show.py ${outputs.x} ${params.names} ${params.opt.lr}", "outputs": ["x"], "parameters": ["opt"]},
+                       "b": {"command": "echo ${params.name} > ${outputs.x}", "outputs": ["x"], "matrix": {"name": "${params.names[*]}"}}},
+                      parameters={"names": ["it's", 'a "b" $HOME'], "opt": {"lr": 0.5, "deep": [None]}})
+        self.run_pipe()
+        self.assertEqual(json.loads(self.artifact("a.x")), [["it's", 'a "b" $HOME'], {"lr": 0.5, "deep": [None]}, "0.5"])
+        again = self.run_pipe("-p", "names=[\"it's\", new]")
+        self.assertEqual(again.steps()["a"], "succeeded", "the list is in its key")
+        self.assertEqual([name for name, status in again.steps().items() if name.startswith("b.") and status != "cached"], ["b.name-new"],
+                         "another item leaves the other instances alone")
+        self.assertNotIn("unused-parameter", self.pipe("validate", "pipeline.yaml", "--output", "json").out)
 
     def test_graph(self):
         self.pipeline({

@@ -65,6 +65,9 @@ class Storage(PipeTest):
         self.assertEqual([(item["kind"], item["name"], item["bytes"]) for item in said["removed"]], [("virtual environment", "idle", 100)])
         self.assertTrue((cache / "environments" / "used" / "bin" / "python").exists())
         self.assertFalse((cache / "environments" / "idle").exists())
+        self.write("cache/environments/idle/bin/python", "x")
+        said = self.pipe("clean", "--all", "--dry-run", "--output", "json", PIPE_CACHE_DIR=str(cache))
+        self.assertIn(("virtual environment", "idle"), [(item["kind"], item["name"]) for item in json.loads(said.out)["removed"]], "--all has them, too")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
     def test_a_plan_needs_no_folder_that_it_may_write(self):

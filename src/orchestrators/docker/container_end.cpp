@@ -95,7 +95,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
     failure.hints.push_back(
         "127 is a shell's \"command not found\": a program that the command names is not in the "
         "image " +
-        image);
+        image +
+        ": list its Debian package under `apt_packages` of `settings.docker`, or correct its name");
   } else if (end.exit_code == 126) {
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }

@@ -205,7 +205,7 @@ void LocalOrchestrator::describe(HostContext& host) const {
   if (plan.digest.empty()) {
     environment.id.clear();
     environment.description = python + ", virtual environment with " + plan.summary();
-    environment.reason = environment.description + ": its requirements are not in " +
+    environment.reason = "its requirements are not in " +
                          options_.lock->path().filename().string() + ": they are resolved first";
     return;
   }

@@ -90,6 +90,29 @@ TEST(PlainProgress, reused_steps_of_a_large_pipeline_are_only_counted) {
   EXPECT_EQ(progress->model().count(StepStatus::cached), 1000u);
 }
 
+TEST(PlainProgress, a_build_that_nothing_needs_any_more_is_one_line_and_no_failure) {
+  Screen screen;
+  const auto progress = plain_progress(screen.io());
+  progress->emit(RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 3});
+  progress->emit(BuildStarted{"venv", {"train"}, "new"});
+  screen.take();
+  progress->emit(BuildFinished{
+      "venv", 1500ms, Failure{FailureKind::cancelled, "was stopped", {"try again"}, {"a log"}}});
+  EXPECT_EQ(screen.take(), "[venv] stopped after 1.5s\n");
+}
+
+TEST(LiveProgress, what_the_terminal_shows_of_ctrl_c_is_overwritten) {
+  Screen screen;
+  const auto progress = live_progress(screen.io());
+  progress->emit(RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 3});
+  progress->emit(StepStarted{"load", 1, "pipe"});
+  progress->tick();
+  screen.take();
+  // The cursor is now behind `^C`, in the second column.
+  progress->say("stopping gracefully");
+  EXPECT_TRUE(screen.take().starts_with("\r\x1b[2A\x1b[Jstopping gracefully\n"));
+}
+
 TEST(LiveProgress, shows_running_steps_below_and_lets_the_rest_scroll_by) {
   Screen screen;
   const auto progress = live_progress(screen.io());

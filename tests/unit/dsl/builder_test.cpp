@@ -1,13 +1,10 @@
-#include "dsl/builder.hpp"
-
+// A pipeline declared by a program is the same plan as one in YAML.
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "core/file.hpp"
 #include "dsl/document.hpp"
-#include "settings/settings.hpp"
-#include "spec/pipeline_file.hpp"
 #include "spec/yaml_writer.hpp"
+#include "unit/dsl/builder_fixture.hpp"
 
 namespace pipeline {
 namespace {
@@ -15,71 +12,6 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using namespace literals;
-
-/// All of a spec that a plan depends on.
-json described(const PipelineSpec& pipeline) {
-  json all{{"name", pipeline.name},
-           {"description", pipeline.description},
-           {"parameters", pipeline.parameters},
-           {"execution_mode", static_cast<int>(pipeline.execution_mode)},
-           {"tags", pipeline.tags}};
-  for (const auto& step : pipeline.steps) {
-    json entry{{"name", step.name},
-               {"description", step.description},
-               {"shell", step.command.shell},
-               {"interpreter", step.command.interpreter},
-               {"parameters", step.parameters},
-               {"after", step.after},
-               {"when", step.when ? step.when->text : ""},
-               {"run_on", static_cast<int>(step.run_on)},
-               {"code", step.code.items()},
-               {"environment", json::object()},
-               {"settings", settings::to_json(step.settings)},
-               {"retry", settings::to_json(step.retry)},
-               {"timeout", step.timeout.value_or(Duration{}).count()},
-               {"stalled_after", step.stalled_after.value_or(Duration{}).count()},
-               {"cache", step.cache}};
-    for (const auto& argument : step.command.arguments)
-      for (const auto& part : argument.parts)
-        entry["command"].push_back(
-            part.index() == 0 ? std::get<0>(part)
-                              : std::to_string(static_cast<int>(std::get<1>(part).placeholder)) +
-                                    std::get<1>(part).name);
-    for (const auto& [name, value] : step.environment)
-      entry["environment"][name] = value ? json(*value) : json();
-    for (const auto& secret : step.secrets)
-      entry["secrets"].push_back({secret.name, secret.file.value_or("")});
-    for (const auto& output : step.outputs)
-      entry["outputs"].push_back({output.name, output.file_name});
-    for (const auto& input : step.inputs) {
-      for (const auto& source : input.sources)
-        entry["inputs"].push_back({input.name, input.gathered, source.step, source.output});
-      if (input.then) entry["then"].push_back({input.name, input.then->step, input.then->output});
-    }
-    if (step.repeat)
-      entry["repeat"] = {step.repeat->of, step.repeat->max,
-                         step.repeat->until ? step.repeat->until->text : ""};
-    all["steps"].push_back(std::move(entry));
-  }
-  return all;
-}
-
-class Builder : public testing::Test {
- protected:
-  PipelineSpec from_yaml(const std::string& text) {
-    return spec::parse(text, folder_.path() / "pipeline.yaml");
-  }
-  std::string error_of(const Pipeline& pipeline,
-                       const std::map<std::string, std::string>& parameters = {}) {
-    try {
-      dsl::build(pipeline, parameters);
-    } catch (const core::InputError& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-  core::TemporaryFolder folder_;
-};
 
 constexpr auto yaml = R"(
 name: digits
@@ -315,175 +247,34 @@ steps:
       << "exported";
 }
 
-double number(double value, const std::string& text, bool flag) {
-  return value + static_cast<double>(text.size()) + flag;
-}
-double sum(const std::vector<double>& values) { return values.empty() ? 0 : values[0]; }
-double twice(double value) { return 2 * value; }
-double repeated(double value, int count) { return value * count; }
-
-TEST_F(Builder, functions_become_steps_of_this_program) {
-  Pipeline pipeline{"functions", {.parameters = {{"unused", 1}}}};
-  auto value = pipeline.add(step<number>({.arguments = {"value", "text", "flag"}, .version = "2"}),
-                            param("start", 1), "5", true);
-  pipeline.add(step<twice>(), value);
-  const auto spec = dsl::build(pipeline, {{"start", "7.5"}});
-  const auto& first = spec.steps[0];
-  EXPECT_EQ(first.name, "number");
-  EXPECT_EQ(json(first.parameters), (json{{"start", 7.5}, {"text", "5"}, {"flag", true}}))
-      << "only what the function takes";
-  ASSERT_TRUE(first.program);
-  EXPECT_EQ(first.program->version, "2");
-  EXPECT_TRUE(first.program->program->executable.is_absolute());
-  EXPECT_EQ(first.outputs[0].file_name, "result.json");
-  EXPECT_EQ(std::get<std::string>(first.command.arguments.at(0).parts.at(0)), "--pipe-step");
-  EXPECT_TRUE(first.code && first.code.items().empty());
-  EXPECT_EQ(spec.steps[1].inputs[0].sources[0].step, "number");
-}
-
-TEST_F(Builder, map_and_gather_are_a_matrix) {
-  Pipeline pipeline{"fan"};
-  auto values = pipeline.map(step<number>({.arguments = {"value", "text", "flag"}}),
-                             each({0.5, 1.5}), each<std::string>({"a", "b"}), true);
-  auto doubled = pipeline.map(step<twice>(), values);
-  pipeline.add(step<sum>(), doubled);
-  const auto spec = dsl::build(pipeline);
-  ASSERT_EQ(spec.steps.size(), 9u);
-  EXPECT_EQ(spec.steps[1].name, "number.value-0.5.text-b");
-  EXPECT_EQ(spec.steps[1].parameters.at("text"), "b");
-  EXPECT_EQ(spec.steps[5].inputs[0].sources[0].step, "number.value-0.5.text-b");
-  EXPECT_TRUE(spec.steps[8].inputs[0].gathered);
-  EXPECT_EQ(spec.steps[8].inputs[0].sources.size(), 4u);
-}
-
-std::vector<double> make_values() { return {1, 2}; }
-struct SearchPoint {
-  double rate;
-  int depth;
-};
-std::vector<SearchPoint> make_points() { return {{0.1, 2}}; }
-double at_point(const SearchPoint& point, double scale) { return point.rate * scale; }
-
-TEST_F(Builder, map_over_a_vector_that_a_step_makes_is_a_matrix_over_its_items) {
-  Pipeline pipeline{"grow"};
-  auto values = pipeline.add(step<make_values>());
-  auto doubled = pipeline.map(step<twice>(), values);
-  auto again = pipeline.map(step(twice, {.name = "again"}), doubled);
-  pipeline.add(step<sum>(), again);
-  auto points = pipeline.add(step<make_points>());
-  pipeline.map(step<at_point>({.arguments = {"point", "scale"}}), points, each({1.0, 2.0}));
-  const auto spec = dsl::build(pipeline);
-  ASSERT_EQ(spec.steps.size(), 6u);
-  EXPECT_EQ(spec.steps[0].outputs[0].file_name, "result.json");
-  const auto& matrix = spec.steps[1].matrix;
-  ASSERT_TRUE(matrix);
-  EXPECT_EQ(matrix->axes[0].name, "arg1");
-  EXPECT_EQ(matrix->axes[0].items->source, (SourceSpec{"make_values", "result"}));
-  EXPECT_EQ(spec.steps[2].matrix->of, "twice");
-  EXPECT_FALSE(spec.steps[2].inputs[0].gathered);
-  EXPECT_TRUE(spec.steps[3].inputs[0].gathered);
-  EXPECT_EQ(spec.steps[5].matrix->axes[0].items->source, (SourceSpec{"make_points", "result"}));
-  EXPECT_EQ(spec.steps[5].matrix->axes[1].values.size(), 2u);
-}
-
-TEST_F(Builder, matrix_over_an_output_is_the_same_in_yaml) {
-  Pipeline pipeline{"grow"};
-  auto split = pipeline.add(command("split", {"split", "${outputs.files}"}));
-  auto work =
-      pipeline.add(command("work", {"work", "${inputs.file}", "${params.kind}", "${outputs.made}"},
-                           {.matrix = {{"file", "${split.files[*]}"}, {"kind", {"a", "b"}}}}));
-  auto next =
-      pipeline.add(command("next", {"next", "${inputs.made}", "${outputs.o}"}, {.matrix = "work"}),
-                   {{"made", "work[=].made"}});
-  pipeline.add(command("all", {"all", "${inputs.parts}"}), {{"parts", next.all("o")}});
-  const auto from_program = dsl::build(pipeline);
-  const auto from_yaml = spec::parse(R"(
-name: grow
+TEST_F(Builder, what_is_published_is_that_of_yaml) {
+  const StringList none = std::vector<std::string>{};
+  Pipeline pipeline{"shared", {.root = folder_.path()}};
+  const auto train = pipeline.add(command(
+      "train", {"train", "${outputs.model}"},
+      {.outputs = {{"model", "m.pkl"}}, .publish = {{"model", "production"}}, .code = none}));
+  pipeline.add(command("compare", {"compare", "${inputs.old}", "${inputs.new}"}, {.code = none}),
+               {{"old", "artifact:production"}, {"new", train["model"]}});
+  const auto wanted = described(from_yaml(R"(
+name: shared
 steps:
-  split: {command: [split, "${outputs.files}"], outputs: [files]}
-  work:
-    matrix:
-      file: ${split.files[*]}
-      kind: [a, b]
-    command: [work, "${inputs.file}", "${params.kind}", "${outputs.made}"]
-    outputs: [made]
-  next: {matrix: work, command: [next, "${inputs.made}", "${outputs.o}"], inputs: {made: "work[=].made"}, outputs: [o]}
-  all: {command: [all, "${inputs.parts}"], inputs: {parts: "next[*].o"}}
-)",
-                                     "/nowhere/pipeline.yaml", {});
-  ASSERT_EQ(from_program.steps.size(), from_yaml.steps.size());
-  for (std::size_t i = 0; i < from_yaml.steps.size(); ++i) {
-    const auto &one = from_program.steps[i], &other = from_yaml.steps[i];
-    EXPECT_EQ(one.name, other.name);
-    EXPECT_EQ(one.command, other.command);
-    EXPECT_EQ(one.parameters, other.parameters);
-    ASSERT_EQ(one.matrix.has_value(), other.matrix.has_value());
-    if (!one.matrix) continue;
-    EXPECT_EQ(one.matrix->of, other.matrix->of);
-    ASSERT_EQ(one.matrix->axes.size(), other.matrix->axes.size());
-    for (std::size_t k = 0; k < one.matrix->axes.size(); ++k) {
-      EXPECT_EQ(one.matrix->axes[k].name, other.matrix->axes[k].name);
-      EXPECT_EQ(one.matrix->axes[k].values, other.matrix->axes[k].values);
-      EXPECT_EQ(one.matrix->axes[k].items, other.matrix->axes[k].items);
-    }
-  }
-  EXPECT_EQ(from_program.steps[2].inputs[0].sources, from_yaml.steps[2].inputs[0].sources);
-  EXPECT_EQ(from_program.steps[3].inputs[0].gathered, from_yaml.steps[3].inputs[0].gathered);
-}
-
-TEST_F(Builder, single_artifacts_can_be_gathered) {
-  Pipeline pipeline{"gather"};
-  std::vector<Artifact<double>> values;
-  for (int i = 0; i < 3; ++i)
-    values.push_back(
-        pipeline.add(step(twice, {.name = "twice" + std::to_string(i)}), static_cast<double>(i)));
-  pipeline.add(step<sum>(), values);
-  const auto spec = dsl::build(pipeline);
-  ASSERT_EQ(spec.steps[3].inputs[0].sources.size(), 3u);
-  EXPECT_EQ(spec.steps[3].inputs[0].sources[2].step, "twice2");
-}
-
-TEST_F(Builder, what_is_wrong_is_told_at_the_line_of_its_step) {
-  Pipeline pipeline{"wrong"};
-  pipeline.add(step(twice, {.name = "a.b"}), 1.0);
-  const auto line = std::to_string(__LINE__ - 1);
-  pipeline.add(step(twice, {.name = "same"}), param("x", 1.0));
-  pipeline.add(step(twice, {.name = "same", .outputs = {"a", "b"}}), param("x", 2.0));
-  const auto error = error_of(pipeline);
-  EXPECT_THAT(error, HasSubstr("builder_test.cpp:" + line + ":"));
-  EXPECT_THAT(error, HasSubstr("'a.b' cannot be a step's name"));
-  EXPECT_THAT(error, HasSubstr("two steps are called 'same'"));
-  EXPECT_THAT(error, HasSubstr("`outputs` names 2 results, but the function has 1"));
-  EXPECT_THAT(error, HasSubstr("the parameter 'x' is 2.0 here, and 1.0 where it is used before"));
-}
-
-TEST_F(Builder, parameter_that_a_function_cannot_take_is_refused) {
-  Pipeline pipeline{"wrong"};
-  pipeline.add(step<twice>(), param("x", 1.0));
-  EXPECT_THAT(error_of(pipeline, {{"x", "much"}}),
-              HasSubstr("--param x=much: 'x' is a number, such as 1.0, not the text 'much'"));
-  EXPECT_THAT(error_of(pipeline, {{"y", "1"}}), HasSubstr("--param y: there is no such parameter"));
-  EXPECT_EQ(dsl::build(pipeline, {{"x", "3"}}).steps[0].parameters.at("x"), 3);
-}
-
-TEST_F(Builder, parameter_that_all_instances_share_is_refused_once) {
-  Pipeline pipeline{"wrong"};
-  pipeline.map(step<repeated>({.arguments = {"value", "count"}}), each({0.5, 1.5}),
-               param("count", 2));
-  const auto error = error_of(pipeline, {{"count", "2.5"}});
-  EXPECT_THAT(error, HasSubstr("the parameter 'count' of step 'repeated' is of type int"));
-  EXPECT_EQ(error.find("2.5"), error.rfind("2.5")) << error;
-}
-
-TEST_F(Builder, identity_follows_what_is_declared) {
-  const auto made = [](double x, std::string version) {
-    Pipeline pipeline{"identity"};
-    pipeline.add(step<twice>({.version = std::move(version)}), x);
-    return dsl::identity_of(pipeline);
-  };
-  EXPECT_EQ(made(1, "1"), made(1, "1"));
-  EXPECT_NE(made(1, "1"), made(2, "1"));
-  EXPECT_NE(made(1, "1"), made(1, "2"));
+  train:
+    command: [train, "${outputs.model}"]
+    outputs: {model: m.pkl}
+    publish: {model: production}
+    code: []
+  compare:
+    command: [compare, "${inputs.old}", "${inputs.new}"]
+    inputs: {new: train.model, old: "artifact:production"}
+    code: []
+)"));
+  EXPECT_EQ(wanted["steps"][0]["publish"], (json{{"model", "production"}}));
+  EXPECT_EQ(described(dsl::build(pipeline)), wanted);
+  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(pipeline).root))), wanted)
+      << "exported";
+  Pipeline wrong{"wrong", {.root = folder_.path()}};
+  wrong.add(command("a", {"a", "${outputs.x}"}, {.publish = {{"y", "production"}}}));
+  EXPECT_THAT(error_of(wrong), HasSubstr("'y'"));
 }
 
 TEST(Yaml, texts_that_look_like_something_else_are_quoted) {
@@ -491,90 +282,6 @@ TEST(Yaml, texts_that_look_like_something_else_are_quoted) {
   pipeline.add(command("echo", {"echo", "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""}));
   const auto text = spec::to_yaml(dsl::document_of(pipeline).root);
   EXPECT_THAT(text, HasSubstr(R"([echo, "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""])"));
-}
-
-struct Best {
-  double x = 0;
-  double loss = 10;
-};
-Best guess() { return {}; }
-std::vector<double> propose_points(const Best& best) { return {best.x}; }
-double try_point(const double& point) { return point; }
-std::pair<Best, bool> choose_best(const Best& best, const std::vector<double>&) {
-  return {best, true};
-}
-double loss_of(const Best& best) { return best.loss; }
-
-TEST_F(Builder, repeats_steps_in_rounds) {
-  Pipeline search{"search", {.root = folder_.path()}};
-  const auto first = search.add(step<guess>());
-  const auto best = search.repeat({.max = 20}, first, [&](Artifact<Best> taken) {
-    const auto points = search.add(step<propose_points>(), taken);
-    return search.add(step<choose_best>(), taken, search.map(step<try_point>(), points));
-  });
-  search.add(step<loss_of>(), best);
-  const auto spec = dsl::build(search);
-  ASSERT_EQ(spec.steps.size(), 5u);
-  const auto& propose = spec.steps[1];
-  ASSERT_TRUE(propose.repeat);
-  EXPECT_EQ(propose.repeat->of, "propose_points");
-  EXPECT_EQ(propose.repeat->max, 20u);
-  EXPECT_EQ(propose.repeat->until->text, "${choose_best.result2}");
-  EXPECT_EQ(propose.inputs[0].sources[0], (SourceSpec{"guess", "result"}));
-  EXPECT_EQ(propose.inputs[0].then, (SourceSpec{"choose_best", "result1"}));
-  const auto& trial = spec.steps[2];
-  EXPECT_EQ(trial.name, "try_point");
-  EXPECT_EQ(trial.repeat->of, "propose_points");
-  EXPECT_EQ(trial.matrix->axes[0].items->source, (SourceSpec{"propose_points", "result"}));
-  EXPECT_EQ(spec.steps[3].inputs[0].then, (SourceSpec{"choose_best", "result1"}));
-  EXPECT_FALSE(spec.steps[4].repeat);
-  EXPECT_EQ(spec.steps[4].inputs[0].sources[0], (SourceSpec{"choose_best", "result1"}));
-}
-
-constexpr auto rounds_yaml = R"(
-name: rounds
-steps:
-  start: {command: [start, "${outputs.state}"], outputs: {state: state.json}, code: []}
-  fit:
-    repeat: {until: "${fit.state.loss} < 0.1", max: 7}
-    command: [fit, "${inputs.state}", "${params.round}", "${outputs.state}"]
-    inputs: {state: {first: start.state, then: fit.state}}
-    outputs: {state: state.json}
-    code: []
-  note: {repeat: fit, command: [note, "${inputs.state}"], inputs: {state: fit.state}, code: []}
-  use: {command: [use, "${inputs.state}"], inputs: {state: fit.state}, code: []}
-)";
-
-TEST_F(Builder, rounds_in_yaml_and_in_cpp_are_the_same_plan) {
-  const StringList none = std::vector<std::string>{};
-  Pipeline rounds{"rounds", {.root = folder_.path()}};
-  const auto start = rounds.add(command("start", {"start", "${outputs.state}"},
-                                        {.outputs = {{"state", "state.json"}}, .code = none}));
-  const auto state = rounds.repeat(
-      {.until = "${fit.state.loss} < 0.1", .max = 7}, start["state"], [&](Artifact<File> taken) {
-        const auto fit = rounds.add(
-            command("fit", {"fit", "${inputs.state}", "${params.round}", "${outputs.state}"},
-                    {.outputs = {{"state", "state.json"}}, .code = none}),
-            {{"state", taken}});
-        rounds.add(command("note", {"note", "${inputs.state}"}, {.code = none}),
-                   {{"state", fit["state"]}});
-        return fit["state"];
-      });
-  rounds.add(command("use", {"use", "${inputs.state}"}, {.code = none}), {{"state", state}});
-  const auto wanted = described(from_yaml(rounds_yaml));
-  EXPECT_EQ(described(dsl::build(rounds)), wanted);
-  EXPECT_EQ(described(from_yaml(spec::to_yaml(dsl::document_of(rounds).root))), wanted);
-}
-
-TEST_F(Builder, says_what_a_round_cannot_take) {
-  Pipeline search{"search", {.root = folder_.path()}};
-  const auto first = search.add(step([] { return std::vector<double>{1}; }, {.name = "first"}));
-  search.repeat({.max = 2}, first, [&](Artifact<std::vector<double>> taken) {
-    search.map(step<try_point>(), taken);
-    return search.add(step([](const std::vector<double>& x) { return x; }, {.name = "next"}),
-                      taken);
-  });
-  EXPECT_THAT(error_of(search), HasSubstr("map() goes over what a round takes"));
 }
 
 }  // namespace

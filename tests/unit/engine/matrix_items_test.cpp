@@ -1,6 +1,7 @@
 #include "engine/matrix_items.hpp"
 
 #include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 
@@ -111,15 +112,18 @@ TEST_F(MatrixItems, make_a_hundred_thousand_instances) {
   step.name = "work";
   step.matrix = MatrixSpec{"work", {{"n", {}, OutputValue{{"split", "files"}, {}}}}};
   const auto start = std::chrono::steady_clock::now();
+  const auto cpu_start = std::clock();
   const Growth growth(
       {&step}, [&](const SourceSpec&) { return &output; }, artifacts_);
   const auto instances = growth.instances_of(step);
   const auto took = std::chrono::steady_clock::now() - start;
+  const auto cpu = (std::clock() - cpu_start) * 1000 / CLOCKS_PER_SEC;
   ASSERT_EQ(instances.size(), 100'000u);
   EXPECT_EQ(instances.back().name, "work.n-99999");
   EXPECT_EQ(instances.back().parameters.at("n"), 99999);
   RecordProperty("milliseconds", static_cast<int>(took / std::chrono::milliseconds(1)));
-  std::cout << took / std::chrono::milliseconds(1) << " ms for 100,000 instances\n";
+  std::cout << took / std::chrono::milliseconds(1) << " ms, " << cpu
+            << " ms of CPU for 100,000 instances\n";
 }
 
 }  // namespace

@@ -120,6 +120,16 @@ TEST_F(Locks, of_environments_with_as_much_in_common_the_one_with_fewer_others_i
   EXPECT_EQ(describe(edited.changes().at(0)), std::vector<std::string>{"+ tabulate 1"});
 }
 
+TEST_F(Locks, an_environment_that_other_steps_ask_for_is_not_the_one_that_changes) {
+  LockFile lock(file);
+  lock.find(of_image({"six"}));
+  lock.find(of_image({"idna"}));
+  lock.put(of_image({"six"}), environment_of({package("six", "1")}));
+  lock.put(of_image({"idna"}), environment_of({package("idna", "2")}));
+  EXPECT_EQ(describe(lock.changes().at(1)), std::vector<std::string>{"+ idna 2"})
+      << "nothing is removed from the other";
+}
+
 TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {
   LockFile first(file);
   first.put(of_image({"six", "idna"}), environment_of({package("six", "1"), package("idna", "2")}));

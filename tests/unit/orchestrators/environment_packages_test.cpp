@@ -51,6 +51,12 @@ TEST_F(EnvironmentPackages, it_is_compared_with_the_one_that_shares_most) {
       << "x is in the cache";
 }
 
+TEST_F(EnvironmentPackages, one_of_which_most_would_go_is_no_comparison) {
+  make("other", {package_of("a", "1"), package_of("b", "1"), package_of("c", "1")});
+  EXPECT_EQ(describe({package_of("a", "1"), package_of("x", "1")}),
+            "2 packages; 1 KiB to download");
+}
+
 TEST_F(EnvironmentPackages, what_other_programs_left_there_is_passed_over) {
   core::make_folders(folder.path() / "unlocked");
   core::make_folders(folder.path() / "damaged");

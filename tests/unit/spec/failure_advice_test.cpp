@@ -79,6 +79,21 @@ TEST(FailureAdvice, a_file_outside_of_the_folder_is_an_input) {
   EXPECT_EQ(folder.advice("cat: " + data + ".gone: Permission denied\n"), "none");
 }
 
+TEST(FailureAdvice, a_script_that_is_not_there_is_not_taken_for_the_interpreter_that_says_so) {
+  const Folder folder;
+  const core::TemporaryFolder other;
+  core::write_file_atomically(other.path() / "python", "");
+  const auto one = folder.pipeline("[python, trian.py]");
+  const auto said =
+      (other.path() / "python").string() +
+      ": can't open file '/pipe/code/trian.py': [Errno 2] No such file or directory\n";
+  EXPECT_EQ(CodeResolver(one).missing_file(one.steps[0], said),
+            "there is no file 'trian.py' in the pipeline's folder: did you mean 'train.py'?");
+  EXPECT_EQ(folder.advice(said), "none");
+  EXPECT_THAT(folder.advice("lib/helpers.py: No such file or directory\n"),
+              HasSubstr("add `code: [train.py, lib/helpers.py]`"));
+}
+
 TEST(FailureAdvice, a_write_into_the_code_is_answered_with_where_to_write) {
   const Folder folder;
   for (const char* line : {"OSError: [Errno 30] Read-only file system: 'out.csv'\n",

@@ -271,6 +271,25 @@ TEST(PipelineFile, requirements_may_be_files_below_the_folder) {
     EXPECT_THROW(of(line), core::InputError) << line;
 }
 
+TEST(PipelineFile, an_input_with_a_slash_is_a_path) {
+  const core::TemporaryFolder folder;
+  core::make_folders(folder.path() / "data.d");
+  core::write_file_atomically(folder.path() / "data.d/a.csv", "");
+  const auto read = [&](const std::string& input) {
+    return parse("name: x\nsteps:\n  a: {command: x, inputs: {i: " + input + "}}\n",
+                 folder.path() / "pipeline.yaml");
+  };
+  EXPECT_EQ(read("data.d/a.csv").steps[0].inputs[0].data->path, folder.path() / "data.d/a.csv");
+  core::write_file_atomically(folder.path() / "b.csv", "");
+  try {
+    read("b.csv");
+    ADD_FAILURE();
+  } catch (const core::InputError& error) {
+    EXPECT_EQ(error.diagnostics()[0].message, "there is no step 'b'");
+    EXPECT_EQ(error.diagnostics()[0].suggestion, "for the file of that name write `./b.csv`");
+  }
+}
+
 TEST(PipelineFile, a_folder_or_nothing_instead_of_a_file_is_told) {
   const core::TemporaryFolder folder;
   EXPECT_THROW(load(folder.path()), core::InputError);

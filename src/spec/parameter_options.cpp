@@ -1,0 +1,189 @@
+#include "spec/parameter_options.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "spec/matrix.hpp"
+#include "spec/parameter_value.hpp"
+#include "spec/value_builder.hpp"
+#include "spec/yaml_writer.hpp"
+#include "yaml/document.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+std::string shown(const nlohmann::json& value) {
+  auto text = value.dump();
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+/// Reads a list or a map, written as in the file or as JSON.
+std::optional<nlohmann::json> read_structure(const std::string& option, const std::string& text,
+                                             const nlohmann::json& declared,
+                                             settings::Diagnostics& diagnostics) {
+  settings::Diagnostics problems;
+  const auto value = yaml::parse_yaml(text, problems);
+  auto json = value && value->kind != core::Value::Kind::null
+                  ? read_parameter(option, *value, problems)
+                  : std::nullopt;
+  if (json && std::string_view(kind_of(*json)) == kind_of(declared)) return json;
+  const auto found = json ? settings::describe(*value) : settings::describe(plain_value(text, {}));
+  settings::report(
+      diagnostics, "bad-option",
+      "--param " + option + ": '" + option + "' is " + kind_of(declared) + ", such as " +
+          shown(declared) + ", not " + found,
+      {}, problems.empty() ? std::vector<std::string>{} : std::vector{problems.front().message});
+  return std::nullopt;
+}
+
+/// Reads an option's value with the type of the file's own value: a text stays a text even if it
+/// reads as a number.
+std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text,
+                                          const nlohmann::json& declared,
+                                          settings::Diagnostics& diagnostics) {
+  if (declared.is_string()) return text;
+  if (declared.is_structured()) return read_structure(option, text, declared, diagnostics);
+  const auto json = settings::plain_to_json(text);
+  const bool fits = declared.is_null()     ? json.has_value()
+                    : declared.is_number() ? json && json->is_number()
+                                           : json && json->is_boolean();
+  if (fits) return json;
+  if (json && !json->is_null()) {
+    settings::report(
+        diagnostics, "bad-option",
+        "--param " + option + "=" + text + ": '" + option + "' is " +
+            (declared.is_boolean() ? "true or false" : "a number, such as " + declared.dump()) +
+            ", not " + settings::describe(plain_value(text, {})),
+        {}, {"a value that is in quotes in the file may be any text"});
+    return std::nullopt;
+  }
+  settings::report(
+      diagnostics, "bad-option",
+      "--param " + option + "=" + text + ": the value is empty, or a number that is too large", {});
+  return std::nullopt;
+}
+
+/// Returns how `--param` names the parameters of a file: as they are in the pipeline's own,
+/// `PREFIX.NAME` in an included one. Nothing for a file that is included without a prefix.
+std::optional<std::string> option_prefix(const Scope& scope) {
+  if (!scope.parent) return "";
+  if (scope.prefix.empty()) return std::nullopt;
+  return scope.prefix.substr(0, scope.prefix.size() - 1) + ".";
+}
+
+/// The first `.` of the name; its end if there is none.
+std::size_t dot_of(const std::string& name) { return std::min(name.find('.'), name.size()); }
+
+}  // namespace
+
+/// A file of parameters has the own parameters of a step in a map below the step's name, and those
+/// of an included file below its prefix. A single option takes precedence.
+void ParameterOptions::spread(const Parameters& of_pipeline) {
+  const auto options = options_;
+  for (const auto& [name, text] : options) {
+    if (of_pipeline.contains(name) || text.find(':') == text.npos || name.find('.') != name.npos)
+      continue;
+    settings::Diagnostics ignored;
+    const auto map = yaml::parse_yaml(text, ignored);
+    if (!map || map->kind != core::Value::Kind::map) continue;
+    options_.erase(name);
+    for (const auto& [key, value] : map->members)
+      options_.try_emplace(name + "." + key.scalar,
+                           value.kind == core::Value::Kind::scalar ? value.scalar : to_flow(value));
+  }
+}
+
+/// Sets a parameter, or a member of one: `optimizer.lr`. Returns false if there is none.
+bool ParameterOptions::set(Parameters& parameters, const std::string& name,
+                           const std::string& option, const std::string& text) {
+  const auto dot = dot_of(name);
+  const auto found = parameters.find(name.substr(0, dot));
+  if (found == parameters.end()) return false;
+  auto* declared = &*found->second;
+  if (dot < name.size()) {
+    const auto member = member_of(found->first, *declared, name.substr(dot + 1));
+    if (!member.value) return false;
+    declared = const_cast<nlohmann::json*>(member.value);  // Of a value that is not const.
+  }
+  taken_.insert(option);
+  if (auto value = read_option(option, text, *declared, diagnostics_))
+    *declared = std::move(*value);
+  return true;
+}
+
+void ParameterOptions::apply(Scope& scope) {
+  if (!scope.parent) spread(scope.defaults.parameters);
+  const auto prefix = option_prefix(scope);
+  if (!prefix) return;
+  for (const auto& [option, text] : options_)
+    if (option.starts_with(*prefix))
+      set(scope.defaults.parameters, option.substr(prefix->size()), option, text);
+}
+
+void ParameterOptions::apply(std::vector<ReadStep>& steps) {
+  for (const auto& [option, text] : options_) {
+    const auto dot = dot_of(option);
+    if (dot == option.size() || taken_.contains(option)) continue;
+    const auto step = std::ranges::find(steps, option.substr(0, dot),
+                                        [](const ReadStep& each) { return each.spec.name; });
+    if (step == steps.end()) continue;
+    const auto name = option.substr(dot + 1);
+    if (set(step->spec.parameters, name, option, text))
+      step->own_parameters.insert(name.substr(0, dot_of(name)));
+  }
+}
+
+void ParameterOptions::report_unknown(const Defaults& defaults,
+                                      const std::vector<ReadStep>& steps) {
+  for (const auto& [option, text] : options_) {
+    if (taken_.contains(option)) continue;
+    const auto dot = dot_of(option);
+    const auto key = option.substr(std::min(dot + 1, option.size()));
+    const auto step = std::ranges::find(steps, option.substr(0, dot),
+                                        [](const ReadStep& each) { return each.spec.name; });
+    if (step != steps.end() && std::ranges::count(axes_of(*step), key))
+      settings::report(
+          diagnostics_, "bad-option",
+          "--param " + option + ": '" + key + "' is an axis of the step's matrix, not one value",
+          {},
+          {"`--step " + step->spec.name + "[" + key + "=" + text + "]` runs what has this value"});
+    else
+      report_unknown(option, defaults, steps);
+  }
+}
+
+void ParameterOptions::report_unknown(const std::string& name, const Defaults& defaults,
+                                      const std::vector<ReadStep>& steps) {
+  const auto dot = dot_of(name);
+  const auto map = defaults.parameters.find(name.substr(0, dot));
+  if (dot < name.size() && map != defaults.parameters.end() && map->second->is_structured()) {
+    const auto member = member_of(map->first, *map->second, name.substr(dot + 1));
+    return settings::report(diagnostics_, "unknown-parameter",
+                            "--param " + name + ": " + member.problem, {}, {}, member.suggestion);
+  }
+  std::vector<std::string> known;
+  for (const auto& [parameter, value] : defaults.parameters) known.push_back(parameter);
+  std::string suggestion = core::did_you_mean(name, known);
+  if (suggestion.empty()) suggestion = core::did_you_mean(name.substr(0, dot), known);
+  for (const ReadStep& each : steps)
+    for (const auto& [parameter, value] : each.spec.parameters) {
+      if (defaults.parameters.contains(parameter)) continue;
+      known.push_back(each.spec.name + "." + parameter);
+      if (parameter == name && suggestion.empty())
+        suggestion = "did you mean '" + known.back() + "'?";
+    }
+  if (suggestion.empty()) suggestion = core::did_you_mean(name, known);
+  constexpr std::size_t most_named = 20;
+  std::string list = known.empty() ? "the pipeline has no parameters" : "it has: ";
+  for (std::size_t i = 0; i < std::min(known.size(), most_named); ++i)
+    list += (i ? ", " : "") + known[i];
+  if (known.size() > most_named) list += ", ...";
+  settings::report(diagnostics_, "unknown-parameter",
+                   "--param " + name + ": there is no such parameter", {}, {std::move(list)},
+                   std::move(suggestion));
+}
+
+}  // namespace pipeline::spec

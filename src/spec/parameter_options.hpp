@@ -1,0 +1,50 @@
+/// @file
+/// Sets parameters to the values of `--param` and of a file of parameters.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <pipeline/json.hpp>
+
+#include "settings/decode.hpp"
+#include "spec/include.hpp"
+#include "spec/read_step.hpp"
+
+namespace pipeline::spec {
+
+/// The functions are called in this order: first for each file, an including one before those that
+/// it includes.
+class ParameterOptions {
+ public:
+  /// Keeps a reference to the diagnostics.
+  ParameterOptions(const std::map<std::string, std::string>& options,
+                   settings::Diagnostics& diagnostics)
+      : options_(options), diagnostics_(diagnostics) {}
+
+  /// Sets the file's own parameters. They are named as they are in the pipeline's own file, and
+  /// `PREFIX.NAME` in an included one.
+  void apply(Scope& scope);
+  /// Sets the parameters of single steps, `STEP.NAME`.
+  void apply(std::vector<ReadStep>& steps);
+  /// Reports each option that names no parameter.
+  /// @param steps with their matrices
+  void report_unknown(const Defaults& defaults, const std::vector<ReadStep>& steps);
+
+ private:
+  using Parameters = std::map<std::string, Json>;
+
+  void spread(const Parameters& of_pipeline);
+  bool set(Parameters& parameters, const std::string& name, const std::string& option,
+           const std::string& text);
+  void report_unknown(const std::string& name, const Defaults& defaults,
+                      const std::vector<ReadStep>& steps);
+
+  std::map<std::string, std::string> options_;
+  std::set<std::string> taken_;  ///< Options that name a parameter.
+  settings::Diagnostics& diagnostics_;
+};
+
+}  // namespace pipeline::spec

@@ -1,0 +1,109 @@
+#include "spec/parameter_value.hpp"
+
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "core/json_member.hpp"
+#include "core/text.hpp"
+#include "settings/formats.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+/// A list or map is one word of a command and one variable, which Linux limits to 128 KiB each.
+constexpr std::size_t most_bytes = 64 << 10;
+
+std::optional<nlohmann::json> read(const std::string& name, const core::Value& value,
+                                   settings::Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::null) return nlohmann::json();
+  if (value.kind == core::Value::Kind::scalar) {
+    if (!settings::formats::text.accepts(value.scalar)) {
+      settings::report(diagnostics, "control-character",
+                       "parameter '" + name + "' has a control character in it", value.span);
+      return std::nullopt;
+    }
+    auto json = settings::scalar_to_json(value);
+    if (!json)
+      settings::report(
+          diagnostics, "bad-number",
+          "the number " + value.scalar.substr(0, 40) + " is beyond what a parameter can hold",
+          value.span, {"put it in quotes to pass it on as a text"});
+    return json;
+  }
+  const bool is_list = value.kind == core::Value::Kind::list;
+  auto made = is_list ? nlohmann::json::array() : nlohmann::json::object();
+  bool is_whole = true;
+  for (const auto& item : value.items) {
+    auto json = read(name, item, diagnostics);
+    is_whole &= json.has_value();
+    if (json) made.push_back(std::move(*json));
+  }
+  for (const auto& [key, member] : value.members) {
+    const bool is_name = settings::formats::text.accepts(key.scalar);
+    if (!is_name)
+      settings::report(diagnostics, "control-character",
+                       "a key of parameter '" + name + "' has a control character in it", key.span);
+    auto json = read(name, member, diagnostics);
+    is_whole &= is_name && json.has_value();
+    if (json) made[key.scalar] = std::move(*json);
+  }
+  return is_whole ? std::optional(std::move(made)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<nlohmann::json> read_parameter(const std::string& name, const core::Value& value,
+                                             settings::Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::null) {
+    settings::report_type(diagnostics, name, "a text, a number, a boolean, a list or a map", value);
+    return std::nullopt;
+  }
+  auto json = read(name, value, diagnostics);
+  if (!json || !json->is_structured()) return json;
+  if (const auto bytes = json->dump().size(); bytes > most_bytes) {
+    settings::report(diagnostics, "wrong-type",
+                     "'" + name + "' has " + std::to_string(bytes) +
+                         " bytes as JSON, and a list "
+                         "or map at most " +
+                         std::to_string(most_bytes),
+                     value.span, {},
+                     "write it to a file, and name that under `inputs` of the steps that read it");
+    return std::nullopt;
+  }
+  return json;
+}
+
+const char* kind_of(const nlohmann::json& value) {
+  return value.is_boolean()  ? "true or false"
+         : value.is_number() ? "a number"
+         : value.is_array()  ? "a list"
+         : value.is_object() ? "a map"
+                             : "a text";
+}
+
+Member member_of(const std::string& name, const nlohmann::json& value, std::string_view path) {
+  const auto* at = &value;
+  auto walked = name;
+  for (const auto part : core::split(path, '.')) {
+    const std::string key(part);
+    const auto has_no = "'" + walked + "' has no ";
+    if (const auto* found = core::member(*at, part)) {
+      at = found;
+      walked += "." + key;
+    } else if (at->is_array()) {
+      return {nullptr, has_no + "item '" + key + "': it is a list with " +
+                           std::to_string(at->size()) + ", counted from 0"};
+    } else if (at->is_object()) {
+      std::vector<std::string> known;
+      for (const auto& [each, member] : at->items()) known.push_back(each);
+      return {nullptr, has_no + "member '" + key + "'", core::did_you_mean(key, known)};
+    } else {
+      return {nullptr, has_no + "member '" + key + "': it is one value, no list or map"};
+    }
+  }
+  return {at};
+}
+
+}  // namespace pipeline::spec

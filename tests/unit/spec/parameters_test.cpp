@@ -1,0 +1,156 @@
+// Parameters that are lists and maps: how they are read, set by options, and looked into.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "spec/parameters_file.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::string_view head =
+    "name: x\nparameters: {names: [a, 'b c', 3], opt: {lr: 0.1, layers: [8, 16], on: true}}\n";
+
+PipelineSpec read(const std::string& steps,
+                  const std::map<std::string, std::string>& options = {}) {
+  return parse(std::string(head) + "steps: {" + steps + "}\n", "/tmp/pipeline.yaml",
+               {.parameters = options});
+}
+
+/// Returns the first error as `LINE:COLUMN: message`.
+std::string error_of(const std::string& steps,
+                     const std::map<std::string, std::string>& options = {}) {
+  try {
+    read(steps, options);
+  } catch (const core::InputError& error) {
+    const auto& first = error.diagnostics().front();
+    return std::to_string(first.span.line) + ":" + std::to_string(first.span.column) + ": " +
+           first.message + (first.suggestion.empty() ? "" : " | " + first.suggestion);
+  }
+  return "none";
+}
+
+json names_with(const std::string& option) {
+  return *read("a: {command: x}", {{"names", option}}).parameters.at("names");
+}
+
+TEST(Parameters, are_lists_and_maps_of_values) {
+  const auto pipeline =
+      read("a: {command: [x, '${params.names}'], parameters: {own: [[1], null]}}");
+  EXPECT_EQ(*pipeline.parameters.at("opt"), json({{"lr", 0.1}, {"layers", {8, 16}}, {"on", true}}));
+  EXPECT_EQ(*pipeline.steps[0].parameters.at("names"), json({"a", "b c", 3}));
+  EXPECT_EQ(*pipeline.steps[0].parameters.at("own"), json::parse("[[1], null]"));
+  EXPECT_FALSE(pipeline.steps[0].parameters.contains("opt")) << "only what the step names";
+}
+
+TEST(Parameters, wrong_values_are_reported_at_their_own_position) {
+  EXPECT_THAT(error_of("a: {command: x, parameters: {own: [1, {deep: 1e999}]}}"),
+              HasSubstr("3:54: the number 1e999 is beyond"));
+  EXPECT_THAT(error_of("a: {command: x, parameters: {own: [\"\\u0001\"]}}"),
+              HasSubstr("3:44: parameter 'own' has a control character"));
+  const std::string long_text(70'000, 'x');
+  EXPECT_THAT(error_of("a: {command: x, parameters: {own: [" + long_text + "]}}"),
+              HasSubstr("3:43: 'own' has 70004 bytes as JSON, and a list or map at most 65536"));
+}
+
+TEST(Parameters, a_command_looks_into_lists_and_maps) {
+  const auto pipeline = read("a: {command: [x, '${params.opt.layers.1}', '${params.names.0}']}");
+  EXPECT_TRUE(pipeline.steps[0].parameters.contains("opt"));
+  EXPECT_TRUE(pipeline.steps[0].parameters.contains("names"));
+  EXPECT_EQ(error_of("a: {command: [x, '${params.opt.layer}']}"),
+            "3:27: 'opt' has no member 'layer' | did you mean 'layers'?");
+  EXPECT_EQ(error_of("a: {command: [x, '${params.names.3}']}"),
+            "3:27: 'names' has no item '3': it is a list with 3, counted from 0");
+  EXPECT_EQ(error_of("a: {command: [x, '${params.opt.lr.x}']}"),
+            "3:27: 'opt.lr' has no member 'x': it is one value, no list or map");
+}
+
+TEST(Parameters, options_set_lists_maps_and_their_members) {
+  EXPECT_EQ(names_with("[z, 1.5, {k: v}]"), json({"z", 1.5, {{"k", "v"}}}));
+  EXPECT_EQ(names_with(R"(["z", "1"])"), json({"z", "1"}));
+  const auto pipeline = read("a: {command: x, parameters: {own: {n: 1}}}",
+                             {{"opt.lr", "0.5"}, {"opt.layers.0", "9"}, {"a.own.n", "2"}});
+  EXPECT_EQ(*pipeline.parameters.at("opt"), json({{"lr", 0.5}, {"layers", {9, 16}}, {"on", true}}));
+  EXPECT_EQ(*pipeline.steps[0].parameters.at("own"), json({{"n", 2}}));
+}
+
+TEST(Parameters, options_keep_the_type) {
+  const auto with = [](const std::string& name, const std::string& text) {
+    return error_of("a: {command: x}", {{name, text}});
+  };
+  EXPECT_THAT(with("names", "z"),
+              HasSubstr(R"('names' is a list, such as ["a","b c",3], not the text 'z')"));
+  EXPECT_THAT(with("names", "{a: 1}"), HasSubstr("'names' is a list, such as"));
+  EXPECT_THAT(with("opt", "[1]"), HasSubstr("'opt' is a map, such as"));
+  EXPECT_THAT(with("opt.lr", "high"), HasSubstr("'opt.lr' is a number, such as 0.1"));
+  EXPECT_THAT(with("opt.l", "1"), HasSubstr("--param opt.l: 'opt' has no member 'l'"));
+  EXPECT_THAT(with("optt.lr", "1"), HasSubstr("did you mean 'opt'?"));
+}
+
+TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {
+  const core::TemporaryFolder folder;
+  const auto from = [&](const std::string& text) {
+    core::write_file_atomically(folder.path() / "few.yaml", text);
+    return load_parameters(folder.path() / "few.yaml");
+  };
+  const auto pipeline = read("a: {command: x, parameters: {text: '1', list: [1]}}",
+                             from("opt: {lr: 7}\nnames: []\na: {text: 007, list: [2, 3]}\n"));
+  EXPECT_EQ(*pipeline.parameters.at("opt"), json({{"lr", 7}})) << "as a whole";
+  EXPECT_EQ(*pipeline.parameters.at("names"), json::array());
+  EXPECT_EQ(*pipeline.steps[0].parameters.at("text"), "007");
+  EXPECT_EQ(*pipeline.steps[0].parameters.at("list"), json({2, 3}));
+  auto options = from("a: {text: x, list: [5]}\n");
+  options["a.text"] = "y";
+  const auto other = read("a: {command: x, parameters: {text: '1', list: [1]}}", options);
+  EXPECT_EQ(*other.steps[0].parameters.at("text"), "y") << "a single option takes precedence";
+  EXPECT_EQ(*other.steps[0].parameters.at("list"), json({5}));
+}
+
+TEST(Parameters, a_matrix_takes_the_items_of_a_list) {
+  const auto pipeline = read(
+      "a: {command: [x, '${params.name}'], matrix: {name: '${params.names[*]}'}}, "
+      "b: {command: x, matrix: {size: '${params.opt.layers[*]}', c: [1, 2]}}");
+  std::vector<std::string> names;
+  for (const auto& step : pipeline.steps) names.push_back(step.name);
+  EXPECT_THAT(names, ElementsAre("a.name-a", testing::StartsWith("a.name-b_c-"), "a.name-3",
+                                 "b.size-8.c-1", "b.size-8.c-2", "b.size-16.c-1", "b.size-16.c-2"));
+  EXPECT_FALSE(pipeline.steps[0].parameters.contains("names"))
+      << "another item of the list must not change the key of this one";
+  const auto own = read("a: {command: x, parameters: {l: [1]}, matrix: {c: '${params.l[*]}'}}",
+                        {{"a.l", "[5, 6]"}});
+  EXPECT_EQ(own.steps.size(), 2u) << "options come before the matrix";
+}
+
+TEST(Parameters, what_is_no_list_is_no_matrix) {
+  const auto with = [](const std::string& text, const std::string& list = "[1]") {
+    return error_of("a: {command: x, parameters: {l: " + list + "}, matrix: {c: '" + text + "'}}");
+  };
+  EXPECT_THAT(with("${params.opt[*]}"), HasSubstr("`${params.opt[*]}` is a map, not a list"));
+  EXPECT_THAT(with("${params.l[*]}", "[]"), HasSubstr("has no items, so step 'a' would not run"));
+  EXPECT_THAT(with("${params.l[*]}", "[1, 1]"), HasSubstr("has the item 1 twice"));
+  EXPECT_THAT(with("${params.l[*]}", "[null]"), HasSubstr("is null"));
+  EXPECT_EQ(with("${params.nmes[*]}"),
+            "3:59: the step has no parameter 'nmes' | did you mean 'names'?");
+}
+
+TEST(Parameters, a_condition_looks_into_lists_and_maps) {
+  const auto pipeline =
+      read("a: {command: x, when: \"${params.opt.lr} < 1 and ${params.names.0} == 'a'\"}");
+  EXPECT_EQ(*pipeline.steps[0].when->parameters.at("params.opt.lr"), 0.1);
+  EXPECT_THAT(error_of("a: {command: x, when: '${params.names} == 1'}"),
+              HasSubstr("is a list, not a number, a text, true or false | name one of its items: "
+                        "`${params.names.0}`"));
+  EXPECT_THAT(error_of("a: {command: x, when: '${params.opt.layer.0} == 1'}"),
+              HasSubstr("'opt' has no member 'layer' | did you mean 'layers'?"));
+}
+
+}  // namespace
+}  // namespace pipeline::spec
