@@ -63,6 +63,9 @@ std::vector<ShellWord> words_of(const Command& command) {
 std::vector<std::string> CodeDiscovery::scripts_of(const Command& command) {
   std::vector<std::string> scripts;
   const auto words = words_of(command);
+  if (!words.empty() && words[0].text.starts_with("./") &&
+      words[0].text.find(unknown_value) == std::string::npos)
+    scripts.push_back(words[0].text);
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i].text == "cd" || words[i].text == "pushd") return {};
     const std::string& script = words[i + 1].text;

@@ -38,6 +38,8 @@ void report_keys(const core::Value& map, const Strings& allowed, const std::stri
       {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
       {"env", "write `environment: {NAME: VALUE}`"},
       {"variables", "write `environment: {NAME: VALUE}`"},
+      {"cmd", "write `command: ...`"},
+      {"run", "write `command: ...`"},
       {"script", "write `command: |`, and the lines below it"},
       {"image", "write `settings: {docker: {parent_image: IMAGE}}`"},
       {"requirements", "write `settings: {docker: {requirements: [...]}}`"},

@@ -113,7 +113,13 @@ class MatrixReader {
     is_open_ = true;
     auto items = items_named(text.scalar);
     is_broken_ |= !items;
-    if (!items) return settings::report_type(diagnostics_, name.scalar, expected_items, text);
+    if (!items) {
+      settings::report_type(diagnostics_, name.scalar, expected_items, text);
+      if (text.scalar.ends_with('}') && text.scalar.find('[') == std::string::npos)
+        diagnostics_.back().suggestion =
+            "did you mean `" + text.scalar.substr(0, text.scalar.size() - 1) + "[*]}`?";
+      return;
+    }
     items->source.step = step_.scope->step_called(items->source.step);
     open_.spec.axes.push_back({name.scalar, {}, std::move(items)});
     open_.spans.push_back(text.span);

@@ -78,6 +78,7 @@ TEST(OpenMatrix, reports_values_that_it_cannot_take) {
         axis + "\n    command: [work]\n");
   };
   EXPECT_THAT(with_axis("${split.files}"), HasSubstr("'file' must be `${STEP.OUTPUT[*]}`"));
+  EXPECT_THAT(with_axis("${split.files}"), HasSubstr("did you mean `${split.files[*]}`?"));
   EXPECT_THAT(with_axis("${params.x[*]}"), HasSubstr("the step has no parameter 'x'"));
   EXPECT_THAT(with_axis("${split.fils[*]}"),
               HasSubstr("pipeline.yaml:6:13: error: step 'split' makes no output 'fils'"));
