@@ -66,6 +66,20 @@ build() {
   (cd "$ROOT" && cmake --build --preset "$preset" "${targets[@]}") >&2 || fail "the build failed, see above"
 }
 
+# Prints the path of a `pipe` that says that it was built from this commit, of the build or on PATH; none where the sources differ from the commit.
+pipe_of_this_commit() {
+  local commit candidate
+  commit=$(git -C "$ROOT" rev-parse --short=12 HEAD 2>/dev/null) || return 1
+  [ -z "$(git -C "$ROOT" status --porcelain -- src include cmake CMakeLists.txt templates 2>/dev/null)" ] || return 1
+  for candidate in "$ROOT/build/release/bin/pipe" "$(command -v pipe || true)"; do
+    if [ -x "$candidate" ] && "$candidate" --version 2>/dev/null | grep -q "($commit)\$"; then
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
 # Does a Docker Engine answer? What DOCKER_HOST or docker's context name, else the default socket. Leaves the reason in ENGINE_PROBLEM.
 ENGINE_PROBLEM=
 engine_answers() {

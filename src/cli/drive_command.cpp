@@ -70,13 +70,6 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
   log.add(summary_json(summary, exit_code_of(outcome)));
 }
 
-/// Downloads the run from its bucket.
-/// @return false if it is no longer there
-bool take_over(Context& context, detached::RunReplica& bucket, store::RunStore& runs,
-               const std::string& run) {
-  return context.await(bucket.take_over(runs, runs.kept_folder(run)));
-}
-
 /// Returns the owners of a Lease that this process creates, so that it is garbage-collected however
 /// this process ends; null if the run is to have no driver any more.
 nlohmann::json owners_of(Context& context, const store::LeaseId& lease) {
@@ -127,7 +120,7 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
   if (bucket_settings) {  // Saved once more, because no other process saves it now.
     artifacts.emplace(context.loop(), *bucket_settings);
     bucket.emplace(*artifacts, run.id);
-    if (take_over(context, *bucket, runs, run.id))
+    if (context.await(bucket->take_over(runs, runs.kept_folder(run.id))))
       uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });
   }
   run = runs.find_run(run.id).value_or(run);
@@ -154,9 +147,10 @@ core::ExitCode drive_command(Context& outside) {
   auto& runs = bucket_settings ? outside.runs(outside.options().state) : outside.existing_runs();
   if (bucket_settings) {
     s3::Artifacts artifacts(outside.loop(), *bucket_settings);
-    detached::RunReplica bucket(artifacts, outside.options().run);
-    if (!take_over(outside, bucket, runs, outside.options().run))
-      return leave({}, orchestrators::driver_name(outside.options().run));
+    const auto& run = outside.options().run;
+    detached::RunReplica bucket(artifacts, run);
+    if (!outside.await(bucket.fetch(runs, runs.kept_folder(run))))
+      return leave({}, orchestrators::driver_name(run));
   }
   const auto run = outside.find_run(runs);
   auto options = recorded_options(runs, run.id, outside.options());

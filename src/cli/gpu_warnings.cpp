@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "docker/engine_api.hpp"
 #include "engine/refusal.hpp"
+#include "gpu/choose.hpp"
 #include "gpu/step_checks.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
@@ -123,6 +124,31 @@ std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say) {
   for (const auto& [place, steps] : places)
     for (auto& diagnostic : check_gpus_in(session, *place, steps))
       found.push_back(std::move(diagnostic));
+  return check_gpus(session.pipeline(), std::move(found), say);
+}
+
+std::vector<core::Diagnostic> check_missing_gpus(Session& session,
+                                                 const std::vector<const StepSpec*>& steps,
+                                                 const Say& say) {
+  std::vector<core::Diagnostic> found;
+  for (const auto* step : steps) {
+    const auto& place = session.orchestrator().capabilities_of(*step);
+    const auto request = settings::gpu_request(step->settings->resources);
+    if (!request.wanted() || !place.gpus || !place.on_this_machine || !place.gpus_of_this_machine)
+      continue;
+    const auto inventory = session.machine().read();
+    if (inventory.unavailable) continue;  // The orchestrator may find GPUs; a plan starts nothing.
+    const auto demand = gpu::demand_of(request, inventory);
+    const auto* shortage = std::get_if<gpu::Shortage>(&demand);
+    if (!shortage) continue;
+    core::Diagnostic warning{shortage->code,
+                             "step '" + step->name + "' " + shortage->message,
+                             {.line = step->line, .column = 1, .file = step->file},
+                             shortage->notes,
+                             shortage->suggestion};
+    warning.severity = core::Severity::warning;
+    found.push_back(std::move(warning));
+  }
   return check_gpus(session.pipeline(), std::move(found), say);
 }
 

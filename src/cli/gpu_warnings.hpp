@@ -29,6 +29,12 @@ std::vector<core::Diagnostic> check_gpus(const PipelineSpec& pipeline,
 /// step needs it.
 std::vector<core::Diagnostic> check_gpus(Session& session, const Say& say);
 
+/// Reports, as check_gpus() does, for which of the steps this machine lacks GPUs. A run refuses
+/// them as soon as one of them has to run.
+std::vector<core::Diagnostic> check_missing_gpus(Session& session,
+                                                 const std::vector<const StepSpec*>& steps,
+                                                 const Say& say);
+
 /// Runs check_gpus() and shows its warnings, or prints them as events with JSON output.
 void report_gpu_warnings(Session& session, Progress& progress);
 

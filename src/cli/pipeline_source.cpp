@@ -20,7 +20,7 @@ void add_scripts(const StepSpec& step, const std::filesystem::path& scripts,
     std::error_code error;
     if (!std::filesystem::exists(path, error)) {
       core::make_folders(path.parent_path());
-      core::write_file_atomically(path, text);
+      core::write_file_atomically(path, text, core::Durability::power);
     }
     std::erase_if(
         tree, [&own = name](const store::TreeEntry& entry) { return entry.relative_path == own; });

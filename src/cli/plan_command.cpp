@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -155,6 +157,16 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
   return document;
 }
 
+/// Returns the steps of which the run may start an attempt.
+std::vector<const StepSpec*> to_run(const std::vector<StepPlan>& plans) {
+  std::vector<const StepSpec*> steps;
+  for (const auto& plan : plans)
+    if (plan.action != StepPlan::Action::reuse && plan.action != StepPlan::Action::skip &&
+        (steps.empty() || steps.back() != plan.spec))
+      steps.push_back(plan.spec);
+  return steps;
+}
+
 }  // namespace
 
 core::ExitCode plan_command(Context& given) {
@@ -168,12 +180,14 @@ core::ExitCode plan_command(Context& given) {
   Session session(context);
   session.pipeline();  // Errors of the file are reported before errors of the machine.
   require_engine(session);
-  const auto warnings = check_gpus(session, [&](std::string_view text) {
+  const Say say = [&](std::string_view text) {
     if (!context.options().json) context.note(std::string(text) + "\n");
-  });
+  };
+  auto warnings = check_gpus(session, say);
   const auto options = session.run_options();
   const auto plans = context.await(engine::plan(
       session.services(), options, context.options().json || context.options().verbose));
+  std::ranges::move(check_missing_gpus(session, to_run(plans), say), std::back_inserter(warnings));
   if (context.options().json) {
     auto json = to_json(session, plans);
     json["warnings"] = warnings_json(warnings);

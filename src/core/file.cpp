@@ -213,6 +213,18 @@ void write_fully(int descriptor, std::string_view bytes, const fs::path& path) {
   }
 }
 
+void sync_to_disk(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file || (::fsync(file.get()) != 0 && errno != EINVAL && errno != ENOTSUP))
+    throw system_error("cannot write " + path.string() + " to the disk", errno);
+}
+
+void sync_file_system(const fs::path& folder) {
+  const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!file || ::syncfs(file.get()) != 0)
+    throw system_error("cannot write " + folder.string() + " to the disk", errno);
+}
+
 void write_file_atomically(const fs::path& path, std::string_view content, Durability durability) {
   // The temporary file is beside its target, because a rename cannot cross file systems. O_EXCL
   // separates concurrent writers and skips files left by killed ones.
@@ -237,11 +249,8 @@ void write_file_atomically(const fs::path& path, std::string_view content, Durab
   }
   if (durability == Durability::power && ::fsync(file.get()) != 0) fail(errno);
   if (::rename(temporary.c_str(), path.c_str()) != 0) fail(errno);
-  if (durability == Durability::power) {
-    const auto parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    if (const Descriptor folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); folder)
-      ::fsync(folder.get());
-  }
+  if (durability == Durability::power)
+    sync_to_disk(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 void make_folders(const fs::path& path) {

@@ -22,7 +22,14 @@ std::optional<std::string> read_untrusted_file(const std::filesystem::path& path
 /// Writes all bytes to the open file. @param path for the message of the EnvironmentError
 void write_fully(int descriptor, std::string_view bytes, const std::filesystem::path& path);
 
-/// Whether a file has to survive a power failure, or only a crash of the program.
+/// Waits until the content of a file or folder is on the disk. Does nothing where the file system
+/// cannot tell.
+void sync_to_disk(const std::filesystem::path& path);
+/// The same for everything on the file system that has this folder: for folders with many files.
+void sync_file_system(const std::filesystem::path& folder);
+
+/// What a file survives: the end of the program, or also a power failure. After a power failure, a
+/// file that was only to survive the program may have its name and size, and zeros as content.
 enum class Durability { process, power };
 
 /// Creates or replaces the file as a whole: readers see the old or the new content, never a part.

@@ -25,11 +25,14 @@ using nlohmann::json;
 using store::brought_kind, store::saved_kind;
 
 constexpr int record_format = 1;
-constexpr const char *head_name = "head.json", *store_name = "pipe.db";
+constexpr const char *head_name = "head.json", *first_store = "pipe.db";
 constexpr std::uint64_t most_at_once =
     16u << 20;  // Maximum size of logs in one object; the rest goes into the next object.
 constexpr std::uint64_t largest_store = std::uint64_t{4} << 30;
 constexpr std::size_t most_log_objects = 10'000'000;
+
+/// Name of the object that has the run store of one driver.
+std::string store_of(const std::string& writer) { return "pipe-" + writer + ".db"; }
 
 std::string new_writer() {
   std::random_device random;
@@ -72,9 +75,9 @@ bool write_piece(const fs::path& file, std::uint64_t offset, std::string_view by
 
 async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
   std::optional<Head> head;
-  const auto text = co_await artifacts_.bucket().find_text(key(head_name));
+  auto text = co_await artifacts_.bucket().find_tagged(key(head_name));
   if (!text) co_return head;
-  const auto document = core::parse_json(*text);
+  const auto document = core::parse_json(text->first);
   try {
     Head found;
     if (document.at("format").get<int>() != record_format)
@@ -82,6 +85,9 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
                                    {"use that one here, too"});
     found.saved = document.at("saved").get<std::uint64_t>();
     found.files = document.at("files").get<std::string>();
+    found.store = document.value("store", first_store);
+    if (found.store.find('/') != found.store.npos) throw no_sense(key(head_name));
+    found.tag = std::move(text->second);
     for (const auto& [writer, count] :
          document.at("logs").get<std::vector<std::pair<std::string, std::size_t>>>()) {
       if (count > most_log_objects) throw no_sense(key(head_name));
@@ -94,19 +100,39 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
   co_return head;
 }
 
-async::Task<> RunReplica::put_head() {
+/// Replaces the head that this object knows.
+/// @return false if the bucket has another one
+async::Task<bool> RunReplica::put_head() {
+  auto& bucket = artifacts_.bucket();
   json document;
   document["format"] = record_format;
   document["saved"] = head_.saved;
   document["files"] = head_.files;
+  document["store"] = head_.store;
   document["logs"] = head_.writers;
-  auto body = s3::body_of(document.dump() + "\n");
-  co_await artifacts_.bucket().put(key(head_name), std::move(body));
+  const auto text = document.dump() + "\n";
+  const auto tag = co_await bucket.put_if(key(head_name), text, head_.tag);
+  if (tag && !tag->empty()) {
+    head_.tag = *tag;
+    co_return true;
+  }
+  // The server does not say what it has written, or the response to this write was lost.
+  auto present = co_await bucket.find_tagged(key(head_name));
+  const bool is_mine = present && present->first == text;
+  if (is_mine) head_.tag = std::move(present->second);
+  co_return is_mine;
 }
 
-async::Task<bool> RunReplica::fetch_store(const fs::path& folder) {
+async::Task<> RunReplica::replace_head() {
+  const bool is_done = co_await put_head();
+  if (!is_done)
+    throw core::EnvironmentError("the run " + run_ +
+                                 " has another driver by now, and this one saves nothing any more");
+}
+
+async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::path& folder) {
   try {
-    co_await artifacts_.receive(key(store_name), folder / store_name, false, false, largest_store,
+    co_await artifacts_.receive(key(name), folder / first_store, false, false, largest_store,
                                 nullptr);
   } catch (const s3::S3Error& error) {
     if (error.status() != 404) throw;
@@ -131,10 +157,10 @@ async::Task<> RunReplica::put_store(store::RunStore& runs) {
     store::RunStore copy(folder.path());
     copy.put_blob(saved_kind, run_, std::to_string(++head_.saved));
   }
-  co_await put_head();
+  co_await replace_head();
   bytes = core::read_file(folder.path() / "pipe.db");
   auto body = s3::body_of(std::move(bytes));
-  co_await artifacts_.bucket().put(key(store_name), std::move(body));
+  co_await artifacts_.bucket().put(key(head_.store), std::move(body));
   last_store_ = std::move(digest);
 }
 
@@ -142,19 +168,47 @@ async::Task<> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
   auto nodes = archive::scan_tree(folder);
   archive::hash_tree(folder, nodes);
   auto digest = archive::tree_digest(nodes).hex();
+  auto present = co_await artifacts_.bucket().find_tagged(key(head_name));
+  if (present) head_.tag = std::move(present->second);
   head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
+  head_.store = first_store;
   co_await put_store(runs);
 }
 
-async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) {
+/// Downloads the run store, and returns the head that names it; nothing if there is none.
+async::Task<std::optional<RunReplica::Head>> RunReplica::fetch_record(const fs::path& folder) {
   auto head = co_await find_head();
-  if (!head) co_return false;
+  if (!head) co_return head;
+  const bool is_there = co_await fetch_store(head->store, folder);
+  if (!is_there) head.reset();
+  co_return head;
+}
+
+async::Task<bool> RunReplica::fetch(store::RunStore& runs, fs::path folder) {
   const core::TemporaryFolder fetched;
-  const bool is_there = co_await fetch_store(fetched.path());
-  if (!is_there) co_return false;
+  auto head = co_await fetch_record(fetched.path());
+  if (!head) co_return false;
   runs.take_run(store::RunStore(fetched.path()), run_);
   head_ = std::move(*head);
-  head_.writers.emplace_back(new_writer(), 0);
+  if (!fs::exists(folder)) co_await fetch_files(std::move(folder));
+  co_return true;
+}
+
+async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) {
+  const auto writer = new_writer();
+  for (bool is_mine = false; !is_mine;) {
+    const core::TemporaryFolder fetched;
+    auto head = co_await fetch_record(fetched.path());
+    if (!head) co_return false;
+    head_ = std::move(*head);
+    head_.writers.emplace_back(writer, 0);
+    head_.store = store_of(writer);
+    auto body = s3::body_of(core::read_file(fetched.path() / first_store));
+    co_await artifacts_.bucket().put(key(head_.store), std::move(body));
+    // The earlier driver may have saved once more meanwhile.
+    is_mine = co_await put_head();
+    if (is_mine) runs.take_run(store::RunStore(fetched.path()), run_);
+  }
   if (!fs::exists(folder)) co_await fetch_files(std::move(folder));
   co_return true;
 }
@@ -251,9 +305,9 @@ async::Task<> RunReplica::bring(store::RunStore& runs) {
   const auto before = co_await find_head();
   if (!before || std::to_string(before->saved) == known) co_return;
   const core::TemporaryFolder fetched;
-  const bool is_there = co_await fetch_store(fetched.path());
+  const bool is_there = co_await fetch_store(before->store, fetched.path());
   const auto head =
-      co_await find_head();  // Read first, so that the head is not newer than the store.
+      co_await find_head();  // Read last, so that it has the logs of all that the store tells.
   if (!is_there || !head) co_return;
   if (const auto text = runs.get_blob(brought_kind, run_); text && brought_.empty())
     brought_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();
@@ -270,7 +324,8 @@ async::Task<> RunReplica::remove() {
   if (!head) co_return;
   for (const auto& [writer, count] : head->writers)
     for (std::size_t i = 0; i < count; ++i) co_await bucket.remove(key(log_name(writer, i)));
-  co_await bucket.remove(key(store_name));
+  for (const auto& [writer, count] : head->writers) co_await bucket.remove(key(store_of(writer)));
+  co_await bucket.remove(key(first_store));
   co_await bucket.remove(key(head_name));
 }
 

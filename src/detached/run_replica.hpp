@@ -3,9 +3,14 @@
 /// of the run is kept in the bucket of its artifacts, where the next driver finds it after any loss
 /// of a pod, and where other machines query it.
 ///
-///   drivers/RUN/pipe.db    a run store with this one run
-///   drivers/RUN/head.json  where the run's files are, and the number of log objects
-///   drivers/RUN/logs/...   the log bytes of each save
+///   drivers/RUN/head.json        where the run's files and its store are, and the number of log
+///                                objects
+///   drivers/RUN/pipe-DRIVER.db   a run store with this one run; pipe.db before the first driver
+///   drivers/RUN/logs/...         the log bytes of each save
+///
+/// Only the head is an object of several drivers. It is replaced only if it is the one that this
+/// driver wrote or took over. So a driver that was suspended between a look at its Lease and a
+/// write cannot replace what its successor has saved.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +37,11 @@ class RunReplica {
   /// @param folder the run's files
   async::Task<> upload_all(store::RunStore& runs, std::filesystem::path folder);
   /// Downloads the run's record into a store that may not know the run yet, and its files into a
-  /// folder that must not exist. Called by a driver when it starts.
+  /// folder, unless that exists. Changes nothing in the bucket.
   /// @return false if there is no replica, or it was already brought home
+  async::Task<bool> fetch(store::RunStore& runs, std::filesystem::path folder);
+  /// The same for the process that drives the run from now on, and holds its Lease. What an earlier
+  /// driver still writes does not count any more, and its next save() throws.
   async::Task<bool> take_over(store::RunStore& runs, std::filesystem::path folder);
 
   /// Uploads what has changed since the last save. Only one process may call this at a time: the
@@ -50,6 +58,8 @@ class RunReplica {
   struct Head {
     std::uint64_t saved = 0;  ///< Number of saves by all drivers.
     std::string files;        ///< Key of an artifact.
+    std::string store;        ///< Name of the object with the run store.
+    std::string tag;          ///< ETag of the head; empty: there is none.
     std::vector<std::pair<std::string, std::size_t>>
         writers;  ///< Number of log objects of each driver.
   };
@@ -58,9 +68,11 @@ class RunReplica {
     return "logs/" + writer + "-" + std::to_string(number);
   }
   async::Task<std::optional<Head>> find_head();
-  async::Task<> put_head();
+  async::Task<bool> put_head();
+  async::Task<> replace_head();
   async::Task<> fetch_files(std::filesystem::path folder);
-  async::Task<bool> fetch_store(const std::filesystem::path& folder);
+  async::Task<std::optional<Head>> fetch_record(const std::filesystem::path& folder);
+  async::Task<bool> fetch_store(const std::string& name, const std::filesystem::path& folder);
   async::Task<> put_store(store::RunStore& runs);
   async::Task<> save_logs(const store::RunStore& runs);
   async::Task<> bring_logs(const store::RunStore& runs, const Head& head);

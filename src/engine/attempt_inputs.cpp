@@ -9,11 +9,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Inputs up to this size are read completely, which costs milliseconds. Size and time, which are
-/// compared for larger artifacts, do not show a flipped bit.
-constexpr std::uint64_t most_read_on_use = 1 << 20;
-constexpr std::size_t most_files_read_on_use = 256;
-
 struct InputToCheck {
   core::Digest digest;
   std::string name, made_by;
@@ -26,8 +21,7 @@ std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf&
   for (const auto& input : step.inputs)
     for (const auto& source : input.sources) {
       const auto made = outputs_of(source);
-      if (found.size() == most_files_read_on_use || bytes + made.output->bytes > most_read_on_use)
-        continue;
+      if (!store::is_read_on_use(bytes + made.output->bytes, found.size() + 1)) continue;
       if (checked.contains(made.output->digest)) continue;
       bytes += made.output->bytes;
       found.push_back({made.output->digest, input.name, made.step->name});
@@ -64,8 +58,7 @@ async::Task<> AttemptInputs::check() {
 async::Task<store::StoredArtifact> AttemptInputs::store_code() {
   const auto& files = services_.code.files(step_);
   auto code = services_.artifacts.put_tree(files, services_.stats);
-  if (context_.checked.contains(code.digest) || code.bytes > most_read_on_use ||
-      files.size() > most_files_read_on_use)
+  if (context_.checked.contains(code.digest) || !store::is_read_on_use(code.bytes, files.size()))
     co_return code;
   const bool is_intact = co_await async::on_pool(
       context_.pool, [&] { return services_.artifacts.is_intact(code.digest); });

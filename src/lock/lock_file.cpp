@@ -234,7 +234,7 @@ std::string LockFile::write() {
   for (auto& [request, environment] : own) replace(request, std::move(environment));
   try {
     text_ = to_text(environments_);
-    core::write_file_atomically(path_, text_);
+    core::write_file_atomically(path_, text_, core::Durability::power);
   } catch (const core::EnvironmentError& failed) {
     return std::string(failed.what()) +
            ": the versions that were chosen hold for this run only, and the next one may choose "
@@ -263,7 +263,7 @@ void LockFile::remove_unused() {
     if (text_.empty())
       fs::remove(path_);
     else
-      core::write_file_atomically(path_, text_);
+      core::write_file_atomically(path_, text_, core::Durability::power);
   } catch (const std::exception&) {  // They do no harm; put() has reported a read-only folder.
   }
 }

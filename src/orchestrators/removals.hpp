@@ -13,7 +13,8 @@ namespace pipeline::orchestrators {
 /// milliseconds, for which later steps do not wait.
 class Removals {
  public:
-  /// Begins a removal. A failure is logged as a warning, and the next run removes the object.
+  /// Begins a removal. A failure is logged as a warning, which names the command that removes the
+  /// object.
   void begin(const asio::any_io_executor& executor, async::Task<> removal);
   /// Waits until all removals that have begun are done; several coroutines may await it. Must be
   /// awaited before this object is destroyed.

@@ -179,7 +179,9 @@ async::Task<unsigned> BucketNames::change(std::string name, Edit edit) {
         record["format"] = names_format;
         record["change"] = id;
         record["name"] = core::parse_json(store::text_of(found.name));
-        is_done = co_await bucket.put_if(record_of(name), record.dump() + "\n", found.etag);
+        const auto written =
+            co_await bucket.put_if(record_of(name), record.dump() + "\n", found.etag);
+        is_done = written.has_value();
       }
     } catch (...) {
       failed = std::current_exception();

@@ -93,7 +93,8 @@ S3Error refusal(const std::string& what, const Answered& answer, const Where& wh
 }
 
 bool is_retryable(long status, std::string_view code) {
-  return status >= 500 || status == 429 || status == 408 || code == "SlowDown" ||
+  // 501: a header or request that the server does not know.
+  return (status >= 500 && status != 501) || status == 429 || status == 408 || code == "SlowDown" ||
          code == "RequestTimeout" || code == "OperationAborted";
 }
 

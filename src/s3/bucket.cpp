@@ -270,27 +270,34 @@ async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel
   std::rethrow_exception(error);
 }
 
-async::Task<bool> Bucket::put_if(std::string key, std::string text, std::string etag) {
+async::Task<std::optional<std::string>> Bucket::put_if(std::string key, std::string text,
+                                                       std::string etag) {
   Call put("write " + key + " to", "PUT", key);
   put.payload = core::sha256(text).hex();
   const auto body = body_of(std::move(text));
   put.body = &body;
   put.size = body.size;
-  put.is_dispensable = true;
   if (etag.empty())
     put.headers["if-none-match"] = "*";
   else
     put.headers["if-match"] = std::move(etag);
+  std::optional<std::string> written;
+  bool knows_conditions = true;
   try {
-    co_await call(std::move(put));
+    const auto response = co_await call(std::move(put));
+    written = response.header("etag");
   } catch (const S3Error& error) {
     // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
-    if (error.status() != 412 && error.code() != "ConditionalRequestConflict" &&
+    knows_conditions = error.status() != 501;
+    if (knows_conditions && error.status() != 412 && error.code() != "ConditionalRequestConflict" &&
         !(error.status() == 404 && error.code() == "NoSuchKey"))
       throw;
-    co_return false;
   }
-  co_return true;
+  if (!knows_conditions) {
+    co_await this->put(std::move(key), body);
+    written.emplace();
+  }
+  co_return written;
 }
 
 async::Task<> Bucket::remove(std::string key) {

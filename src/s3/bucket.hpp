@@ -70,9 +70,11 @@ class Bucket {
   async::Task<std::optional<std::pair<std::string, std::string>>> find_tagged(
       std::string key, core::CancelSource* cancel = nullptr);
   /// Writes a small object if the present one has this ETag; for an empty one, if there is none.
-  /// Returns false if it is not so. Servers without conditional writes, such as rclone's, write it
-  /// in any case.
-  async::Task<bool> put_if(std::string key, std::string text, std::string etag);
+  /// Returns the new ETag, or nothing if it is not so, which can also be the work of this call, if
+  /// the response to its first request was lost. Servers without conditional writes, such as
+  /// rclone's, write it in any case.
+  async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
+                                                 std::string etag);
   /// Returns the keys of all objects that begin with the prefix.
   async::Task<std::vector<std::string>> list(std::string prefix);
   /// Returns the names of the folders directly below one: `a` and `b` for the objects `FOLDER/a/x`

@@ -83,11 +83,10 @@ std::string_view registry_host(std::string_view reference) {
 
 bool is_image_repository(std::string_view text) {
   if (text.empty() || text.size() > 255) return false;
-  const auto host = registry_host(text);
-  if (!host.empty()) {
-    if (!is_host(host)) return false;
+  // What begins like a registry, and cannot be one, may still be the first part of a name:
+  // `a_b.c/x`.
+  if (const auto host = registry_host(text); !host.empty() && is_host(host))
     text.remove_prefix(host.size() + 1);
-  }
   const auto parts = split(text, '/');
   return std::all_of(parts.begin(), parts.end(), is_path_component);
 }

@@ -302,6 +302,7 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
     if (options.notes) *options.notes = {true, texts_of(notices, file)};
     return pipeline;
   }
+  refuse_template(*root, file.string(), std::string(text));
   return read_files(std::move(*root), text, file, file, options, diagnostics);
 }
 

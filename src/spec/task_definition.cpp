@@ -278,6 +278,24 @@ bool is_task_definition(const core::Value& document) {
   return document.find("containerDefinitions") || (inner && inner->find("containerDefinitions"));
 }
 
+void refuse_template(const core::Value& document, const std::string& file,
+                     const std::string& text) {
+  const auto* version = document.find("AWSTemplateFormatVersion");
+  const auto* resources = document.find("Resources");
+  if (!version && !(resources && resources->kind == Kind::map && !document.find("steps"))) return;
+  core::Diagnostic template_;
+  template_.code = "cloudformation";
+  template_.message =
+      "this is a template of CloudFormation, whose keys ('ContainerDefinitions') are not those of "
+      "a "
+      "task definition";
+  template_.span = (version ? version : resources)->span;
+  template_.suggestion =
+      "`aws ecs describe-task-definition --task-definition FAMILY` prints the task definition that "
+      "was made from it";
+  throw core::InputError({std::move(template_)}, file, text);
+}
+
 core::Value pipeline_of(const core::Value& document, settings::Diagnostics& diagnostics,
                         settings::Diagnostics& notices) {
   const core::Value* inner = document.find("containerDefinitions") ? nullptr : described(document);

@@ -3,6 +3,8 @@
 /// (docs/coming-from-ecs.md).
 #pragma once
 
+#include <string>
+
 #include "core/value.hpp"
 #include "settings/settings.hpp"
 
@@ -11,6 +13,9 @@ namespace pipeline::spec {
 /// Returns true for a document with `containerDefinitions` at the top level or under
 /// `taskDefinition`, where `aws ecs describe-task-definition` prints it.
 bool is_task_definition(const core::Value& document);
+
+/// Throws InputError for a template of CloudFormation, which has task definitions with other keys.
+void refuse_template(const core::Value& document, const std::string& file, const std::string& text);
 
 /// Returns the equivalent pipeline document. Every value keeps the position of its source, so that
 /// errors are reported there.

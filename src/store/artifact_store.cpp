@@ -17,6 +17,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "store/artifact_marks.hpp"
+#include "store/artifact_sync.hpp"
 #include "store/tree_entries.hpp"
 
 namespace pipeline::store {
@@ -131,6 +132,7 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
                        ? 0555
                        : 0444);
     set_mark(file, mark(artifact.digest, "", artifact.bytes));
+    core::sync_to_disk(file);
   };
   if (is_ours_alone(status)) {
     hold_still(source, executable ? 0555 : 0444);
@@ -168,6 +170,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown&
       return artifact;
     }
     seal_contents(source, nodes, artifact.digest);
+    sync_contents(source, nodes);
     if (publish(source, artifact.digest)) return artifact;
   }
   const Staging staging(folder_);
@@ -176,6 +179,7 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown&
   artifact.digest = tree_digest(nodes);
   artifact.bytes = total_bytes(nodes);
   seal_contents(staging.content(), nodes, artifact.digest);
+  sync_contents(staging.content(), nodes);
   publish(staging.content(), artifact.digest);
   on_known(artifact);
   discard(source);
@@ -202,6 +206,7 @@ StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatI
   artifact.digest = tree_digest(nodes);
   artifact.bytes = total_bytes(nodes);
   seal_contents(staging.content(), nodes, artifact.digest);
+  if (!is_read_on_use(artifact.bytes, entries.size())) sync_contents(staging.content(), nodes);
   publish(staging.content(), artifact.digest);
   return artifact;
 }

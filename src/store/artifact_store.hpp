@@ -23,6 +23,12 @@ struct StoredArtifact {
   std::uint64_t bytes = 0;
 };
 
+/// Whether code or inputs with so many bytes and files are read as a whole before a step uses them,
+/// which costs milliseconds. The size and time of a larger artifact do not show a flipped bit.
+constexpr bool is_read_on_use(std::uint64_t bytes, std::size_t files) {
+  return bytes <= 1 << 20 && files <= 256;
+}
+
 /// A file of a tree: its path in the tree, and its current path.
 struct TreeEntry {
   std::string relative_path;  ///< With `/`; never absolute, never with `..`.
@@ -71,14 +77,15 @@ class ArtifactStore {
   /// any more. The digest of a file is that of its content; the digest of a folder is that of the
   /// sorted list of (path, kind, executable bit, digest). Symbolic links that stay inside the
   /// folder are kept. Throws EnvironmentError for other links, sockets and devices, and if a
-  /// process changes the content meanwhile. A partial artifact is never visible.
+  /// process changes the content meanwhile. A partial artifact is never visible, not even after a
+  /// power failure: the content is on the disk first.
   /// @param before_it_goes called when the artifact is known and everything is still at `path`; may
   /// throw
   StoredArtifact take(const std::filesystem::path& path,
                       const std::function<void(const StoredArtifact&)>& before_it_goes = {});
 
   /// Copies files into one read-only tree and returns its digest; if the store has the tree
-  /// already, only hashes the files.
+  /// already, only hashes the files. A tree that is read on use need not survive a power failure.
   StoredArtifact put_tree(std::span<const TreeEntry> entries, StatIndex& index);
 
   /// Returns the artifact's path, which steps can use as an input.

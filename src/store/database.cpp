@@ -96,7 +96,9 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
   if (pragma("PRAGMA user_version") == 0) create(application_id, schema, may_have_log);
   check_format(application_id);
   migrate(migrations);
-  execute("PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON");
+  // With a write-ahead log, a power failure may cost the last transactions, but not the database.
+  execute(may_have_log ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL");
+  execute("PRAGMA foreign_keys=ON");
   // Checkpointing the log at every close would cost a run that reuses everything more than the rest
   // of it; see the destructor.
   sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
@@ -140,8 +142,8 @@ void Database::create(int application_id, const char* schema, bool may_have_log)
   while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
   if (pragma("PRAGMA schema_version") != 0) return;
-  // An empty database needs no protection from a power failure, and each wait for the disk costs
-  // milliseconds.
+  // Each wait for the disk costs milliseconds, and one at the end is enough: before, there is
+  // nothing to lose.
   execute("PRAGMA synchronous=OFF");
   if (may_have_log) execute("PRAGMA journal_mode=WAL");
   execute("BEGIN IMMEDIATE");
@@ -150,6 +152,8 @@ void Database::create(int application_id, const char* schema, bool may_have_log)
            ";PRAGMA user_version=" + std::to_string(version_))
               .c_str());
   execute("COMMIT");
+  core::sync_to_disk(file_);
+  core::sync_to_disk(file_.parent_path());
 }
 
 void Database::check_format(int application_id) {

@@ -8,6 +8,10 @@
 // it;
 //                full: no space; broken: EIO; readonly: EROFS
 // CHAOS_FOR      how many fail from there on; 0: all
+// CHAOS_SYNCED   a folder that gets what is on the disk for certain: for each file that the program
+// has
+//                synced its content then, for each folder the names in it; a file's name there is
+//                its inode's number
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -15,9 +19,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <string_view>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -33,7 +39,7 @@ enum class Deed { none, kill, killed, torn, full, broken, readonly };
 
 struct Plan {
   pid_t process = 0;  // 0: this program is not meant
-  std::string folder;
+  std::string folder, synced;
   int log = -1;
   long at = 0, count = 1;
   Deed deed = Deed::none;
@@ -55,6 +61,7 @@ Plan& plan() {
     const auto wanted = take("CHAOS_PROGRAM"), log = take("CHAOS_LOG"), at = take("CHAOS_AT");
     const auto deed = take("CHAOS_DO"), count = take("CHAOS_FOR");
     own->folder = take("CHAOS_FOLDER");
+    own->synced = take("CHAOS_SYNCED");
     if (length <= 0 || std::string_view(program, static_cast<std::size_t>(length)) != wanted)
       return own;
     if (!log.empty())
@@ -183,6 +190,64 @@ mode_t mode_argument(int flags, va_list arguments) {
   return has_mode(flags) ? va_arg(arguments, mode_t) : 0;
 }
 
+/// Where the content of this inode is kept; empty if it is not.
+std::string kept_content(const struct stat& status) {
+  const auto& own = plan();
+  if (own.process != ::getpid() || own.synced.empty()) return "";
+  return own.synced + "/" + std::to_string(status.st_ino);
+}
+
+int write_new(const std::string& path) {
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path.c_str(),
+                                    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+}
+
+/// Keeps what the file or folder has now, as it is on the disk.
+void keep_content(int descriptor) {
+  static std::mutex one_at_a_time;
+  struct stat status;
+  const auto path = path_of(descriptor);
+  if (!path.starts_with(plan().folder) || ::fstat(descriptor, &status) != 0) return;
+  const auto to = kept_content(status);
+  if (to.empty()) return;
+  const std::lock_guard lock(one_at_a_time);
+  const int file = write_new(to + ".new");
+  if (S_ISDIR(status.st_mode)) {
+    DIR* const folder = ::opendir(path.c_str());
+    while (const auto* entry = folder ? ::readdir(folder) : nullptr) {
+      const auto line = std::string(entry->d_name) + "\n";
+      ::syscall(SYS_write, file, line.data(), line.size());
+    }
+    if (folder) ::closedir(folder);
+  } else {
+    off_t offset = 0;
+    const auto link = "/proc/self/fd/" + std::to_string(descriptor);
+    const int from =
+        static_cast<int>(::syscall(SYS_openat, AT_FDCWD, link.c_str(), O_RDONLY | O_CLOEXEC, 0));
+    while (::syscall(SYS_sendfile, file, from, &offset, 1 << 20) > 0) {
+    }
+    ::close(from);
+  }
+  ::close(file);
+  ::syscall(SYS_rename, (to + ".new").c_str(), to.c_str());
+}
+
+/// What is removed or replaced has no content any more: its inode's number becomes another's.
+void forget_content(int folder, const char* path) {
+  struct stat status;
+  if (plan().synced.empty() || ::fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (!S_ISDIR(status.st_mode) && status.st_nlink > 1) return;
+  if (const auto kept = kept_content(status); !kept.empty()) ::syscall(SYS_unlink, kept.c_str());
+}
+
+int sync_it(int descriptor, long call) {
+  return change_it("sync", path_of(descriptor), Wants::space, [&] {
+    const int result = static_cast<int>(::syscall(call, descriptor));
+    if (result == 0) keep_content(descriptor);
+    return result;
+  });
+}
+
 }  // namespace
 
 #define WITH_MODE(flags, mode)                       \
@@ -264,23 +329,21 @@ int ftruncate(int descriptor, off_t size) noexcept {
                    [&] { return static_cast<int>(::syscall(SYS_ftruncate, descriptor, size)); });
 }
 int ftruncate64(int descriptor, off64_t size) noexcept { return ftruncate(descriptor, size); }
-int fsync(int descriptor) {
-  return change_it("sync", path_of(descriptor), Wants::space,
-                   [&] { return static_cast<int>(::syscall(SYS_fsync, descriptor)); });
-}
-int fdatasync(int descriptor) {
-  return change_it("sync", path_of(descriptor), Wants::space,
-                   [&] { return static_cast<int>(::syscall(SYS_fdatasync, descriptor)); });
-}
+int fsync(int descriptor) { return sync_it(descriptor, SYS_fsync); }
+int fdatasync(int descriptor) { return sync_it(descriptor, SYS_fdatasync); }
 
 int rename(const char* from, const char* to) noexcept {
-  return change_it("rename", path_of(AT_FDCWD, to), Wants::space,
-                   [&] { return REAL(rename)(from, to); });
+  return change_it("rename", path_of(AT_FDCWD, to), Wants::space, [&] {
+    forget_content(AT_FDCWD, to);
+    return REAL(rename)(from, to);
+  });
 }
 int renameat2(int from_folder, const char* from, int to_folder, const char* to,
               unsigned flags) noexcept {
-  return change_it("rename", path_of(to_folder, to), Wants::space,
-                   [&] { return REAL(renameat2)(from_folder, from, to_folder, to, flags); });
+  return change_it("rename", path_of(to_folder, to), Wants::space, [&] {
+    if (!flags) forget_content(to_folder, to);
+    return REAL(renameat2)(from_folder, from, to_folder, to, flags);
+  });
 }
 int link(const char* from, const char* to) noexcept {
   return change_it("link", path_of(AT_FDCWD, to), Wants::space,
@@ -312,16 +375,22 @@ char* mkdtemp(char* path) noexcept {
 }
 
 int unlink(const char* path) noexcept {
-  return change_it("unlink", path_of(AT_FDCWD, path), Wants::nothing,
-                   [&] { return REAL(unlink)(path); });
+  return change_it("unlink", path_of(AT_FDCWD, path), Wants::nothing, [&] {
+    forget_content(AT_FDCWD, path);
+    return REAL(unlink)(path);
+  });
 }
 int unlinkat(int folder, const char* path, int flags) noexcept {
-  return change_it("unlink", path_of(folder, path), Wants::nothing,
-                   [&] { return REAL(unlinkat)(folder, path, flags); });
+  return change_it("unlink", path_of(folder, path), Wants::nothing, [&] {
+    forget_content(folder, path);
+    return REAL(unlinkat)(folder, path, flags);
+  });
 }
 int rmdir(const char* path) noexcept {
-  return change_it("rmdir", path_of(AT_FDCWD, path), Wants::nothing,
-                   [&] { return REAL(rmdir)(path); });
+  return change_it("rmdir", path_of(AT_FDCWD, path), Wants::nothing, [&] {
+    forget_content(AT_FDCWD, path);
+    return REAL(rmdir)(path);
+  });
 }
 int chmod(const char* path, mode_t mode) noexcept {
   return change_it("chmod", path_of(AT_FDCWD, path), Wants::nothing,

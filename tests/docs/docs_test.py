@@ -61,6 +61,15 @@ class Documents(unittest.TestCase):
         headers = re.findall(r"`((?:\w+/)*\w+\.[hc]pp)`", (ROOT / "docs/architecture.md").read_text())
         self.assertEqual([header for header in headers if not any(source.endswith(f"/{header}") for source in sources)], [])
 
+    def test_tests_that_reliability_names_exist(self):
+        sources = [path for kind in ("*.cpp", "*.py") for path in (ROOT / "tests").rglob(kind)]
+        known = set(re.findall(r"\w+", "".join(path.read_text() for path in sources)))
+        rows = [line.rstrip().rstrip("|").split("|")[-1] for line in (ROOT / "docs/reliability.md").read_text().splitlines() if line.startswith("|")]
+        named = re.findall(r"`([a-z0-9_]+(?:/[a-z0-9_]+)?)`", " ".join(rows))
+        missing = [name for name in named if "/" not in name and not known & {name, f"test_{name}"}]
+        missing += [name for name in named if "/" in name and not (ROOT / "tests" / f"{name}_test.py").exists()]
+        self.assertEqual(missing, [])
+
     def test_document_describes_every_command(self):
         overview = subprocess.run([PIPE, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
         commands = re.findall(r"^  ([a-z]+) {2,}", overview.split("Commands:")[1].split("\n\n")[0], re.MULTILINE)

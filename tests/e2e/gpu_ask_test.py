@@ -70,6 +70,24 @@ class AskingForGpus(PipeTest):
         new = self.pipe("plan", "pipeline.yaml", "--orchestrator", "local", **self.machine("580.65.06", [10, 0]))
         self.assertIn("take torch 2.7 or newer with CUDA 12.8 or newer", new.err)
 
+    def test_a_plan_warns_of_gpus_that_the_machine_lacks_for_a_step_that_would_run(self):
+        step = {"command": "touch ${outputs.x}", "outputs": ["x"], "settings": {"resources": {"devices": [9], "preflight": "off"}}}
+        self.pipeline({"a": step, "b": self.step(devices=[0], preflight="off"), "c": self.step(gpu_count=3, preflight="off")})
+        machine = self.machine("580.65.06", [9, 0])
+        run = self.pipe("run", "pipeline.yaml", "--orchestrator", "local", **machine)
+        plan = self.pipe("plan", "pipeline.yaml", "--orchestrator", "local", **machine)
+        self.assertNotEqual(run.code, 0, run)
+        self.assertEqual(plan.code, 0, plan)
+        for step in ("a", "c"):
+            told = next(line for line in plan.err.splitlines() if f"step '{step}'" in line).removeprefix("warning: ").split("[")[0].strip()
+            self.assertIn("GPU", told)
+            self.assertIn(told.split(": ", 1)[-1], run.err)
+        self.assertNotIn("step 'b'", plan.err)
+        result = self.pipe("plan", "pipeline.yaml", "--orchestrator", "local", "--output", "json", **machine)
+        self.assertEqual(len(json.loads(result.out)["warnings"]), 2, result)
+        without = self.pipe("plan", "pipeline.yaml", "--orchestrator", "local", PIPE_NVML=str(self.folder / "none"))
+        self.assertEqual((without.code, without.err), (0, ""), "a machine without a driver plans for others")
+
     def test_instance_types_that_fit(self):
         text = self.pipe("instances", "--gpus", "4", "--memory", "100GiB")
         self.assertEqual(text.code, 0, text)

@@ -63,6 +63,22 @@ class Package(unittest.TestCase):
         run("cmake", "--build", build, "--target", "sums", env={**CCACHE, **os.environ})
         self.check_pipeline(next(path for path in (build / "sums", build / "bin/sums") if path.exists()))
 
+    def test_nothing_that_is_installed_names_a_folder_of_the_build(self):
+        prefix = self.folder / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", prefix)
+        named = [str(file.relative_to(prefix)) for file in prefix.rglob("*") if file.is_file() and not file.is_symlink()
+                 for folder in {str(ROOT), str(BUILD)} if folder.encode() in file.read_bytes()]
+        self.assertEqual(named, [], "another clone would not make the same bytes")
+
+    def test_packages_made_twice_are_equal_byte_for_byte(self):
+        made = []
+        for folder in ("one", "two"):
+            run(ROOT / "scripts/package", "deb", "tar", "wheel", "sbom", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(self.folder / folder)})
+            made.append((self.folder / folder / "SHA256SUMS").read_text())
+        self.assertEqual(made[0], made[1])
+        for kind in (".deb", ".tar.gz", ".whl", ".cdx.json"):
+            self.assertIn(kind + "\n", made[0])
+
     def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
         run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)
         packages = {file.name.split("_")[0]: file for file in (self.folder / "deb").glob("*.deb")}

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/digest.hpp"
 #include "settings/artifact_store.hpp"
 #include "support/http_server.hpp"
 
@@ -40,11 +41,30 @@ class BucketTest : public testing::Test {
       co_return co_await exchange.answer(200, folders_in("/team/pipe/drivers/"));
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
+    if (exchange.method == "PUT" && !may_write(exchange))
+      co_return co_await exchange.answer(412, "<Error><Code>PreconditionFailed</Code></Error>");
     if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
     if (exchange.method == "DELETE") objects.erase(exchange.target);
     if (exchange.method == "GET")
       text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
-    co_await exchange.answer(is_there ? 200 : 404, std::move(text));
+    if (loses_answer && exchange.method == "PUT") {
+      loses_answer = false;
+      co_return exchange.cut();
+    }
+    const auto tag = objects.contains(exchange.target) ? "ETag: " + tag_of(exchange.target) + "\r\n"
+                                                       : std::string();
+    co_await exchange.answer(is_there ? 200 : 404, std::move(text), tag);
+  }
+  std::string tag_of(const std::string& object) const {
+    return '"' + core::sha256(objects.at(object)).hex().substr(0, 16) + '"';
+  }
+  /// Whether the condition of a conditional write holds.
+  bool may_write(const HttpExchange& exchange) const {
+    const bool is_there = objects.contains(exchange.target);
+    if (exchange.headers.find("if-none-match: *") != std::string::npos) return !is_there;
+    if (exchange.headers.find("if-match: ") == std::string::npos) return true;
+    return is_there &&
+           exchange.headers.find("if-match: " + tag_of(exchange.target)) != std::string::npos;
   }
   /// The answer to a request for the folders below a path.
   std::string folders_in(const std::string& path) const {
@@ -60,6 +80,7 @@ class BucketTest : public testing::Test {
 
   asio::io_context loop;
   bool refuses = false;                        ///< Refuses every request.
+  bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
   std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };

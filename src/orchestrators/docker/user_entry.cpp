@@ -100,7 +100,7 @@ async::Task<> UserEntries::find(const Attempt& attempt, ContainerOptions& option
     options.user_name = name_of(text, user->uid);
     const auto name = core::sha256(text).hex();
     if (!fs::exists(folder_ / name)) {
-      core::write_file_atomically(folder_ / name, text);
+      core::write_file_atomically(folder_ / name, text, core::Durability::power);
       fs::permissions(folder_ / name, fs::perms(0444));
     }
     options.passwd = folder_ / name;
@@ -140,7 +140,7 @@ async::Task<std::string> UserEntries::read(const Attempt& attempt,
   co_await engine_.remove_container(id);
   if (error) std::rethrow_exception(error);
   core::make_folders(folder_);
-  core::write_file_atomically(known, file.text);
+  core::write_file_atomically(known, file.text, core::Durability::power);
   co_return file.text;
 }
 

@@ -160,7 +160,7 @@ class KubernetesOrchestrator : public Orchestrator {
     if (!std::filesystem::exists(file, error)) {
       core::make_folders(file.parent_path());
       const auto fresh = file.string() + "." + std::to_string(getpid());
-      core::write_file_atomically(fresh, program);
+      core::write_file_atomically(fresh, program, core::Durability::power);
       if (chmod(fresh.c_str(), 0555) != 0)
         throw core::system_error("cannot make " + fresh + " executable", errno);
       std::filesystem::rename(fresh, file);

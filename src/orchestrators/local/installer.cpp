@@ -280,6 +280,7 @@ async::Task<fs::path> Installer::find_uv() {
     on_line_("uv cannot be installed here: pip takes its place");
     co_return fs::path();
   }
+  core::sync_file_system(tools);
   core::write_file_atomically(tools / "uv" / ".complete", "");
   co_return uv;
 }

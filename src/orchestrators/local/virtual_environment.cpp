@@ -312,6 +312,7 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
     });
     co_await installer.install();
     if (plan.locked) write_packages(target, *plan.locked);
+    core::sync_file_system(target);  // `.complete` says so of its files after a power failure, too.
     core::write_file_atomically(target / ".complete", plan.summary() + "\n");
   } catch (const core::BuildError& failed) {
     error = std::current_exception();

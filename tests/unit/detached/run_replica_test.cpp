@@ -174,6 +174,90 @@ TEST_F(ARunInABucket, goes_on_by_another_driver_where_the_last_one_had_saved_it)
   EXPECT_EQ(log_at_home("train.1.log"), "begun\n");
 }
 
+TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_took_over) {
+  ASSERT_TRUE(take_over(driver, there));
+  run_task(loop, driver.save(there));
+  RunStore next(folder.path() / "next");
+  RunReplica second(artifacts, id);
+  ASSERT_TRUE(take_over(second, next));
+  // Its look at the Lease was before it was suspended.
+  there.put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  log(there, "load.1.log", "of the first driver\n");
+  const auto before = objects["/team/pipe/drivers/7f3a/head.json"];
+  try {
+    run_task(loop, driver.save(there));
+    FAIL() << "it is told";
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has another driver by now"));
+  }
+  EXPECT_EQ(objects["/team/pipe/drivers/7f3a/head.json"], before);
+  next.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  run_task(loop, second.save(next));
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_FALSE(fs::exists(home.log_file(std::string(id) + "/load.1.log")));
+}
+
+TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_arrives_late) {
+  ASSERT_TRUE(take_over(driver, there));
+  there.put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  run_task(loop, driver.save(there));
+  std::string late;  // Its head was written before the pause, and this object after it.
+  for (const auto& [name, content] : objects)
+    if (name.find("/pipe-") != name.npos) late = name;
+  const auto content = objects.at(late);
+  RunStore next(folder.path() / "next");
+  RunReplica second(artifacts, id);
+  ASSERT_TRUE(take_over(second, next));
+  next.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  run_task(loop, second.save(next));
+  objects[late] = content;
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+}
+
+TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanwhile) {
+  ASSERT_TRUE(take_over(driver, there));
+  RunStore next(folder.path() / "next");
+  RunReplica second(artifacts, id);
+  std::optional<bool> taken;
+  bool is_saved = false;
+  asio::co_spawn(loop, second.take_over(next, next.kept_folder(id)),
+                 [&](const std::exception_ptr& error, bool done) {
+                   if (!error) taken = done;
+                 });
+  // As soon as the successor has read the head.
+  const auto reads = server.asked.size();
+  while (server.asked.size() == reads) loop.run_one();
+  there.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  asio::co_spawn(loop, driver.save(there),
+                 [&](const std::exception_ptr& error) { is_saved = !error; });
+  while (!taken) loop.run_one();
+  for (int i = 0; i < 100 && !is_saved; ++i) loop.run_for(std::chrono::milliseconds(10));
+  const auto status = next.steps(id).at(0).status;
+  EXPECT_EQ(status, is_saved ? StepStatus::succeeded : StepStatus::pending)
+      << "either the save counts and the successor has it, or it is refused";
+}
+
+TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
+  ASSERT_TRUE(take_over(driver, there));
+  there.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  loses_answer = true;
+  run_task(loop, driver.save(there));
+  EXPECT_FALSE(loses_answer);
+  run_task(loop, asker.bring(home));
+  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+}
+
+TEST_F(ARunInABucket, is_left_alone_by_who_only_reads_it) {
+  ASSERT_TRUE(take_over(driver, there));
+  const auto before = objects;
+  RunStore other(folder.path() / "other");
+  ASSERT_TRUE(run_task(loop, RunReplica(artifacts, id).fetch(other, other.kept_folder(id))));
+  EXPECT_EQ(objects, before);
+  run_task(loop, driver.save(there));
+}
+
 TEST_F(ARunInABucket, leaves_nothing_there_once_it_is_removed) {
   ASSERT_TRUE(take_over(driver, there));
   log(there, "load.1.log", "one\n");

@@ -31,7 +31,7 @@ class SavingTest : public test::BucketTest {
   StepStatus saved() {
     const core::TemporaryFolder elsewhere;
     RunStore found(elsewhere.path());
-    run_task(loop, RunReplica(artifacts, id).take_over(found, elsewhere.path() / "files"));
+    run_task(loop, RunReplica(artifacts, id).fetch(found, elsewhere.path() / "files"));
     return found.steps(id).at(0).status;
   }
 

@@ -9,16 +9,14 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "support/agent_file.hpp"
 
 namespace pipeline::kubernetes {
 namespace {
 
 class Agent : public testing::Test {
  protected:
-  Agent() {
-    core::write_file_atomically(program, agent_program());
-    chmod(program.c_str(), 0700);
-  }
+  Agent() { test::write_agent(program); }
   /// Exit code of the agent, which copies itself there; what it says is in `said`.
   int install(const std::filesystem::path& target) {
     FILE* output =

@@ -13,6 +13,7 @@
 #include "core/file.hpp"
 #include "kubernetes/agent.hpp"
 #include "net/program.hpp"
+#include "support/agent_file.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::kubernetes {
@@ -165,8 +166,7 @@ class TheAgent : public TheLogFrames {
  protected:
   net::ProgramAnswer run(std::vector<std::string> command) {
     const auto file = folder.path() / "agent";
-    std::ofstream(file, std::ios::binary) << agent_program();
-    chmod(file.c_str(), 0755);
+    test::write_agent(file);
     net::ProgramCall call;
     call.command = std::move(command);
     call.command.insert(call.command.begin(), {file.string(), "--log", log_file(), stop_file()});

@@ -10,11 +10,13 @@ TEST(ImageReferences, are_read_as_engines_read_them) {
   for (const auto& text :
        {std::string("a"), std::string("a/b:1"), std::string("UPPER/x:1"),
         std::string("host:5000/a/b"), std::string("[2001:db8::1]:5000/x"), std::string("[::1]/x:1"),
-        std::string("localhost/x"), "a@sha256:" + digest, "a:1@sha512:" + digest + digest})
+        std::string("localhost/x"), std::string("a_b.c/x"), std::string("a__b.c-d/x:1"),
+        "a@sha256:" + digest, "a:1@sha512:" + digest + digest})
     EXPECT_TRUE(is_image_reference(text)) << text;
   for (const auto& text :
        {std::string("A"), std::string("a/B"), std::string("[::1/x"), std::string("[]/x"),
-        std::string("[::1]x/x"), std::string("host:/x"), "a@md5:" + digest.substr(32),
+        std::string("[::1]x/x"), std::string("host:/x"), std::string("A_b.c/x"),
+        std::string("a_b.c:5000/x"), std::string("a___b.c/x"), "a@md5:" + digest.substr(32),
         "a@sha256:" + digest.substr(1), "a@sha256:" + std::string(64, 'A'), std::string("a:")})
     EXPECT_FALSE(is_image_reference(text)) << text;
 }

@@ -275,6 +275,44 @@ TEST_F(TaskDefinition, units_and_limits_are_checked) {
                 HasSubstr("'value' must be a whole number"));
 }
 
+/// What the examples of Amazon's developer guide have that does not import, each in the fewest
+/// words.
+TEST_F(TaskDefinition, what_cannot_be_run_is_refused_with_the_key_and_the_reason) {
+  const std::string container = R"({"name": "c", "image": "i", "command": ["true"]})";
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      // A server, which starts as its image says.
+      {R"({"family": "f", "containerDefinitions": [{"name": "web", "image": "nginx"}]})",
+       "container 'web' has no command"},
+      {R"({"family": "f", "containerDefinitions": [{"name": "log_router", "image": "fluent-bit",
+           "firelensConfiguration": {"type": "fluentbit"}}]})",
+       "container 'log_router' has no command"},
+      {R"({"family": "f", "runtimePlatform": {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},
+           "containerDefinitions": [)" +
+           container + "]}",
+       "'WINDOWS_SERVER_2022_CORE' containers cannot be run: only LINUX"},
+      {R"({"family": "f", "containerDefinitions": [{"name": "c", "image": "i", "command": ["true"],
+           "mountPoints": [{"sourceVolume": "fsx-dir", "containerPath": "/x"}]}],
+           "volumes": [{"name": "fsx-vol"}]})",
+       "there is no volume 'fsx-dir' under 'volumes'"},
+      // Parts of a definition.
+      {R"({"containerDefinitions": [)" + container + "]}", "the task definition has no 'family'"},
+      {R"({"family": "f", "containerDefinitions": [{"secrets": [{"name": "A", "valueFrom": "b"}]}]})",
+       "this container has no 'name'"},
+      {R"({"family": "f", "containerDefinitions": [{"name": "c", "command": ["true"]}]})",
+       "container 'c' has no 'image'"},
+      {R"({"family": "", "containerDefinitions": [)" + container + "]}",
+       "'name' must be a name of letters"},
+      {"{\n  \"family\": \"f\",\n  ...\n}", "a map that begins with `{` is not closed"},
+      {R"({"AWSTemplateFormatVersion": "2010-09-09", "Resources": {"T": {"Type": "AWS::ECS::TaskDefinition",
+           "Properties": {"ContainerDefinitions": [{"Name": "c", "Image": "i"}]}}}})",
+       "this is a template of CloudFormation"},
+  };
+  for (const auto& [text, reason] : refused) {
+    std::filesystem::remove(file_);
+    EXPECT_THAT(error(text), HasSubstr(reason)) << text;
+  }
+}
+
 TEST_F(TaskDefinition, one_that_is_cut_anywhere_is_told_also_behind_a_backslash) {
   const std::string whole = guide;
   for (std::size_t length = 1; length < whole.size(); length += 3)

@@ -1,0 +1,18 @@
+/// @file
+/// `host.yaml`, which says what this machine has: attributes, or errors that say something.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/diagnostic.hpp"
+#include "spec/host_file.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace pipeline;
+  try {
+    spec::parse_host(std::string_view(reinterpret_cast<const char*>(data), size), "host.yaml");
+  } catch (const core::InputError& error) {
+    if (std::string_view(error.what()).empty()) __builtin_trap();
+  }
+  return 0;
+}
