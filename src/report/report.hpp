@@ -20,6 +20,7 @@ struct ReportLimits {
   std::size_t points = 200;            ///< Of one metric.
   std::size_t digits = 12;             ///< Of an artifact's digest.
   bool checks_driver = false;          ///< A running run whose driver is dead has died.
+  bool details = true;  ///< All of each step; else what tables and drawings of all steps show.
 };
 
 /// Returns everything that the page shows: the run, its steps with attempts, logs, outputs and what

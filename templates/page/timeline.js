@@ -27,7 +27,7 @@ function drawTimeline(data, into) {
   into.append(el("div", { class: "legend" }, ...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one))));
   if (all.length > most) {
     all.sort((a, b) => (b.to - b.from) - (a.to - a.from));
-    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + all.length.toLocaleString("en") + "; their waiting is left out."));
+    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + grouped(all.length) + "; their waiting is left out."));
     all.length = most;
   } else if (!showsWaiting) {
     into.append(el("p", { class: "dim" }, "Waiting is left out."));
@@ -48,12 +48,15 @@ function drawTimeline(data, into) {
     svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h"))));
   for (const one of all) {
     const y = top + one.row * (rowHeight + 2), bar = svg("g", {}, svg("title", {}, one.step.n + ": " + one.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ")));
-    const parts = one.parts.filter(([part, ms]) => ms || part === "running");
+    const longest = [...one.parts].sort((a, b) => b[1] - a[1] || (b[0] === "running") - (a[0] === "running"))[0];
+    const last = one.parts.findLast((part) => part[1]) || longest;
     let at = one.from;
-    for (const [part, ms] of parts) {
-      const kind = part === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : part;
-      const gap = part === parts[parts.length - 1][0] ? 1 : 0; // before the next attempt in the row
-      bar.append(svg("rect", { class: "f-" + kind, x: x(at), y, width: Math.max(1, x(at + ms) - x(at) - gap), height: rowHeight }));
+    for (const part of one.parts) {
+      const [what, ms] = part, wide = x(at + ms) - x(at);
+      if (wide >= 0.5 || part === longest) { // a part that nobody could see is left out, so that thousands are drawn fast
+        const kind = what === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : what;
+        bar.append(svg("rect", { class: "f-" + kind, x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row
+      }
       at += ms;
     }
     const label = clean(one.step.n);

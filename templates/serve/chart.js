@@ -39,6 +39,6 @@ function chartOf(columns, runs) {
       for (const [at, text] of axis.marks) drawing.append(svg("text", { class: "small on", x: x(i) + 6, y: y(at) + 4 }, text));
     });
   }
-  box.append(scroller("Chart of runs", drawing), el("p", { class: "dim" }, count(shown, "run") + (shown < runs.length ? " of " + runs.length.toLocaleString("en") + "; the others lack a value." : ".")));
+  box.append(scroller("Chart of runs", drawing), el("p", { class: "dim" }, count(shown, "run") + (shown < runs.length ? " of " + grouped(runs.length) + "; the others lack a value." : ".")));
   return box;
 }

@@ -65,7 +65,7 @@ function runsView(head, main) {
     box.checked = chosen.has(run.id);
     box.addEventListener("change", () => { if (box.checked) chosen.add(run.id); else chosen.delete(run.id); sayChosen(); });
     return el("tr", {}, el("td", {}, box), el("td", {}, link("/run/" + run.id, run.id)), el("td", {}, badge(run.status)), ...(run.values || []).map((value, i) => el("td", { class: "number" }, shownValue(state.columns[i], value))), el("td", { class: "text" }, name(run.pipeline)),
-      el("td", { class: "wide" }, date(run.started)), el("td", { class: "number" }, run.took || !isRunning(run.status) ? time(run.took) : ""), el("td", { class: "number" }, run.steps.toLocaleString("en")),
+      el("td", { class: "wide" }, date(run.started)), el("td", { class: "number" }, run.took || !isRunning(run.status) ? time(run.took) : ""), el("td", { class: "number" }, grouped(run.steps)),
       el("td", { class: "number wide" }, run.reused || ""), el("td", { class: "number" }, run.failed || ""),
       el("td", { class: "text wide" }, name([run.tags.join(", "), run.note].filter(Boolean).join(" \u00b7 "))));
   };
@@ -101,7 +101,7 @@ function runsView(head, main) {
       body.replaceChildren(...found.runs.map(row));
       if (focused) { const line = [...body.children].find((one) => one.querySelector("a").textContent === focused); if (line) line.querySelector(kind).focus(); }
       said.textContent = found.total === 0 ? (state.where || state.pipeline || state.tag ? "No run is like that." : "No run has been made yet.")
-        : (found.offset + 1).toLocaleString("en") + " to " + (found.offset + found.runs.length).toLocaleString("en") + " of " + count(found.total, "run");
+        : grouped(found.offset + 1) + " to " + grouped(found.offset + found.runs.length) + " of " + count(found.total, "run");
       newer.disabled = state.offset === 0;
       older.disabled = state.offset + page >= found.total;
       newer.hidden = older.hidden = found.total <= page;
