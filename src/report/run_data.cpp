@@ -29,6 +29,15 @@ struct Tail {
   std::uint64_t left_out = 0;
 };
 
+/// Bytes that the text takes in the page, where what has a meaning in HTML or JSON is escaped.
+std::size_t escaped_size(std::string_view text) {
+  constexpr std::size_t of_escape = 5;  // \u001b instead of one byte
+  return text.size() + of_escape * static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
+                         return (static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '<' ||
+                                c == '>' || c == '&';
+                       }));
+}
+
 std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t most) {
   const core::Descriptor opened(
       ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -274,7 +283,7 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
     return;
   }
-  log_bytes_ += tail->text.size();
+  log_bytes_ += escaped_size(tail->text);
   entry["l"] = std::move(tail->text);
   if (tail->left_out > 0) entry["lo"] = tail->left_out;
 }
@@ -291,11 +300,12 @@ void RunData::add_picture(const store::StepRecord& step, const store::OutputReco
       pictures_.push_back({{"name", name}, {"digest", output.digest.hex()}});
     return;
   }
-  if (picture_bytes_ + output.bytes > limits_.pictures) return;
+  const auto encoded = (output.bytes + 2) / 3 * 4;
+  if (output.bytes > limits_.pictures || picture_bytes_ + encoded > limits_.pictures) return;
   const auto bytes = core::read_untrusted_file(artifacts_.path(output.digest), output.bytes);
   const auto* type = bytes ? picture_type(*bytes) : nullptr;
   if (!type) return;
-  picture_bytes_ += bytes->size();
+  picture_bytes_ += encoded;
   pictures_.push_back(
       {{"name", name},
        {"url", std::string("data:") + type + ";base64," + core::encode_base64(*bytes)}});
@@ -352,6 +362,15 @@ json RunData::images() const {
   std::vector<std::string> list(images_.size());
   for (const auto& [image, position] : images_) list[position] = image;
   return list;
+}
+
+ReportLimits limits_for(std::size_t steps) {
+  constexpr std::size_t most = 4'800'000, of_step = 300, least = 100'000;
+  const auto left = std::max(2 * least, most - std::min(most, steps * of_step));
+  ReportLimits limits;
+  limits.logs = std::min(limits.logs, left / 2);
+  limits.pictures = std::min(limits.pictures, left / 2);
+  return limits;
 }
 
 json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,

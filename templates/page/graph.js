@@ -1,4 +1,4 @@
-// The graph: a node for each step, or for all instances of one.
+// The graph: a node for each step, or for all instances of one (no library: docs/architecture.md, "The pages").
 const worst = ["failed", "running", "cancelled", "skipped", "pending", "succeeded", "cached"];
 const base = (step) => step.b || step.n;
 
@@ -48,32 +48,44 @@ function layers(groups, list) {
       stack.pop();
     }
   }
-  const result = [];
-  for (const group of order) (result[depth.get(group)] = result[depth.get(group)] || []).push(group);
-  const place = new Map();
-  result.forEach((layer) => layer.forEach((group, i) => place.set(group, i)));
-  const mean = (group, neighbours) => {
-    const places = neighbours.filter((one) => place.has(one)).map((one) => place.get(one));
-    return places.length ? places.reduce((a, b) => a + b, 0) / places.length : place.get(group);
-  };
   const users = new Map(list.map((group) => [group, []]));
   for (const group of list) for (const one of group.needs) if (users.has(groups.get(one))) users.get(groups.get(one)).push(group);
-  for (let pass = 0; pass < 4; ++pass) { // fewer crossings: each beside the mean of its neighbours
-    const sweep = pass % 2 ? [...result].reverse() : result;
-    for (const layer of sweep) {
-      const at = new Map(layer.map((group) => [group, mean(group, pass % 2 ? users.get(group) : group.needs.map((one) => groups.get(one)))]));
-      layer.sort((a, b) => at.get(a) - at.get(b)).forEach((group, i) => place.set(group, i));
+  // A step without needs stands beside the first that uses it.
+  for (const group of list) if (users.get(group).length && !group.needs.some((one) => inside.has(groups.get(one)))) depth.set(group, Math.min(...users.get(group).map((one) => depth.get(one))) - 1);
+  const result = [];
+  for (const group of order) (result[depth.get(group)] = result[depth.get(group)] || []).push(group);
+  return sorted(result, (group) => group.needs.map((one) => groups.get(one)).filter((one) => inside.has(one)), (group) => users.get(group));
+}
+
+// Orders the steps within each column so that few lines cross: each goes to the mean height of its neighbours, over and over, and the best order is kept.
+function sorted(columns, needs, users) {
+  const sweeps = 24, tallest = Math.max(...columns.map((column) => column.length)), place = new Map();
+  const settle = (column) => column.forEach((group, i) => place.set(group, i + (tallest - column.length) / 2));
+  columns.forEach(settle);
+  const spots = new Map(columns.flatMap((column, x) => column.map((group) => [group, x])));
+  const lines = columns.flat().flatMap((group) => needs(group).map((one) => [one, group]));
+  const side = (a, b, c) => Math.sign((spots.get(b) - spots.get(a)) * (place.get(c) - place.get(a)) - (place.get(b) - place.get(a)) * (spots.get(c) - spots.get(a)));
+  const crosses = ([a, b], [c, d]) => spots.get(a) < spots.get(d) && spots.get(c) < spots.get(b) && side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
+  const crossings = () => lines.reduce((sum, line, i) => { for (let k = i + 1; k < lines.length; ++k) if (crosses(line, lines[k])) ++sum; return sum; }, 0);
+  let best = columns.map((column) => [...column]), fewest = crossings();
+  for (let sweep = 0; sweep < sweeps && fewest > 0; ++sweep) {
+    const neighbours = sweep % 4 < 2 ? [needs, users][sweep % 2] : (group) => [...needs(group), ...users(group)];
+    for (const column of sweep % 2 ? [...columns].reverse() : columns) {
+      const mean = new Map(column.map((group) => { const near = neighbours(group); return [group, near.length ? near.reduce((sum, one) => sum + place.get(one), 0) / near.length : place.get(group)]; }));
+      settle(column.sort((a, b) => mean.get(a) - mean.get(b)));
     }
+    const now = crossings();
+    if (now < fewest) { fewest = now; best = columns.map((column) => [...column]); }
   }
-  return result;
+  return best;
 }
 
 // How many of a step's instances have the state that stands for all of them.
 function ofInstances(group) {
   if (group.n === 1) return "";
-  if (group.status === "running") return " " + group.done + "/" + group.n;
+  if (group.status === "running") return " " + grouped(group.done) + "/" + grouped(group.n);
   const same = group.count.get(group.status);
-  return same === group.n ? " \u00d7 " + group.n : " " + same + " of " + group.n;
+  return same === group.n ? " \u00d7 " + grouped(group.n) : " " + grouped(same) + " of " + grouped(group.n);
 }
 
 function drawGraph(data, into) {
@@ -98,7 +110,7 @@ function drawGraph(data, into) {
   for (const group of list) {
     const { x, y } = spot.get(group), shown = clean(group.name);
     drawing.append(svg("g", { class: "node" },
-      svg("title", {}, group.name + ": " + word(group.status) + (group.n > 1 ? ", " + group.n + " instances" : "")),
+      svg("title", {}, group.name + ": " + word(group.status) + (group.n > 1 ? ", " + grouped(group.n) + " instances" : "")),
       svg("rect", { class: "box", x, y, width: nodeWidth, height: nodeHeight, rx: 4 }),
       svg("rect", { class: "f-" + group.status, x, y, width: 5, height: nodeHeight, rx: 2 }),
       svg("text", { x: x + 14, y: y + 17 }, shown.length > 22 ? shown.slice(0, 21) + "\u2026" : shown),

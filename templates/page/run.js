@@ -84,12 +84,14 @@ function runView(head, main, options) {
   const changing = () => isRunning(data.run.status) ? ticks : -1;
   const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(failedSteps().map((step) => [step.n, step.m])));
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
-  const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => changing() + " " + data.steps.reduce((n, step) => n + (step.a || []).length, 0));
+  const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
   const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);
   const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   let table = null;
   const stepsPart = part("steps", "Steps", (into) => { table = stepTable(into, options); return true; }, () => 0);
   const environmentsPart = part("environments", "Environments", drawEnvironments, () => data.steps.reduce((n, step) => n + (step.i === undefined ? 0 : 1), 0));
+
+  new ResizeObserver(() => { if (data && main.contains(timelinePart.body)) timelinePart.show(); }).observe(timelinePart.body);
 
   const draw = (changed) => {
     drawHead();

@@ -34,6 +34,8 @@ const el = (tag, attributes, ...children) => fill(document.createElement(tag), a
 const svg = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const name = (text) => el("bdi", {}, text);
 const badge = (status) => el("span", { class: "badge s-" + status }, word(status));
+// The width that a drawing has in the page; on a narrow one it is scrolled.
+const drawingWidth = (node) => Math.max(560, (node.closest("main") || document.body).clientWidth - 2);
 const scroller = (label, ...children) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...children);
 const factList = () => {
   const list = el("dl", { class: "facts" });

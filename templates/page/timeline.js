@@ -1,4 +1,4 @@
-// The timeline: attempts in as few rows as they need.
+// The timeline: attempts in as few rows as they need (no library: docs/architecture.md, "The pages").
 
 /// How long an attempt took; one that goes on: until now. Times are the server's.
 const duration = (data, attempt) => attempt.e && isRunning(data.run.status) ? Math.max(0, data.now() - data.run.started - attempt.t) : attempt.d;
@@ -23,8 +23,8 @@ function drawTimeline(data, into) {
     all.push({ step, attempt, from: Math.max(0, attempt.t - (showsWaiting ? waiting : 0)), to: attempt.t + Math.max(took, 1), parts });
   }
   if (!all.length) return false;
-  const most = 2000, kinds = ["waiting", "preparing", "running", "storing", "failed"].slice(showsWaiting ? 0 : 1);
-  into.append(el("div", { class: "legend" }, ...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one))));
+  const most = 2000, legend = el("div", { class: "legend" }), used = new Set();
+  into.append(legend);
   if (all.length > most) {
     all.sort((a, b) => (b.to - b.from) - (a.to - a.from));
     into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + grouped(all.length) + "; their waiting is left out."));
@@ -33,7 +33,7 @@ function drawTimeline(data, into) {
     into.append(el("p", { class: "dim" }, "Waiting is left out."));
   }
   all.sort((a, b) => a.from - b.from);
-  const end = Math.max(...all.map((one) => one.to), 1), width = 1100, ends = [];
+  const end = Math.max(...all.map((one) => one.to), 1), width = drawingWidth(into), ends = [];
   for (const one of all) {
     let row = ends.findIndex((free) => free <= one.from);
     if (row < 0) row = ends.length;
@@ -55,6 +55,7 @@ function drawTimeline(data, into) {
       const [what, ms] = part, wide = x(at + ms) - x(at);
       if (wide >= 0.5 || part === longest) { // a part that nobody could see is left out, so that thousands are drawn fast
         const kind = what === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : what;
+        used.add(kind === "succeeded" ? "running" : kind);
         bar.append(svg("rect", { class: "f-" + kind, x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row
       }
       at += ms;
@@ -63,6 +64,8 @@ function drawTimeline(data, into) {
     if (rowHeight > 12 && x(one.to) - x(one.from) > label.length * 7 + 8) bar.append(svg("text", { x: x(one.from) + 4, y: y + 14, class: "on" }, label));
     drawing.append(bar);
   }
+  const kinds = ["waiting", "preparing", "running", "storing", "failed"].filter((one) => used.has(one));
+  legend.append(...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one)));
   into.append(scroller("Drawing of the timeline", drawing));
   return true;
 }

@@ -59,6 +59,7 @@ function runsView(head, main) {
     }));
     if (focused) { const node = [...headings.querySelectorAll("button")].find((one) => one.dataset.sort === focused); if (node) node.focus(); }
   };
+  newer.hidden = older.hidden = compare.hidden = true; // until there is something to show
   const sayChosen = () => { compare.hidden = chosen.size < 2; compare.textContent = "Compare " + chosen.size + " runs"; };
   const row = (run) => {
     const box = el("input", { type: "checkbox", "aria-label": "Choose " + run.id });
@@ -79,12 +80,16 @@ function runsView(head, main) {
     }));
   };
   const drawChart = async () => {
-    if (!state.chart) { chart.replaceChildren(); return; }
+    if (!state.chart) { charted = null; chart.replaceChildren(); return; }
     const words = asked();
     words.set("limit", most);
     const all = state.columns.length < 2 ? { runs: [] } : found.offset === 0 && found.total <= page ? found : await api("/api/runs", words);
-    if (all) chart.replaceChildren(chartOf(state.columns, all.runs));
+    charted = all && all.runs;
+    if (charted) chart.replaceChildren(chartOf(state.columns, charted, chartWidth()));
   };
+  let charted = null, width = 0;
+  const chartWidth = () => width = drawingWidth(main) - 28; // within the fold
+  new ResizeObserver(() => { if (charted && main.contains(chart) && width !== drawingWidth(main) - 28) chart.replaceChildren(chartOf(state.columns, charted, chartWidth())); }).observe(chartFold);
   const load = async () => {
     if (isLoading) { again = true; return; } // at most one more, however often the store changes
     isLoading = true;
