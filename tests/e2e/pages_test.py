@@ -174,6 +174,22 @@ class Views(ServeTest):
         self.browser.press("Tab")
         self.assertTrue(self.browser.js("document.activeElement.matches('pre.log')"), "a log can be scrolled by keyboard")
 
+    def test_lines_of_the_graph_lead_around_steps(self):
+        after = {"a": [], "b": ["a"], "c1": ["b"], "c2": ["b"], "c3": ["b"], "d": ["c1", "c2", "c3"], "e": ["a", "c1", "c2", "c3", "d"]}
+        self.pipeline({name: {"command": "true", "after": needs} for name, needs in after.items()})
+        view = self.report(self.state, self.run_pipe().events("run_started")[0]["run"], "graph")
+        self.browser.open(view.address, view.until)
+        through = """(() => {
+          const boxes = [...document.querySelectorAll('#graph rect.box')].map((one) => one.getBBox()), found = [];
+          for (const line of document.querySelectorAll('#graph path.edge')) for (let at = 2; at < line.getTotalLength() - 2; at += 2) {
+            const { x, y } = line.getPointAtLength(at);
+            if (boxes.some((box) => x > box.x + 1 && x < box.x + box.width - 1 && y > box.y && y < box.y + box.height)) found.push([x, y]);
+          }
+          return found;
+        })()"""
+        self.assertEqual(self.browser.js("document.querySelectorAll('#graph rect.box').length"), len(after))
+        self.assertEqual(self.browser.js(through), [], "no line goes through a box")
+
     def test_it_can_be_printed(self):
         run = self.sweep(1)
         report = self.report(self.state, run, "sweep")
