@@ -194,9 +194,10 @@ class Runner:
                      bench.alternate(contestants, 1 if self.options.quick else 3), [])
         emptied(place)
 
-    def pages(self, program: str) -> None:
+    def pages(self, pipe: Pipe) -> None:
+        self.have(pipe)
         try:
-            Pages(self.bench, self.section, self.options.quick, program).measure()
+            Pages(self.bench, self.section, self.options.quick, pipe.program).measure()
         except Absent as reason:
             self.section("Pages: targets", {"pipe": Samples(absent=str(reason))}, [])
 
@@ -284,7 +285,7 @@ def main() -> int:
         "zenml": lambda: runner.zenml(pipe, zenml),
         "images": lambda: runner.images(pipe, zenml, BareUv()),
         "cluster": lambda: runner.cluster(pipe.program),
-        "pages": lambda: runner.pages(pipe.program),
+        "pages": lambda: runner.pages(pipe),
         "dsl": lambda: runner.dsl(Dsl(options.tools), pipe),
     }
     try:
