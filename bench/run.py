@@ -18,6 +18,7 @@ import model
 from images import Images
 from measure import Bench, Samples, fresh
 from model import Absent, Command, Peer
+from pages import Pages
 from peers.bare_uv import BareUv
 from peers.cluster import Kubectl, PipeOnCluster, StandInCluster
 from peers.dsl import EMPTY, HEADER, JSON, PIPELINE, Dsl, by_hand, compile_command, copied, emptied, standard_headers
@@ -29,7 +30,7 @@ from peers.snakemake import Snakemake
 from peers.zenml import ZenML
 from report import Section, markdown, read
 
-SECTIONS = ("start", "processes", "plan", "noop", "containers", "zenml", "images", "dsl", "cluster")
+SECTIONS = ("start", "processes", "plan", "noop", "containers", "zenml", "images", "dsl", "cluster", "pages")
 
 
 class Runner:
@@ -193,6 +194,12 @@ class Runner:
                      bench.alternate(contestants, 1 if self.options.quick else 3), [])
         emptied(place)
 
+    def pages(self, pipe: Pipe) -> None:
+        self.have(pipe)
+        try:
+            Pages(self.bench, self.section, self.options.quick, pipe.program).measure()
+        except Absent as reason:
+            self.section("Pages: targets", {"pipe": Samples(absent=str(reason))}, [])
 
     def cluster(self, program: str) -> None:
         sizes = (100, 300) if self.options.quick else (300, 1000, 10000)
@@ -278,6 +285,7 @@ def main() -> int:
         "zenml": lambda: runner.zenml(pipe, zenml),
         "images": lambda: runner.images(pipe, zenml, BareUv()),
         "cluster": lambda: runner.cluster(pipe.program),
+        "pages": lambda: runner.pages(pipe),
         "dsl": lambda: runner.dsl(Dsl(options.tools), pipe),
     }
     try:

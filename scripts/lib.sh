@@ -13,6 +13,7 @@ BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificat
   nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev file groff-base openssl openssh-client openssh-server iproute2)
+BROWSER_PACKAGES=(chromium npm) # the pages are looked at in one, with axe-core from npm
 LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck) # clang 14 lacks what C++20 coroutines and ranges need
 
 say() { printf '%s: %s\n' "$PROGRAM" "$*" >&2; }
@@ -46,6 +47,19 @@ ensure_packages() {
   fi
   tail -n 15 "$log" >&2
   fail "apt-get could not install them; its last lines are above, all of it is in $log"
+}
+
+# Installs what tests of the pages need. Where it cannot be had (Ubuntu has Chromium only as a snap), these tests skip themselves.
+ensure_browser() {
+  local wanted
+  wanted=$(printf '%s, ' "${BROWSER_PACKAGES[@]}")
+  command -v apt-get >/dev/null || return 0
+  if command -v chromium >/dev/null && command -v npm >/dev/null; then return 0; fi
+  if can_be_root && as_root apt-get update -qq >/dev/null 2>&1 && apt-get satisfy -s -qq --no-install-recommends "${wanted%, }" >/dev/null 2>&1; then
+    ensure_packages "${BROWSER_PACKAGES[@]}"
+  else
+    say "the packages ${BROWSER_PACKAGES[*]} cannot be installed here: what needs a browser skips itself"
+  fi
 }
 
 # Configures and builds with a preset. Usage: build PRESET [TARGET...]

@@ -14,7 +14,8 @@ core::ExitCode report_command(Context& context) {
   auto& runs = context.existing_runs();
   detached::Drivers drivers(context.driver_context(), runs);
   const auto run = find_run(context, drivers, runs);
-  const auto data = report::report_data(runs, context.artifacts(), run);
+  const auto data =
+      report::report_data(runs, context.artifacts(), run, report::limits_for(run.steps));
   if (options.json) {
     context.print_json(data);
     return core::ExitCode::ok;

@@ -29,6 +29,15 @@ struct Tail {
   std::uint64_t left_out = 0;
 };
 
+/// Bytes that the text takes in the page, where what has a meaning in HTML or JSON is escaped.
+std::size_t escaped_size(std::string_view text) {
+  constexpr std::size_t of_escape = 5;  // \u001b instead of one byte
+  return text.size() + of_escape * static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
+                         return (static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '<' ||
+                                c == '>' || c == '&';
+                       }));
+}
+
 std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t most) {
   const core::Descriptor opened(
       ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -64,7 +73,7 @@ std::span<const RunData::Maker> RunData::makers_of(const core::Digest& artifact)
 
 json RunData::all() {
   read_steps();
-  inputs_ = runs_.inputs_of_run(run_.same_as.empty() ? run_.id : run_.same_as);
+  if (limits_.details) inputs_ = runs_.inputs_of_run(run_.same_as.empty() ? run_.id : run_.same_as);
   std::map<std::string, std::vector<store::AttemptRecord>> attempts;
   for (auto& attempt : runs_.attempts(run_.id)) {
     auto& of_step = attempts[attempt.step];
@@ -78,6 +87,7 @@ json RunData::all() {
         entries[i] = step_entry(steps_[i], attempts[steps_[i].name]);
   last_run_ = run_entry();
   last_metrics_ = metrics();
+  known_pictures_ = pictures_.size();
   return {{"now", milliseconds_of(wall_now())},
           {"run", last_run_},
           {"declared", declared()},
@@ -98,7 +108,7 @@ json RunData::changes() {
   for (const auto& step : steps_) {
     const auto known = stamps_.find(step.name);
     if (known != stamps_.end() && known->second == stamp_of(step)) continue;
-    if (!step.key.empty()) inputs_[step.key] = runs_.inputs_of_step(step.key);
+    if (limits_.details && !step.key.empty()) inputs_[step.key] = runs_.inputs_of_step(step.key);
     changed["steps"].push_back(step_entry(step, runs_.attempts(run_.id, step.name)));
   }
   if (images_.size() > images_before) changed["images"] = images();
@@ -106,7 +116,19 @@ json RunData::changes() {
   if (auto entry = run_entry(); entry != last_run_) changed["run"] = last_run_ = std::move(entry);
   if (auto list = metrics(); list != last_metrics_)
     changed["metrics"] = last_metrics_ = std::move(list);
+  if (std::exchange(known_pictures_, pictures_.size()) < pictures_.size())
+    changed["pictures"] = pictures_;
   return changed.empty() ? json() : changed;
+}
+
+json RunData::details(const std::string& name) {
+  limits_.details = true;
+  read_steps();
+  const auto step = std::ranges::find(steps_, name, &store::StepRecord::name);
+  if (step == steps_.end()) return nullptr;
+  if (!step->key.empty()) inputs_[step->key] = runs_.inputs_of_step(step->key);
+  auto entry = step_entry(*step, runs_.attempts(run_.id, name));
+  return {{"step", std::move(entry)}, {"images", images()}, {"gathers", gathers_}};
 }
 
 RunData::Stamp RunData::stamp_of(const store::StepRecord& step) {
@@ -157,9 +179,17 @@ json RunData::step_entry(const store::StepRecord& step,
   if (base != step.name) entry["b"] = base;
   if (!step.image.empty()) entry["i"] = position_of(step.image);
   if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);
+  for (const auto& output : step.outputs) add_picture(step, output);
+  if (limits_.details) add_details(step, entry);
+  if (step.attempts > 0)
+    for (const auto& attempt : attempts) entry["a"].push_back(attempt_entry(attempt, failed));
+  return entry;
+}
+
+void RunData::add_details(const store::StepRecord& step, json& entry) {
   if (!step.reused_from.empty()) entry["r"] = step.reused_from;
   if (!step.key.empty()) entry["k"] = step.key.substr(0, 12);
-  if (base != step.name || failed)
+  if (entry.contains("b") || step.status == StepStatus::failed)
     if (auto parameters = core::parse_json(step.parameters);
         parameters.is_object() && !parameters.empty())
       entry["p"] = std::move(parameters);
@@ -168,12 +198,8 @@ json RunData::step_entry(const store::StepRecord& step,
              output.digest.hex().substr(0, limits_.digits)};
     if (output.is_directory) one.push_back(true);
     entry["o"].push_back(std::move(one));
-    add_picture(step, output);
   }
   add_inputs(step, entry);
-  if (step.attempts > 0)
-    for (const auto& attempt : attempts) entry["a"].push_back(attempt_entry(attempt, failed));
-  return entry;
 }
 
 /// An input is an output of another step, or the position of several in `gathers`.
@@ -223,24 +249,29 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
   if (attempt.ended == WallTime{}) entry["e"] = true;
   if (attempt.exit_code) entry["x"] = *attempt.exit_code;
   if (!attempt.message.empty()) entry["m"] = attempt.message.substr(0, 4000);
-  for (const auto& gpu : attempt.gpus) {
-    entry["g"].push_back(gpu.model + " " + gpu.uuid);
-    if (!attempt.usage.gpus.empty())
-      entry["gu"].push_back(gpu_entry(attempt.usage.of_gpu(gpu.uuid)));
-  }
-  const auto& [user, system, memory, limit, read, written, gpus] = attempt.usage;
-  if (user)
-    entry["c"] = (user->count() + system.value_or(std::chrono::microseconds()).count()) / 1000;
-  if (memory) entry["y"] = *memory;
-  if (limit) entry["yl"] = *limit;
-  if (read && *read > 0) entry["rd"] = *read;
-  if (written && *written > 0) entry["wr"] = *written;
+  if (limits_.details) add_attempt_details(attempt, entry);
+  const auto& used = attempt.usage;
+  if (used.user)
+    entry["c"] =
+        (used.user->count() + used.system.value_or(std::chrono::microseconds()).count()) / 1000;
+  if (used.peak_memory) entry["y"] = *used.peak_memory;
+  if (used.memory_limit) entry["yl"] = *used.memory_limit;
   const auto& [waiting, preparing, running, storing] = attempt.phases;
   if (running)
     entry["h"] = {waiting ? waiting->count() : 0, preparing ? preparing->count() : 0,
                   running->count(), storing ? storing->count() : 0};
   add_log(attempt, failed, entry);
   return entry;
+}
+
+void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& entry) const {
+  const auto& used = attempt.usage;
+  for (const auto& gpu : attempt.gpus) {
+    entry["g"].push_back(gpu.model + " " + gpu.uuid);
+    if (!used.gpus.empty()) entry["gu"].push_back(gpu_entry(used.of_gpu(gpu.uuid)));
+  }
+  if (used.read && *used.read > 0) entry["rd"] = *used.read;
+  if (used.written && *used.written > 0) entry["wr"] = *used.written;
 }
 
 void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& entry) {
@@ -252,20 +283,31 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
     return;
   }
-  log_bytes_ += tail->text.size();
+  log_bytes_ += escaped_size(tail->text);
   entry["l"] = std::move(tail->text);
   if (tail->left_out > 0) entry["lo"] = tail->left_out;
 }
 
+/// Without space for its bytes, a picture is listed by its digest.
 void RunData::add_picture(const store::StepRecord& step, const store::OutputRecord& output) {
-  if (output.is_directory || picture_bytes_ + output.bytes > limits_.pictures) return;
-  if (!is_picture_name(output.file_name)) return;
+  if (output.is_directory || !is_picture_name(output.file_name)) return;
+  const auto name = step.name + "." + output.name;
+  constexpr std::size_t most_listed = 60;
+  if (limits_.pictures == 0) {
+    const auto is_known =
+        std::ranges::any_of(pictures_, [&](const json& one) { return one["name"] == name; });
+    if (!is_known && pictures_.size() < most_listed)
+      pictures_.push_back({{"name", name}, {"digest", output.digest.hex()}});
+    return;
+  }
+  const auto encoded = (output.bytes + 2) / 3 * 4;
+  if (output.bytes > limits_.pictures || picture_bytes_ + encoded > limits_.pictures) return;
   const auto bytes = core::read_untrusted_file(artifacts_.path(output.digest), output.bytes);
   const auto* type = bytes ? picture_type(*bytes) : nullptr;
   if (!type) return;
-  picture_bytes_ += bytes->size();
+  picture_bytes_ += encoded;
   pictures_.push_back(
-      {{"name", step.name + "." + output.name},
+      {{"name", name},
        {"url", std::string("data:") + type + ";base64," + core::encode_base64(*bytes)}});
 }
 
@@ -320,6 +362,15 @@ json RunData::images() const {
   std::vector<std::string> list(images_.size());
   for (const auto& [image, position] : images_) list[position] = image;
   return list;
+}
+
+ReportLimits limits_for(std::size_t steps) {
+  constexpr std::size_t most = 4'800'000, of_step = 300, least = 100'000;
+  const auto left = std::max(2 * least, most - std::min(most, steps * of_step));
+  ReportLimits limits;
+  limits.logs = std::min(limits.logs, left / 2);
+  limits.pictures = std::min(limits.pictures, left / 2);
+  return limits;
 }
 
 json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,

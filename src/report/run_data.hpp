@@ -27,8 +27,12 @@ class RunData {
   nlohmann::json all();
 
   /// Returns what has changed since the last call of either function: of `steps` only those that
-  /// are new or different, `run`, `images` and `metrics` whole. Null if nothing has.
+  /// are new or different, `run`, `images`, `metrics` and `pictures` whole. Null if nothing has.
   nlohmann::json changes();
+
+  /// Returns all of one step, whatever the limits say of details: `step` as all() has it, and the
+  /// `images` and `gathers` that it refers to. Null if the run has no such step.
+  nlohmann::json details(const std::string& name);
 
  private:
   /// What of a step changes while its run is running.
@@ -48,8 +52,10 @@ class RunData {
   nlohmann::json declared() const;
   nlohmann::json step_entry(const store::StepRecord& step,
                             const std::vector<store::AttemptRecord>& attempts);
+  void add_details(const store::StepRecord& step, nlohmann::json& entry);
   void add_inputs(const store::StepRecord& step, nlohmann::json& entry);
   nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
+  void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry) const;
   void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
   void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
   nlohmann::json metrics();
@@ -64,7 +70,7 @@ class RunData {
   store::RunStore& runs_;
   const store::ArtifactStore& artifacts_;
   store::RunRecord run_;
-  const ReportLimits limits_;
+  ReportLimits limits_;
   std::vector<store::StepRecord> steps_;
   std::map<std::string, Stamp> stamps_;  ///< Of the entries that were returned.
   std::vector<Maker> makers_;            ///< Sorted by the digest.
@@ -74,7 +80,7 @@ class RunData {
   std::map<std::string, std::size_t> images_;
   nlohmann::json pictures_ = nlohmann::json::array();
   nlohmann::json last_run_, last_metrics_;
-  std::size_t log_bytes_ = 0, picture_bytes_ = 0;
+  std::size_t log_bytes_ = 0, picture_bytes_ = 0, known_pictures_ = 0;
 };
 
 }  // namespace pipeline::report

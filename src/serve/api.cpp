@@ -89,6 +89,7 @@ Answer Api::answer(const Request& request) {
   if (path == "/icon.svg") return text_answer("image/svg+xml", assets_.icon);
   if (path == "/api/runs") return runs(request);
   if (path == "/api/run") return run(request);
+  if (path == "/api/step") return step(request);
   if (path == "/api/compare") return compare(request);
   if (path == "/api/lineage") return lineage(request);
   if (path == "/api/log") return log(request);
@@ -176,6 +177,15 @@ store::AttemptRecord Api::find_attempt(const Request& request) {
 
 Answer Api::run(const Request& request) {
   return json_answer(report::RunData(runs_, artifacts_, find(request), page_limits()).all());
+}
+
+Answer Api::step(const Request& request) {
+  const auto run = find(request);
+  auto found =
+      report::RunData(runs_, artifacts_, run, page_limits()).details(request.value("step"));
+  if (found.is_null())
+    throw core::InputError("run " + run.id + " has no step '" + request.value("step") + "'");
+  return json_answer(found);
 }
 
 Answer Api::log(const Request& request) {

@@ -29,6 +29,7 @@ class Api {
  private:
   Answer runs(const Request& request);
   Answer run(const Request& request);
+  Answer step(const Request& request);
   Answer compare(const Request& request);
   Answer lineage(const Request& request);
   Answer log(const Request& request);

@@ -68,7 +68,7 @@ std::unique_ptr<Feed> run_feed(store::RunStore& runs, const store::ArtifactStore
 
 report::ReportLimits page_limits() {
   constexpr std::size_t all_digits = 64;
-  return {.logs = 0, .pictures = 0, .digits = all_digits, .checks_driver = true};
+  return {.logs = 0, .pictures = 0, .digits = all_digits, .checks_driver = true, .details = false};
 }
 
 }  // namespace pipeline::serve

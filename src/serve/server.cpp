@@ -39,7 +39,8 @@ Answer answer_safely(Api& api, const Request& request) {
   try {
     return api.answer(request);
   } catch (const core::InputError& error) {
-    return refusal(404, error.what());
+    const auto& said = error.diagnostics().front();
+    return refusal(404, said.message + (said.suggestion.empty() ? "" : "\n" + said.suggestion));
   } catch (const std::exception& error) {
     return refusal(500, error.what());
   }

@@ -1,4 +1,4 @@
-// The graph: a node for each step, or for all instances of one.
+// The graph: a node for each step, or for all instances of one (no library: docs/architecture.md, "The pages").
 const worst = ["failed", "running", "cancelled", "skipped", "pending", "succeeded", "cached"];
 const base = (step) => step.b || step.n;
 
@@ -28,77 +28,96 @@ function shownGroups(groups, most) {
   }
   return [...groups.values()].filter((group) => chosen.has(group));
 }
-function layers(groups, list) {
-  const inside = new Set(list), depth = new Map();
-  const order = [];
+
+// The column of each step: behind all that it needs; one without needs stands just before the first that uses it.
+function depths(groups, list) {
+  const inside = new Set(list), depth = new Map(), needs = (group) => group.needs.map((one) => groups.get(one)).filter((one) => inside.has(one));
   // Iterative, because a chain may have thousands of steps.
   for (const start of list) {
     const stack = [[start, 0]];
     while (stack.length) {
-      const top = stack[stack.length - 1];
-      if (depth.has(top[0])) { stack.pop(); continue; }
-      const next = top[0].needs[top[1]++];
+      const top = stack[stack.length - 1], group = top[0];
+      if (depth.has(group)) { stack.pop(); continue; }
+      const next = needs(group)[top[1]++];
       if (next !== undefined) {
-        const group = groups.get(next);
-        if (inside.has(group) && !depth.has(group) && !stack.some((entry) => entry[0] === group)) stack.push([group, 0]);
+        if (!depth.has(next) && !stack.some((entry) => entry[0] === next)) stack.push([next, 0]);
         continue;
       }
-      depth.set(top[0], 1 + Math.max(-1, ...top[0].needs.map((one) => depth.has(groups.get(one)) ? depth.get(groups.get(one)) : -1)));
-      order.push(top[0]);
+      depth.set(group, 1 + Math.max(-1, ...needs(group).map((one) => depth.has(one) ? depth.get(one) : -1)));
       stack.pop();
     }
   }
-  const result = [];
-  for (const group of order) (result[depth.get(group)] = result[depth.get(group)] || []).push(group);
-  const place = new Map();
-  result.forEach((layer) => layer.forEach((group, i) => place.set(group, i)));
-  const mean = (group, neighbours) => {
-    const places = neighbours.filter((one) => place.has(one)).map((one) => place.get(one));
-    return places.length ? places.reduce((a, b) => a + b, 0) / places.length : place.get(group);
-  };
-  const users = new Map(list.map((group) => [group, []]));
-  for (const group of list) for (const one of group.needs) if (users.has(groups.get(one))) users.get(groups.get(one)).push(group);
-  for (let pass = 0; pass < 4; ++pass) { // fewer crossings: each beside the mean of its neighbours
-    const sweep = pass % 2 ? [...result].reverse() : result;
-    for (const layer of sweep) {
-      const at = new Map(layer.map((group) => [group, mean(group, pass % 2 ? users.get(group) : group.needs.map((one) => groups.get(one)))]));
-      layer.sort((a, b) => at.get(a) - at.get(b)).forEach((group, i) => place.set(group, i));
-    }
+  const first = new Map();
+  for (const group of list) for (const one of needs(group)) first.set(one, Math.min(first.has(one) ? first.get(one) : Infinity, depth.get(group)));
+  for (const [group, at] of first) if (!needs(group).length) depth.set(group, at - 1);
+  return depth;
+}
+
+// Columns of steps, and of the lines that pass a column on their way to a later one: a step has one such line for all that use it there.
+function layout(groups, list) {
+  const depth = depths(groups, list), columns = [], items = new Map();
+  const put = (x, group, height) => { const item = { x, group, height, before: [], after: [] }; (columns[x] = columns[x] || []).push(item); return item; };
+  const join = (a, b) => { a.after.push(b); b.before.push(a); };
+  for (const group of [...depth.keys()]) items.set(group, [put(depth.get(group), group, 54)]);
+  for (const group of depth.keys()) for (const one of group.needs.map((name) => groups.get(name)).filter((one) => depth.has(one) && depth.get(one) < depth.get(group))) {
+    const line = items.get(one); // the step itself, then its line in each column
+    while (depth.get(one) + line.length < depth.get(group)) { const passing = put(depth.get(one) + line.length, null, 18); join(line[line.length - 1], passing); line.push(passing); }
+    join(line[depth.get(group) - depth.get(one) - 1], items.get(group)[0]);
   }
-  return result;
+  return sorted(Array.from(columns, (column) => column || []));
+}
+
+// Orders each column so that few lines cross: each item goes to the mean height of its neighbours, over and over, and the best order is kept.
+function sorted(columns) {
+  const sweeps = 24, sum = (list, of) => list.reduce((all, one) => all + of(one), 0), heightOf = (column) => sum(column, (item) => item.height);
+  const tallest = Math.max(...columns.map(heightOf));
+  const settle = (column) => { let y = (tallest - heightOf(column)) / 2; for (const item of column) { item.y = y + item.height / 2; y += item.height; } };
+  const crossings = () => sum(columns, (column) => {
+    const lines = column.flatMap((item) => item.after.map((one) => [item.y, one.y]));
+    return sum(lines, ([a, b]) => lines.filter(([c, d]) => a < c && b > d).length);
+  });
+  columns.forEach(settle);
+  let best = columns.map((column) => [...column]), fewest = crossings();
+  for (let sweep = 0; sweep < sweeps && fewest > 0; ++sweep) {
+    const neighbours = sweep % 4 > 1 ? (item) => [...item.before, ...item.after] : sweep % 2 ? (item) => item.after : (item) => item.before;
+    for (const column of sweep % 2 ? [...columns].reverse() : columns) {
+      for (const item of column) { const near = neighbours(item); item.mean = near.length ? sum(near, (one) => one.y) / near.length : item.y; }
+      settle(column.sort((a, b) => a.mean - b.mean));
+    }
+    const now = crossings();
+    if (now < fewest) { fewest = now; best = columns.map((column) => [...column]); }
+  }
+  best.forEach(settle);
+  return { columns: best, height: tallest };
 }
 
 // How many of a step's instances have the state that stands for all of them.
 function ofInstances(group) {
   if (group.n === 1) return "";
-  if (group.status === "running") return " " + group.done + "/" + group.n;
+  if (group.status === "running") return " " + grouped(group.done) + "/" + grouped(group.n);
   const same = group.count.get(group.status);
-  return same === group.n ? " \u00d7 " + group.n : " " + same + " of " + group.n;
+  return same === group.n ? " \u00d7 " + grouped(group.n) : " " + grouped(same) + " of " + grouped(group.n);
 }
 
 function drawGraph(data, into) {
   const groups = groupsOf(data);
   if (!groups.size) return false;
-  const most = 150, list = shownGroups(groups, most), columns = layers(groups, list);
+  const most = 150, list = shownGroups(groups, most), { columns, height: tallest } = layout(groups, list);
   if (list.length < groups.size) into.append(el("p", { class: "dim" }, "The pipeline has " + count(groups.size, "step") + "; the graph shows " + list.length + (list.some((group) => group.status === "failed") ? ": those that failed, and what they need." : " of them.")));
-  const nodeWidth = 168, nodeHeight = 40, gapX = 56, gapY = 14, pad = 12;
-  const tallest = Math.max(...columns.map((column) => column.length));
-  const height = pad * 2 + tallest * (nodeHeight + gapY) - gapY, width = pad * 2 + columns.length * (nodeWidth + gapX) - gapX;
-  const spot = new Map();
-  columns.forEach((column, x) => column.forEach((group, y) => spot.set(group, {
-    x: pad + x * (nodeWidth + gapX), y: pad + (y + (tallest - column.length) / 2) * (nodeHeight + gapY) })));
+  const nodeWidth = 168, nodeHeight = 40, gap = 56, pad = 12, left = (item) => pad + item.x * (nodeWidth + gap);
+  const height = pad + tallest, width = pad * 2 + columns.length * (nodeWidth + gap) - gap, middle = (item) => pad / 2 + item.y;
   const widest = 1500; // is still legible where a wide page shrinks it
   const drawing = svg("svg", { width, height, class: width <= widest ? "shrinks" : "", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Graph of " + count(list.length, "step") + "; the table of steps lists the same" });
-  for (const group of list) for (const one of group.needs) {
-    const from = spot.get(groups.get(one)), to = spot.get(group);
-    if (!from || !to) continue;
-    const x1 = from.x + nodeWidth, y1 = from.y + nodeHeight / 2, x2 = to.x, y2 = to.y + nodeHeight / 2, bend = Math.max(24, (x2 - x1) / 2);
-    drawing.append(svg("path", { class: "edge", d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` }));
+  for (const item of columns.flat()) {
+    const x1 = left(item) + nodeWidth, y1 = middle(item), bend = gap / 2;
+    if (!item.group) drawing.append(svg("path", { class: "edge", d: `M${left(item)} ${y1}H${x1}` }));
+    for (const next of item.after) { const x2 = left(next), y2 = middle(next); drawing.append(svg("path", { class: "edge", d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` })); }
   }
-  for (const group of list) {
-    const { x, y } = spot.get(group), shown = clean(group.name);
+  for (const item of columns.flat()) {
+    if (!item.group) continue;
+    const group = item.group, x = left(item), y = middle(item) - nodeHeight / 2, shown = clean(group.name);
     drawing.append(svg("g", { class: "node" },
-      svg("title", {}, group.name + ": " + word(group.status) + (group.n > 1 ? ", " + group.n + " instances" : "")),
+      svg("title", {}, group.name + ": " + word(group.status) + (group.n > 1 ? ", " + grouped(group.n) + " instances" : "")),
       svg("rect", { class: "box", x, y, width: nodeWidth, height: nodeHeight, rx: 4 }),
       svg("rect", { class: "f-" + group.status, x, y, width: 5, height: nodeHeight, rx: 2 }),
       svg("text", { x: x + 14, y: y + 17 }, shown.length > 22 ? shown.slice(0, 21) + "\u2026" : shown),

@@ -11,7 +11,7 @@ function runView(head, main, options) {
     heading.replaceChildren(name(run.pipeline), " ", badge(run.status));
     id.replaceChildren(run.id);
     const { list, add } = factList();
-    add("Steps", Object.entries(counts).map(([status, n]) => n.toLocaleString("en") + " " + word(status)).join(", "));
+    add("Steps", Object.entries(counts).map(([status, n]) => grouped(n) + " " + word(status)).join(", "));
     add("Time", run.took ? time(run.took) : isRunning(run.status) ? time(Math.max(0, data.now() - run.started)) : "");
     add("Started", date(run.started));
     add("Orchestrator", run.orchestrator);
@@ -42,10 +42,9 @@ function runView(head, main, options) {
     return true;
   };
   const drawPictures = (into) => {
-    const pictures = options.pictures ? options.pictures(data) : data.pictures;
-    if (!pictures.length) return false;
+    if (!data.pictures.length) return false;
     const grid = el("div", { class: "curves" });
-    for (const picture of pictures) grid.append(el("figure", {}, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url, alt: "Output " + clean(picture.name), loading: "lazy" })));
+    for (const picture of data.pictures) grid.append(el("figure", {}, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
     into.append(grid);
     return true;
   };
@@ -85,12 +84,14 @@ function runView(head, main, options) {
   const changing = () => isRunning(data.run.status) ? ticks : -1;
   const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(failedSteps().map((step) => [step.n, step.m])));
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
-  const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => changing() + " " + data.steps.reduce((n, step) => n + (step.a || []).length, 0));
+  const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
   const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);
-  const picturesPart = part("pictures", "Pictures", drawPictures, () => data.steps.reduce((n, step) => n + (step.o || []).length, 0));
+  const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   let table = null;
   const stepsPart = part("steps", "Steps", (into) => { table = stepTable(into, options); return true; }, () => 0);
   const environmentsPart = part("environments", "Environments", drawEnvironments, () => data.steps.reduce((n, step) => n + (step.i === undefined ? 0 : 1), 0));
+
+  new ResizeObserver(() => { if (data && main.contains(timelinePart.body)) timelinePart.show(); }).observe(timelinePart.body);
 
   const draw = (changed) => {
     drawHead();
@@ -112,7 +113,7 @@ function runView(head, main, options) {
     change(changes) {
       if (changes.run) data.run = changes.run;
       if (changes.images) data.images = changes.images;
-      if (changes.gathers) data.gathers = changes.gathers;
+      if (changes.pictures) data.pictures = changes.pictures;
       if (changes.metrics) { data.metrics = changes.metrics; ++metricsChanges; }
       for (const step of changes.steps || []) {
         if (!places.has(step.n)) { places.set(step.n, data.steps.length); data.steps.push(step); }

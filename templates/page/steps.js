@@ -28,33 +28,38 @@ function stepTable(into, options) {
     return facts.filter(Boolean).join(" \u00b7 ");
   };
   // An input with the output that it is, or with the outputs that were gathered: many are folded.
-  const inputOf = ([input, maker]) => {
-    const made = typeof maker === "number" ? data.gathers[maker] || [] : [maker], few = 5;
+  const inputOf = ([input, maker], gathers) => {
+    const made = typeof maker === "number" ? gathers[maker] || [] : [maker], few = 5;
     if (made.length <= few) return name(input + " \u2190 " + made.join(", "));
     return el("details", { class: "gather" }, el("summary", {}, name(input + " \u2190 " + count(made.length, "output"))), el("ul", {}, ...made.map((one) => el("li", {}, name(one)))));
   };
   // What is open stays as it is while a run goes on: its parts are replaced, its logs are not.
   const details = (step) => {
     const facts = el("div", {}), attempts = el("div", {}), known = [];
+    let asked = 0;
     const update = (now) => {
+      (now.a || []).forEach((attempt, i) => {
+        if (known[i]) return;
+        known[i] = el("div", {}, name(attemptFacts(attempt)));
+        attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], options.log(now, attempt, i + 1));
+      });
+      if (!options.details) { fillIn({ step: now, images: data.images, gathers: data.gathers }); return; }
+      const question = ++asked; // only the answer to the last one counts
+      options.details(now).then((all) => { if (all && question === asked) fillIn(all); });
+    };
+    const fillIn = ({ step: now, images, gathers }) => {
       const { list: shownFacts, add } = factList();
       add("Message", now.m);
       add("Reused from", now.r && (options.run ? options.run(now.r) : now.r));
-      add("Image", now.i === undefined ? "" : data.images[now.i]);
+      add("Image", now.i === undefined ? "" : images[now.i]);
       add("Key", now.k);
       add("Parameters", pairs(now.p));
-      const inputs = (now.f || []).map((input) => inputOf(input));
+      const inputs = (now.f || []).map((input) => inputOf(input, gathers));
       add("Inputs", inputs.length && el("span", {}, ...inputs.flatMap((one, i) => i ? [", ", one] : [one])));
       const outputs = (now.o || []).map((output) => options.output ? options.output(output) : name(output[0] + " (" + output[1] + ", " + bytes(output[2]) + ", " + output[3] + ")"));
       add("Outputs", outputs.length && el("span", {}, ...outputs.flatMap((one, i) => i ? [", ", one] : [one])));
       facts.replaceChildren(shownFacts);
-      (now.a || []).forEach((attempt, i) => {
-        if (!known[i]) {
-          known[i] = el("div", {});
-          attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], options.log(now, attempt, i + 1));
-        }
-        known[i].replaceChildren(name(attemptFacts(attempt)), ...(attempt.m ? [el("div", {}, name(attempt.m))] : []));
-      });
+      (now.a || []).forEach((attempt, i) => { if (known[i]) known[i].replaceChildren(name(attemptFacts(attempt)), ...(attempt.m ? [el("div", {}, name(attempt.m))] : [])); });
     };
     update(step);
     return { line: el("tr", { class: "details" }, el("td", { colspan: heads.length }, facts, attempts)), update };

@@ -1,4 +1,4 @@
-// The timeline: attempts in as few rows as they need.
+// The timeline: attempts in as few rows as they need (no library: docs/architecture.md, "The pages").
 
 /// How long an attempt took; one that goes on: until now. Times are the server's.
 const duration = (data, attempt) => attempt.e && isRunning(data.run.status) ? Math.max(0, data.now() - data.run.started - attempt.t) : attempt.d;
@@ -23,17 +23,17 @@ function drawTimeline(data, into) {
     all.push({ step, attempt, from: Math.max(0, attempt.t - (showsWaiting ? waiting : 0)), to: attempt.t + Math.max(took, 1), parts });
   }
   if (!all.length) return false;
-  const most = 2000, kinds = ["waiting", "preparing", "running", "storing", "failed"].slice(showsWaiting ? 0 : 1);
-  into.append(el("div", { class: "legend" }, ...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one))));
+  const most = 2000, legend = el("div", { class: "legend" }), used = new Set();
+  into.append(legend);
   if (all.length > most) {
     all.sort((a, b) => (b.to - b.from) - (a.to - a.from));
-    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + all.length.toLocaleString("en") + "; their waiting is left out."));
+    into.append(el("p", { class: "dim" }, "The longest " + count(most, "attempt") + " of " + grouped(all.length) + "; their waiting is left out."));
     all.length = most;
   } else if (!showsWaiting) {
     into.append(el("p", { class: "dim" }, "Waiting is left out."));
   }
   all.sort((a, b) => a.from - b.from);
-  const end = Math.max(...all.map((one) => one.to), 1), width = 1100, ends = [];
+  const end = Math.max(...all.map((one) => one.to), 1), width = drawingWidth(into), ends = [];
   for (const one of all) {
     let row = ends.findIndex((free) => free <= one.from);
     if (row < 0) row = ends.length;
@@ -48,18 +48,24 @@ function drawTimeline(data, into) {
     svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h"))));
   for (const one of all) {
     const y = top + one.row * (rowHeight + 2), bar = svg("g", {}, svg("title", {}, one.step.n + ": " + one.parts.filter((part) => part[1]).map((part) => part[0] + " " + time(part[1])).join(", ")));
-    const parts = one.parts.filter(([part, ms]) => ms || part === "running");
+    const longest = [...one.parts].sort((a, b) => b[1] - a[1] || (b[0] === "running") - (a[0] === "running"))[0];
+    const last = one.parts.findLast((part) => part[1]) || longest;
     let at = one.from;
-    for (const [part, ms] of parts) {
-      const kind = part === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : part;
-      const gap = part === parts[parts.length - 1][0] ? 1 : 0; // before the next attempt in the row
-      bar.append(svg("rect", { class: "f-" + kind, x: x(at), y, width: Math.max(1, x(at + ms) - x(at) - gap), height: rowHeight }));
+    for (const part of one.parts) {
+      const [what, ms] = part, wide = x(at + ms) - x(at);
+      if (wide >= 0.5 || part === longest) { // a part that nobody could see is left out, so that thousands are drawn fast
+        const kind = what === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : what;
+        used.add(kind === "succeeded" ? "running" : kind);
+        bar.append(svg("rect", { class: "f-" + kind, x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row
+      }
       at += ms;
     }
     const label = clean(one.step.n);
     if (rowHeight > 12 && x(one.to) - x(one.from) > label.length * 7 + 8) bar.append(svg("text", { x: x(one.from) + 4, y: y + 14, class: "on" }, label));
     drawing.append(bar);
   }
+  const kinds = ["waiting", "preparing", "running", "storing", "failed"].filter((one) => used.has(one));
+  legend.append(...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one)));
   into.append(scroller("Drawing of the timeline", drawing));
   return true;
 }

@@ -1,14 +1,14 @@
-// Two values of runs as points, three and more as parallel lines; each run is a link.
-function chartOf(columns, runs) {
+// Two values of runs as points, three and more as parallel lines; each run is a link (no library: docs/architecture.md, "The pages").
+function chartOf(columns, runs, width) {
   const box = el("div", {});
   if (columns.length < 2) { box.append(el("p", { class: "dim" }, "Choose two columns for a scatter plot, or more for parallel axes.")); return box; }
-  const width = 900, height = 360, pad = 56;
+  const height = 360, pad = 56;
   const axes = columns.map((column, i) => {
     const values = runs.map((run) => run.values[i]).filter((value) => value !== null && value !== undefined && typeof value !== "object");
     const numbers = values.filter((value) => typeof value === "number");
     if (values.length && numbers.length === values.length) {
       const low = Math.min(...numbers), high = Math.max(...numbers);
-      return { column, at: (value) => typeof value === "number" ? (value - low) / (high - low || 1) : null, marks: low === high ? [[0, figure(low)]] : [0, 0.25, 0.5, 0.75, 1].map((at) => [at, figure(+(low + (high - low) * at).toPrecision(3))]) };
+      return { column, at: (value) => typeof value !== "number" ? null : low === high ? 0.5 : (value - low) / (high - low), marks: low === high ? [[0.5, figure(low)]] : [0, 0.25, 0.5, 0.75, 1].map((at) => [at, figure(+(low + (high - low) * at).toPrecision(3))]) };
     }
     const kinds = [...new Set(values.map(String))].sort().slice(0, 24); // texts have places in order
     return { column, at: (value) => kinds.includes(String(value)) ? kinds.indexOf(String(value)) / Math.max(1, kinds.length - 1) : null, marks: kinds.map((kind, i) => [i / Math.max(1, kinds.length - 1), kind.length > 14 ? kind.slice(0, 13) + "\u2026" : kind]) };
@@ -16,7 +16,7 @@ function chartOf(columns, runs) {
   const places = runs.map((run) => axes.map((axis, i) => axis.at(run.values[i])));
   const shown = runs.filter((run, i) => places[i].every((at) => at !== null)).length;
   const title = (run) => svg("title", {}, run.id + ": " + columns.map((column, i) => column + " = " + shownValue(column, run.values[i])).join(", "));
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", class: "chart", role: "group", "aria-label": (columns.length === 2 ? "Scatter plot of " : "Parallel axes of ") + columns.join(", ") + " of " + count(shown, "run") + "; the table has the values" });
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "chart", role: "group", "aria-label": (columns.length === 2 ? "Scatter plot of " : "Parallel axes of ") + columns.join(", ") + " of " + count(shown, "run") + "; the table has the values" });
   const anchor = (run, ...children) => {
     const node = svg("a", { href: "/run/" + run.id, tabindex: "-1", "aria-label": run.id }, title(run), ...children);
     node.addEventListener("click", (event) => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); go("/run/" + run.id); });
@@ -39,6 +39,6 @@ function chartOf(columns, runs) {
       for (const [at, text] of axis.marks) drawing.append(svg("text", { class: "small on", x: x(i) + 6, y: y(at) + 4 }, text));
     });
   }
-  box.append(scroller("Chart of runs", drawing), el("p", { class: "dim" }, count(shown, "run") + (shown < runs.length ? " of " + runs.length.toLocaleString("en") + "; the others lack a value." : ".")));
+  box.append(scroller("Chart of runs", drawing), el("p", { class: "dim" }, count(shown, "run") + (shown < runs.length ? " of " + grouped(runs.length) + "; the others lack a value." : ".")));
   return box;
 }

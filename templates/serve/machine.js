@@ -27,7 +27,7 @@ function machinePage(head, main) {
       const title = "GPU " + gpu.index + ": " + gpu.model;
       meter(title, gpu.memory ? gpu.memory_used / gpu.memory : 0, gpu.trouble || (typeof gpu.load === "number" ? percent(gpu.load) + " busy, " : "") + bytes(gpu.memory_used) + " of " + bytes(gpu.memory) + " used" + (gpu.processes.length ? ", by " + gpu.processes.map((one) => (one.name || "process") + " " + one.pid).join(", ") : ""));
     }
-    if (!now.gpus.length && !document.getElementById("no-gpu")) box.append(el("p", { class: "dim", id: "no-gpu" }, "This machine has no GPU that pipe can see: pipe gpus says why."));
+    if (!now.gpus.length && !document.getElementById("no-gpu")) box.append(el("p", { class: "dim", id: "no-gpu" }, "This machine has no GPU that pipe can see: ", el("code", {}, "pipe gpus"), " says why."));
   };
   return listen({ machine: 1 }, { machine: draw });
 }

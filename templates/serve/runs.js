@@ -59,13 +59,14 @@ function runsView(head, main) {
     }));
     if (focused) { const node = [...headings.querySelectorAll("button")].find((one) => one.dataset.sort === focused); if (node) node.focus(); }
   };
+  newer.hidden = older.hidden = compare.hidden = true; // until there is something to show
   const sayChosen = () => { compare.hidden = chosen.size < 2; compare.textContent = "Compare " + chosen.size + " runs"; };
   const row = (run) => {
     const box = el("input", { type: "checkbox", "aria-label": "Choose " + run.id });
     box.checked = chosen.has(run.id);
     box.addEventListener("change", () => { if (box.checked) chosen.add(run.id); else chosen.delete(run.id); sayChosen(); });
     return el("tr", {}, el("td", {}, box), el("td", {}, link("/run/" + run.id, run.id)), el("td", {}, badge(run.status)), ...(run.values || []).map((value, i) => el("td", { class: "number" }, shownValue(state.columns[i], value))), el("td", { class: "text" }, name(run.pipeline)),
-      el("td", { class: "wide" }, date(run.started)), el("td", { class: "number" }, run.took || !isRunning(run.status) ? time(run.took) : ""), el("td", { class: "number" }, run.steps.toLocaleString("en")),
+      el("td", { class: "wide" }, date(run.started)), el("td", { class: "number" }, run.took || !isRunning(run.status) ? time(run.took) : ""), el("td", { class: "number" }, grouped(run.steps)),
       el("td", { class: "number wide" }, run.reused || ""), el("td", { class: "number" }, run.failed || ""),
       el("td", { class: "text wide" }, name([run.tags.join(", "), run.note].filter(Boolean).join(" \u00b7 "))));
   };
@@ -79,12 +80,16 @@ function runsView(head, main) {
     }));
   };
   const drawChart = async () => {
-    if (!state.chart) { chart.replaceChildren(); return; }
+    if (!state.chart) { charted = null; chart.replaceChildren(); return; }
     const words = asked();
     words.set("limit", most);
     const all = state.columns.length < 2 ? { runs: [] } : found.offset === 0 && found.total <= page ? found : await api("/api/runs", words);
-    if (all) chart.replaceChildren(chartOf(state.columns, all.runs));
+    charted = all && all.runs;
+    if (charted) chart.replaceChildren(chartOf(state.columns, charted, chartWidth()));
   };
+  let charted = null, width = 0;
+  const chartWidth = () => width = drawingWidth(main) - 28; // within the fold
+  new ResizeObserver(() => { if (charted && main.contains(chart) && width !== drawingWidth(main) - 28) chart.replaceChildren(chartOf(state.columns, charted, chartWidth())); }).observe(chartFold);
   const load = async () => {
     if (isLoading) { again = true; return; } // at most one more, however often the store changes
     isLoading = true;
@@ -101,7 +106,7 @@ function runsView(head, main) {
       body.replaceChildren(...found.runs.map(row));
       if (focused) { const line = [...body.children].find((one) => one.querySelector("a").textContent === focused); if (line) line.querySelector(kind).focus(); }
       said.textContent = found.total === 0 ? (state.where || state.pipeline || state.tag ? "No run is like that." : "No run has been made yet.")
-        : (found.offset + 1).toLocaleString("en") + " to " + (found.offset + found.runs.length).toLocaleString("en") + " of " + count(found.total, "run");
+        : grouped(found.offset + 1) + " to " + grouped(found.offset + found.runs.length) + " of " + count(found.total, "run");
       newer.disabled = state.offset === 0;
       older.disabled = state.offset + page >= found.total;
       newer.hidden = older.hidden = found.total <= page;

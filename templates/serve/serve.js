@@ -59,8 +59,6 @@ function go(path) {
   scrollTo(0, 0);
 }
 
-const isPicture = (file) => /\.(png|jpe?g|gif|webp)$/i.test(file);
-
 function runPage(id) {
   let leave = () => {}, isLive = false;
   const view = runView(head, main, {
@@ -69,8 +67,8 @@ function runPage(id) {
     log: (step, attempt, number, what) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status)),
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
       isFolder ? name(file) : el("a", { href: "/api/artifact?" + new URLSearchParams({ digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
-    pictures: (data) => data.steps.flatMap((step) => (step.o || []).filter((output) => !output[4] && isPicture(output[1]))
-      .map((output) => ({ name: step.n + "." + output[0], url: "/api/picture?" + new URLSearchParams({ digest: output[3] }) }))).slice(0, 60),
+    details: (step) => api("/api/step", { run: id, step: step.n }),
+    pictureOf: (picture) => "/api/picture?" + new URLSearchParams({ digest: picture.digest }),
   });
   const follow = () => {
     if (isLive || !isRunning(view.data.run.status)) return;

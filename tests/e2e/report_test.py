@@ -8,6 +8,7 @@ import unittest
 
 from support import PipeTest
 from support_browser import BROWSER, Browser, axe, violations
+from support_history import History
 
 HOSTILE = r"""import json
 print('</script><script>document.title = "taken"</script><img src=x onerror="document.title = 1">')
@@ -59,6 +60,20 @@ class Report(PipeTest):
         self.assertEqual(data["declared"]["train"]["needs"], ["load"])
         self.assertEqual([step["n"] for step in data["steps"]], ["load", "train.c-1", "train.c-2", "broken"])
         self.assertEqual(data["steps"][1]["f"], [["data", "load.data"]])
+
+    def test_ten_thousand_steps_with_logs_and_pictures_are_five_megabytes(self):
+        self.write("noise.py", "import os, sys\nopen(sys.argv[1], 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + os.urandom(100_000))\nfor i in range(2000): print('\\x1b[31m<b>&', i)\n")
+        self.pipeline({"noise": {"command": "python3 noise.py ${outputs.plot}", "code": ["noise.py"], "outputs": {"plot": {"file": "plot.png"}}}})
+        run = self.run_pipe().events("run_started")[0]["run"]
+        small = len(self.report())
+        history = History(self.state, run)
+        history.add_wide_run("many", steps=10_000)
+        history.close()
+        made = self.pipe("report", "many", "-o", "report.html")
+        self.assertEqual(made.code, 0, made)
+        size = (self.folder / "report.html").stat().st_size
+        self.assertLess(size, 5_000_000)
+        self.assertGreater(size, 10 * small, "space that there is is used")
 
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_a_browser_draws_it_and_runs_nothing_of_a_step(self):

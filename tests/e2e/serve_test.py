@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import signal
-import sqlite3
 import time
 import unittest
 import urllib.parse
@@ -14,6 +13,7 @@ import urllib.parse
 from report_test import HOSTILE
 from support import PipeTest
 from support_browser import BROWSER, Browser, axe, violations
+from support_history import History
 
 
 class ServeTest(PipeTest):
@@ -104,7 +104,7 @@ class Requests(ServeTest):
         self.write("state/secret.txt", "secret")
         self.serve()
         for path in ("/../secret.txt", "/..%2f..%2fsecret.txt", "/%2e%2e/secret.txt", "/page.js/../../secret.txt", "//etc/passwd", "/api/log?run=../..&step=load",
-                     f"/api/log?run={run}&step=../../load", f"/api/whole-log?run={run}&step=load&attempt=99", "/api/artifact?digest=../../secret.txt", "/api/artifact?digest=" + "0" * 64,
+                     f"/api/log?run={run}&step=../../load", f"/api/step?run={run}&step=../../load", "/api/step?run=latest", f"/api/whole-log?run={run}&step=load&attempt=99", "/api/artifact?digest=../../secret.txt", "/api/artifact?digest=" + "0" * 64,
                      "/api/run?run=%00", "/api/run?run=%zz", "/api/run?run=%ff", "/api/log?run=latest&step=load&attempt=x", "/api/picture?digest=" + "g" * 64, "/templates", "/api"):
             status, _, body = self.ask(path)
             self.assertIn(status, (400, 404), path)
@@ -120,7 +120,7 @@ class Requests(ServeTest):
         self.small_run(made={"command": f"printf '{page}' > ${{outputs.page}}; printf '{picture}' > ${{outputs.plot}}; printf '{page}' > ${{outputs.false}}",
                              "outputs": {"page": {"file": "page.html"}, "plot": {"file": "plot.png"}, "false": {"file": "false.png"}}})
         self.serve()
-        outputs = {one[0]: one for one in self.json("/api/run?run=latest")["steps"][1]["o"]}
+        outputs = {one[0]: one for one in self.json("/api/step?run=latest&step=made")["step"]["o"]}
         status, headers, body = self.ask("/api/artifact?name=page.html&digest=" + outputs["page"][3])
         self.assertEqual((status, headers["content-type"], body.decode()), (200, "application/octet-stream", page))
         self.assertEqual(headers["content-disposition"], 'attachment; filename="page.html"')
@@ -356,7 +356,10 @@ class Pages(ServeTest):
 
     def test_ten_thousand_runs_and_steps(self):
         run = self.small_run()
-        self.clone(run, runs=10_000, steps=10_000)
+        history = History(self.state, run)
+        history.add_runs(10_000)
+        history.add_wide_run("many", steps=10_000)
+        history.close()
         self.serve()
         self.browser.open(self.address, "document.querySelectorAll('table.runs tbody tr').length === 100")
         self.assertIn("1 to 100 of 10,002 runs", self.browser.text())
@@ -402,39 +405,13 @@ class Pages(ServeTest):
         self.assertIn("train.c-6.model", self.browser.text())
         self.assert_nothing_refused()
 
-    def clone(self, run: str, runs: int, steps: int):
-        """Writes many runs like this one, and the run `many` with many steps like its first."""
-        database = sqlite3.connect(self.state / "pipe.db")
-
-        def rows(table: str) -> list[dict]:
-            names = [column[1] for column in database.execute(f"PRAGMA table_info({table})") if column[1] != "id" or table == "runs"]
-            found = database.execute(f"SELECT {', '.join(names)} FROM {table} WHERE {'id' if table == 'runs' else 'run'} = ?", (run,))
-            return [dict(zip(names, values)) for values in found]
-
-        def add(table: str, row: dict, **changes):
-            row = row | changes
-            database.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
-
-        (record,), step, attempt = rows("runs"), rows("steps")[0], rows("attempts")[0]
-        for i in range(runs):
-            name = f"20250101-{i:06}-{i:06x}"
-            add("runs", record, id=name, started=record["started"] - i * 60_000)
-            add("steps", step, run=name)
-            add("attempts", attempt, run=name)
-        add("runs", record, id="many", steps=steps)
-        for i in range(steps):
-            add("steps", step, run="many", name=f"work.i-{i}")
-            add("attempts", attempt, run="many", step=f"work.i-{i}", started=attempt["started"] + i * 3)
-        database.commit()
-        database.close()
-
     def test_it_is_accessible(self):
         script = axe()
         if not script:
             self.skipTest("axe-core cannot be had from npm")
         run = self.small_run(train={"command": "echo x; exit 3"}, many={"command": "echo ${params.i}", "matrix": {"i": [1, 2]}})
         self.serve()
-        digest = self.json("/api/run?run=latest")["steps"][0]["o"][0][3]
+        digest = self.json("/api/step?run=latest&step=load")["step"]["o"][0][3]
         columns = "column=usage.cpu&column=run.seconds&column=params.i&chart=1&"
         for path in ("/?", "/?" + columns, f"/run/{run}?step=load&", f"/compare?run={run}&run={self.small_run()}&", f"/artifact/{digest}?", "/machine?"):
             for dark in (False, True):

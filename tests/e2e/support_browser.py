@@ -1,6 +1,8 @@
 """A headless Chromium that tests drive: DevTools' protocol over two pipes, so that nothing but the browser is needed."""
 
 import base64
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -40,6 +42,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
         self.resize(width, height)
 
     def close(self):
@@ -144,11 +147,13 @@ def axe() -> str | None:
     """The script of axe-core, from npm once a machine; None where it cannot be had."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pipe-tests"
     script = cache / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.exists():
-        if not shutil.which("npm"):
-            return None
-        cache.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(cache), "axe-core@4.10.2"], capture_output=True, timeout=180)
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:  # tests that run beside this one wait for the same script
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not script.exists() and shutil.which("npm"):
+            words = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=30000", "--prefix", str(cache), "axe-core@4.10.2"]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(words, capture_output=True, timeout=120)
     return script.read_text() if script.exists() else None
 
 

@@ -78,6 +78,35 @@ TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
       << "of steps that have made the same, each counts";
 }
 
+TEST_F(RunDataTest,
+       without_details_a_step_has_what_all_steps_show_and_one_is_whole_when_it_is_asked_for) {
+  const auto made = core::sha256("made");
+  store.put_step({.run = "r1",
+                  .name = "make",
+                  .status = StepStatus::succeeded,
+                  .parameters = "{}",
+                  .outputs = {{"plot", "plot.png", made, false, 4}}});
+  store.put_step({.run = "r1",
+                  .name = "use.c-1",
+                  .status = StepStatus::succeeded,
+                  .key = "k",
+                  .image = "python",
+                  .parameters = R"({"c": 1})"});
+  store.add_cache_entry({"k", "r1", "use.c-1", {}}, "p", {{"input plot", made.hex()}});
+  const ReportLimits limits{.logs = 0, .pictures = 0, .digits = 64, .details = false};
+  RunData data(store, artifacts, run, limits);
+  const auto all = data.all();
+  EXPECT_EQ(all["steps"][1],
+            nlohmann::json::parse(R"({"n": "use.c-1", "s": "succeeded", "b": "use", "i": 0})"));
+  EXPECT_EQ(all["pictures"][0]["digest"], made.hex()) << "pictures are known without outputs";
+  EXPECT_TRUE(data.changes().is_null());
+  const auto one = RunData(store, artifacts, run, limits).details("use.c-1");
+  EXPECT_EQ(one["step"]["p"]["c"], 1);
+  EXPECT_EQ(one["step"]["f"], nlohmann::json::parse(R"([["plot", "make.plot"]])"));
+  EXPECT_EQ(one["images"][one["step"]["i"].get<std::size_t>()], "python");
+  EXPECT_TRUE(RunData(store, artifacts, run, limits).details("nobody").is_null());
+}
+
 TEST_F(RunDataTest, metrics_of_reused_steps_are_those_of_the_run_that_made_them) {
   auto earlier = run;
   earlier.id = "r0";

@@ -1,0 +1,208 @@
+"""Every view of `pipe report` and `pipe serve` at three widths in both themes: axe's rules, nothing cut off, the keyboard, paper.
+
+With PIPE_PICTURES=FOLDER a picture of each is left there, to be looked at (scripts/pictures); PIPE_STATES names state folders whose newest runs are looked at as well, separated by colons.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+import urllib.parse
+
+from report_test import HOSTILE
+from serve_test import ServeTest
+from support import PIPE
+from support_browser import BROWSER, Browser, axe, violations
+from support_history import History
+
+WIDTHS = (400, 800, 1280)
+PICTURES = os.environ.get("PIPE_PICTURES")
+STATES = [pathlib.Path(state) for state in os.environ.get("PIPE_STATES", "").split(":") if state]
+# What sticks out of the page to the right, or has text that is cut off without a way to scroll to it.
+CUT_OFF = """[...document.querySelectorAll('body *')].filter((one) => {
+  if (one.closest('svg, .scroll, pre, .skip, .unseen, [hidden], details:not([open]) > :not(summary)')) return false;
+  const box = one.getBoundingClientRect();
+  return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1 || (one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline' && one.tagName !== 'INPUT'));
+}).map((one) => one.outerHTML.slice(0, 120))"""
+TRAIN = r"""import json, math, struct, sys, zlib
+c, plot, model = float(sys.argv[1]), sys.argv[2], sys.argv[3]
+for step in range(60):
+    print('@pipe', json.dumps({'metric': 'loss', 'value': math.exp(-step * c / 20) + 0.02 * math.sin(step), 'step': step}))
+    print('@pipe', json.dumps({'metric': 'accuracy', 'value': 1 - math.exp(-step * c / 15), 'step': step}))
+    if step % 20 == 0: print(f'\x1b[32minfo:\x1b[0m epoch {step} of 60')
+def part(kind, body): return struct.pack('>I', len(body)) + kind + body + struct.pack('>I', zlib.crc32(kind + body))
+rows = b''.join(b'\0' + bytes(v for x in range(96) for v in (int(127 + 127 * math.sin(x * c / 9)), int(127 + 127 * math.cos(y / 9)), 160)) for y in range(64))
+open(plot, 'wb').write(b'\x89PNG\r\n\x1a\n' + part(b'IHDR', struct.pack('>IIBBBBB', 96, 64, 8, 2, 0, 0, 0)) + part(b'IDAT', zlib.compress(rows)) + part(b'IEND', b''))
+open(model, 'w').write('model %s' % c)
+"""
+
+
+class View:
+    def __init__(self, name: str, address: str, until: str, then: str = "", ready: str = "true"):
+        self.name, self.address, self.until, self.then, self.ready = name, address, until, then, ready
+
+
+@unittest.skipUnless(BROWSER, "no Chromium")
+class Views(ServeTest):
+    def setUp(self):
+        super().setUp()
+        self.browser = Browser()
+        self.addCleanup(self.browser.close)
+
+    def hostile_run(self) -> str:
+        self.write("hostile.py", HOSTILE)
+        self.pipeline({"load": {"command": "echo > ${outputs.data}", "outputs": ["data"]},
+                       "broken": {"command": "python3 hostile.py; exit 3", "code": ["hostile.py"], "inputs": {"data": "load.data"}, "matrix": {"c": [1, 2]}},
+                       "after": {"command": "true", "after": ["broken"]}},
+                      parameters={"evil": "</script><script>document.title = 'taken'</script>", "long": "x" * 300}, tags=["<b>tag</b>", "\u202eevil"])
+        return self.run_pipe(code=1).events("run_started")[0]["run"]
+
+    def sweep(self, seed: int) -> str:
+        self.write("train.py", TRAIN)
+        self.pipeline({"load": {"command": "echo loaded; echo 1 > ${outputs.data}", "outputs": ["data"]},
+                       "train": {"command": "python3 train.py ${params.c} ${outputs.plot} ${outputs.model}", "code": ["train.py"], "inputs": {"data": "load.data"}, "matrix": {"c": [1, 2, 4]},
+                                 "outputs": {"plot": {"file": "plot.png"}, "model": {}}, "settings": {"resources": {"memory": "1GiB"}}},
+                       "choose": {"command": "ls ${inputs.models}; echo chosen > ${outputs.best}", "inputs": {"models": "train[*].model"}, "outputs": ["best"]}},
+                      parameters={"seed": seed})
+        return self.run_pipe().events("run_started")[0]["run"]
+
+    def report(self, state: pathlib.Path, run: str, name: str) -> View:
+        made = self.pipe("report", run, "--state", state, "-o", f"{name}.html")
+        self.assertEqual(made.code, 0, made)
+        return View("report-" + name, f"file://{self.folder}/{name}.html", "document.querySelector('#steps td')", "document.querySelector('button.open').click()", "document.querySelector('.details dl')")
+
+    def page(self, name: str, path: str, until: str, *more: str) -> View:
+        return View("serve-" + name, self.address.replace("/?", path + ("&" if "?" in path else "?")), until, *more)
+
+    def views(self) -> list[View]:
+        """All views over one state: a sweep, a run with hostile texts that failed, and one of 10,000 steps."""
+        swept = [self.sweep(seed) for seed in (1, 2, 3)]
+        hostile = self.hostile_run()
+        history = History(self.state, swept[0])
+        history.add_runs(150)
+        history.add_wide_run("many", 10_000)
+        history.close()
+        self.serve()
+        digest = self.json(f"/api/step?run={swept[0]}&step=choose")["step"]["o"][0][3]
+        open_step = "document.querySelector('.details dl') && document.querySelectorAll('pre').length"
+        values = "&".join("column=" + one for one in ("metrics.train.c-1.loss", "run.seconds"))
+        return [
+            self.report(self.state, swept[0], "sweep"), self.report(self.state, hostile, "hostile"), self.report(self.state, "many", "ten-thousand-steps"),
+            self.page("runs", "/", "document.querySelectorAll('table.runs tbody tr').length === 100"),
+            self.page("filter", "/?" + urllib.parse.urlencode({"where": "params.seed > 1", "sort": "usage.cpu", "column": "params.seed"}), "document.querySelector('table.runs tbody tr')", "document.querySelector('details summary').click()"),
+            self.page("wrong-filter", "/?where=params.seed+%3E%3E+1", "document.querySelector('[role=alert]')"),
+            self.page("scatter", f"/?{values}&where=run.pipeline+%3D%3D+%27e2e%27&chart=1", "document.querySelectorAll('circle.point').length"),
+            self.page("parallel-axes", f"/?{values}&column=usage.cpu&column=params.seed&chart=1", "document.querySelectorAll('polyline.parallel').length"),
+            self.page("run", f"/run/{swept[0]}?step=choose", open_step),
+            self.page("failed-run", f"/run/{hostile}?step=load", open_step),
+            self.page("log", f"/run/{swept[0]}?step=train.c-1", open_step, "document.querySelector('.details').scrollIntoView()"),
+            self.page("ten-thousand-steps", "/run/many", "document.querySelector('#steps tbody tr')"),
+            self.page("comparison", f"/compare?run={swept[0]}&run={swept[1]}&run={hostile}", "document.querySelector('table.compared')"),
+            self.page("lineage", f"/artifact/{digest}", "document.querySelector('.made')"),
+            self.page("machine", "/machine", "document.querySelectorAll('meter').length >= 3"),
+        ]
+
+    def views_of(self, state: pathlib.Path) -> list[View]:
+        """A report and the page of another state folder's newest run."""
+        name = state.parent.name
+        server = subprocess.Popen([PIPE, "serve", "--port", "0", "--state", state], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        address = server.stdout.readline().strip()
+        self.addCleanup(server.stdout.close)
+        run = json.loads(self.pipe("runs", "--state", state, "--output", "json").out)["runs"][0]["id"]
+        return [self.report(state, "latest", name), View("serve-" + name, address.replace("/?", f"/run/{run}?"), "document.querySelector('#steps td')")]
+
+    def show(self, view: View):
+        self.browser.open(view.address, view.until)
+        if view.then:
+            self.browser.js(view.then + "; true")
+            self.browser.wait(view.ready)
+
+    def look_at(self, view: View, script: str | None):
+        self.show(view)
+        for width in WIDTHS:
+            for dark in (False, True):
+                self.browser.resize(width, dark=dark)
+                where = f"{view.name} at {width}, {'dark' if dark else 'light'}"
+                if PICTURES:
+                    self.browser.picture(pathlib.Path(PICTURES) / f"{view.name}-{width}-{'dark' if dark else 'light'}.png", whole=True)
+                self.assertEqual(self.browser.js(CUT_OFF), [], where)
+                if script:  # It is put there by DevTools, past the page's policy.
+                    self.assertEqual(violations(self.browser, script), [], where)
+
+    def test_all_views_are_accessible_at_each_width_in_both_themes(self):
+        script = axe()
+        for view in self.views() + [view for state in STATES for view in self.views_of(state)]:
+            with self.subTest(view=view.name):
+                self.look_at(view, script)
+        self.assertEqual([one for one in self.browser.complaints if "params.seed" not in one], [], "only the wrong condition is refused")
+        if not script:
+            self.skipTest("axe-core cannot be had from npm: nothing is cut off, but its rules were not applied")
+
+    def walk(self) -> int:
+        """Goes through the page by Tab, and returns how many elements it has met: all that can be used, in their order, each with a visible mark."""
+        self.browser.js("document.activeElement.blur()")
+        usable = self.browser.js("""(window.usable = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+            .filter((one) => one.tabIndex >= 0 && !one.disabled && one.checkVisibility())).length""")
+        for at in range(usable):
+            self.browser.press("Tab")
+            self.assertTrue(self.browser.js(f"document.activeElement === window.usable[{at}]"), f"{at}: " + self.browser.js("document.activeElement.outerHTML.slice(0, 200)"))
+            self.assertNotEqual(self.browser.js("getComputedStyle(document.activeElement).outlineStyle"), "none")
+        return usable
+
+    def test_all_can_be_used_by_keyboard(self):
+        run = self.sweep(1)
+        self.serve()
+        report = self.report(self.state, run, "sweep")
+        for view in (report, self.page("runs", "/?column=params.seed&chart=1", "document.querySelector('table.runs tbody tr')"), self.page("run", f"/run/{run}", "document.querySelector('#steps td')")):
+            with self.subTest(view=view.name):
+                self.browser.open(view.address, view.until)
+                self.assertGreater(self.walk(), 10)
+        self.browser.open(report.address, report.until)
+        self.browser.press("Tab")
+        self.browser.press("Enter")
+        self.browser.press("Tab")
+        self.assertEqual(self.browser.js("document.activeElement.id"), "filter", "the first link leads past all else")
+        self.browser.call("Input.insertText", text="c-2")
+        self.browser.wait("document.querySelectorAll('#steps tbody tr').length === 1")
+        for _ in range(4):
+            self.browser.press("Tab")
+        self.browser.press("Space")
+        self.browser.wait("document.querySelector('.details pre')")
+        self.browser.press("Tab")
+        self.assertTrue(self.browser.js("document.activeElement.matches('pre.log')"), "a log can be scrolled by keyboard")
+
+    def test_lines_of_the_graph_lead_around_steps(self):
+        after = {"a": [], "b": ["a"], "c1": ["b"], "c2": ["b"], "c3": ["b"], "d": ["c1", "c2", "c3"], "e": ["a", "c1", "c2", "c3", "d"]}
+        self.pipeline({name: {"command": "true", "after": needs} for name, needs in after.items()})
+        view = self.report(self.state, self.run_pipe().events("run_started")[0]["run"], "graph")
+        self.browser.open(view.address, view.until)
+        through = """(() => {
+          const boxes = [...document.querySelectorAll('#graph rect.box')].map((one) => one.getBBox()), found = [];
+          for (const line of document.querySelectorAll('#graph path.edge')) for (let at = 2; at < line.getTotalLength() - 2; at += 2) {
+            const { x, y } = line.getPointAtLength(at);
+            if (boxes.some((box) => x > box.x + 1 && x < box.x + box.width - 1 && y > box.y && y < box.y + box.height)) found.push([x, y]);
+          }
+          return found;
+        })()"""
+        self.assertEqual(self.browser.js("document.querySelectorAll('#graph rect.box').length"), len(after))
+        self.assertEqual(self.browser.js(through), [], "no line goes through a box")
+
+    def test_it_can_be_printed(self):
+        run = self.sweep(1)
+        report = self.report(self.state, run, "sweep")
+        self.browser.resize(700)
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        self.show(report)
+        self.assertEqual(self.browser.js("""[...document.querySelectorAll('.scroll, pre.log, svg')].filter((one) => one.scrollWidth > one.clientWidth + 1
+            || one.scrollHeight > one.clientHeight + 1 || one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 120))"""), [], "paper cannot be scrolled")
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('nav, .controls, .more')].filter((one) => one.checkVisibility()).length"), 0)
+        self.assertEqual(self.browser.js("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
+        if PICTURES:
+            self.browser.picture(pathlib.Path(PICTURES) / "report-print.png", whole=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
