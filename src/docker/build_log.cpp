@@ -12,6 +12,7 @@
 
 #include "core/base64.hpp"
 #include "core/python_packages.hpp"
+#include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
@@ -21,6 +22,8 @@ namespace pipeline::docker {
 namespace {
 
 constexpr std::size_t kept_lines = 200;
+/// Of lines that templates/image/layer.sh prints while it downloads.
+constexpr std::string_view received_mark = "pipe: received ";
 
 std::string join(const std::vector<std::string>& words) {
   std::string text;
@@ -118,17 +121,38 @@ std::string readable_title(std::string_view name) {
 }
 
 /// The instructions of a layer of packages name its folder in the build context.
-std::string BuildLog::title_of(std::string_view name) const {
+const LayerTitle* BuildLog::layer_of(std::string_view name) const {
   static constexpr std::string_view folder = "layers/";
   auto number = layers_.size();
   if (const auto at = name.find(folder); at != name.npos)
     std::from_chars(name.data() + at + folder.size(), name.data() + name.size(), number);
-  return number < layers_.size() ? layers_[number] : readable_title(name);
+  return number < layers_.size() ? &layers_[number] : nullptr;
+}
+
+std::string BuildLog::title_of(std::string_view name) const {
+  const auto* layer = layer_of(name);
+  return layer ? layer->title : readable_title(name);
+}
+
+/// The scripts count once a second. As for pulls, each tenth is reported, and at most each 10 MB.
+void BuildLog::report_received(Output& output, std::string_view number) {
+  constexpr std::uint64_t least = 10'000'000;
+  std::uint64_t bytes = 0;
+  std::from_chars(number.data(), number.data() + number.size(), bytes);
+  const auto* layer = output.layer ? output.layer : layer_of(output.name);
+  const auto all = layer ? layer->bytes : 0;
+  if (bytes < output.received + std::max(least, all / 10)) return;
+  output.received = bytes;
+  auto text = "Downloading " + core::format_bytes(all > 0 ? std::min(bytes, all) : bytes);
+  if (layer) text = layer->place + " " + text;
+  on_line_(all > 0 ? text + " of " + core::format_bytes(all) : text);
 }
 
 void BuildLog::line(Output& output, std::string text) {
   text = printable(text);
   if (text.empty()) return;
+  if (text.starts_with(received_mark))
+    return report_received(output, std::string_view(text).substr(received_mark.size()));
   if (text.starts_with("pipe: error: "))
     reason_ = text.substr(13);
   else if (text.starts_with("pipe: hint: "))
@@ -194,6 +218,9 @@ void BuildLog::message(const nlohmann::json& message) {
     if (begun_instruction(text)) {
       classic.lines.clear();
       classic.name = text;
+      // What follows the copy of a layer's files installs it.
+      if (const auto* layer = layer_of(text)) classic.layer = layer;
+      classic.received = 0;
       on_line_(printable(title_of(text)));
     } else {
       print(classic, text);

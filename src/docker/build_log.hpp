@@ -3,6 +3,7 @@
 /// reason of a failure.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -20,13 +21,20 @@
 
 namespace pipeline::docker {
 
+/// What is shown of a layer of packages while it is made.
+struct LayerTitle {
+  std::string title;        ///< `layer 2 of 3: numpy 1.26.4, scipy 1.13.1 (54 MiB)`.
+  std::string place;        ///< `layer 2 of 3:`.
+  std::uint64_t bytes = 0;  ///< Of the packages' files.
+};
+
 /// Reads the JSON messages of one POST /build.
 class BuildLog {
  public:
   /// @param on_line receives the title of each step as it starts, and each line that it prints
   /// @param layers titles of the layers of packages
   explicit BuildLog(std::function<void(const std::string&)> on_line,
-                    std::vector<std::string> layers = {})
+                    std::vector<LayerTitle> layers = {})
       : on_line_(std::move(on_line)), layers_(std::move(layers)) {}
 
   void message(const nlohmann::json& message);
@@ -48,14 +56,18 @@ class BuildLog {
     std::string name, partial;
     std::deque<std::string> lines;
     bool announced = false;
+    std::uint64_t received = 0;         ///< Bytes in the last line about them.
+    const LayerTitle* layer = nullptr;  ///< If the instruction does not name it.
   };
+  const LayerTitle* layer_of(std::string_view name) const;
   std::string title_of(std::string_view name) const;
+  void report_received(Output& output, std::string_view number);
   void trace(std::string_view bytes);
   void print(Output& output, std::string_view text);
   void line(Output& output, std::string text);
 
   std::function<void(const std::string&)> on_line_;
-  std::vector<std::string> layers_;
+  std::vector<LayerTitle> layers_;
   std::map<std::string, Output>
       outputs_;  ///< Output by the vertex's digest; that of the classic builder is under "".
   std::string error_, image_id_, failed_instruction_, failed_vertex_, reason_;

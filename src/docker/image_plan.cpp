@@ -309,8 +309,7 @@ class ImagePlanner {
 
   /// For templates of the user's that know no layers.
   void add_locked_requirements() {
-    std::vector<std::string> lines;
-    std::ranges::copy_if(plan_.python.requirements, std::back_inserter(lines), is_index_option);
+    auto lines = install_options(plan_.python, options_.root);
     for (auto& line : lock::install_lines(*locked_)) lines.push_back(std::move(line));
     context_.add_lines("python/requirements.txt", lines);
     auto arguments = plan_.python.arguments;
@@ -324,24 +323,12 @@ class ImagePlanner {
     const auto& layers = plan_.layers;
     if (layers.empty()) return;
     values_.layers = layers.size();
-    for (std::size_t number = 0; number < layers.size(); ++number) {
-      const auto folder = "layers/" + std::to_string(number);
-      lock::LockedEnvironment part;
-      part.packages = layers[number];
-      std::vector<std::string> names;
-      for (const auto& package : part.packages) {
-        const auto pinned = package.name + "==" + package.version;
-        names.push_back(package.name);
-        plan_.parts["packages"].push_back(pinned);
-        if (package.origin == lock::Origin::path)
-          context_.add_files(folder, local_files(package.url, options_.root));
-      }
-      context_.add_lines(folder + "/requirements.txt", lock::install_lines(part));
-      context_.add_lines(folder + "/names", names);
-    }
+    for (std::size_t number = 0; number < layers.size(); ++number)
+      add_layer("layers/" + std::to_string(number), layers[number]);
+    if (auto notice = lock::notice_of_sources(*locked_); !notice.empty())
+      plan_.notices.push_back(std::move(notice));
     std::ranges::sort(plan_.parts["packages"]);
-    std::ranges::copy_if(plan_.python.requirements, std::back_inserter(index_options_),
-                         is_index_option);
+    index_options_ = install_options(plan_.python, options_.root);
     context_.add_script("python/layer.sh", "image/layer.sh");
     context_.add("python/finish.py", template_text("image/finish.py", options_.template_dir));
     if (plan_.python.installer == "pip")
@@ -349,6 +336,26 @@ class ImagePlanner {
                    template_text("lock/pip_install.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
     add_installer(plan_.python.arguments);
+  }
+
+  /// What is compiled is kept for environments with the same system alone: it may use its
+  /// libraries.
+  void add_layer(const std::string& folder, const std::vector<lock::LockedPackage>& packages) {
+    lock::LockedEnvironment wheels, sources;
+    std::vector<std::string> names;
+    for (const auto& package : packages) {
+      names.push_back(package.name);
+      plan_.parts["packages"].push_back(package.name + "==" + package.version);
+      if (package.origin == lock::Origin::path)
+        context_.add_files(folder, local_files(package.url, options_.root));
+      (lock::is_built_from_source(package) ? sources : wheels).packages.push_back(package);
+    }
+    context_.add_lines(folder + "/names", names);
+    if (!wheels.packages.empty())
+      context_.add_lines(folder + "/requirements.txt", lock::install_lines(wheels));
+    if (sources.packages.empty()) return;
+    context_.add_lines(folder + "/sources.txt", lock::install_lines(sources));
+    context_.add(folder + "/system.txt", locked_->parent_digest.substr(0, 16) + "\n");
   }
 
   void add_project() {
@@ -432,6 +439,10 @@ class ImagePlanner {
     std::string indexes;
     for (const auto& option : index_options_) indexes += option + "\n";
     if (!indexes.empty()) plan_.host_only.push_back(generated("host/indexes.txt", indexes));
+    // What arrives in a network of the build's own is what it downloads.
+    if (const auto network = plan_.options.network.value_or("default");
+        network == "default" || network == "bridge")
+      plan_.host_only.push_back(generated("host/own-network", "yes\n"));
     std::ranges::sort(plan_.host_only, {}, &ContextFile::path);
   }
 

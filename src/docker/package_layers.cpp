@@ -14,7 +14,8 @@ namespace pipeline::docker {
 namespace {
 
 /// Sizes are those of the compressed files; installed, packages are two to four times as large.
-constexpr std::uint64_t heavy = 10'000'000;
+/// A layer costs about a second when it is made first: it has to be worth that.
+constexpr std::uint64_t heavy = 25'000'000;
 constexpr std::uint64_t light = 1'000'000;
 
 /// An image has 127 layers at most, and its parent needs some of them.
@@ -99,11 +100,12 @@ PackageLayers layers_of_label(const std::string& label) {
   return layers;
 }
 
-std::vector<std::string> layer_titles(const PackageLayers& layers) {
-  std::vector<std::string> titles;
+std::vector<LayerTitle> layer_titles(const PackageLayers& layers) {
+  std::vector<LayerTitle> titles;
   for (const auto& layer : layers) {
-    auto title =
+    auto place =
         "layer " + std::to_string(titles.size() + 1) + " of " + std::to_string(layers.size()) + ":";
+    auto title = place;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < layer.size(); ++i) {
       bytes += layer[i].size;
@@ -112,7 +114,7 @@ std::vector<std::string> layer_titles(const PackageLayers& layers) {
     if (layer.size() > named_packages)
       title += " and " + std::to_string(layer.size() - named_packages) + " more";
     if (bytes > 0) title += " (" + core::format_bytes(bytes) + ")";
-    titles.push_back(std::move(title));
+    titles.push_back({std::move(title), std::move(place), bytes});
   }
   return titles;
 }

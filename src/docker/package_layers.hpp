@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "docker/build_log.hpp"
 #include "docker/image_plan.hpp"
 
 namespace pipeline::docker {
@@ -20,9 +21,7 @@ PackageLayers package_layers(const lock::LockedEnvironment& environment);
 std::string layers_to_label(const PackageLayers& layers);
 PackageLayers layers_of_label(const std::string& label);
 
-/// Returns what is shown while a layer is made: `layer 2 of 3: numpy 1.26.4, scipy 1.13.1 (54
-/// MiB)`.
-std::vector<std::string> layer_titles(const PackageLayers& layers);
+std::vector<LayerTitle> layer_titles(const PackageLayers& layers);
 
 /// Returns which packages differ, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0,
 /// removed six`; their number if there were none before.

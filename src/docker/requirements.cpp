@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -126,7 +127,15 @@ PythonRequirements python_requirements(const DockerSettings& settings,
       python.requirements.push_back(std::move(line));
   if (settings.pyproject_path && !settings.pyproject_export_command.has_value())
     python.pyproject = core::read_file(root / *settings.pyproject_path);
-  python.arguments = installer_arguments(settings.python_package_installer_args);
+  for (auto& argument : installer_arguments(settings.python_package_installer_args)) {
+    auto line = argument;  // A folder of files is looked at where the requirements are.
+    if (line.starts_with("--find-links=")) line.replace(line.find('='), 1, " ");
+    const auto path = is_index_option(line) ? local_path(line, root) : std::nullopt;
+    if (path && !path->starts_with('/'))  // That of the image may be meant.
+      python.requirements.insert(python.requirements.begin(), std::move(line));
+    else
+      python.arguments.push_back(std::move(argument));
+  }
   const auto installer = settings.python_package_installer.value_or(PackageInstaller::uv);
   python.installer = installer == PackageInstaller::uv ? "uv" : "pip";
   python.environment = settings.environment;
@@ -148,6 +157,15 @@ std::optional<std::string> local_path(const std::string& requirement_line,
       !std::filesystem::exists(root / path, error))
     return std::nullopt;
   return path;
+}
+
+std::vector<std::string> install_options(const PythonRequirements& python,
+                                         const std::filesystem::path& root) {
+  std::vector<std::string> options;
+  std::ranges::copy_if(python.requirements, std::back_inserter(options), [&](const auto& line) {
+    return is_index_option(line) && !local_path(line, root);
+  });
+  return options;
 }
 
 bool is_index_option(const std::string& requirement_line) {

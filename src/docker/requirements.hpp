@@ -32,6 +32,11 @@ PythonRequirements python_requirements(const DockerSettings& settings,
 /// Returns true for a line of a requirements file that says where packages are looked for.
 bool is_index_option(const std::string& requirement_line);
 
+/// Returns the options among the requirements that an installation of locked packages needs. What
+/// is locked from a folder of this machine has its path in the lock.
+std::vector<std::string> install_options(const PythonRequirements& python,
+                                         const std::filesystem::path& root);
+
 /// Returns the path of a requirement that is a file or folder below `root`, as it is written and
 /// without extras and markers: `./wheels/x.whl`. Nothing for all others.
 std::optional<std::string> local_path(const std::string& requirement_line,

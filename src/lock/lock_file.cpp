@@ -94,6 +94,11 @@ std::string shown(const LockedPackage& package) {
          (package.origin == Origin::index ? "" : " (" + package.url + ")");
 }
 
+/// A repository or folder is one to be seen.
+std::string source_mark(const LockedPackage& package) {
+  return is_built_from_source(package) && !package.file.empty() ? " (built from source)" : "";
+}
+
 }  // namespace
 
 LockFile::LockFile(fs::path path, LockOptions options)
@@ -286,12 +291,13 @@ std::vector<std::string> describe(const LockChange& change) {
   for (const auto& [name, pair] : packages) {
     const auto& [before, after] = pair;
     if (!before)
-      lines.push_back("+ " + shown(*after));
+      lines.push_back("+ " + shown(*after) + source_mark(*after));
     else if (!after)
       lines.push_back("- " + shown(*before));
     else if (shown(*before) != shown(*after))
       lines.push_back("~ " + shown(*before) + " -> " +
-                      (after->origin == Origin::index ? after->version : shown(*after)));
+                      (after->origin == Origin::index ? after->version : shown(*after)) +
+                      source_mark(*after));
     else if (before->sha256 != after->sha256)
       lines.push_back("~ " + shown(*before) + ": another file, " + after->file);
   }

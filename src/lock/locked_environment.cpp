@@ -29,6 +29,19 @@ std::vector<std::string> install_lines(const LockedEnvironment& environment) {
   return lines;
 }
 
+bool is_built_from_source(const LockedPackage& package) { return !package.file.ends_with(".whl"); }
+
+std::string notice_of_sources(const LockedEnvironment& environment) {
+  std::string names;
+  for (const auto& package : environment.packages)
+    if (is_built_from_source(package))
+      names += (names.empty() ? "" : ", ") + package.name +
+               (package.version.empty() ? "" : " " + package.version);
+  if (names.empty()) return names;
+  return "the lock pins the source of " + names +
+         " and not what building it requires, which is chosen when it is built";
+}
+
 bool is_package_name(std::string_view text) {
   return !text.empty() && core::is_alnum(text.front()) && core::all(text, [](char c) {
     return core::is_alnum(c) || std::string_view("-_.").find(c) != std::string_view::npos;

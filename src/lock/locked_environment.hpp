@@ -55,6 +55,13 @@ std::string digest(const LockedEnvironment& environment);
 /// with `--no-deps`, they give exactly the locked packages.
 std::vector<std::string> install_lines(const LockedEnvironment& environment);
 
+/// Returns true for what is no wheel: a source distribution, a repository or a folder.
+bool is_built_from_source(const LockedPackage& package);
+
+/// Returns a sentence that names the packages of which a lock pins the source alone; empty if there
+/// are none. What a build requires is chosen when it is built.
+std::string notice_of_sources(const LockedEnvironment& environment);
+
 /// True for what an installer takes for a name (PEP 508), a version (PEP 440, loosely) or an
 /// address, and never for an option: lock files are edited by hand and merged by machines.
 bool is_package_name(std::string_view text);

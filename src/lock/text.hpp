@@ -1,5 +1,7 @@
 /// @file
-/// The text of pipeline.lock: YAML, one line a package, so that git merges it line by line.
+/// The text of pipeline.lock: YAML, one line a package, so that git merges it line by line. It is
+/// written here and not by an emitter of YAML, which decides on its own where lines break and what
+/// is quoted, and changes that with its version: equal environments have to give equal texts.
 #pragma once
 
 #include <string>

@@ -1,5 +1,7 @@
-# Usage: finish.py NAMES STORE. Compiles the packages in the file NAMES, and makes a layer of them the same on every machine: byte code that is
+# Usage: finish.py NAMES [STORE]. Compiles the packages in the file NAMES, and makes a layer of them the same on every machine: byte code that is
 # valid whatever the times of files are (PEP 552), and one time for all. STORE, a folder that builds share, keeps byte code.
+# finish.py --compile: what does a part of that, from lines on its standard input, each a source, its byte code, and perhaps where that is kept.
+import gc
 import hashlib
 import os
 import re
@@ -9,6 +11,7 @@ import sys
 
 if sys.version_info < (3, 8):  # It has no importlib.metadata.
     sys.exit(0)
+from importlib import _bootstrap_external as bootstrap
 from importlib import metadata, util
 
 TIME = 315532800  # 1980-01-01, the first that a zip file can have.
@@ -17,52 +20,78 @@ TIME = 315532800  # 1980-01-01, the first that a zip file can have.
 def files_of(names):
     for package in metadata.distributions():
         if re.sub("[-_.]+", "-", package.metadata["Name"] or "").lower() in names:
+            folder = os.path.realpath(str(package.locate_file("")))
             for file in package.files or []:
-                yield os.path.normpath(os.path.join(os.path.realpath(str(package.locate_file(""))), str(file)))
+                yield os.path.normpath(os.path.join(folder, str(file)))
 
 
-def compile_missing(sources, folder):
-    """With a fixed seed, constants that are sets have one order. Sources for another Python are no error. compileall takes a list file by file."""
-    command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-i"]
-    processes = []
-    count = min(len(os.sched_getaffinity(0)), len(sources))
-    for number in range(count):
-        path = os.path.join(folder, "list.%d.%d" % (os.getpid(), number))
-        with open(path, "w", encoding="utf-8", errors="surrogateescape") as stream:
-            stream.write("\n".join(sources[number::count]) + "\n")
-        processes.append((path, subprocess.Popen(command + [path], stdout=subprocess.DEVNULL, cwd=folder, env=dict(os.environ, PYTHONHASHSEED="0"))))
-    for path, process in processes:
-        process.wait()
-        os.remove(path)
+def compile_one(source, target):
+    """What py_compile does, without its checks. A source for another Python is no error. Returns true if there is byte code."""
+    try:
+        with open(source, "rb") as stream:
+            data = stream.read()
+        code = compile(data, source, "exec", dont_inherit=True)
+        made = bootstrap._code_to_hash_pyc(code, util.source_hash(data), False)
+    except (SyntaxError, ValueError, UnicodeError, RecursionError, MemoryError):
+        return False
+    with open(target, "wb") as stream:
+        stream.write(made)
+    return True
+
+
+def compile_listed():
+    gc.disable()  # Nothing in a syntax tree waits for it, and it takes a tenth of the time.
+    for line in sys.stdin.read().splitlines():
+        source, target, kept = line.split("\t")
+        if compile_one(source, target) and kept:
+            temporary = "%s.%d" % (kept, os.getpid())
+            shutil.copyfile(target, temporary)
+            os.rename(temporary, kept)
+
+
+def compile_missing(lines):
+    """In as many processes as there are processors. With a fixed seed, constants that are sets have one order."""
+    count = min(len(os.sched_getaffinity(0)), len(lines))
+    command = [sys.executable, "-B", "-W", "ignore", os.path.abspath(__file__), "--compile"]
+    environment = dict(os.environ, PYTHONHASHSEED="0", PYTHONIOENCODING="utf-8:surrogateescape")
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) for _ in range(count)]
+    for number, process in enumerate(processes):
+        process.stdin.write("".join(line + "\n" for line in lines[number::count]).encode("utf-8", "surrogateescape"))
+        process.stdin.close()
+    if any([process.wait() for process in processes]):
+        sys.exit("the byte code could not be written")
 
 
 def compile_all(sources, store):
     """Returns the paths of the byte code. What another build has compiled already is copied."""
-    kept = {}
-    for source in sources:
-        with open(source, "rb") as stream:
-            kept[source] = os.path.join(store, hashlib.sha256(source.encode() + b"\0" + stream.read()).hexdigest())
     compiled = {source: util.cache_from_source(source) for source in sources}
+    for folder in {os.path.dirname(target) for target in compiled.values()}:
+        os.makedirs(folder, exist_ok=True)
     missing = []
     for source, target in compiled.items():
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        try:
-            shutil.copyfile(kept[source], target)
-        except FileNotFoundError:
-            missing.append(source)
-    compile_missing(missing, store)
-    for source in missing:
-        if os.path.exists(compiled[source]):
-            temporary = "%s.%d" % (kept[source], os.getpid())
-            shutil.copyfile(compiled[source], temporary)
-            os.rename(temporary, kept[source])
+        kept = ""
+        if store:
+            with open(source, "rb") as stream:
+                kept = os.path.join(store, hashlib.sha256(source.encode("utf-8", "surrogateescape") + b"\0" + stream.read()).hexdigest())
+            try:
+                shutil.copyfile(kept, target)
+                continue
+            except FileNotFoundError:
+                pass
+        missing.append("\t".join((source, target, kept)))
+    compile_missing(missing)
     return [target for target in compiled.values() if os.path.exists(target)]
 
 
+if sys.argv[1] == "--compile":
+    compile_listed()
+    sys.exit()
 with open(sys.argv[1]) as stream:
     installed = sorted(file for file in set(files_of(set(stream.read().split()))) if os.path.lexists(file))
-store = os.path.join(sys.argv[2], sys.implementation.cache_tag + "-" + util.MAGIC_NUMBER.hex())
-os.makedirs(store, exist_ok=True)
+store = None
+if len(sys.argv) > 2:
+    store = os.path.join(sys.argv[2], sys.implementation.cache_tag + "-" + util.MAGIC_NUMBER.hex())
+    os.makedirs(store, exist_ok=True)
 byte_code = compile_all([file for file in installed if file.endswith(".py")], store)
 for file in byte_code:
     os.chmod(file, 0o644)

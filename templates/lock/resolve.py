@@ -136,6 +136,19 @@ def hashes_in(folder):
     return hashes
 
 
+def make_links_absolute(folder):
+    """uv takes the folders of --find-links for relative to the file that names them."""
+    file = os.path.join(folder, "requirements.txt")
+    if not os.path.exists(file):
+        return
+    with open(file) as stream:
+        lines = stream.read().splitlines()
+    with open(file, "w") as stream:
+        for line in lines:
+            option, _, path = line.partition(" ")
+            stream.write("%s %s\n" % (option, os.path.abspath(path)) if option == "--find-links" and os.path.isdir(path) else line + "\n")
+
+
 def local_path(path):
     """As the lock has it: relative to the pipeline's folder, in which this works."""
     path = os.path.relpath(path)
@@ -312,8 +325,10 @@ class Uv:
             raise Failed("no file of %s %s has a hash that the requirement names: %s has sha256:%s" % (
                 package["name"], package["version"], file_of(file), file.get("hashes", {}).get("sha256")))
         package.update(file=file_of(file), size=file.get("size", 0), sha256=file.get("hashes", {}).get("sha256", ""))
-        if "path" in file:  # Of a folder of --find-links, too.
-            package.update(origin="path", url=local_path(os.path.join(self.folder, file["path"])))
+        path = path_of(file["url"]) if file.get("url", "").startswith("file:") else file.get("path", "") and os.path.join(self.folder, file["path"])
+        if path:  # Of a folder of --find-links, too. What is outside of the pipeline's folder is on this machine alone, as its index may be.
+            path = local_path(path)
+            package.update({"url": ""} if path.startswith("..") and "archive" not in entry else {"origin": "path", "url": path})
         else:
             package["url"] = without_credentials(file.get("url", ""))
         return package
@@ -452,6 +467,7 @@ def main(folder, answer=None):
         sys.stdout = open(answer, "w", encoding="utf-8")
     with open(os.path.join(folder, "request.json")) as stream:
         request = json.load(stream)
+    make_links_absolute(folder)
     request["uv"] = os.environ.get("PIPE_UV", "")
     request["externally_managed"] = is_externally_managed()
     # A virtual environment is made empty, whatever this Python has.

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 
 from lock_test import LockTest
@@ -100,6 +101,30 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(upgraded.steps(), {"one": "succeeded"})
         self.assertIn("('base', '1.1'), ('top', '1.1')", upgraded.text)
         self.assertEqual(len(self.environments()), len(before) + 1)
+
+    def test_branches_that_each_add_a_requirement_merge_cleanly(self):
+        for name in ("alpha", "beta", "middle", "omega", "zeta"):
+            self.index.add(name, "1.0")
+        git = ["git", "-C", str(self.folder), "-c", "user.name=test", "-c", "user.email=test@example.org"]
+
+        def commit(*requirements: str):
+            self.declare(*requirements)
+            self.assertEqual(self.lock_command().code, 0)
+            subprocess.run([*git, "add", "pipeline.yaml", "pipeline.lock"], check=True)
+            subprocess.run([*git, "commit", "-q", "-m", " ".join(requirements)], check=True)
+
+        subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+        commit("alpha", "middle", "other", "zeta")
+        subprocess.run([*git, "checkout", "-q", "-b", "theirs"], check=True)
+        commit("alpha", "beta", "middle", "other", "zeta")
+        subprocess.run([*git, "checkout", "-q", "main"], check=True)
+        self.newer_versions()
+        commit("alpha", "middle", "omega", "other", "zeta")
+        merged = subprocess.run([*git, "merge", "--no-edit", "theirs"], capture_output=True, text=True)
+        self.assertEqual(merged.returncode, 0, merged.stdout)
+        self.assertEqual(self.locked(), {"alpha": "1.0", "beta": "1.0", "middle": "1.0", "omega": "1.0", "other": "1.0", "zeta": "1.0"})
+        self.assertEqual(self.lock_command("--check").code, 0, "nothing is left to resolve")
+        self.assertEqual(self.run_pipe("--locked").steps(), {"one": "succeeded"})
 
     def test_upgrade_check_and_diff(self):
         self.declare("top", "other")

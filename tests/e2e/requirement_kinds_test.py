@@ -16,6 +16,12 @@ BACKEND = '''
 import os, pathlib, re, subprocess, sysconfig, zipfile
 NAME, VERSION = re.findall(r'^(?:name|version) = "(.*)"$', pathlib.Path("pyproject.toml").read_text(), re.MULTILINE)
 
+def prepare_metadata_for_build_wheel(folder, config_settings=None):
+    info = pathlib.Path(folder, f"{NAME}-{VERSION}.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\\nName: {NAME}\\nVersion: {VERSION}\\n")
+    return info.name
+
 def build_wheel(folder, config_settings=None, metadata_directory=None):
     info, tag, files = f"{NAME}-{VERSION}.dist-info", "py3-none-any", {}
     if os.path.exists(NAME + ".c"):
@@ -76,6 +82,43 @@ class Kinds:
         for phrase in phrases:
             self.assertRegex(text, phrase)
         return text
+
+    has_compiler = True
+
+    def add_source_distribution(self, name: str):
+        """Each build of it is a request to the index."""
+        folder = self.index.folder / "simple" / name
+        folder.mkdir()
+        for path, text in project_files(name, says="compiled", source=C_MODULE.replace("fast", name) if self.has_compiler else "").items():
+            self.write(f"{name}-1.0/{path}", text)
+        count = f'\nimport urllib.request\ntry:\n    urllib.request.urlopen("{self.index.url}/built-{name}")\nexcept OSError:\n    pass\n'
+        backend = self.folder / f"{name}-1.0/backend.py"
+        backend.write_text(backend.read_text().replace("def build_wheel(folder, config_settings=None, metadata_directory=None):",
+                                                       "def build_wheel(folder, config_settings=None, metadata_directory=None):" + count.replace("\n", "\n    ").rstrip(" ")))
+        self.write(f"{name}-1.0/PKG-INFO", f"Metadata-Version: 2.2\nName: {name}\nVersion: 1.0\n")
+        with tarfile.open(folder / f"{name}-1.0.tar.gz", "w:gz") as archive:
+            archive.add(self.folder / f"{name}-1.0", f"{name}-1.0")
+        self.index.list(name)
+
+    def builds_of(self, name: str) -> int:
+        return len([path for path in self.index.requests if path.endswith(f"/built-{name}")])
+
+    def assert_built_once(self):
+        name = f"fast{self.mark}"  # No other test has put it into a cache.
+        self.add_source_distribution(name)
+        self.ask(name, module=name)
+        locked = self.lock_command()
+        self.assertIn(f"+ {name} 1.0 (built from source)", locked.out)
+        first = self.succeeds("it is 1.0 compiled")
+        self.assertIn(f'file: "{name}-1.0.tar.gz"', self.entry(name))
+        named = f"the lock pins the source of {name} 1.0 and not what building it requires"
+        self.assertEqual([event["text"].startswith(named) for event in first.events("notice") if "pins" in event["text"]], [True])
+        self.assertEqual(self.builds_of(name), 1)
+        for requirements in ((name, "other"), (name, "top")):
+            self.forget_environments()
+            self.ask(*requirements, module=name)
+            self.succeeds("it is 1.0 compiled")
+        self.assertEqual(self.builds_of(name), 1, "another environment takes what was built")
 
     def make_project(self, folder: str, name: str, **about):
         for path, text in project_files(name, **about).items():
@@ -149,17 +192,55 @@ class OnLocal(Kinds, LocalLockTest):
                 self.assertEqual(self.run_pipe().steps(), {"one": "cached"})
 
     def test_a_source_distribution_with_c_code(self):
-        folder = self.index.folder / "simple" / "fast"
-        folder.mkdir()
-        for path, text in project_files("fast", source=C_MODULE).items():
-            self.write(f"fast-1.0/{path}", text)
-        self.write("fast-1.0/PKG-INFO", "Metadata-Version: 2.2\nName: fast\nVersion: 1.0\n")
-        with tarfile.open(folder / "fast-1.0.tar.gz", "w:gz") as archive:
-            archive.add(self.folder / "fast-1.0", "fast-1.0")
-        self.index.list("fast")
-        self.ask("fast", module="fast")
-        self.succeeds("it is 1.0 compiled")
-        self.assertIn('file: "fast-1.0.tar.gz"', self.entry("fast"))
+        self.assert_built_once()
+
+    def test_pip_builds_a_source_distribution_once(self):
+        self.installer = "pip"
+        self.assert_built_once()
+
+    def test_what_has_no_hash_is_named(self):
+        self.make_project("project", "mine", says="first")
+        self.ask("./project", "base", module="mine")
+        said = [event["text"] for event in self.succeeds("it is 1.0 first").events("notice")]
+        self.assertIn("the lock pins the source of mine 1.0 and not what building it requires, which is chosen when it is built", said)
+        self.ask("base")
+        self.assertEqual([event["text"] for event in self.succeeds("it is 1.0").events("notice") if "the lock" in event["text"]], [])
+
+    def test_another_index_resolves_again(self):
+        self.ask("base")
+        self.succeeds("it is 1.0")
+        other = Index(self.folder / "other-index", login="user:geheim")
+        self.addCleanup(other.close)
+        other.add("base", "4.0")
+        other.add("base", "4.1rc1")
+        for arguments, version in (({"index-url": f"http://user:geheim@{other.host}/simple"}, "4.0"),
+                                   ({"index-url": f"http://user:geheim@{other.host}/simple", "prerelease": "allow"}, "4.0"),
+                                   ({"index-url": self.index.url, "prerelease": "allow"}, "1.0")):
+            with self.subTest(arguments):
+                self.ask("base", python_package_installer_args=arguments)
+                self.assertEqual(self.lock_command("--check").code, 2)
+                self.run_pipe()
+                self.assertEqual(self.lock_command("--check").code, 0)
+                self.assertEqual(self.locked(), {"base": version})
+                self.assertNotIn("geheim", self.lock())
+                self.assertIn(f'"--index-url={arguments["index-url"].replace("user:geheim@", "")}"', self.lock())
+                if "prerelease" in arguments and version == "4.0":
+                    self.assertEqual(self.lock_command("--upgrade").code, 0)
+                    self.assertEqual(self.locked(), {"base": "4.1rc1"}, "what suits stays as it is locked until then")
+
+    def test_a_further_index_and_a_list_of_files(self):
+        extra = Index(self.folder / "extra")
+        self.addCleanup(extra.close)
+        extra.add("mine", "1.0")
+        (self.folder / "wheelhouse").mkdir()
+        make_wheel(self.folder / "wheelhouse", "listed", "1.0", requires=("mine",))
+        self.ask("listed", "base", module="listed", python_package_installer_args={"index-url": self.index.url, "extra-index-url": extra.url, "find-links": "./wheelhouse"})
+        self.succeeds("it is 1.0")
+        self.assertEqual(self.locked(), {"base": "1.0", "listed": "1.0", "mine": "1.0"})
+        self.assertIn('url: "./wheelhouse/listed-1.0-py3-none-any.whl"', self.entry("listed"))
+        self.assertIn(extra.url, self.entry("mine"))
+        self.ask("--find-links ./wheelhouse", f"--extra-index-url {extra.url}", "listed", module="listed")
+        self.assertEqual(self.run_pipe().steps(), {"one": "cached"}, "the same packages, wherever it is written")
 
     def test_an_index_with_a_login(self):
         private = Index(self.folder / "private", login="user:geheim")
@@ -252,6 +333,27 @@ class OnLocal(Kinds, LocalLockTest):
 
 
 class InImages(Kinds, LockTest):
+    has_compiler = False
+
+    def lock_command(self, *words):
+        return self.pipe("lock", "pipeline.yaml", *words)
+
+    def forget_environments(self):
+        """Each image is another one."""
+
+    def test_a_source_distribution_is_built_once(self):
+        for self.installer in ("uv", "pip"):
+            with self.subTest(self.installer):
+                self.mark += self.installer
+                self.assert_built_once()
+
+    def build_parent(self, dockerfile: str) -> str:
+        (self.folder / "parent").mkdir(exist_ok=True)
+        self.write("parent/Dockerfile", dockerfile)
+        parent = f"{self.repository}:parent"
+        docker("build", "-q", "-t", parent, str(self.folder / "parent"))
+        return parent
+
     def test_local_files_constraints_and_addresses_reach_the_image(self):
         self.newer_versions()
         (self.folder / "wheels").mkdir()
@@ -270,9 +372,7 @@ class InImages(Kinds, LockTest):
     def test_a_package_of_the_parent(self):
         (self.folder / "parent").mkdir()
         wheel = make_wheel(self.folder / "parent", "base", "0.9")
-        self.write("parent/Dockerfile", f"FROM {PARENT}\nCOPY {wheel.name} /\nRUN pip install --break-system-packages --no-index /{wheel.name}\n")
-        parent = f"{self.repository}:parent"
-        docker("build", "-q", "-t", parent, str(self.folder / "parent"))
+        parent = self.build_parent(f"FROM {PARENT}\nCOPY {wheel.name} /\nRUN pip install --break-system-packages --no-index /{wheel.name}\n")
         self.ask("top", parent_image=parent)
         self.succeeds("it is 0.9")
         self.assertEqual(self.locked(), {"top": "1.0"})

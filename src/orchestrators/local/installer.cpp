@@ -103,11 +103,10 @@ void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& p
 
 /// Returns the requirements files of an installation. Where one package has a hash, pip wants all
 /// to have one: those without are in a file of their own.
-std::vector<fs::path> requirement_files(const EnvironmentPlan& plan, const fs::path& folder) {
+std::vector<fs::path> requirement_files(const EnvironmentPlan& plan, const fs::path& folder,
+                                        const fs::path& root) {
   if (!plan.locked) return write_requirements(folder, plan.asked);
-  std::vector<std::string> options;
-  std::ranges::copy_if(plan.asked.requirements, std::back_inserter(options),
-                       docker::is_index_option);
+  const auto options = docker::install_options(plan.asked, root);
   std::vector<fs::path> files;
   for (const bool has_hash : {true, false}) {
     lock::LockedEnvironment part;
@@ -298,7 +297,7 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
   install.insert(install.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
   const core::TemporaryFolder folder;
   add_constraints(install, plan_, folder.path());
-  for (const auto& file : requirement_files(plan_, folder.path()))
+  for (const auto& file : requirement_files(plan_, folder.path(), root_))
     co_await install_with_uv(install, file);
 }
 
@@ -348,7 +347,7 @@ async::Task<> Installer::make_with_pip() {
   pip.insert(pip.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
   const core::TemporaryFolder folder;
   add_constraints(pip, plan_, folder.path());
-  for (const auto& file : requirement_files(plan_, folder.path()))
+  for (const auto& file : requirement_files(plan_, folder.path(), root_))
     co_await install_with_pip(pip, file);
 }
 

@@ -182,8 +182,11 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
 
 void VirtualEnvironments::look_up(EnvironmentPlan& plan) const {
   if (plan.request)
-    if (auto found = lock_->find(*plan.request))
+    if (auto found = lock_->find(*plan.request)) {
+      if (auto notice = lock::notice_of_sources(*found); !notice.empty())
+        plan.notices.push_back(std::move(notice));
       plan.locked = std::make_shared<const lock::LockedEnvironment>(std::move(*found));
+    }
   plan.digest = plan.is_resolved() ? digest_of(plan, root_) : std::string();
 }
 

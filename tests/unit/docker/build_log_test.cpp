@@ -115,10 +115,26 @@ TEST(BuildLogs, control_characters_and_progress_bars_reach_no_line) {
 TEST(BuildLogs, a_layer_of_packages_is_announced_with_what_it_holds) {
   std::vector<std::string> lines;
   BuildLog log([&](const std::string& line) { lines.push_back(line); },
-               {"layer 1 of 1: numpy 1.26.4 (17 MiB)"});
+               {{"layer 1 of 1: numpy 1.26.4 (17 MiB)", "layer 1 of 1:", 17 << 20}});
   log.message({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
   log.message({{"stream", "Step 10/20 : COPY layers/7 /x\n"}});
   EXPECT_EQ(joined(lines), "layer 1 of 1: numpy 1.26.4 (17 MiB)\nStep 10/20 : COPY layers/7 /x\n");
+}
+
+TEST(BuildLogs, bytes_that_have_arrived_are_shown_as_those_of_a_pull) {
+  std::vector<std::string> lines;
+  BuildLog log([&](const std::string& line) { lines.push_back(line); },
+               {{"layer 1 of 1: torch 2.4.0 (500 MiB)", "layer 1 of 1:", 500 << 20}});
+  log.message({{"stream", "Step 9/20 : COPY layers/0 /pipe-build/layer\n"}});
+  log.message({{"stream", "Step 10/20 : RUN install\n"}});
+  for (const auto* bytes : {"0", "20000000", "60000000", "61000000", "200000000", "600000000"})
+    log.message({{"stream", "pipe: received " + std::string(bytes) + "\n"}});
+  EXPECT_EQ(joined(lines),
+            "layer 1 of 1: torch 2.4.0 (500 MiB)\n"
+            "Step 10/20 : RUN install\n"
+            "layer 1 of 1: Downloading 57.2 MiB of 500 MiB\n"
+            "layer 1 of 1: Downloading 190.7 MiB of 500 MiB\n"
+            "layer 1 of 1: Downloading 500 MiB of 500 MiB\n");
 }
 
 TEST(BuildLogs, advice_names_what_is_wrong) {

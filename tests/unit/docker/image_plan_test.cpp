@@ -88,7 +88,11 @@ TEST_F(Plans, dockerfiles_of_typical_settings_are_as_accepted) {
 }
 
 lock::LockedPackage package(const std::string& name, std::uint64_t size) {
-  return {.name = name, .version = "1.0", .size = size, .sha256 = std::string(64, 'a')};
+  return {.name = name,
+          .version = "1.0",
+          .file = name + "-1.0-py3-none-any.whl",
+          .size = size,
+          .sha256 = std::string(64, 'a')};
 }
 
 std::string names_of(const std::vector<std::vector<lock::LockedPackage>>& layers) {
@@ -107,19 +111,20 @@ TEST(package_layers, heavy_packages_have_their_own_the_heaviest_first) {
   environment.packages = {without_hash,
                           package("cudnn", 600'000'000),
                           package("idna", 60'000),
+                          package("arrow", 40'000'000),
                           package("pandas", 12'000'000),
                           package("pillow", 4'000'000),
                           package("six", 11'000),
                           package("torch", 700'000'000)};
   EXPECT_EQ(names_of(package_layers(environment)),
-            "torch | cudnn | pandas | pillow | idna six | branch | ");
+            "torch | cudnn | arrow | pandas pillow | idna six | branch | ");
   EXPECT_TRUE(package_layers({}).empty());
 }
 
 TEST(package_layers, are_bounded_in_number) {
   lock::LockedEnvironment environment;
   for (int i = 100; i < 300; ++i)
-    environment.packages.push_back(package("p" + std::to_string(i), 20'000'000));
+    environment.packages.push_back(package("p" + std::to_string(i), 30'000'000));
   const auto layers = package_layers(environment);
   EXPECT_LE(layers.size(), 43U);
   std::size_t count = 0;
@@ -150,6 +155,34 @@ TEST_F(Plans, locked_packages_are_layers_and_requirements_are_not_read_again) {
   EXPECT_EQ(plan_digest(plan_image(step(other), options, "", &environment), {"sha256:1"}),
             plan_digest(made, {"sha256:1"}))
       << "equal packages are an equal image, whatever asked for them";
+}
+
+TEST_F(Plans, what_is_built_from_source_is_apart_and_named) {
+  lock::LockedEnvironment environment;
+  environment.parent_digest = std::string(64, 'b');
+  environment.packages = {package("fast", 11'000), package("six", 11'000)};
+  environment.packages[0].file = "fast-1.0.tar.gz";
+  const auto made = plan_image(step({.parent_image = "debian:12", .requirements = {"fast", "six"}}),
+                               options, "", &environment);
+  EXPECT_EQ(*file_in(made, "layers/0/requirements.txt")->content,
+            "six==1.0 --hash=sha256:" + std::string(64, 'a') + "\n");
+  EXPECT_EQ(*file_in(made, "layers/0/sources.txt")->content,
+            "fast==1.0 --hash=sha256:" + std::string(64, 'a') + "\n");
+  EXPECT_EQ(*file_in(made, "layers/0/system.txt")->content, std::string(16, 'b') + "\n");
+  EXPECT_EQ(made.notices, std::vector<std::string>{lock::notice_of_sources(environment)});
+}
+
+TEST_F(Plans, bytes_are_counted_in_a_network_of_the_builds_own_alone) {
+  lock::LockedEnvironment environment;
+  environment.packages = {package("six", 11'000)};
+  DockerSettings settings{.parent_image = "debian:12", .requirements = {"six"}};
+  const auto counts = [&] {
+    const auto made = plan_image(step(settings), options, "", &environment);
+    return std::ranges::count(made.host_only, "host/own-network", &ContextFile::path);
+  };
+  EXPECT_EQ(counts(), 1);
+  settings.build_config.build_options.network = "host";
+  EXPECT_EQ(counts(), 0);
 }
 
 TEST_F(Plans, a_template_without_layers_installs_the_locked_packages_in_one) {

@@ -18,6 +18,7 @@ lock::LockedPackage package(const std::string& name, const std::string& version,
   made.name = name;
   made.version = version;
   made.size = size;
+  made.file = name + "-" + version + "-py3-none-any.whl";
   made.sha256 = std::string(60, '0') + version.substr(0, 1) + name.substr(0, 1);
   return made;
 }
@@ -31,6 +32,12 @@ PackageLayers layers(std::vector<lock::LockedPackage> packages) {
 const PackageLayers before =
     layers({package("torch", "2.4.0", 800 << 20), package("numpy", "1.26.4", 18 << 20),
             package("six", "1.16.0", 11 << 10)});
+
+std::vector<std::string> titles_of(const PackageLayers& all) {
+  std::vector<std::string> titles;
+  for (auto& each : layer_titles(all)) titles.push_back(std::move(each.title));
+  return titles;
+}
 
 TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
   EXPECT_EQ(describe_layers({}, before, false),
@@ -46,12 +53,20 @@ TEST(PackageLayers, differences_are_said_with_bytes_and_layers) {
             "download, 2 of 3 layers to make");
 }
 
+TEST(PackageLayers, what_is_built_from_source_is_said) {
+  auto source = package("fast", "1.0", 35 << 10);
+  source.file = "fast-1.0.tar.gz";
+  EXPECT_EQ(describe_layers(layers({package("six", "1.16.0", 11 << 10)}),
+                            layers({package("six", "1.16.0", 11 << 10), source}), false),
+            "added fast 1.0 (built from source); 35 KiB to download, 1 of 1 layer to make");
+}
+
 TEST(PackageLayers, what_a_layer_holds_is_said_while_it_is_made) {
   auto packages = std::vector{package("torch", "2.4.0", 800 << 20)};
   for (const auto* name : {"a", "b", "c", "d", "e", "f", "g", "h"})
     packages.push_back(package(name, "1", 1 << 10));
   EXPECT_THAT(
-      layer_titles(layers(packages)),
+      titles_of(layers(packages)),
       testing::ElementsAre("layer 1 of 2: torch 2.4.0 (800 MiB)",
                            "layer 2 of 2: a 1, b 1, c 1, d 1, e 1, f 1 and 2 more (8 KiB)"));
 }

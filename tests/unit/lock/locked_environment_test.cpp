@@ -49,6 +49,18 @@ TEST(LockedEnvironment, packages_without_a_hash_are_told_apart_by_their_commit) 
   EXPECT_NE(digest(first), digest(second));
 }
 
+TEST(LockedEnvironment, what_is_no_wheel_is_named_as_built_from_source) {
+  auto environment = example();
+  EXPECT_EQ(notice_of_sources(environment), "");
+  auto& package = environment.packages[0];
+  for (const auto* file : {"idna-3.7.tar.gz", ""}) {
+    package.file = file;
+    EXPECT_EQ(notice_of_sources(environment),
+              "the lock pins the source of idna 3.7 and not what building it requires, which is "
+              "chosen when it is built");
+  }
+}
+
 TEST(LockedEnvironment, install_lines_name_each_origin_as_installers_do) {
   auto environment = example();
   const std::string hash = " --hash=sha256:" + std::string(64, 'a');
