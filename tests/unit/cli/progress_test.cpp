@@ -96,8 +96,9 @@ TEST(PlainProgress, a_build_that_nothing_needs_any_more_is_one_line_and_no_failu
   progress->emit(RunStarted{"20261121-081500-7f3a9c", "digits", "docker", 3});
   progress->emit(BuildStarted{"venv", {"train"}, "new"});
   screen.take();
-  progress->emit(BuildFinished{
-      "venv", 1500ms, Failure{FailureKind::cancelled, "was stopped", {"try again"}, {"a log"}}});
+  progress->emit(
+      BuildFinished{"venv", "", 1500ms,
+                    Failure{FailureKind::cancelled, "was stopped", {"try again"}, {"a log"}}});
   EXPECT_EQ(screen.take(), "[venv] stopped after 1.5s\n");
 }
 
