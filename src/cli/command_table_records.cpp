@@ -35,12 +35,18 @@ constexpr Command runs_row{"runs", "List runs, the newest first",
 
 void add_show_options(CLI::App& app, Options& o) {
   add_run(app, o);
+  app.add_option("STEP", o.step, "Only this step, with all of its attempts")->type_name("");
+  app.add_flag("--wide", o.show.wide,
+               "Also where the steps' time went, what they have read and written, and their nodes");
   add_state(app, o);
 }
 
-constexpr Command show_row{"show", "Show a run: its steps, attempts, times and failures",
-                           "Examples:\n  pipe show\n  pipe show 20261121-0815", add_show_options,
-                           show_command};
+constexpr Command show_row{
+    "show", "Show a run: its steps, attempts, times and failures",
+    "Examples:\n  pipe show\n  pipe show 20261121-0815\n"
+    "  pipe show latest train    one step: each attempt, its phases and usage\n"
+    "  pipe show --wide",
+    add_show_options, show_command};
 
 void add_metrics_options(CLI::App& app, Options& o) {
   add_run(app, o);

@@ -47,7 +47,7 @@ _pipe() {
     code) words="--attempt --copy --state --output" ;;
     shell) words="--attempt --state --output" ;;
     note) words="--state --output" ;;
-    show) words="--state --output" ;;
+    show) words="--wide --state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
     artifacts) words="--copy --name --promote --demote --publish --state --output" ;;
     attach) words="--state --output" ;;
@@ -69,10 +69,10 @@ _pipe() {
       run | validate | plan | graph | render | build | lock | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-      show | metrics | compare | tag | note | report | attach | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
-      logs | artifacts)
+      metrics | compare | tag | note | report | attach | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
+      show | logs | artifacts)
         if ((COMP_CWORD == 2)); then words=$(pipe __complete runs 2>/dev/null)
-        elif [[ $command == logs ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
+        elif [[ $command != artifacts ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
         else words=$(pipe __complete artifacts "${COMP_WORDS[2]}" 2>/dev/null); fi ;;
     esac
   fi
@@ -124,7 +124,7 @@ _pipe() {
     lock) _arguments $file $orchestrator $template $state $output '--upgrade[take newer versions]:PACKAGE: ' '--check[fail if the file would change]' '--diff[say what would change]' ;;
     build) _arguments $file $orchestrator $step $template $state $output '--locked[fail if the lock file would change]' ;;
     runs) _arguments $state $output '--pipeline[only of this pipeline]:name: ' '--tag[only with this tag]:tag: ' '--where[only runs for which this holds]:expression: ' '--sort[by this value]:value: ' '--columns[show these values]:values: ' {-n,--limit}'[at most]:N: ' ;;
-    show) _arguments $state $output ':run:_pipe_runs' ;;
+    show) _arguments $state $output '--wide[also phases and usage]' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     metrics) _arguments $state $output '--csv[every value]' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     compare) _arguments $state $output '--all[also what is equal]' '*:run:_pipe_runs' ;;
     tag) _arguments $state $output '*--remove[a tag]:tag: ' ':run:_pipe_runs' '*:tag: ' ;;
@@ -189,13 +189,14 @@ complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d 
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
 complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report why used export sbom logs code shell artifacts attach cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
-complete -c pipe -n "__fish_seen_subcommand_from logs code shell sbom" -a "(pipe __complete steps 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from show logs code shell sbom" -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l tag -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l where -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l sort -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l columns -x
+complete -c pipe -n "__fish_seen_subcommand_from show" -l wide
 complete -c pipe -n "__fish_seen_subcommand_from metrics" -l csv
 complete -c pipe -n "__fish_seen_subcommand_from compare" -l all
 complete -c pipe -n "__fish_seen_subcommand_from advise" -l patch

@@ -107,6 +107,11 @@ struct MetricsOptions {
   bool csv = false;  ///< Every point, as CSV.
 };
 
+/// Options of `show`.
+struct ShowOptions {
+  bool wide = false;  ///< Also phases, usage and nodes.
+};
+
 /// Options of `note`.
 struct NoteOptions {
   std::optional<std::string> text;
@@ -164,6 +169,7 @@ struct Options : detached::Invocation {
   RunsOptions runs;
   ServeOptions serve;
   ShellOptions shell;
+  ShowOptions show;
   TagOptions tag;
 
   bool takes_profile = false;  ///< The command has --profile.

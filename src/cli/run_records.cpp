@@ -31,6 +31,8 @@ json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attem
              {"ended", time_json(attempt.ended)},
              {"took_ms", attempt.took.count()},
              {"log", runs.log_file(attempt.log).string()}};
+  if (!attempt.node.empty()) entry["node"] = attempt.node;
+  if (!attempt.image.empty()) entry["image"] = attempt.image;
   for (const auto& gpu : attempt.gpus) {
     entry["gpus"].push_back({{"uuid", gpu.uuid}, {"index", gpu.index}, {"model", gpu.model}});
     if (const auto* used = attempt.usage.of_gpu(gpu.uuid))
@@ -62,6 +64,7 @@ json phases_json(const core::Phases& phases) {
   json entry;
   if (phases.waiting) entry["waiting_ms"] = phases.waiting->count();
   if (phases.preparing) entry["preparing_ms"] = phases.preparing->count();
+  if (phases.transfers) entry["transfers_ms"] = phases.transfers->count();
   if (phases.running) entry["running_ms"] = phases.running->count();
   if (phases.storing) entry["storing_ms"] = phases.storing->count();
   return entry;

@@ -3,15 +3,27 @@
 /// tables of several commands share.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/context.hpp"
+#include "core/quantity.hpp"
 #include "detached/drivers.hpp"
+#include "engine/clock.hpp"
 #include "remote_cache/run_outputs.hpp"
 
 namespace pipeline::cli {
+
+/// Returns the duration of a run, step or attempt: the recorded one, or the time since its start.
+template <class Record>
+std::string duration_of(const Record& record) {
+  if (record.ended != WallTime{} || record.started == WallTime{})
+    return core::format_duration(record.took);
+  return core::format_duration(
+      std::max(engine::wall_now() - record.started, std::chrono::milliseconds::zero()));
+}
 
 nlohmann::json run_json(const store::RunRecord& run);
 

@@ -6,7 +6,6 @@
 #include "cli/run_records.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
-#include "core/quantity.hpp"
 #include "report/run_table.hpp"
 
 namespace pipeline::cli {
@@ -64,15 +63,16 @@ core::ExitCode runs_command(Context& context) {
   heading.emplace_back(has_tags ? "TAGS" : "");
   table.add(std::move(heading));
   for (auto& [run, values, sort_by] : list) {
-    std::vector<Table::Cell> row{
-        run.id,
-        run.pipeline,
-        {status_of(*drivers, run), colour_of(run.status)},
-        core::format_time(run.started),
-        run.status == RunStatus::running ? "" : core::format_duration(run.took),
-        std::to_string(run.steps),
-        std::to_string(run.cached),
-        std::to_string(run.failed)};
+    const auto status = status_of(*drivers, run);
+    const bool has_time = run.status != RunStatus::running || status == "running";
+    std::vector<Table::Cell> row{run.id,
+                                 run.pipeline,
+                                 {status, colour_of(run.status)},
+                                 core::format_time(run.started),
+                                 has_time ? duration_of(run) : "",
+                                 std::to_string(run.steps),
+                                 std::to_string(run.cached),
+                                 std::to_string(run.failed)};
     for (const auto& value : values)
       row.emplace_back(for_terminal(report::shown_value(value), false));
     row.emplace_back(report::tags_of(run));

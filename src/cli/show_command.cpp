@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "cli/attempt_tables.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/failed_outputs.hpp"
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
+#include "cli/recorded_steps.hpp"
 #include "cli/run_model.hpp"
 #include "cli/run_records.hpp"
 #include "cli/session.hpp"
@@ -14,22 +17,12 @@
 #include "core/identifier.hpp"
 #include "core/instance.hpp"
 #include "core/quantity.hpp"
-#include "engine/clock.hpp"
 #include "report/run_values.hpp"
 
 namespace pipeline::cli {
 namespace {
 
 using nlohmann::json;
-
-/// Returns the duration of a step or attempt: the recorded one, or the time since its start.
-template <class Record>
-std::string duration_of(const Record& record) {
-  if (record.ended != WallTime{} || record.started == WallTime{})
-    return core::format_duration(record.took);
-  return core::format_duration(
-      std::max(engine::wall_now() - record.started, std::chrono::milliseconds::zero()));
-}
 
 /// Steps with so many instances that one line for each status represents them.
 class InstanceGroups {
@@ -66,9 +59,11 @@ Table::Cell status_cell(StepStatus status) {
 }
 
 std::string heading(detached::Drivers& drivers, store::RunRecord run, const Paint& paint) {
+  const auto status = status_of(drivers, run);
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
-                     paint(colour_of(run.status), status_of(drivers, run));
+                     paint(colour_of(run.status), status);
   if (run.status != RunStatus::running) text += " in " + core::format_duration(run.took);
+  if (status == "running") text += " for " + duration_of(run);
   text += "\n";
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
@@ -87,21 +82,7 @@ std::string heading(detached::Drivers& drivers, store::RunRecord run, const Pain
   return text + "\n";
 }
 
-/// What the last attempt of a step has used, in columns.
-struct UsageCells {
-  std::string cpu, memory;
-};
 using UsageOf = std::function<UsageCells(const store::StepRecord&)>;
-
-UsageCells usage_cells(const core::Usage& usage) {
-  UsageCells cells;
-  if (usage.user || usage.system)
-    cells.cpu = core::format_duration(std::chrono::round<std::chrono::milliseconds>(
-        usage.user.value_or(std::chrono::microseconds()) +
-        usage.system.value_or(std::chrono::microseconds())));
-  if (usage.peak_memory) cells.memory = core::format_bytes(*usage.peak_memory);
-  return cells;
-}
 
 Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& groups,
                   const UsageOf& usage_of) {
@@ -175,8 +156,49 @@ std::string gpus_text(store::RunStore& runs, const std::vector<store::StepRecord
   return table.empty() ? "" : "\n" + table.render(paint);
 }
 
+/// One row for each step that has been started: its last attempt. Of a step with many instances
+/// none has a row.
+std::string wide_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+                      InstanceGroups& groups, const Paint& paint) {
+  std::vector<NamedAttempt> rows;
+  for (const auto& step : steps) {
+    if (step.attempts == 0 || groups.of(step)) continue;
+    auto attempts = runs.attempts(step.run, step.name);
+    if (!attempts.empty()) rows.push_back({step.name, std::move(attempts.back())});
+  }
+  return rows.empty() ? "" : "\n" + wide_table("STEP", rows).render(paint);
+}
+
+/// One step with all of its attempts: their ends, phases and usage, each on 80 columns.
+std::string step_text(store::RunStore& runs, const store::StepRecord& step, const Paint& paint) {
+  auto text = paint(Colour::bold, "step " + step.name) + " of run " + step.run + ": ";
+  const auto status = status_cell(step.status);
+  text += paint(status.colour, status.text);
+  if (!step.reused_from.empty()) text += " from " + origin_of(step.reused_from);
+  text += "\n";
+  const auto line = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
+  };
+  std::vector<NamedAttempt> rows;
+  std::set<std::string> images{step.image};
+  for (auto& attempt : runs.attempts(step.run, step.name)) {
+    images.insert(attempt.image);
+    auto number = std::to_string(attempt.number);
+    rows.push_back({std::move(number), std::move(attempt)});
+  }
+  for (const auto& image : images) line("image:      ", image);
+  line("key:        ", step.key);
+  if (step.parameters != "{}") line("parameters: ", step.parameters);
+  for (const auto& output : step.outputs)
+    line("output:     ", output.name + ", " + core::format_bytes(output.bytes));
+  if (rows.empty()) return text + "\n" + (step.message.empty() ? "" : step.message + "\n");
+  return text + attempts_text(runs, {step}, false, paint) + "\n" +
+         phases_table("ATTEMPT", rows).render(paint) + "\n" +
+         usage_table("ATTEMPT", rows).render(paint) + gpus_text(runs, {step}, paint);
+}
+
 std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
-                      const store::RunRecord& run, const Paint& paint) {
+                      const store::RunRecord& run, bool is_wide, const Paint& paint) {
   const auto steps = runs.steps(run.id);
   InstanceGroups groups(steps);
   const auto usage_of = [&](const store::StepRecord& step) {
@@ -187,6 +209,7 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
   auto text = heading(drivers, run, paint) + steps_table(steps, groups, usage_of).render(paint) +
               attempts_text(runs, steps, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(runs, steps, paint);
+  if (is_wide) text += wide_text(runs, steps, groups, paint);
   if (!failed_outputs(runs, run.id, steps).empty())
     text += "\nwhat failed attempts have written is kept: pipe artifacts " + run.id + "\n";
   return text;
@@ -198,8 +221,17 @@ core::ExitCode show_command(Context& context) {
   auto& runs = context.existing_runs();
   detached::Drivers drivers(context.driver_context(), runs);
   const auto run = find_run(context, drivers, runs);
-  if (!context.options().json) {
-    context.print(show_text(drivers, runs, run, context.paint()));
+  const auto& options = context.options();
+  if (!options.step.empty()) {
+    const auto step = recorded_step(runs, run, options.step);
+    if (options.json)
+      context.print_json(step_json(context, runs, outputs_of(context, runs, run), step));
+    else
+      context.print(step_text(runs, step, context.paint()));
+    return core::ExitCode::ok;
+  }
+  if (!options.json) {
+    context.print(show_text(drivers, runs, run, options.show.wide, context.paint()));
     return core::ExitCode::ok;
   }
   auto entry = run_json(run);

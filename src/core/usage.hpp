@@ -25,8 +25,8 @@ struct GpuUsage {
 /// What the processes of an attempt used, all of them together.
 struct Usage {
   std::optional<std::chrono::microseconds> user, system;  ///< CPU time.
-  /// Bytes. With a control group: the peak of all processes together, without the files that the
-  /// kernel had cached for them; without one: the peak of the largest process.
+  /// Bytes: the peak of all processes together. Of a control group without the files that the
+  /// kernel had cached for it; of a tree of processes by samples.
   std::optional<std::uint64_t> peak_memory;
   std::optional<std::uint64_t> memory_limit;   ///< Bytes that they were allowed to use.
   std::optional<std::uint64_t> read, written;  ///< Bytes from and to disks, not caches.
@@ -43,9 +43,11 @@ struct Usage {
 /// run until its outputs were stored.
 struct Phases {
   std::optional<std::chrono::milliseconds> waiting;    ///< For a job slot, GPUs or a retry.
-  std::optional<std::chrono::milliseconds> preparing;  ///< Code, inputs, container or pod.
-  std::optional<std::chrono::milliseconds> running;    ///< The step's command.
-  std::optional<std::chrono::milliseconds> storing;    ///< Removal, and transfer of outputs.
+  std::optional<std::chrono::milliseconds> preparing;  ///< Code, container or pod.
+  /// Inputs to where the step runs, and outputs from there.
+  std::optional<std::chrono::milliseconds> transfers;
+  std::optional<std::chrono::milliseconds> running;  ///< The step's command.
+  std::optional<std::chrono::milliseconds> storing;  ///< Removal, and the outputs' digests.
   bool operator==(const Phases&) const = default;
 };
 

@@ -326,6 +326,15 @@ async::Task<ContainerState> EngineApi::inspect_container(std::string id,
   co_return state_of(co_await self_->send_json(std::move(call)));
 }
 
+async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::CancelSource& cancel) {
+  EngineCall call("read the accounts of the container " + id.substr(0, 12), "GET",
+                  // An engine that does not know `one-shot` answers after two seconds.
+                  container_path(id, "/stats?stream=false&one-shot=true"));
+  call.cancel = &cancel;
+  call.retried = false;
+  co_return co_await self_->send_json(std::move(call));
+}
+
 async::Task<bool> EngineApi::saw_own_end(std::string id, std::string finished_at,
                                          core::CancelSource* retries) {
   const auto* engine = co_await info();

@@ -144,6 +144,9 @@ class EngineApi {
                                   core::CancelSource* cancel = nullptr);
   async::Task<ContainerState> inspect_container(std::string id,
                                                 core::CancelSource* retries = nullptr);
+  /// Returns the engine's accounts of the container until now (`GET /containers/ID/stats`); those
+  /// of one that has ended are zero. @param cancel ends the wait for them
+  async::Task<nlohmann::json> container_stats(std::string id, core::CancelSource& cancel);
   /// Returns true if the engine, since it was last started, saw this container end and did not stop
   /// or kill it. Podman's containers do not depend on a daemon.
   async::Task<bool> saw_own_end(std::string id, std::string finished_at,

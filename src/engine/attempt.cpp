@@ -172,7 +172,9 @@ class AttemptRun {
     const auto code = co_await inputs_.store_code();
     outcome_.code = code.digest.hex();
     co_await inputs_.check();
+    const auto before_inputs = Clock::now();
     auto inputs = co_await inputs_.make();
+    const auto fetched = Clock::now() - before_inputs;
     outcome_.result.failure = co_await inputs_.changed_data();
     if (outcome_.result.failure) co_return std::move(outcome_);
     const auto executor = co_await asio::this_coro::executor;
@@ -223,6 +225,7 @@ class AttemptRun {
     else if (which_.number > 1)
       core::remove_tree(failed_folder(which_.number - 1));
     metrics_.flush();
+    outcome_.result.moved_in += fetched;
     note_phases(start, handed_over, came_back);
     co_return std::move(outcome_);
   }
@@ -316,11 +319,16 @@ class AttemptRun {
     const auto between = [](Clock::time_point from, Clock::time_point to) {
       return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
     };
-    const auto began = outcome_.result.began.value_or(handed_over);
-    const auto ended = outcome_.result.ended.value_or(came_back);
-    outcome_.phases.preparing = between(start, began);
+    const auto& result = outcome_.result;
+    const auto began = result.began.value_or(handed_over);
+    const auto ended = result.ended.value_or(came_back);
+    const auto now = Clock::now();
+    const auto in = std::min<std::chrono::nanoseconds>(result.moved_in, began - start);
+    const auto out = std::min<std::chrono::nanoseconds>(result.moved_out, now - ended);
+    outcome_.phases.preparing = between(start + in, began);
+    outcome_.phases.transfers = between(start, start + in + out);
     outcome_.phases.running = between(began, ended);
-    outcome_.phases.storing = between(ended, Clock::now());
+    outcome_.phases.storing = between(ended + out, now);
   }
 
   std::vector<std::string> secret_values() const {

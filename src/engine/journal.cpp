@@ -174,6 +174,7 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
         {gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
   attempt.gpus = held;
   attempt.usage.memory_limit = memory;
+  attempt.image = environment;
   auto record = record_of(step, StepStatus::running, key);
   record.started = attempt.started;
   record.attempts = number;
@@ -197,6 +198,8 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   record.usage.memory_limit = memory;
   if (record.gpus.empty()) record.gpus = outcome.result.gpus;
   record.phases = outcome.phases;
+  record.node = outcome.result.node;
+  if (!outcome.result.image.empty()) record.image = outcome.result.image;
   record.code = outcome.code;
   if (failure) {
     record.failure_kind = to_string(failure->kind);

@@ -15,21 +15,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
+core::Descriptor open_to_read(const fs::path& file) {
+  return core::Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
 /// Reads a file that the kernel generates; empty if it is gone.
 std::string kernel_text(const fs::path& file) {
   std::string text;
-  const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto opened = open_to_read(file);
   char buffer[4096];
   for (ssize_t count; opened && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
     text.append(buffer, static_cast<std::size_t>(count));
   return text;
 }
 
-std::optional<std::uint64_t> number_in(const fs::path& file) {
-  const auto text = kernel_text(file);
+/// Reads an open file of the kernel's from its beginning; empty if its group is gone.
+std::string text_again(const core::Descriptor& file) {
+  char buffer[4096];
+  const auto count = file ? ::pread(file.get(), buffer, sizeof buffer, 0) : 0;
+  return count > 0 ? std::string(buffer, static_cast<std::size_t>(count)) : std::string();
+}
+
+std::optional<std::uint64_t> number_of(const std::string& text) {
   std::uint64_t value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   return end.ec == std::errc() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::uint64_t> number_in(const fs::path& file) {
+  return number_of(kernel_text(file));
 }
 
 /// Adds up the numbers after each occurrence of `word`, such as ` Read ` or `rbytes=`.
@@ -58,27 +72,6 @@ const char* memory_in_use(const GroupFolders& group) {
 }
 
 std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
-
-void read_cpu(const GroupFolders& group, core::Usage& usage) {
-  using std::chrono::microseconds;
-  if (group.unified) {
-    const auto text = "\n" + kernel_text(group.cpu / "cpu.stat");
-    if (text.size() == 1) return;
-    usage.user = microseconds(sum_after(text, "\nuser_usec "));
-    usage.system = microseconds(sum_after(text, "\nsystem_usec "));
-    return;
-  }
-  // Version 1 counts the sum in nanoseconds, but user and system apart only in ticks.
-  const auto all = number_in(group.cpu / "cpuacct.usage");
-  if (!all) return;
-  const auto user = number_in(group.cpu / "cpuacct.usage_user").value_or(0);
-  const auto system = number_in(group.cpu / "cpuacct.usage_sys").value_or(0);
-  const auto share =
-      user + system == 0 ? 1.0 : static_cast<double>(user) / static_cast<double>(user + system);
-  const auto sum = static_cast<std::int64_t>(*all / 1000);
-  usage.user = microseconds(static_cast<std::int64_t>(static_cast<double>(sum) * share));
-  usage.system = microseconds(sum) - *usage.user;
-}
 
 void read_blocks(const GroupFolders& group, core::Usage& usage) {
   const auto text =
@@ -137,6 +130,35 @@ pid_t first_process(const GroupFolders& group) {
   return pids.empty() ? 0 : pids.front();
 }
 
+GroupUsage::GroupUsage(GroupFolders folders) : folders_(std::move(folders)) {
+  if (folders_.cpu.empty()) return;
+  cpu_ = open_to_read(folders_.cpu / (folders_.unified ? "cpu.stat" : "cpuacct.usage"));
+  if (folders_.unified) return;
+  cpu_user_ = open_to_read(folders_.cpu / "cpuacct.usage_user");
+  cpu_system_ = open_to_read(folders_.cpu / "cpuacct.usage_sys");
+}
+
+void GroupUsage::sample_cpu() {
+  using std::chrono::microseconds;
+  if (folders_.unified) {
+    const auto text = "\n" + text_again(cpu_);
+    if (text.size() == 1) return;
+    last_.user = microseconds(sum_after(text, "\nuser_usec "));
+    last_.system = microseconds(sum_after(text, "\nsystem_usec "));
+    return;
+  }
+  // Version 1 counts the sum in nanoseconds, but user and system apart only in ticks.
+  const auto all = number_of(text_again(cpu_));
+  if (!all) return;
+  const auto user = number_of(text_again(cpu_user_)).value_or(0);
+  const auto system = number_of(text_again(cpu_system_)).value_or(0);
+  const auto share =
+      user + system == 0 ? 1.0 : static_cast<double>(user) / static_cast<double>(user + system);
+  const auto sum = static_cast<std::int64_t>(*all / 1000);
+  last_.user = microseconds(static_cast<std::int64_t>(static_cast<double>(sum) * share));
+  last_.system = microseconds(sum) - *last_.user;
+}
+
 void GroupUsage::note_memory(const char* file) {
   if (folders_.memory.empty()) return;
   if (const auto held = number_in(folders_.memory / file); held && *held > sampled_peak_)
@@ -144,7 +166,7 @@ void GroupUsage::note_memory(const char* file) {
 }
 
 void GroupUsage::note(const char* memory_file) {
-  if (!folders_.cpu.empty()) read_cpu(folders_, last_);
+  sample_cpu();
   if (!folders_.blocks.empty()) read_blocks(folders_, last_);
   note_memory(memory_file);
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/file.hpp"
 #include "core/usage.hpp"
 
 namespace pipeline::orchestrators {
@@ -36,8 +37,11 @@ pid_t first_process(const GroupFolders& group);
 
 class GroupUsage {
  public:
-  explicit GroupUsage(GroupFolders folders) : folders_(std::move(folders)) {}
+  /// Opens the group's files of CPU time: reading them again costs microseconds.
+  explicit GroupUsage(GroupFolders folders);
   const GroupFolders& folders() const { return folders_; }
+  /// Reads the CPU time until now.
+  void sample_cpu();
   /// Reads what has been used until now, and the memory that cannot be reclaimed: the kernel
   /// records only the peak of all memory, and that counts the files that it has cached for the
   /// group.
@@ -50,6 +54,7 @@ class GroupUsage {
   void note(const char* memory_file);
   void note_memory(const char* file);
   GroupFolders folders_;
+  core::Descriptor cpu_, cpu_user_, cpu_system_;  ///< The latter two of version 1.
   core::Usage last_;
   std::uint64_t sampled_peak_ = 0;
 };

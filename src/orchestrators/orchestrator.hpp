@@ -175,8 +175,12 @@ struct AttemptResult {
   std::optional<int> exit_code;
   std::string image;  ///< What the attempt ran in: an image id, or an interpreter.
   core::Usage usage = {};
+  std::string node = {};  ///< Name of the machine that the attempt ran on; empty: not known.
   /// When the step's command was started and had ended, as far as it is known.
   std::optional<std::chrono::steady_clock::time_point> began = {}, ended = {};
+  /// Parts of the time before `began` and after `ended` in which files went to where the step ran,
+  /// and came from there.
+  std::chrono::nanoseconds moved_in{}, moved_out{};
   /// For orchestrators whose attempts outlive drivers: call it once the attempt's outputs are
   /// stored. Until then a later driver finds the attempt as it ended; afterwards everything is
   /// removed once settle() has returned.

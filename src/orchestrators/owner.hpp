@@ -1,5 +1,5 @@
 /// @file
-/// The owner of containers and Jobs.
+/// The owner of containers and Jobs, and the machine that it is on.
 #pragma once
 
 #include <filesystem>
@@ -10,5 +10,8 @@ namespace pipeline::orchestrators {
 /// Returns an identifier of this user and state folder, 16 hexadecimal digits. It separates their
 /// containers and Jobs from those of others on the same engine or cluster.
 std::string owner_of(const std::filesystem::path& state);
+
+/// Returns the name of this machine; empty if it has none.
+std::string machine_name();
 
 }  // namespace pipeline::orchestrators

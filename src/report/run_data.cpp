@@ -95,7 +95,8 @@ json RunData::all() {
           {"metrics", last_metrics_},
           {"pictures", pictures_},
           {"gathers", gathers_},
-          {"images", images()}};
+          {"images", images_.list()},
+          {"nodes", nodes_.list()}};
 }
 
 json RunData::changes() {
@@ -104,14 +105,16 @@ json RunData::changes() {
   run_ = std::move(*found);
   read_steps();
   auto changed = json::object();
-  const auto images_before = images_.size(), gathers_before = gathers_.size();
+  const auto images_before = images_.size(), nodes_before = nodes_.size(),
+             gathers_before = gathers_.size();
   for (const auto& step : steps_) {
     const auto known = stamps_.find(step.name);
     if (known != stamps_.end() && known->second == stamp_of(step)) continue;
     if (limits_.details && !step.key.empty()) inputs_[step.key] = runs_.inputs_of_step(step.key);
     changed["steps"].push_back(step_entry(step, runs_.attempts(run_.id, step.name)));
   }
-  if (images_.size() > images_before) changed["images"] = images();
+  if (images_.size() > images_before) changed["images"] = images_.list();
+  if (nodes_.size() > nodes_before) changed["nodes"] = nodes_.list();
   if (gathers_.size() > gathers_before) changed["gathers"] = gathers_;
   if (auto entry = run_entry(); entry != last_run_) changed["run"] = last_run_ = std::move(entry);
   if (auto list = metrics(); list != last_metrics_)
@@ -128,7 +131,10 @@ json RunData::details(const std::string& name) {
   if (step == steps_.end()) return nullptr;
   if (!step->key.empty()) inputs_[step->key] = runs_.inputs_of_step(step->key);
   auto entry = step_entry(*step, runs_.attempts(run_.id, name));
-  return {{"step", std::move(entry)}, {"images", images()}, {"gathers", gathers_}};
+  return {{"step", std::move(entry)},
+          {"images", images_.list()},
+          {"nodes", nodes_.list()},
+          {"gathers", gathers_}};
 }
 
 RunData::Stamp RunData::stamp_of(const store::StepRecord& step) {
@@ -177,12 +183,16 @@ json RunData::step_entry(const store::StepRecord& step,
   json entry{{"n", step.name}, {"s", to_string(step.status)}};
   const std::string base(core::base_name(step.name));
   if (base != step.name) entry["b"] = base;
-  if (!step.image.empty()) entry["i"] = position_of(step.image);
+  if (!step.image.empty()) entry["i"] = images_.position_of(step.image);
   if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);
   for (const auto& output : step.outputs) add_picture(step, output);
   if (limits_.details) add_details(step, entry);
   if (step.attempts > 0)
-    for (const auto& attempt : attempts) entry["a"].push_back(attempt_entry(attempt, failed));
+    for (const auto& attempt : attempts) {
+      entry["a"].push_back(attempt_entry(attempt, failed));
+      if (limits_.details && !attempt.image.empty() && attempt.image != step.image)
+        entry["a"].back()["i"] = images_.position_of(attempt.image);
+    }
   return entry;
 }
 
@@ -256,16 +266,19 @@ json RunData::attempt_entry(const store::AttemptRecord& attempt, bool failed) {
         (used.user->count() + used.system.value_or(std::chrono::microseconds()).count()) / 1000;
   if (used.peak_memory) entry["y"] = *used.peak_memory;
   if (used.memory_limit) entry["yl"] = *used.memory_limit;
-  const auto& [waiting, preparing, running, storing] = attempt.phases;
-  if (running)
-    entry["h"] = {waiting ? waiting->count() : 0, preparing ? preparing->count() : 0,
-                  running->count(), storing ? storing->count() : 0};
+  const auto& [waiting, preparing, transfers, running, storing] = attempt.phases;
+  if (running) {
+    const auto count = [](const auto& phase) { return phase ? phase->count() : 0; };
+    entry["h"] = {count(waiting), count(preparing), running->count(), count(storing)};
+    if (count(transfers) > 0) entry["h"].push_back(count(transfers));
+  }
   add_log(attempt, failed, entry);
   return entry;
 }
 
-void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& entry) const {
+void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& entry) {
   const auto& used = attempt.usage;
+  if (!attempt.node.empty()) entry["w"] = nodes_.position_of(attempt.node);
   for (const auto& gpu : attempt.gpus) {
     entry["g"].push_back(gpu.model + " " + gpu.uuid);
     if (!used.gpus.empty()) entry["gu"].push_back(gpu_entry(used.of_gpu(gpu.uuid)));
@@ -353,14 +366,9 @@ json RunData::curve_of(const store::MetricRecord& metric) {
   return curve;
 }
 
-/// Images are listed once.
-std::size_t RunData::position_of(const std::string& image) {
-  return images_.try_emplace(image, images_.size()).first->second;
-}
-
-json RunData::images() const {
-  std::vector<std::string> list(images_.size());
-  for (const auto& [image, position] : images_) list[position] = image;
+json RunData::Names::list() const {
+  std::vector<std::string> list(positions_.size());
+  for (const auto& [name, position] : positions_) list[position] = name;
   return list;
 }
 

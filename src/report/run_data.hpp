@@ -31,7 +31,7 @@ class RunData {
   nlohmann::json changes();
 
   /// Returns all of one step, whatever the limits say of details: `step` as all() has it, and the
-  /// `images` and `gathers` that it refers to. Null if the run has no such step.
+  /// `images`, `nodes` and `gathers` that it refers to. Null if the run has no such step.
   nlohmann::json details(const std::string& name);
 
  private:
@@ -46,6 +46,19 @@ class RunData {
     std::string name() const { return step->name + "." + output->name; }
   };
 
+  /// Names that many entries share, each listed once.
+  class Names {
+   public:
+    std::size_t position_of(const std::string& name) {
+      return positions_.try_emplace(name, positions_.size()).first->second;
+    }
+    std::size_t size() const { return positions_.size(); }
+    nlohmann::json list() const;
+
+   private:
+    std::map<std::string, std::size_t> positions_;
+  };
+
   static Stamp stamp_of(const store::StepRecord& step);
   std::string status() const;
   nlohmann::json run_entry() const;
@@ -55,13 +68,11 @@ class RunData {
   void add_details(const store::StepRecord& step, nlohmann::json& entry);
   void add_inputs(const store::StepRecord& step, nlohmann::json& entry);
   nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
-  void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry) const;
+  void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
   void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
   void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
   nlohmann::json metrics();
   nlohmann::json curve_of(const store::MetricRecord& metric);
-  std::size_t position_of(const std::string& image);
-  nlohmann::json images() const;
   void read_steps();
   /// In the order of the steps.
   std::span<const Maker> makers_of(const core::Digest& artifact) const;
@@ -77,7 +88,7 @@ class RunData {
   std::map<core::Digest, std::optional<std::size_t>> gather_positions_;
   nlohmann::json gathers_ = nlohmann::json::array();             ///< The outputs of each, by name.
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< By the step's key.
-  std::map<std::string, std::size_t> images_;
+  Names images_, nodes_;
   nlohmann::json pictures_ = nlohmann::json::array();
   nlohmann::json last_run_, last_metrics_;
   std::size_t log_bytes_ = 0, picture_bytes_ = 0, known_pictures_ = 0;

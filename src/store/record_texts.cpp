@@ -41,8 +41,17 @@ void visit_usage(Usage& usage, Phases& phases, Visit visit) {
   visit("written", usage.written);
   visit("waiting_ms", phases.waiting);
   visit("preparing_ms", phases.preparing);
+  visit("transfers_ms", phases.transfers);
   visit("running_ms", phases.running);
   visit("storing_ms", phases.storing);
+}
+
+/// Calls `visit(name, member)` for each text that is known of an attempt.
+template <class Attempt, class Visit>
+void visit_texts(Attempt& attempt, Visit visit) {
+  visit("code", attempt.code);
+  visit("node", attempt.node);
+  visit("image", attempt.image);
 }
 
 nlohmann::json write_gpu_usage(const std::vector<core::GpuUsage>& gpus) {
@@ -146,7 +155,9 @@ std::vector<event::Gpu> read_gpus(const std::string& text) try {
 
 std::string write_measured(const AttemptRecord& attempt) {
   nlohmann::json entry;
-  if (!attempt.code.empty()) entry["code"] = attempt.code;
+  visit_texts(attempt, [&](const char* name, const std::string& value) {
+    if (!value.empty()) entry[name] = value;
+  });
   visit_usage(attempt.usage, attempt.phases, [&](const char* name, const auto& value) {
     if constexpr (requires { value->count(); }) {
       if (value) entry[name] = value->count();
@@ -164,8 +175,10 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
   const auto entry = core::parse_json(text);
   if (!entry.is_object())
     throw core::EnvironmentError("the run store is damaged: what an attempt used cannot be read");
-  if (const auto code = entry.find("code"); code != entry.end() && code->is_string())
-    attempt.code = *code;
+  visit_texts(attempt, [&](const char* name, std::string& value) {
+    const auto found = entry.find(name);
+    if (found != entry.end() && found->is_string()) value = *found;
+  });
   if (const auto gpus = entry.find("gpus"); gpus != entry.end())
     attempt.usage.gpus = read_gpu_usage(*gpus);
   visit_usage(attempt.usage, attempt.phases,

@@ -101,7 +101,9 @@ struct AttemptRecord {
   std::vector<event::Gpu> gpus;  ///< GPUs that the attempt held.
   core::Usage usage;
   core::Phases phases;
-  std::string code;  ///< Digest of the tree of the step's code, hex; empty if it is not known.
+  std::string code;   ///< Digest of the tree of the step's code, hex; empty if it is not known.
+  std::string node;   ///< Name of the machine that it ran on; empty if it is not known.
+  std::string image;  ///< What it ran in: an image id, or an interpreter; empty if it is not known.
 };
 
 /// One named part of a cache key, such as `image` or `input data`. The value is a digest or a short

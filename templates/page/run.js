@@ -51,7 +51,7 @@ function runView(head, main, options) {
   const drawEnvironments = (into) => {
     if (!data.images.length) return false;
     const users = new Map();
-    for (const step of data.steps) if (step.i !== undefined) users.set(step.i, (users.get(step.i) || 0) + 1);
+    for (const step of data.steps) for (const image of new Set([step.i, ...(step.a || []).map((attempt) => attempt.i)])) users.set(image, (users.get(image) || 0) + 1);
     const list = el("ul", {});
     data.images.forEach((image, i) => list.append(el("li", { class: "mono" }, name(image), " ", el("span", { class: "dim" }, count(users.get(i) || 0, "step")))));
     into.append(list);
@@ -114,6 +114,7 @@ function runView(head, main, options) {
       if (changes.run) data.run = changes.run;
       if (changes.images) data.images = changes.images;
       if (changes.pictures) data.pictures = changes.pictures;
+      if (changes.nodes) data.nodes = changes.nodes;
       if (changes.metrics) { data.metrics = changes.metrics; ++metricsChanges; }
       for (const step of changes.steps || []) {
         if (!places.has(step.n)) { places.set(step.n, data.steps.length); data.steps.push(step); }

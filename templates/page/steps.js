@@ -18,10 +18,12 @@ function stepTable(into, options) {
   table.classList.add("tall");
   into.append(el("div", { class: "controls" }, el("label", {}, "Name contains", filter), el("label", {}, "Status", status), el("label", {}, "Order", order)), said, table, more);
 
-  const attemptFacts = (attempt) => {
+  const attemptFacts = (attempt, { nodes, images }) => {
     const facts = [attempt.e ? "" : time(attempt.d)];
     if (attempt.x !== undefined) facts.push("exit code " + attempt.x);
-    if (attempt.h) facts.push(["waiting", "preparing", "running", "storing"].map((one, at) => one + " " + time(attempt.h[at])).join(", "));
+    if (attempt.h) facts.push(["waiting", "preparing", "running", "storing", "transfers"].slice(0, attempt.h.length).map((one, at) => one + " " + time(attempt.h[at])).join(", "));
+    if (attempt.w !== undefined) facts.push("on " + nodes[attempt.w]);
+    if (attempt.i !== undefined) facts.push("in " + images[attempt.i]);
     if (attempt.rd) facts.push("read " + bytes(attempt.rd));
     if (attempt.wr) facts.push("written " + bytes(attempt.wr));
     (attempt.g || []).forEach((gpu, at) => facts.push(gpu + gpuUse((attempt.gu || [])[at])));
@@ -40,14 +42,14 @@ function stepTable(into, options) {
     const update = (now) => {
       (now.a || []).forEach((attempt, i) => {
         if (known[i]) return;
-        known[i] = el("div", {}, name(attemptFacts(attempt)));
+        known[i] = el("div", {}, name(attemptFacts(attempt, data)));
         attempts.append(el("h3", {}, "Attempt " + (i + 1)), known[i], options.log(now, attempt, i + 1));
       });
-      if (!options.details) { fillIn({ step: now, images: data.images, gathers: data.gathers }); return; }
+      if (!options.details) { fillIn({ step: now, images: data.images, nodes: data.nodes, gathers: data.gathers }); return; }
       const question = ++asked; // only the answer to the last one counts
       options.details(now).then((all) => { if (all && question === asked) fillIn(all); });
     };
-    const fillIn = ({ step: now, images, gathers }) => {
+    const fillIn = ({ step: now, images, nodes, gathers }) => {
       const { list: shownFacts, add } = factList();
       add("Message", now.m);
       add("Reused from", now.r && (options.run ? options.run(now.r) : now.r));
@@ -59,7 +61,7 @@ function stepTable(into, options) {
       const outputs = (now.o || []).map((output) => options.output ? options.output(output) : name(output[0] + " (" + output[1] + ", " + bytes(output[2]) + ", " + output[3] + ")"));
       add("Outputs", outputs.length && el("span", {}, ...outputs.flatMap((one, i) => i ? [", ", one] : [one])));
       facts.replaceChildren(shownFacts);
-      (now.a || []).forEach((attempt, i) => { if (known[i]) known[i].replaceChildren(name(attemptFacts(attempt)), ...(attempt.m ? [el("div", {}, name(attempt.m))] : [])); });
+      (now.a || []).forEach((attempt, i) => { if (known[i]) known[i].replaceChildren(name(attemptFacts(attempt, { nodes, images })), ...(attempt.m ? [el("div", {}, name(attempt.m))] : [])); });
     };
     update(step);
     return { line: el("tr", { class: "details" }, el("td", { colspan: heads.length }, facts, attempts)), update };

@@ -17,8 +17,8 @@ function drawTimeline(data, into) {
   // Of very many most wait for a job slot, and the picture would show nothing else.
   const showsWaiting = attempts <= 200;
   for (const step of data.steps) for (const attempt of step.a || []) {
-    const took = duration(data, attempt), [waiting, preparing, running, storing] = attempt.h || [0, 0, took, 0];
-    const parts = [["preparing", preparing], ["running", running], ["storing", storing]];
+    const took = duration(data, attempt), [waiting, preparing, running, storing, transfers] = attempt.h || [0, 0, took, 0];
+    const parts = [["preparing", preparing], ["transfers", transfers || 0], ["running", running], ["storing", storing]];
     if (showsWaiting) parts.unshift(["waiting", waiting]);
     all.push({ step, attempt, from: Math.max(0, attempt.t - (showsWaiting ? waiting : 0)), to: attempt.t + Math.max(took, 1), parts });
   }
@@ -64,7 +64,7 @@ function drawTimeline(data, into) {
     if (rowHeight > 12 && x(one.to) - x(one.from) > label.length * 7 + 8) bar.append(svg("text", { x: x(one.from) + 4, y: y + 14, class: "on" }, label));
     drawing.append(bar);
   }
-  const kinds = ["waiting", "preparing", "running", "storing", "failed"].filter((one) => used.has(one));
+  const kinds = ["waiting", "preparing", "transfers", "running", "storing", "failed"].filter((one) => used.has(one));
   legend.append(...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one)));
   into.append(scroller("Drawing of the timeline", drawing));
   return true;

@@ -22,6 +22,8 @@ namespace {
 using docker::EngineApi;
 using docker::EngineError;
 
+using Clock = std::chrono::steady_clock;
+
 /// Keeps a container's output.
 class Kept : public LogSink {
  public:
@@ -62,6 +64,8 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
   bool is_run = false;
   std::exception_ptr error;
   const auto executor = co_await asio::this_coro::executor;
+  const auto begun = Clock::now();
+  std::chrono::nanoseconds moved_in{};
   try {
     if (container.copies && !container.started) {
       try {
@@ -71,6 +75,7 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
       } catch (const EngineError& full) {
         outcome.result.failure = start_failure(full, attempt, image);
       }
+      moved_in = Clock::now() - begun;
     }
     if (!outcome.result.failure) {
       ContainerSession session(engine, attempt, container.id, executor, log, gate);
@@ -78,10 +83,13 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
       outcome.refusal = session.refusal();
       is_run = !outcome.refusal;
     }
+    outcome.result.moved_in = moved_in;
+    const auto ended = Clock::now();
     if (container.copies && is_run) {
       if (!outcome.result.failure) co_await copy_out(engine, attempt, container.id);
       if (outcome.result.failure || lacks_output(attempt))
         co_await copy_rest(engine, attempt, container.id, outcome.result.failure.has_value());
+      outcome.result.moved_out = Clock::now() - ended;
     }
   } catch (const net::TransportError&) {
     error = std::current_exception();

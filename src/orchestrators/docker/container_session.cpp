@@ -11,6 +11,7 @@
 #include "core/smi_samples.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/engine_usage.hpp"
 #include "orchestrators/group_usage.hpp"
 #include "orchestrators/stopped.hpp"
 
@@ -25,9 +26,14 @@ constexpr std::size_t kept_errors = 512, kept_output = 8192;
 constexpr std::chrono::seconds longest_silence{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
 constexpr std::chrono::milliseconds latest_news{2000};
-/// The memory of a running container is looked at after each hundredth of its time.
-constexpr std::chrono::milliseconds shortest_sample_pause{100};
+/// A running container is looked at after each hundredth of its time. Reading its memory costs more
+/// than its CPU time.
+constexpr std::chrono::milliseconds shortest_sample_pause{100}, shortest_cpu_pause{5};
 constexpr int samples_share = 100;
+/// An engine is asked for its accounts during one of so many parts of the time.
+constexpr int answers_share = 200;
+
+using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
@@ -244,17 +250,46 @@ async::Task<> ContainerSession::measure_gpus() {
   for (const auto& gpu : samples.gpus()) usage_.gpus.push_back(core::usage_of(gpu.uuid, gpu.sums));
 }
 
-/// Reads what the container has used when its first process has ended: the engine removes its
-/// control group some milliseconds later. Of an engine elsewhere only the GPUs are known.
-async::Task<> ContainerSession::measure() {
-  if (!engine_.endpoint().is_of_this_machine()) {
-    if (!attempt_.gpus.empty()) co_await measure_gpus();
-    co_return;
+/// Samples the engine's accounts until the container has ended. Each answer costs the engine
+/// milliseconds, so that the pauses are long beside it.
+async::Task<> ContainerSession::measure_by_engine() {
+  const auto start = Clock::now();
+  asio::steady_timer pause(executor_);
+  const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { pause.cancel(); });
+  while (!has_ended_) {
+    const auto asked = Clock::now();
+    try {
+      add_engine_sample(co_await engine_.container_stats(id_, ended_), usage_);
+    } catch (const core::EnvironmentError& error) {
+      if (core::log::debug_enabled()) core::log::debug(error.what());
+    }
+    if (has_ended_) break;
+    const auto now = Clock::now();
+    pause.expires_after(
+        std::max<Clock::duration>((now - asked) * answers_share, (now - start) / samples_share));
+    boost::system::error_code cancelled;
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
+}
+
+async::Task<> ContainerSession::measure_elsewhere() {
+  async::JoinableTask accounts(executor_, measure_by_engine());
+  if (!attempt_.gpus.empty()) co_await measure_gpus();
+  co_await accounts.join();
+}
+
+/// Reads what the container has used when its first process has ended: the engine removes its
+/// control group some milliseconds later. On a busy machine that can be too late, so its CPU time
+/// is read often.
+async::Task<> ContainerSession::measure() {
+  if (!engine_.endpoint().is_of_this_machine()) co_return co_await measure_elsewhere();
   GroupUsage group(find_container_group(id_));
   const auto first = first_process(group.folders());
   const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
-  if (file < 0) co_return;
+  if (file < 0) {  // It has ended already.
+    usage_ = group.read();
+    co_return;
+  }
   asio::posix::stream_descriptor process(executor_, file);
   asio::steady_timer pause(executor_);
   const auto is_over = std::make_shared<bool>(false);
@@ -264,16 +299,22 @@ async::Task<> ContainerSession::measure() {
                        pause.cancel();
                      });
   const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { process.cancel(); });
-  const auto start = std::chrono::steady_clock::now();
-  for (;;) {
-    pause.expires_after(std::max<std::chrono::steady_clock::duration>(
-        shortest_sample_pause, (std::chrono::steady_clock::now() - start) / samples_share));
+  const auto start = Clock::now();
+  for (auto next_memory = start + shortest_sample_pause;;) {
+    const auto age = Clock::now() - start;
+    pause.expires_after(std::max<Clock::duration>(shortest_cpu_pause, age / samples_share));
     boost::system::error_code cancelled;
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     if (*is_over) break;
+    const auto now = Clock::now();
+    if (now < next_memory) {
+      group.sample_cpu();
+      continue;
+    }
     group.sample();
+    next_memory = now + std::max<Clock::duration>(shortest_sample_pause, age / samples_share);
   }
-  gone_ = std::chrono::steady_clock::now();
+  gone_ = Clock::now();
   usage_ = group.read();
 }
 

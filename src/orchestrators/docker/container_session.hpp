@@ -46,6 +46,8 @@ class ContainerSession {
   async::Task<> drain(async::JoinableTask& output);
   async::Task<> measure();
   async::Task<> measure_gpus();
+  async::Task<> measure_by_engine();
+  async::Task<> measure_elsewhere();
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> judge(const std::string& image);
   void be_patient();

@@ -181,6 +181,7 @@ class DockerOrchestrator : public Orchestrator {
     if (attempt.step.settings->docker.user && !place.elsewhere)
       co_await take_over_files(engine_, attempt, place);
     result.image = image.id;
+    result.node = co_await node();
     co_return result;
   }
 
@@ -286,6 +287,13 @@ class DockerOrchestrator : public Orchestrator {
       if (system_.is_null()) system_ = std::move(answer);
     }
     co_return &system_;
+  }
+
+  /// Returns the name of the engine's machine.
+  async::Task<std::string> node() {
+    if (engine_.endpoint().is_of_this_machine()) co_return machine_name();
+    const auto* info = co_await system();
+    co_return info->value("Name", std::string());
   }
 
   async::Task<Bytes> memory() {

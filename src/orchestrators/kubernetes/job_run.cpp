@@ -78,6 +78,7 @@ class JobRun {
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
   void take_usage(AttemptResult& result) const;
+  std::chrono::nanoseconds time_of_fetch() const;
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
@@ -101,6 +102,7 @@ class JobRun {
   core::CancelSource log_connection_;
   bool pod_ended_ = false;
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
+  std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::size_t received_ = 0;
   std::string first_errors_, last_output_, shell_error_;
   kubernetes::LogFrames frames_{
@@ -148,7 +150,9 @@ async::Task<> JobRun::create() {
     co_return;  // Its containers have been started, so the Secret existed.
   }
   std::optional<StagedFiles> carried;
+  const auto begun = Clock::now();
   if (files_) carried = co_await files_->bring(attempt_);
+  brought_ = Clock::now() - begun;
   if (!exists) {
     try {
       entry_.job =
@@ -424,6 +428,16 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
   if (trouble) result.failure = std::move(trouble);
 }
 
+/// Returns how long the pod's own part of bringing its files took, by the cluster's clock: a whole
+/// number of seconds.
+std::chrono::nanoseconds JobRun::time_of_fetch() const {
+  const auto& state =
+      kubernetes::at(entry_.pod, "/status/initContainerStatuses/0/state/terminated");
+  const auto from = kubernetes::parse_time(text_at(state, "/startedAt"));
+  const auto to = kubernetes::parse_time(text_at(state, "/finishedAt"));
+  return from && to && *to > *from ? *to - *from : std::chrono::nanoseconds{};
+}
+
 void JobRun::take_usage(AttemptResult& result) const {
   const auto running = read_pod_usage(frames_.usage(), result);
   if (!running || !log_ended_) return;
@@ -447,10 +461,14 @@ async::Task<AttemptResult> JobRun::run() {
   if (log_ && log_->error()) std::rethrow_exception(log_->error());
   if (frames_.ended()) take_usage(result);
   result.exit_code = exit_code_of(entry_.pod);
+  result.node = text_at(entry_.pod, "/spec/nodeName");
   result.failure = judge();
   if (result.failure) co_await explain(*result.failure);
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
-  if (files_ && !attempt_.shell) co_await take_files(result);
+  if (!files_ || attempt_.shell) co_return result;
+  co_await take_files(result);
+  result.moved_in = brought_ + time_of_fetch();
+  if (log_ended_) result.moved_out = Clock::now() - *log_ended_;
   co_return result;
 }
 

@@ -20,6 +20,7 @@
 #include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/memory_kills.hpp"
+#include "orchestrators/owner.hpp"
 #include "orchestrators/process_waits.hpp"
 #include "settings/accelerator.hpp"
 
@@ -373,6 +374,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   const auto& in = host(attempt.step);
   AttemptResult result;
   result.image = in.environment.description;
+  result.node = machine_name();
   if (attempt.cancel.level() != core::StopLevel::none) {
     result.failure = Failure{FailureKind::cancelled, "was stopped before it started", {}, {}};
     co_return result;
@@ -399,6 +401,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   }
   const auto limits = limits_of(attempt);
   if (limits) process.control_groups = limits->members();
+  if (!sampler_) sampler_.emplace(1);
+  process.measured_on = &*sampler_;
   if (!attempt.gpus.empty() && settings::gpu_request(attempt.step.settings->resources).preflight) {
     result.failure = co_await look_at_gpus(attempt, process.environment, reaper_);
     if (result.failure) co_return result;

@@ -70,6 +70,7 @@ class LocalOrchestrator : public Orchestrator {
   Capabilities capabilities_;
   VirtualEnvironments environments_;
   std::optional<asio::thread_pool> pool_;     ///< For copies of large code; created when needed.
+  std::optional<asio::thread_pool> sampler_;  ///< Reads the memory of the steps' processes.
   std::map<std::string, Programs> programs_;  ///< Keyed by PATH.
   std::map<std::filesystem::path, ShortFolder>
       pythons_;  ///< Keyed by the program that is `python`.

@@ -6,15 +6,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <exception>
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 
+#include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "orchestrators/tree_memory.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -29,6 +33,21 @@ bool is_zombie(pid_t pid) {
   } catch (const core::EnvironmentError&) {
     return true;
   }
+}
+
+constexpr std::chrono::milliseconds first_pause{4}, longest_pause{100};
+constexpr int cost_share = 200;  ///< Samples of memory take one of so many parts of a CPU at most.
+
+/// Waits until the next sample of memory: at first little, for short steps.
+std::chrono::nanoseconds sample_pause(std::chrono::nanoseconds age, std::chrono::nanoseconds cost) {
+  using std::chrono::nanoseconds;
+  return std::max(cost * cost_share, std::clamp<nanoseconds>(age / 4, first_pause, longest_pause));
+}
+
+std::chrono::nanoseconds cpu_time_of_thread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 constexpr const char* reaper_is_gone =
@@ -52,7 +71,7 @@ core::Usage usage_of(const rusage& used) {
 class Running {
  public:
   Running(const asio::any_io_executor& executor, ProcessReaper& reaper, int reply, int out, int err,
-          OutputCallback& output, core::CancelSource& cancel, std::chrono::milliseconds grace)
+          OutputCallback& output, core::CancelSource& cancel, const ProcessOptions& options)
       : reaper_(reaper),
         reply_(executor, reply),
         out_(executor, out),
@@ -61,7 +80,8 @@ class Running {
         wake_(executor),
         output_(output),
         cancel_(cancel),
-        grace_(grace) {
+        grace_(options.grace),
+        measured_on_(options.measured_on) {
     wake_.expires_at(asio::steady_timer::time_point::max());
   }
 
@@ -90,8 +110,8 @@ class Running {
   async::Task<ProcessEnd> end() {
     core::CancelSource::Listener listener(
         cancel_, [this](core::StopLevel) { wake_.expires_after(std::chrono::seconds(0)); });
-    co_await (ended() || (read(out_, Stream::out) && read(err_, Stream::err) && stopper()));
-    ended_ = std::chrono::steady_clock::now();
+    co_await (ended() ||
+              (read(out_, Stream::out) && read(err_, Stream::err) && stopper() && measure_tree()));
     // The process is still a zombie, so its group's number cannot have been reused.
     kill(-pid_, SIGKILL);
     reaper_.finish(pid_);
@@ -104,6 +124,7 @@ class Running {
     end.code = answer->status;
     end.left = answer->left;
     end.usage = usage_of(answer->usage);
+    if (tree_peak_ > end.usage.peak_memory.value_or(0)) end.usage.peak_memory = tree_peak_;
     end.began = began_;
     end.ended = ended_;
     end.stopped = stopped_;
@@ -118,12 +139,35 @@ class Running {
   async::Task<> ended() {
     if (exit_.is_open()) {
       co_await exit_.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
-      co_return;
+    } else {
+      asio::steady_timer pause(exit_.get_executor());  // For kernels without pidfd_open.
+      while (!is_zombie(pid_)) {
+        pause.expires_after(std::chrono::milliseconds(5));
+        co_await pause.async_wait(asio::use_awaitable);
+      }
     }
-    asio::steady_timer pause(exit_.get_executor());  // For kernels without pidfd_open.
-    while (!is_zombie(pid_)) {
-      pause.expires_after(std::chrono::milliseconds(5));
-      co_await pause.async_wait(asio::use_awaitable);
+    ended_ = std::chrono::steady_clock::now();
+  }
+
+  /// Samples the memory of the process and its descendants. Ends when it is cancelled.
+  async::Task<> measure_tree() {
+    co_await asio::this_coro::throw_if_cancelled(false);
+    if (!measured_on_) co_return;
+    TreeMemory tree(pid_);
+    std::chrono::nanoseconds cost{};
+    asio::steady_timer pause(exit_.get_executor());
+    boost::system::error_code ignored;
+    for (;;) {
+      pause.expires_after(sample_pause(std::chrono::steady_clock::now() - began_, cost));
+      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      const auto state = co_await asio::this_coro::cancellation_state;
+      if (state.cancelled() != asio::cancellation_type::none) co_return;
+      cost = co_await async::on_pool(*measured_on_, [&tree] {
+        const auto start = cpu_time_of_thread();
+        tree.sample();
+        return cpu_time_of_thread() - start;
+      });
+      tree_peak_ = tree.peak();
     }
   }
 
@@ -194,6 +238,8 @@ class Running {
   OutputCallback& output_;
   core::CancelSource& cancel_;
   std::chrono::milliseconds grace_;
+  asio::thread_pool* measured_on_;
+  std::uint64_t tree_peak_ = 0;  ///< Bytes.
   std::chrono::steady_clock::time_point deadline_{}, began_{}, ended_{};
   std::exception_ptr error_;
   bool stopped_ = false, ignored_ = false;
@@ -219,7 +265,7 @@ async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper
   out_write = core::Descriptor();
   err_write = core::Descriptor();
   Running running(co_await asio::this_coro::executor, reaper, reply.release(), out_read.release(),
-                  err_read.release(), output, cancel, options.grace);
+                  err_read.release(), output, cancel, options);
   ProcessEnd end;
   end.start_error = co_await running.started();
   if (!end.start_error && options.on_start) options.on_start(running.pid());

@@ -33,6 +33,9 @@ struct ProcessOptions {
   int sandbox = -1;    ///< Descriptor of the Sandbox that the process enters; -1: none.
   std::function<void(pid_t)> on_start = {};  ///< Receives the process once it runs.
   std::chrono::milliseconds grace{10'000};   ///< Time from SIGTERM to SIGKILL.
+  /// Where the memory of the process with its descendants is sampled; null: the peak is that of the
+  /// largest process.
+  asio::thread_pool* measured_on = nullptr;
 };
 
 struct ProcessEnd {

@@ -82,6 +82,9 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
     a.message = "killed";
     a.log = "r1/train.1.log";
     a.usage.user = std::chrono::microseconds(7);
+    a.phases.transfers = std::chrono::milliseconds(5);
+    a.node = "node-1";
+    a.image = "sha256:1a2b";
     a.usage.gpus = {{"GPU-a", 0.25, 1.0, 10, 20, 30}, {"MIG-1", {}, {}, 1, 2, 3}};
     return a;
   }();
@@ -124,6 +127,9 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   EXPECT_EQ(attempts[0].exit_code, 137);
   EXPECT_EQ(attempts[0].log, "r1/train.1.log");
   EXPECT_EQ(attempts[0].usage, attempt.usage);
+  EXPECT_EQ(attempts[0].phases, attempt.phases);
+  EXPECT_EQ(attempts[0].node, "node-1");
+  EXPECT_EQ(attempts[0].image, "sha256:1a2b");
   EXPECT_FALSE(attempts[1].exit_code);
   EXPECT_EQ(store.get_blob("plan", "x"), std::string("a\0b", 3));
   store.remove_blob("plan", "x");

@@ -1,0 +1,73 @@
+#include "cli/attempt_tables.hpp"
+
+#include <initializer_list>
+
+#include "core/quantity.hpp"
+
+namespace pipeline::cli {
+namespace {
+
+using Row = std::vector<Table::Cell>;
+
+constexpr auto phase_headings = {"WAITING", "PREPARING", "TRANSFERS", "RUNNING", "STORING"};
+constexpr auto usage_headings = {"CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "NODE"};
+
+void add_phases(const core::Phases& phases, Row& row) {
+  for (const auto& phase :
+       {phases.waiting, phases.preparing, phases.transfers, phases.running, phases.storing})
+    row.emplace_back(phase ? core::format_duration(*phase) : std::string());
+}
+
+void add_usage(const store::AttemptRecord& attempt, Row& row) {
+  auto [cpu, memory, limit, read, written] = usage_cells(attempt.usage);
+  for (auto* text : {&cpu, &memory, &limit, &read, &written}) row.emplace_back(std::move(*text));
+  row.emplace_back(for_terminal(attempt.node, false));
+}
+
+Table table_of(const std::string& first, const std::vector<NamedAttempt>& attempts, bool has_phases,
+               bool has_usage) {
+  Table table;
+  Row heading{first};
+  if (has_phases) heading.insert(heading.end(), phase_headings.begin(), phase_headings.end());
+  if (has_usage) heading.insert(heading.end(), usage_headings.begin(), usage_headings.end());
+  table.add(std::move(heading));
+  for (const auto& [name, attempt] : attempts) {
+    Row row{name};
+    if (has_phases) add_phases(attempt.phases, row);
+    if (has_usage) add_usage(attempt, row);
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+UsageCells usage_cells(const core::Usage& usage) {
+  UsageCells cells;
+  const auto bytes = [](const std::optional<std::uint64_t>& count) {
+    return count ? core::format_bytes(*count) : std::string();
+  };
+  if (usage.user || usage.system)
+    cells.cpu = core::format_duration(std::chrono::round<std::chrono::milliseconds>(
+        usage.user.value_or(std::chrono::microseconds()) +
+        usage.system.value_or(std::chrono::microseconds())));
+  cells.memory = bytes(usage.peak_memory);
+  cells.limit = bytes(usage.memory_limit);
+  cells.read = bytes(usage.read);
+  cells.written = bytes(usage.written);
+  return cells;
+}
+
+Table phases_table(const std::string& first, const std::vector<NamedAttempt>& attempts) {
+  return table_of(first, attempts, true, false);
+}
+
+Table usage_table(const std::string& first, const std::vector<NamedAttempt>& attempts) {
+  return table_of(first, attempts, false, true);
+}
+
+Table wide_table(const std::string& first, const std::vector<NamedAttempt>& attempts) {
+  return table_of(first, attempts, true, true);
+}
+
+}  // namespace pipeline::cli

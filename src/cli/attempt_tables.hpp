@@ -1,0 +1,32 @@
+/// @file
+/// Where the time of attempts went and what they have used, as rows of tables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/text.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::cli {
+
+/// What is not known is empty.
+struct UsageCells {
+  std::string cpu, memory, limit, read, written;
+};
+UsageCells usage_cells(const core::Usage& usage);
+
+/// An attempt beside the name of its row.
+struct NamedAttempt {
+  std::string name;
+  store::AttemptRecord attempt;
+};
+
+/// Returns columns for the phases of each attempt. @param first heading of the names
+Table phases_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
+/// Returns columns for what each attempt has used, and where.
+Table usage_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
+/// Returns the columns of both.
+Table wide_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
+
+}  // namespace pipeline::cli

@@ -1,0 +1,39 @@
+/// @file
+/// The memory that a process and its descendants use together, by samples of /proc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace pipeline::orchestrators {
+
+/// Returns a process and its descendants, itself first, by way of each thread's list of children:
+/// other processes of the machine cost nothing. Falls back to process_tree() on a kernel without
+/// these lists.
+std::vector<pid_t> descendants_of(pid_t root, const std::filesystem::path& proc = "/proc");
+
+/// Returns the bytes that a process has in memory, of each page that it shares with others its
+/// share (PSS): the sum over a tree counts what forked workers have in common once. All of its
+/// pages (RSS) where the kernel does not show the shares to this user; 0 if the process has ended.
+std::uint64_t memory_of(pid_t process, const std::filesystem::path& proc = "/proc");
+
+/// The peak of the memory that a tree of processes used together.
+class TreeMemory {
+ public:
+  explicit TreeMemory(pid_t root, std::filesystem::path proc = "/proc")
+      : root_(root), proc_(std::move(proc)) {}
+  /// A tree of one process is not read: the kernel records that peak itself.
+  void sample();
+  /// Largest sum of a sample in bytes; 0 if there was never more than one process.
+  std::uint64_t peak() const { return peak_; }
+
+ private:
+  pid_t root_;
+  std::filesystem::path proc_;
+  std::uint64_t peak_ = 0;
+};
+
+}  // namespace pipeline::orchestrators
