@@ -29,8 +29,9 @@ from peers.raw_engine import RawEngine, body_like
 from peers.snakemake import Snakemake
 from peers.zenml import ZenML
 from report import Section, markdown, read
+from usage import Usage
 
-SECTIONS = ("start", "processes", "plan", "noop", "containers", "zenml", "images", "dsl", "cluster", "pages")
+SECTIONS = ("start", "processes", "plan", "noop", "containers", "zenml", "images", "dsl", "cluster", "pages", "usage")
 
 
 class Runner:
@@ -286,6 +287,7 @@ def main() -> int:
         "images": lambda: runner.images(pipe, zenml, BareUv()),
         "cluster": lambda: runner.cluster(pipe.program),
         "pages": lambda: runner.pages(pipe),
+        "usage": lambda: Usage(runner.bench, runner.section, options.quick, pipe.program, options.tools).measure(),
         "dsl": lambda: runner.dsl(Dsl(options.tools), pipe),
     }
     try:

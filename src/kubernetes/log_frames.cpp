@@ -40,7 +40,7 @@ namespace {
 
 /// Other lines are from the container runtime, or from a program that ran before the agent.
 bool begins_as_frame(std::string_view line) {
-  return line.size() >= 2 && std::string_view("oOeEu.").find(line.front()) != line.npos &&
+  return line.size() >= 2 && std::string_view("oOeEuw.").find(line.front()) != line.npos &&
          line[1] >= '0' && line[1] <= '9';
 }
 
@@ -81,10 +81,11 @@ void LogFrames::tell(const Frame& frame, std::size_t size) {
     return;
   }
   std::string text(frame.text);
-  if (frame.kind == 'u') {
-    usage_ = std::move(text);
+  if (frame.kind == 'u' || frame.kind == 'w') {
+    (frame.kind == 'u' ? usage_ : waits_) = std::move(text);
     return;
   }
+  waits_.clear();
   if (frame.kind == 'o' || frame.kind == 'e') text += '\n';
   on_bytes_(frame.kind == 'e' || frame.kind == 'E', text);
 }

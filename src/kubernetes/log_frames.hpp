@@ -1,8 +1,9 @@
 /// @file
 /// Separates a pod's log, as the server sends it with timestamps, into the step's two streams. A
 /// cluster keeps one stream of lines; the agent in the pod writes one frame a line
-/// (agent/main.cpp): `o0 4 TEXT`, `O10 4 TEXT`, `e21 4 TEXT`, `E32 4 TEXT`, and at the end `u43 2
-/// {}` with what the step used, and `.53`. Each has its offset among all bytes of frames, and its
+/// (agent/main.cpp): `o0 4 TEXT`, `O10 4 TEXT`, `e21 4 TEXT`, `E32 4 TEXT`, when it has stalled
+/// `w43 2 ..` with what its processes wait in, and at the end `u43 2 {}` with what the step used,
+/// and `.53`. Each has its offset among all bytes of frames, and its
 /// size. Therefore lines that are read twice after an interruption are reported once, and missing
 /// lines are noticed: a node deletes the older part of a growing log, whether or not it has been
 /// read.
@@ -39,6 +40,9 @@ class LogFrames {
   bool ended() const { return ended_; }
   /// Returns what the agent has written of what the step used, as JSON; empty before the end.
   const std::string& usage() const { return usage_; }
+  /// Returns what the agent has written of what the processes of a step that stalls wait in; empty
+  /// if it has not, or the step has printed something since.
+  const std::string& waits() const { return waits_; }
   /// Time of the last line; nothing before the first.
   const std::optional<Time>& last() const { return last_; }
 
@@ -53,7 +57,7 @@ class LogFrames {
   Kept kept_;
   core::Lines lines_;
   std::optional<Time> last_;
-  std::string usage_;
+  std::string usage_, waits_;
   std::uint64_t reported_ = 0;  ///< Bytes of frames that were reported.
   bool ended_ = false;
 };

@@ -87,6 +87,18 @@ std::string wait_text(char state, const std::string& function, bool is_plural) {
   }
 }
 
+std::string wait_line(const std::string& process, const ProcessWaits& waits) {
+  std::size_t threads = 0;
+  for (const auto& [wait, count] : waits) threads += count;
+  std::string text;
+  for (const auto& [wait, count] : waits) {
+    if (!text.empty()) text += ", ";
+    if (threads > 1) text += std::to_string(count) + (count == 1 ? " thread " : " threads ");
+    text += wait_text(wait.first, wait.second, count > 1);
+  }
+  return process + ": " + text;
+}
+
 std::vector<pid_t> process_tree(pid_t root, const fs::path& proc) {
   std::multimap<pid_t, pid_t> children;
   for (const auto pid : numbers_below(proc))
@@ -104,23 +116,15 @@ std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids, cons
   std::vector<std::string> lines;
   for (const auto pid : pids) {
     const auto process = proc / std::to_string(pid);
-    std::map<std::pair<char, std::string>, std::size_t> waits;
-    std::size_t threads = 0;
+    ProcessWaits waits;
     for (const auto thread : numbers_below(process / "task")) {
       const auto folder = process / "task" / std::to_string(thread);
       const auto found = state_in(proc_text(folder / "stat"));
       if (!found) continue;
       ++waits[{found->state, function_in(folder)}];
-      ++threads;
     }
     if (waits.empty()) continue;
-    std::string text;
-    for (const auto& [wait, count] : waits) {
-      if (!text.empty()) text += ", ";
-      if (threads > 1) text += std::to_string(count) + (count == 1 ? " thread " : " threads ");
-      text += wait_text(wait.first, wait.second, count > 1);
-    }
-    lines.push_back(std::to_string(pid) + " " + command_in(process) + ": " + text);
+    lines.push_back(wait_line(std::to_string(pid) + " " + command_in(process), waits));
     if (lines.size() == most_processes) break;
   }
   return lines;

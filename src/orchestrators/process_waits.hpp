@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipeline::orchestrators {
@@ -18,6 +20,12 @@ std::vector<pid_t> process_tree(pid_t root, const std::filesystem::path& proc = 
 /// is left out; the kernel's function is left out where this user may not see it.
 std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids,
                                             const std::filesystem::path& proc = "/proc");
+
+/// The numbers of threads of one process by what they wait in: state and function.
+using ProcessWaits = std::map<std::pair<char, std::string>, std::size_t>;
+
+/// Returns the line of one process. @param process its number and command
+std::string wait_line(const std::string& process, const ProcessWaits& waits);
 
 /// Returns `sleeps in futex_wait_queue` for a state of the kernel's (`S`, `D`, `R`, ...) and the
 /// function that the thread waits in; it may be empty, `0` or `-`.

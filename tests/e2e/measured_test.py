@@ -3,12 +3,18 @@
 import csv
 import io
 import json
+import pathlib
 import resource
+import socket
 import subprocess
+import sys
 import time
 import unittest
 
-from support import PipeTest, docker
+from support import PipeTest, docker, wait_until
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
+from faulty_proxy import FaultyProxy  # noqa: E402
 
 MEBIBYTE = 1 << 20
 BURN = """import sys, time, threading
@@ -119,6 +125,36 @@ class Measured(PipeTest):
         self.run_pipe()
         self.assertGreaterEqual(self.cpu(self.attempt("burn")), 2.0)
 
+    def test_each_attempt_has_its_node_and_image(self):
+        self.pipeline({"a": {"command": "exit 3", "retry": {"max_retries": 1, "delay": "0s"}}})
+        self.run_pipe(code=1)
+        for number in (0, 1):
+            self.assertEqual(self.attempt("a", number)["node"], socket.gethostname())
+            self.assertTrue(self.attempt("a", number)["image"])
+        report = json.loads(self.pipe("report", "latest", "--output", "json").out)
+        self.assertEqual([report["nodes"][attempt["w"]] for attempt in report["steps"][0]["a"]], [socket.gethostname()] * 2)
+
+    def test_time_and_usage_are_columns(self):
+        self.write("burn.py", BURN % (MEBIBYTE, 0.3))
+        self.pipeline({"burn": {"command": ["python3", "burn.py"]}, "fails": {"command": "exit 3", "retry": {"max_retries": 1, "delay": "0s"}}})
+        self.run_pipe(code=1)
+        headings = ["WAITING", "PREPARING", "TRANSFERS", "RUNNING", "STORING", "CPU", "MEMORY", "READ", "WRITTEN", "NODE"]
+        self.assertNotIn("PREPARING", self.pipe("show").out)
+        wide = self.pipe("show", "--wide").out
+        for heading in headings:
+            self.assertIn(heading, wide)
+        (row,) = [line for line in wide[wide.index("WAITING"):].splitlines() if line.startswith("burn ")]
+        self.assertIn(socket.gethostname(), row)
+        one = self.pipe("show", "latest", "fails").out
+        for heading in headings:
+            self.assertIn(heading, one)
+        phases = one[one.index("WAITING"):].splitlines()[1:3]
+        self.assertEqual([line.split()[0] for line in phases], ["1", "2"], "its attempts")
+        self.assertEqual(json.loads(self.pipe("show", "latest", "burn", "--output", "json").out)["step"], "burn")
+        wrong = self.pipe("show", "latest", "bern")
+        self.assertEqual(wrong.code, 2)
+        self.assertIn("burn", wrong.err)
+
     def test_advice_is_a_patch_that_git_takes(self):
         self.write("hold.py", f"import time\nheld = bytearray(range(256)) * {100 * MEBIBYTE // 256}\ntime.sleep(1.2)\n")
         self.write("pipeline.yaml", """name: greedy
@@ -165,9 +201,29 @@ steps:
         self.assertIn("MEMORY", table)
 
 
+    def test_advice_knows_of_workers(self):
+        """Three workers, each of which holds less than the step asks for."""
+        self.write("workers.py", WORKERS)
+        self.pipeline({"workers": {"command": ["python3", "workers.py", "0", "100", "3"]}})
+        self.run_pipe()
+        self.pipeline({"workers": {"command": ["python3", "workers.py", "0", "100", "3"], "settings": {"resources": {"memory": "200MiB"}}}})
+        advised, = json.loads(self.pipe("advise", "pipeline.yaml", "--output", "json").out)["steps"]
+        self.assertGreater(advised["used"]["memory"], 300 * MEBIBYTE)
+
+    def test_a_run_that_runs_has_its_time_so_far(self):
+        self.pipeline({"a": {"command": "touch ran; sleep 600", "shell": "bash"}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "local")
+        running = wait_until(lambda: next((line for line in self.pipe("runs").out.splitlines() if " running " in line), None), "a running run")
+        self.assertRegex(running, r"running +\d{4}-\d\d-\d\d \S+ +\d")
+        self.assertRegex(self.pipe("show").out.splitlines()[0], r": running for \d")
+        process.terminate()
+        self.finish(process)
+
+
 class MeasuredInContainers(Measured):
     orchestrator = "docker"
 
+    test_advice_knows_of_workers = test_a_run_that_runs_has_its_time_so_far = None
     test_bytes_read_and_written = test_a_small_step_of_a_large_run_has_not_its_drivers_memory = None
 
     def test_children_count_though_their_parent_does_not_wait(self):
@@ -177,6 +233,36 @@ class MeasuredInContainers(Measured):
         self.pipeline({"a": {"command": "sleep 1; exit 3"}})
         self.run_pipe(code=1)
         self.assertIn("user_ms", self.attempt("a")["usage"])
+
+
+def engine_socket() -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect("/var/run/docker.sock")
+    return connection
+
+
+class MeasuredByTheEngine(PipeTest):
+    """An engine at tcp:// is another machine's: its control groups are not looked at."""
+
+    def test_memory_and_cpu_of_a_known_program(self):
+        proxy = FaultyProxy(socket.create_server(("127.0.0.1", 0)), engine_socket, lambda *_: None)
+        self.addCleanup(proxy.end)
+        elsewhere = {"DOCKER_HOST": "tcp://%s:%d" % proxy.listener.getsockname(), "DOCKER_TLS_VERIFY": "", "DOCKER_CERT_PATH": ""}
+        attempts = []
+        for mebibytes, seconds in ((16, 4), (216, 6)):
+            self.write("burn.py", BURN % (mebibytes * MEBIBYTE, seconds))
+            self.pipeline({"burn": {"command": ["python3", "burn.py"]}})
+            self.run_pipe(**elsewhere)
+            attempts.append(json.loads(self.pipe("show", "latest", "burn", "--output", "json").out)["attempts"][0])
+        few, many = (attempt["usage"] for attempt in attempts)
+        self.assertAlmostEqual((many["peak_memory"] - few["peak_memory"]) / (200 * MEBIBYTE), 1, delta=0.02)
+        own = used_by_its_own_account(self.pipe("logs", "latest", "burn").out)
+        cpu = (many["user_ms"] + many["system_ms"]) / 1000
+        print(f"docker elsewhere: CPU time {cpu / own:.4f} of what the program knows of, at its last answer", flush=True)
+        self.assertLess(cpu, own * 1.02 + 0.1)
+        self.assertGreater(cpu, own / 2)
+        self.assertIn("bytes_written", many)
+        self.assertEqual(attempts[0]["node"], docker("info", "--format", "{{.Name}}"))
 
 
 class Metrics(PipeTest):

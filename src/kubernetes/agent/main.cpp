@@ -11,6 +11,8 @@
 //          --log FILE                  also writes all frames to the file, because a node
 //                                      deletes the older part of a growing log
 //          --gpus                      samples the pod's GPUs
+//          --stalled-after MS          says what the step's processes wait in after so many
+//                                      milliseconds without output
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
 //          --checkpoint                runs it beside the step, too, and when the step has failed
@@ -36,6 +38,7 @@
 
 #include "kubernetes/agent/shell.hpp"
 #include "kubernetes/agent/usage.hpp"
+#include "kubernetes/agent/waits.hpp"
 
 namespace {
 
@@ -63,8 +66,8 @@ unsigned long long written = 0;  // Bytes of all frames so far.
 
 /// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
 /// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
-/// arrived; `e` and `E` are for stderr; `u` has what the step used, as JSON; `.123` marks the end
-/// of the log.
+/// arrived; `e` and `E` are for stderr; `w` has what the processes of a step that stalls wait in
+/// (waits.hpp); `u` has what the step used, as JSON; `.123` marks the end of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[longest_frame + 64];
   std::size_t length = static_cast<std::size_t>(
@@ -143,6 +146,7 @@ struct Options {
   const char* stop_file = nullptr;
   const char *stager = nullptr, *document = nullptr;
   bool has_gpus = false, has_checkpoint = false;
+  long stalled_after = 0;  ///< Milliseconds; 0: the step may be silent.
 };
 
 /// Starts the stager, and returns its process. It has printed the reason of a failure.
@@ -175,6 +179,38 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
       if (ended == stager) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
 }
+
+/// Waits for a step's silence.
+class Silence {
+ public:
+  explicit Silence(long longest) : longest_(longest) { heard(); }
+  void heard() {
+    clock_gettime(CLOCK_MONOTONIC, &heard_);
+    is_reported_ = false;
+  }
+  /// Returns true once for each silence that is long enough.
+  bool is_over_limit() {
+    if (longest_ == 0 || is_reported_ || left() > 0) return false;
+    return is_reported_ = true;
+  }
+  /// Returns the shorter time of this and `pause`, in milliseconds; -1: never.
+  int at_most(int pause) const {
+    if (longest_ == 0 || is_reported_) return pause;
+    const long own = left() > 0 ? left() : 0;
+    return pause < 0 || own < pause ? static_cast<int>(own < 60'000 ? own : 60'000) : pause;
+  }
+
+ private:
+  long left() const {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return longest_ - (now.tv_sec - heard_.tv_sec) * 1000 -
+           (now.tv_nsec - heard_.tv_nsec) / 1'000'000;
+  }
+  const long longest_;
+  timespec heard_{};
+  bool is_reported_ = false;
+};
 
 /// A step in progress.
 struct Step {
@@ -210,15 +246,21 @@ time_t now() {
 }
 
 /// Forwards output and signals until the step has ended.
-void watch(Step& step, UsageMeter& meter, GpuWatch& gpus) {
+void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
   for (bool ended = false; !ended;) {
     constexpr int look_again = 100;  // Milliseconds.
-    const int sample_again = meter.sample();
+    const int sample_again = silence.at_most(meter.sample());
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
     if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
     if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
     if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
     if (watched[3].revents) gpus.read();
+    if (watched[0].revents || watched[1].revents) silence.heard();
+    if (silence.is_over_limit()) {
+      char waits[pipeline::kubernetes::longest_waits];
+      write_frame('w', waits,
+                  pipeline::kubernetes::write_waits(waits, {gpus.process(), step.keeper}));
+    }
     signalfd_siginfo info;
     bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
     while (read(step.signals, &info, sizeof info) == sizeof info) {
@@ -289,7 +331,7 @@ int run(char** command, const Options& options) {
   UsageMeter meter(is_first);
   GpuWatch gpus;
   if (options.has_gpus) gpus.start(before);
-  watch(step, meter, gpus);
+  watch(step, meter, gpus, Silence(options.stalled_after));
   // Processes that the step has left running end with it, as they do with its container.
   if (is_first)
     kill(-1, SIGKILL);
@@ -327,6 +369,7 @@ int main(int count, char** arguments) {
     const bool collects = strcmp(arguments[1], "--collect") == 0;
     const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
     const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
+    const bool has_limit = strcmp(arguments[1], "--stalled-after") == 0;
     const int values = collects ? 2 : has_gpus || has_checkpoint ? 0 : 1;
     if (count < values + 4) return 125;
     options.has_gpus |= has_gpus;
@@ -334,6 +377,8 @@ int main(int count, char** arguments) {
     if (collects) {
       options.stager = arguments[2];
       options.document = arguments[3];
+    } else if (has_limit) {
+      options.stalled_after = strtol(arguments[2], nullptr, 10);
     } else if (values == 1) {
       kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     }

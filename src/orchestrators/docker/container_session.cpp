@@ -30,8 +30,9 @@ constexpr std::chrono::milliseconds latest_news{2000};
 /// than its CPU time.
 constexpr std::chrono::milliseconds shortest_sample_pause{100}, shortest_cpu_pause{5};
 constexpr int samples_share = 100;
-/// An engine is asked for its accounts during one of so many parts of the time.
+/// An engine is asked for its accounts during one of so many parts of the time, or once a second.
 constexpr int answers_share = 200;
+constexpr std::chrono::seconds longest_answer_pause{1};
 
 using Clock = std::chrono::steady_clock;
 
@@ -265,8 +266,9 @@ async::Task<> ContainerSession::measure_by_engine() {
     }
     if (has_ended_) break;
     const auto now = Clock::now();
-    pause.expires_after(
-        std::max<Clock::duration>((now - asked) * answers_share, (now - start) / samples_share));
+    const auto beside =
+        std::min<Clock::duration>((now - asked) * answers_share, longest_answer_pause);
+    pause.expires_after(std::max<Clock::duration>(beside, (now - start) / samples_share));
     boost::system::error_code cancelled;
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }

@@ -37,7 +37,8 @@ constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its 
 class JobRun {
  public:
   JobRun(kubernetes::Client& client, JobInformer& informer, const Attempt& attempt,
-         const JobOptions& place, BucketFiles* files, asio::any_io_executor executor)
+         const JobOptions& place, BucketFiles* files, asio::any_io_executor executor,
+         std::string& waits)
       : client_(client),
         attempt_(attempt),
         place_(place),
@@ -46,7 +47,8 @@ class JobRun {
         executor_(executor),
         changed_(executor, Clock::time_point::max()),
         informer_(informer),
-        entry_(informer.entry(name_)) {
+        entry_(informer.entry(name_)),
+        waits_(waits) {
     entry_.on_change = [this] { changed_.cancel(); };
   }
   ~JobRun() { informer_.forget(name_); }
@@ -97,6 +99,7 @@ class JobRun {
   asio::steady_timer changed_;  ///< Cancelled on every change; then the state is checked.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
+  std::string& waits_;
   std::string uid_;
   std::optional<async::JoinableTask> log_;
   core::CancelSource log_connection_;
@@ -344,6 +347,7 @@ async::Task<> JobRun::read_once() {
   call.cancel = &log_connection_;
   call.on_body = [this](std::string_view bytes) {
     frames_.feed(bytes);
+    waits_ = frames_.waits();
     if (frames_.ended() && !log_ended_) log_ended_ = Clock::now();
   };
   frames_.restart();
@@ -481,7 +485,7 @@ async::Task<> delete_job(kubernetes::Client& client, std::string name, std::stri
 
 async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   BucketFiles* files, Removals& removals) {
+                                   BucketFiles* files, Removals& removals, std::string& waits) {
   AttemptResult result;
   if (attempt.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();
@@ -489,7 +493,7 @@ async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& info
   }
   const auto executor = co_await asio::this_coro::executor;
   std::exception_ptr error;
-  JobRun run(client, informer, attempt, place, files, executor);
+  JobRun run(client, informer, attempt, place, files, executor, waits);
   try {
     result = co_await run.run();
   } catch (...) {

@@ -18,8 +18,10 @@ async::Task<> delete_job(kubernetes::Client& client, std::string name, std::stri
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
 /// removal has begun. Throws the log's exceptions, and EnvironmentError if the cluster is lost.
 /// @param files exchanges files with the pod; null: the pod sees this machine's files
+/// @param waits kept up to date with what the agent says of a step that has stalled, for
+/// read_pod_waits()
 async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   BucketFiles* files, Removals& removals);
+                                   BucketFiles* files, Removals& removals, std::string& waits);
 
 }  // namespace pipeline::orchestrators

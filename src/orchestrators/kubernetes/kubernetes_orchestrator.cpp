@@ -15,6 +15,7 @@
 #include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
+#include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
 
@@ -100,9 +101,28 @@ class KubernetesOrchestrator : public Orchestrator {
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());
     auto& informer = boards_.try_emplace(selector, client(), selector).first->second;
     co_await informer.ready();
-    auto result = co_await run_job(client(), informer, attempt, place, files(), removals_);
+    struct Waits {
+      std::map<const Attempt*, std::string>& all;
+      const Attempt* attempt;
+      ~Waits() { all.erase(attempt); }
+    };
+    const Waits is_running{waits_, &attempt};
+    auto result =
+        co_await run_job(client(), informer, attempt, place, files(), removals_, waits_[&attempt]);
     result.image = image.id;
     co_return result;
+  }
+
+  /// The agent says it about when this is called.
+  async::Task<std::vector<std::string>> waits_of(const Attempt& attempt) override {
+    constexpr int most_looks = 30;
+    asio::steady_timer pause(loop_);
+    for (int look = 0; look < most_looks && waits_.contains(&attempt); ++look) {
+      if (const auto& said = waits_.at(&attempt); !said.empty()) co_return read_pod_waits(said);
+      pause.expires_after(std::chrono::milliseconds(100));
+      co_await pause.async_wait(asio::use_awaitable);
+    }
+    co_return std::vector<std::string>{};
   }
 
   async::Task<> settle() override { return removals_.settle(); }
@@ -178,6 +198,7 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
+  std::map<const Attempt*, std::string> waits_;  ///< Of those that run, as their agents wrote it.
   std::string owner_;
   std::filesystem::path agent_;
   GpuModels gpu_models_;  ///< GPU models of the cluster's nodes, if known.

@@ -304,6 +304,10 @@ json container_spec(const Attempt& attempt, const JobOptions& place, const Layou
   }
   if (sends_checkpoint(attempt, place)) command.push_back("--checkpoint");
   if (!gpus_on_cluster(step).empty()) command.push_back("--gpus");
+  if (step.stalled_after && !attempt.shell) {
+    command.push_back("--stalled-after");
+    command.push_back(std::to_string(step.stalled_after->count()));
+  }
   command.push_back(layout.scratch + "/" + std::string(stop_file_name));
   for (const auto& word : command_of(attempt, layout)) command.push_back(literally(word));
   json container{{"name", step_container},

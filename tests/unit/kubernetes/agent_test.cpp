@@ -118,6 +118,31 @@ TEST_F(Agent, has_the_checkpoint_sent_while_the_step_runs_and_when_it_has_failed
   EXPECT_LT(said.find("said-by-save"), said.rfind("\n."));
 }
 
+TEST_F(Agent, says_what_a_silent_step_waits_in_once_for_each_silence) {
+  const auto go_on = folder.path() / "go_on";
+  core::write_file_atomically(
+      folder.path() / "step",
+      "#!/bin/sh\nuntil [ -e \"$1\" ]; do sleep 0.1; done; echo noise; rm \"$1\"\n"
+      "until [ -e \"$1\" ]; do sleep 0.1; done\n");
+  chmod((folder.path() / "step").c_str(), 0700);
+  FILE* output = popen(("'" + program.string() + "' --stalled-after 100 /stop '" +
+                        folder.path().string() + "/step' '" + go_on.string() + "'")
+                           .c_str(),
+                       "r");
+  std::string frames;
+  char line[8192];
+  while (fgets(line, sizeof line, output)) {
+    frames += line[0];
+    if (line[0] == 'w') {
+      EXPECT_NE(std::string(line).find("/step " + go_on.string() + "\t"), std::string::npos)
+          << line;
+      core::write_file_atomically(go_on, "");
+    }
+  }
+  EXPECT_EQ(pclose(output), 0);
+  EXPECT_EQ(frames, "wowu.");
+}
+
 /// The processor that an executable of Linux names (ELF's e_machine).
 int machine_of(std::string_view program) {
   return program.size() < 20 || !program.starts_with(
