@@ -58,6 +58,22 @@ TEST_F(TheLogFrames, a_kept_log_that_the_step_has_replaced_is_not_read_for_long)
   EXPECT_LT(read, 4u << 20);
 }
 
+TEST_F(TheLogFrames, what_a_stalled_step_waits_in_is_no_output_and_lasts_until_the_next) {
+  std::size_t place = 0;
+  const auto feed = [&](char kind, const std::string& text) {
+    frames.feed("2026-11-21T08:15:0" + std::to_string(place % 10) + "Z " +
+                framed(place, kind, text));
+  };
+  feed('o', "one");
+  EXPECT_EQ(frames.waits(), "");
+  feed('w', "P7 sleep 5\tS1 hrtimer_nanosleep");
+  EXPECT_EQ(frames.waits(), "P7 sleep 5\tS1 hrtimer_nanosleep");
+  EXPECT_EQ(out, "one\n");
+  feed('o', "two");
+  EXPECT_EQ(frames.waits(), "");
+  EXPECT_EQ(out, "one\ntwo\n");
+}
+
 TEST_F(TheLogFrames, a_line_of_the_cluster_without_end_is_not_kept_in_memory) {
   const std::string piece(1 << 20, 'x');
   frames.feed("2026-11-21T08:15:00Z ");

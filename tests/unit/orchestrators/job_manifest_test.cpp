@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 struct NoLog : LogSink {
   void write(Stream, std::string_view) override {}
@@ -176,6 +177,12 @@ TEST_F(JobManifest, golden_agent_from_an_image) {
   step.settings->resources.memory = Bytes{1} << 30;
   step.settings->resources.gpu_count = 1;
   expect("agent_image");
+}
+
+TEST_F(JobManifest, agent_of_a_step_that_may_stall_looks_what_it_waits_in) {
+  EXPECT_THAT(container()["command"].dump(), Not(HasSubstr("stalled-after")));
+  step.stalled_after = std::chrono::minutes(2);
+  EXPECT_THAT(container()["command"].dump(), HasSubstr(R"("--stalled-after","120000",)"));
 }
 
 TEST_F(JobManifest, an_image_of_a_platform_runs_on_nodes_of_its_architecture) {
