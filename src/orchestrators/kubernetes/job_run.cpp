@@ -79,8 +79,6 @@ class JobRun {
   async::Task<> explain(Failure& failure);
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
-  void take_usage(AttemptResult& result) const;
-  std::chrono::nanoseconds time_of_fetch() const;
 
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
@@ -432,23 +430,6 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
   if (trouble) result.failure = std::move(trouble);
 }
 
-/// Returns how long the pod's own part of bringing its files took, by the cluster's clock: a whole
-/// number of seconds.
-std::chrono::nanoseconds JobRun::time_of_fetch() const {
-  const auto& state =
-      kubernetes::at(entry_.pod, "/status/initContainerStatuses/0/state/terminated");
-  const auto from = kubernetes::parse_time(text_at(state, "/startedAt"));
-  const auto to = kubernetes::parse_time(text_at(state, "/finishedAt"));
-  return from && to && *to > *from ? *to - *from : std::chrono::nanoseconds{};
-}
-
-void JobRun::take_usage(AttemptResult& result) const {
-  const auto running = read_pod_usage(frames_.usage(), result);
-  if (!running || !log_ended_) return;
-  result.ended = log_ended_;
-  result.began = *log_ended_ - *running;
-}
-
 async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   co_await create();
@@ -463,7 +444,11 @@ async::Task<AttemptResult> JobRun::run() {
   if (lost) std::rethrow_exception(lost);
   frames_.finish();
   if (log_ && log_->error()) std::rethrow_exception(log_->error());
-  if (frames_.ended()) take_usage(result);
+  if (frames_.ended())
+    if (const auto running = read_pod_usage(frames_.usage(), result); running && log_ended_) {
+      result.ended = log_ended_;
+      result.began = *log_ended_ - *running;
+    }
   result.exit_code = exit_code_of(entry_.pod);
   result.node = text_at(entry_.pod, "/spec/nodeName");
   result.failure = judge();
@@ -471,7 +456,7 @@ async::Task<AttemptResult> JobRun::run() {
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
   co_await take_files(result);
-  result.moved_in = brought_ + time_of_fetch();
+  result.moved_in = brought_ + time_of_fetch(entry_.pod);
   if (log_ended_) result.moved_out = Clock::now() - *log_ended_;
   co_return result;
 }

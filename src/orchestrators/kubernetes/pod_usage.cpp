@@ -4,6 +4,8 @@
 
 #include "core/bounded_json.hpp"
 #include "core/smi_samples.hpp"
+#include "kubernetes/json.hpp"
+#include "kubernetes/time.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -47,6 +49,13 @@ void take_pod_gpu(const json& entry, AttemptResult& result) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds time_of_fetch(const json& pod) {
+  const auto& state = kubernetes::at(pod, "/status/initContainerStatuses/0/state/terminated");
+  const auto from = kubernetes::parse_time(kubernetes::text_at(state, "/startedAt"));
+  const auto to = kubernetes::parse_time(kubernetes::text_at(state, "/finishedAt"));
+  return from && to && *to > *from ? *to - *from : std::chrono::nanoseconds{};
+}
 
 std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
                                                         AttemptResult& result) {

@@ -1,10 +1,12 @@
 /// @file
-/// What a pod's agent has measured of its step.
+/// What a pod's agent has measured of its step, and the cluster of its pod.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "orchestrators/orchestrator.hpp"
 
@@ -16,5 +18,9 @@ namespace pipeline::orchestrators {
 /// @return how long the step's process ran
 std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
                                                         AttemptResult& result);
+
+/// Returns how long the pod's first container, which fetches the step's files, took by the
+/// cluster's clock: a whole number of seconds.
+std::chrono::nanoseconds time_of_fetch(const nlohmann::json& pod);
 
 }  // namespace pipeline::orchestrators

@@ -69,5 +69,18 @@ TEST(PodUsage, has_no_more_gpus_than_a_node) {
   EXPECT_EQ(result.gpus.size(), 16u);
 }
 
+TEST(PodUsage, fetching_took_what_the_clusters_clock_says) {
+  const auto pod = [](const char* state) {
+    return nlohmann::json{
+        {"status", {{"initContainerStatuses", {{{"state", nlohmann::json::parse(state)}}}}}}};
+  };
+  EXPECT_EQ(time_of_fetch(pod(R"({"terminated": {"startedAt": "2026-11-21T08:15:00Z",
+      "finishedAt": "2026-11-21T08:15:04Z"}})")),
+            std::chrono::seconds(4));
+  for (const char* state : {"{}", R"({"running": {}})", R"({"terminated": {"startedAt": "x"}})"})
+    EXPECT_EQ(time_of_fetch(pod(state)).count(), 0);
+  EXPECT_EQ(time_of_fetch(nullptr).count(), 0);
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators
