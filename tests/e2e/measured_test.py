@@ -53,6 +53,7 @@ def used_by_its_own_account(log: str) -> float:
 
 class Measured(PipeTest):
     orchestrator = "local"
+    short = ["true"]
 
     def attempt(self, step: str, number: int = -1) -> dict:
         shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
@@ -99,7 +100,7 @@ class Measured(PipeTest):
         self.assertAlmostEqual(shared / (100 * MEBIBYTE), 1, delta=0.08, msg="a third worker and its page tables are beside it")
 
     def test_a_short_step_has_every_value(self):
-        self.pipeline({"short": {"command": ["true"]}})
+        self.pipeline({"short": {"command": self.short}})
         self.run_pipe()
         self.assertGreaterEqual(self.attempt("short")["usage"].keys(), {"user_ms", "system_ms", "peak_memory", "bytes_read", "bytes_written"})
 
@@ -222,6 +223,7 @@ steps:
 
 class MeasuredInContainers(Measured):
     orchestrator = "docker"
+    short = ["sleep", "0.1"]  # of one that ends before the engine has answered, the group can be gone
 
     test_advice_knows_of_workers = test_a_run_that_runs_has_its_time_so_far = None
     test_bytes_read_and_written = test_a_small_step_of_a_large_run_has_not_its_drivers_memory = None
@@ -305,7 +307,7 @@ class Metrics(PipeTest):
         report = time.monotonic() - began
         size = sum(file.stat().st_size for file in self.state.glob("pipe.db*"))
         print(f"a million points: {took['@pipe']:.1f} s of CPU, as lines that report nothing {took['#pipe']:.1f} s; the database {size >> 20} MiB; the report's data {report:.2f} s", flush=True)
-        self.assertLess(took["@pipe"], 2.5 * took["#pipe"])
+        self.assertLess(took["@pipe"], 1.3 * took["#pipe"])
 
     def test_a_reused_step_keeps_its_metrics(self):
         self.pipeline({"train": {"command": """echo '@pipe {"metric": "loss", "value": 2}' && echo > ${outputs.x}""", "outputs": ["x"]}})

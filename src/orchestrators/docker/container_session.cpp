@@ -302,6 +302,7 @@ async::Task<> ContainerSession::measure() {
                      });
   const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { process.cancel(); });
   const auto start = Clock::now();
+  group.sample();  // Of a short one nothing else may be seen.
   for (auto next_memory = start + shortest_sample_pause;;) {
     const auto age = Clock::now() - start;
     pause.expires_after(std::max<Clock::duration>(shortest_cpu_pause, age / samples_share));
