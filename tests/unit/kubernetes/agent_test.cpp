@@ -122,7 +122,7 @@ TEST_F(Agent, says_what_a_silent_step_waits_in_once_for_each_silence) {
   const auto go_on = folder.path() / "go_on";
   core::write_file_atomically(
       folder.path() / "step",
-      "#!/bin/sh\nuntil [ -e \"$1\" ]; do sleep 0.1; done; echo noise; rm \"$1\"\n"
+      "#!/bin/sh\nuntil [ -e \"$1\" ]; do sleep 0.1; done; rm \"$1\"; echo noise\n"
       "until [ -e \"$1\" ]; do sleep 0.1; done\n");
   chmod((folder.path() / "step").c_str(), 0700);
   FILE* output = popen(("'" + program.string() + "' --stalled-after 100 /stop '" +
