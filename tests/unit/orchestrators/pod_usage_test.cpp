@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "orchestrators/kubernetes/pod_usage.hpp"
 
@@ -71,8 +72,9 @@ TEST(PodUsage, has_no_more_gpus_than_a_node) {
 
 TEST(PodUsage, fetching_took_what_the_clusters_clock_says) {
   const auto pod = [](const char* state) {
-    return nlohmann::json{
-        {"status", {{"initContainerStatuses", {{{"state", nlohmann::json::parse(state)}}}}}}};
+    nlohmann::json found;
+    found["status"]["initContainerStatuses"][0]["state"] = nlohmann::json::parse(state);
+    return found;
   };
   EXPECT_EQ(time_of_fetch(pod(R"({"terminated": {"startedAt": "2026-11-21T08:15:00Z",
       "finishedAt": "2026-11-21T08:15:04Z"}})")),
