@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
 #include "core/file.hpp"
 
 namespace pipeline::engine {
