@@ -97,6 +97,12 @@ sources::Sources& Downloads::sources(const asio::any_io_executor& executor) {
   return *sources_;
 }
 
+std::uint64_t Downloads::size_of(const core::Digest& digest) const {
+  std::error_code error;
+  const auto size = fs::file_size(artifacts_.path(digest), error);
+  return error ? 0 : size;
+}
+
 core::EnvironmentError Downloads::stopped(const DataSpec& data) const {
   return core::EnvironmentError("the download of " + name_of(data) + " was stopped");
 }

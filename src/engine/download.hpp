@@ -21,8 +21,7 @@
 
 namespace pipeline::engine {
 
-/// Folder of incomplete downloads in the state folder. While no run is in progress, nothing in it is
-/// in use.
+/// Folder of incomplete downloads in the state folder. Without a run in progress, none is in use.
 inline constexpr auto downloads_folder = "downloads";
 
 class Downloads {
@@ -38,6 +37,8 @@ class Downloads {
   /// Fetches the content, whatever it is. Throws EnvironmentError if it changes meanwhile.
   /// @param state what state() has returned
   async::Task<core::Digest> fetch_new(DataSpec data, sources::ContentState state);
+  /// Returns the size of a file that was fetched.
+  std::uint64_t size_of(const core::Digest& digest) const;
   /// Returns what the server says of the content. Throws EnvironmentError also if it says nothing
   /// by which a change would be noticed.
   async::Task<sources::ContentState> state(const DataSpec& data, core::CancelSource& stop,

@@ -111,7 +111,9 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
     if (before && lock::is_same_content(*before, found)) co_return;
     fetched[i] = found;
     if (lock_->options().dry_run) co_return;
-    fetched[i].sha256 = (co_await downloads.fetch_new(data, state)).hex();
+    const auto digest = co_await downloads.fetch_new(data, state);
+    fetched[i].sha256 = digest.hex();
+    if (!state.size) fetched[i].size = downloads.size_of(digest);
   };
   std::exception_ptr error;
   try {
@@ -141,7 +143,7 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
     const auto& data = *wanted[i].data;
     const auto server = sources::address_of(data.url, {}).server();
     const auto* locked = lock_->find_data(wanted[i].address);
-    auto& news = news_[wanted[i].address];
+    auto& said = said_[wanted[i].address];
     std::string problem;
     if (const auto known = silent.find(server); known != silent.end()) {
       problem = known->second;
@@ -150,10 +152,10 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
         const auto state = co_await downloads.state(data, stop, plan_retries);
         const auto found = asked(data, state);
         if (!locked)
-          news = {"is not in " + lock_->path().filename().string() +
+          said = {"is not in " + lock_->path().filename().string() +
                   " yet: " + core::format_bytes(static_cast<Bytes>(found.size)) + " at the source"};
         else if (!lock::is_same_content(*locked, found))
-          news = downloads.changes_since(*locked, found, state);
+          said = downloads.changes_since(*locked, found, state);
       } catch (const sources::Unreachable& error) {
         problem = error.what();
         silent.emplace(server, problem);
@@ -161,15 +163,15 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
         problem = error.what();
       }
     }
-    if (!problem.empty()) news = {"it is not known whether it has changed: " + problem};
+    if (!problem.empty()) said = {"it is not known whether it has changed: " + problem};
   };
   co_await sources::for_each(wanted.size(), most_asked_at_once, ask_for);
 }
 
-std::vector<std::string> PinnedData::news_of(const InputSpec& input) const {
+std::vector<std::string> PinnedData::said_of_source(const InputSpec& input) const {
   if (!input.data || !is_locked_data(*input.data)) return {};
-  const auto found = news_.find(address_of(*input.data));
-  if (found == news_.end()) return {};
+  const auto found = said_.find(address_of(*input.data));
+  if (found == said_.end()) return {};
   std::vector<std::string> lines;
   for (const auto& line : found->second) lines.push_back("data " + input.name + ": " + line);
   if (!lines.empty() && found->second.front().starts_with("changed"))

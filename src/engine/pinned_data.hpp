@@ -43,7 +43,7 @@ class PinnedData {
   async::Task<> ask(const std::vector<const StepSpec*>& steps, Downloads& downloads,
                     core::CancelSource& stop);
   /// Returns what ask() has found out about an input, for the user.
-  std::vector<std::string> news_of(const InputSpec& input) const;
+  std::vector<std::string> said_of_source(const InputSpec& input) const;
 
  private:
   struct Asked {
@@ -54,7 +54,7 @@ class PinnedData {
 
   const PipelineSpec& pipeline_;
   lock::LockFile* lock_;
-  std::map<std::string, std::vector<std::string>> news_;  ///< By address.
+  std::map<std::string, std::vector<std::string>> said_;  ///< By address.
 };
 
 }  // namespace pipeline::engine

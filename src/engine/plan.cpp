@@ -261,7 +261,8 @@ class Planner {
     auto& plan = plans_[i];
     plan.step = step.name;
     for (const auto& input : step.inputs)
-      std::ranges::move(decisions_.data().pins().news_of(input), std::back_inserter(plan.notes));
+      std::ranges::move(decisions_.data().pins().said_of_source(input),
+                        std::back_inserter(plan.notes));
     std::string condition;
     if (step.matrix) {
       if (step.when) condition = "when: " + step.when->text;

@@ -19,7 +19,9 @@ bool is_same_content(const LockedData& one, const LockedData& other) {
   if (one.files != other.files) return false;
   if (!one.version.empty() && !other.version.empty()) return one.version == other.version;
   if (!one.etag.empty() && !other.etag.empty()) return one.etag == other.etag;
-  return !one.modified.empty() && one.modified == other.modified && one.size == other.size;
+  const bool has_sizes = one.size && other.size;
+  return !one.modified.empty() && one.modified == other.modified &&
+         (!has_sizes || one.size == other.size);
 }
 
 bool is_plain_text(std::string_view text) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "sources/number.hpp"
 #include "sources/parallel.hpp"
 
@@ -19,10 +20,11 @@ std::string range_text(std::uint64_t begin, std::uint64_t end) {
   return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
 }
 
-/// Returns an ETag without the mark of a weak one, which a server may give to one request only.
-std::string_view strong(std::string_view etag) {
+/// Returns an ETag without the mark of a weak one and without its quotes, which servers do not give
+/// to each request and in each list.
+std::string_view bare(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
-  return etag;
+  return core::trimmed(etag, "\"");
 }
 
 /// Thrown out of a callback: the server has no ranges after all.
@@ -60,7 +62,7 @@ void Transfer::accept(const net::Response& response, std::optional<std::uint64_t
   const auto& known = expected_.state;
   const bool has_etags = !known.etag.empty() && !etag.empty();
   const bool has_dates = !known.modified.empty() && !modified.empty();
-  if (has_etags ? strong(etag) != strong(known.etag) : has_dates && modified != known.modified)
+  if (has_etags ? bare(etag) != bare(known.etag) : has_dates && modified != known.modified)
     throw_changed("changes while it is fetched");
 }
 
@@ -108,13 +110,14 @@ async::Task<Transfer::Outcome> Transfer::begin() {
     reading.headers["range"] = range_text(have, (have / first_range + 1) * first_range);
   const std::function<Outcome(const net::Response&)> judge = [&](const net::Response& head) {
     const auto range = range_of(head);
-    if (head.status == 206 && range && range->begin == have) {
+    // Some servers of buckets answer a range with 200.
+    if (range && range->begin == have) {
       accept(head, range->total);
       into_.plan(range->total);
       part = into_.part_of(have);
       return Outcome{true, {}, {}};
     }
-    if (head.status != 200) {  // Another range; or all is here, or more than there is.
+    if (head.status != 200 || range) {  // Another range; or all is here, or more than there is.
       if (head.header("content-range") == "bytes */" + std::to_string(have) && have > 0) {
         into_.plan(have);
         return Outcome{true, {}, {}};
@@ -147,7 +150,7 @@ async::Task<Transfer::Outcome> Transfer::read_part(std::size_t part, core::Cance
   reading.headers["range"] = range_text(missing.begin, missing.end);
   const std::function<Outcome(const net::Response&)> judge = [&](const net::Response& head) {
     const auto range = range_of(head);
-    if (head.status != 206 || !range || range->begin != missing.begin) throw NoRanges();
+    if (!range || range->begin != missing.begin) throw NoRanges();
     accept(head, range->total);
     return Outcome{true, {}, {}};
   };

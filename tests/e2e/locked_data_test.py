@@ -133,6 +133,15 @@ class Locked(AtAnAddress):
         self.assertNotIn("notes", self.plan()["a"])
         self.assertEqual(self.server.gets()[0].headers["Range"], "bytes=0-0")
 
+    def test_a_server_that_says_no_length_gives_a_size_to_the_lock(self):
+        self.server.lengths = self.server.ranges = False
+        self.takes()
+        self.run_pipe()
+        self.assertIn(f"size: {MIB}", self.lock.read_text())
+        self.assertNotIn("notes", self.plan()["a"])
+        self.state = self.folder / "other"
+        self.assertEqual(self.run_pipe().steps(), {"a": "succeeded"})
+
     def test_a_signature_is_in_no_file_and_no_line(self):
         self.takes(self.server.url("data.csv?sig=hunter2"), self.server.url("data.csv?sig=hunter3"))
         run = self.run_pipe()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import http.client
 import http.server
 import threading
 
@@ -12,7 +13,7 @@ class Request:
     path: str
     begin: int
     end: int
-    headers: dict
+    headers: http.client.HTTPMessage
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -24,7 +25,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, content: bytes):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content, self.cut, self.broken, self.status, self.ranges, self.wrong_ranges = content, 0, 0, 503, True, False
-        self.etags, self.dates, self.heads, self.retry_after = True, False, True, None
+        self.etags, self.dates, self.heads, self.lengths, self.retry_after = True, False, True, True, None
         self.on_request = lambda request: None
         self.requests: list[Request] = []
         self.lock, self.at_once, self.most_at_once = threading.Lock(), 0, 0
@@ -50,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if wanted and server.ranges:
             first, last = wanted.removeprefix("bytes=").split("-")
             begin, end = int(first), min(int(last) + 1 if last else end, end)
-        request = Request(self.command, self.path, begin, end, dict(self.headers))
+        request = Request(self.command, self.path, begin, end, self.headers)
         with server.lock:
             server.requests.append(request)
             server.at_once += 1
@@ -89,7 +90,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("ETag", '"' + hashlib.md5(content).hexdigest() + '"')
         if server.dates:
             self.send_header("Last-Modified", "Tue, 24 Nov 2026 10:00:00 GMT")
-        self.send_header("Content-Length", str(len(body)))
+        if server.lengths:
+            self.send_header("Content-Length", str(len(body)))
+        else:
+            self.send_header("Connection", "close")
+            self.close_connection = True
         self.end_headers()
         if self.command == "HEAD":
             return
