@@ -58,14 +58,28 @@ struct CommandHandle : StepHandle {
   AnyArtifact output_named(std::string_view output) const;
 };
 
+/// Data at an address, as an input of a command: `https://...`, `s3://BUCKET/KEY`, or
+/// `s3://BUCKET/FOLDER/`.
+struct Url {
+  std::string url;
+  std::string sha256 = {};   ///< Of the content; if empty, the lock file has it.
+  std::string version = {};  ///< Of an object in a versioned bucket; if empty, the current one.
+};
+
 /// An input of a command: the NAME of `${inputs.NAME}`, and an artifact. The artifacts of a mapped
 /// step become a folder with an index.json.
 struct NamedInput {
   std::string name;
-  std::string reference;  ///< As in YAML: `train.model`, `train[*].model`.
+  std::string reference;                  ///< As in YAML: `train.model`, `train[*].model`.
+  std::string sha256 = {}, version = {};  ///< As in Url.
   NamedInput(std::string input, std::string yaml)
       : name(std::move(input)), reference(std::move(yaml)) {}
   NamedInput(std::string input, const char* yaml) : name(std::move(input)), reference(yaml) {}
+  NamedInput(std::string input, Url url)
+      : name(std::move(input)),
+        reference(std::move(url.url)),
+        sha256(std::move(url.sha256)),
+        version(std::move(url.version)) {}
   template <class T>
   NamedInput(std::string input, const Artifact<T>& artifact)
       : NamedInput(std::move(input), artifact, "") {}

@@ -56,8 +56,8 @@ struct DataSpec {
   std::filesystem::path path = {};  ///< A file or folder on this machine; absolute.
   /// `https://...`, `http://...`, `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/` for all below it.
   std::string url = {};
-  std::string version = {};  ///< Of an object in a versioned bucket; empty: the current one.
-  std::string sha256 = {};   ///< Of what the URL gives, in hex; empty: the lock file says it.
+  std::string version = {};   ///< Of an object in a versioned bucket; empty: the current one.
+  std::string sha256 = {};    ///< Of what the URL gives, in hex; empty: the lock file says it.
   std::string artifact = {};  ///< Name under which an artifact was published, `NAME` or `NAME@3`.
   bool optional = false;      ///< For an artifact: an empty file while nothing has its name.
   bool operator==(const DataSpec&) const = default;

@@ -14,6 +14,7 @@
 #include "docker/image_storage.hpp"
 #include "docker/package_resolver.hpp"
 #include "engine/attempt.hpp"
+#include "engine/download.hpp"
 #include "engine/shell.hpp"
 #include "net/url.hpp"
 #include "orchestrators/docker/image_use.hpp"
@@ -333,7 +334,8 @@ void Cleaner::runs() {
   }
   remove_checkpoints(keys);
   if (!dry_run_)
-    for (const auto* folder : {orchestrators::users_folder, engine::shells_folder})
+    for (const auto* folder :
+         {orchestrators::users_folder, engine::shells_folder, engine::downloads_folder})
       core::remove_tree(runs_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

@@ -111,24 +111,28 @@ void add_lock_options(CLI::App& app, Options& o) {
              else
                o.lock.upgrade.insert(lock::normalised_name(name));
          },
-         "Take the newest versions of this package, or of all; may be repeated")
-      ->type_name("[PACKAGE]")
+         "Take the newest versions of this package, or the newest content of this input or "
+         "address, or of all; may be repeated")
+      ->type_name("[NAME]")
       ->expected(0, 1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* check = app.add_flag("--check", o.lock.frozen,
                              "Change nothing, and fail with exit code 2 if the file would change");
-  app.add_flag("--diff", o.lock.dry_run, "Change nothing, and say which packages would change")
+  app.add_flag("--diff", o.lock.dry_run, "Change nothing, and say what would change")
       ->excludes(check);
   add_template_dir(app, o);
   add_state(app, o);
 }
 
 constexpr Command lock_row{
-    "lock", "Resolve the Python requirements of all steps, and write them into the lock file",
+    "lock",
+    "Resolve the Python requirements of all steps, fetch their data, and write both into the lock "
+    "file",
     "Examples:\n"
     "  pipe lock                           what the file lacks; all else stays as it is\n"
     "  pipe lock --upgrade                 the newest versions that suit the requirements\n"
     "  pipe lock --upgrade numpy           of one package\n"
+    "  pipe lock --upgrade corpus          what the address of the input `corpus` gives now\n"
     "  pipe lock --upgrade numpy --diff    what that would change\n"
     "  pipe lock --check                   for CI: is the file complete?\n\n"
     "The file lies beside the pipeline file: pipeline.lock. Commit it.",

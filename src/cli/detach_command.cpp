@@ -162,6 +162,17 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   return snapshot.placed(file);
 }
 
+/// Copies the lock file beside the copy of the pipeline's file: the driver takes the same data.
+void keep_lock(Session& session, const fs::path& file) {
+  const auto& source = session.lock().path();
+  std::error_code error;
+  if (fs::exists(source, error))
+    fs::copy_file(source, lock::lock_beside(file), fs::copy_options::overwrite_existing, error);
+  if (error)
+    throw core::system_error("cannot copy " + source.string() + " to the run's folder",
+                             error.value());
+}
+
 void keep(Session& session, const fs::path& file, const detached::DetachedRecord& detached) {
   detached::Invocation options = session.context.options();
   options.file = file;
@@ -299,6 +310,7 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
     options.machine = session.machine_in_use();
     context.await(engine::prepare_detached(session.services(), display.progress(), display.cancel(),
                                            options));
+    keep_lock(session, file);
   } catch (...) {
     core::remove_tree(folder);
     if (display.cancel().level() == core::StopLevel::none) throw;

@@ -7,6 +7,8 @@
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"
+#include "engine/download.hpp"
+#include "engine/pinned_data.hpp"
 #include "engine/refusal.hpp"
 #include "settings/settings.hpp"
 
@@ -23,8 +25,9 @@ std::string environment_of(const lock::LockedEnvironment& environment) {
 
 /// One after the other: environments that share requirements then share versions, too. With --check
 /// all that the file lacks is reported, at the first of the steps with equal settings.
-async::Task<> lock_all(Session& session, Display& display) {
-  std::vector<core::Diagnostic> refused;
+/// @param refused receives it
+async::Task<> lock_environments(Session& session, Display& display,
+                                std::vector<core::Diagnostic>& refused) {
   std::set<std::string> refused_settings;
   for (const auto* step : session.source.selected_steps()) {
     if (display.cancel().level() != core::StopLevel::none) break;
@@ -43,13 +46,36 @@ async::Task<> lock_all(Session& session, Display& display) {
       }
     }
   }
-  engine::refuse(std::move(refused), session.pipeline());
 }
 
-json to_json(const Session& session, const std::vector<lock::LockChange>& changes,
-             const std::string& file) {
+async::Task<> lock_all(Session& session, Display& display) {
+  const auto services = session.services();
+  engine::PinnedData data(services);  // First, because it says which names are of data.
+  std::vector<core::Diagnostic> refused;
+  co_await lock_environments(session, display, refused);
+  const auto steps = session.source.selected_steps();
+  if (session.lock().options().frozen) {
+    std::ranges::move(data.missing(steps), std::back_inserter(refused));
+    engine::refuse(std::move(refused), session.pipeline());
+    co_return;
+  }
+  if (display.cancel().level() != core::StopLevel::none) co_return;
+  engine::Downloads downloads(services, display.progress(), display.cancel());
+  co_await data.lock(steps, downloads, display.progress(), display.cancel());
+}
+
+json to_json(Session& session, const std::string& file) {
+  const auto& changes = session.lock().changes();
+  const auto& data = session.lock().data_changes();
   json document{{"event", "lock"}, {"file", file}, {"changes", json::array()}};
-  document["written"] = !session.context.options().lock.dry_run && !changes.empty();
+  document["written"] =
+      !session.context.options().lock.dry_run && !(changes.empty() && data.empty());
+  document["data"] = json::array();
+  for (const auto& change : data)
+    document["data"].push_back({{"address", change.after.address},
+                                {"sha256", change.after.sha256},
+                                {"size", change.after.size},
+                                {"line", describe(change)}});
   for (const auto& change : changes)
     document["changes"].push_back({{"environment", environment_of(change.after)},
                                    {"requirements", change.after.requirements},
@@ -58,8 +84,10 @@ json to_json(const Session& session, const std::vector<lock::LockChange>& change
   return document;
 }
 
-std::string to_text(const std::vector<lock::LockChange>& changes, const std::string& file,
-                    bool is_dry) {
+std::string to_text(Session& session, const std::string& file) {
+  const auto& changes = session.lock().changes();
+  const auto& data = session.lock().data_changes();
+  const bool is_dry = session.context.options().lock.dry_run;
   std::string text;
   for (const auto& change : changes) {
     const auto lines = describe(change);
@@ -67,7 +95,9 @@ std::string to_text(const std::vector<lock::LockChange>& changes, const std::str
             (lines.empty() ? ", none changes" : "") + "\n";
     for (const auto& line : lines) text += "  " + for_terminal(line, false) + "\n";
   }
-  if (changes.empty()) return file + " has all that the steps ask for\n";
+  if (!data.empty()) text += "data from elsewhere:\n";
+  for (const auto& change : data) text += "  " + for_terminal(describe(change), false) + "\n";
+  if (changes.empty() && data.empty()) return file + " has all that the steps ask for\n";
   return text + (is_dry ? file + " was not written (--diff)\n" : file + " is written\n");
 }
 
@@ -82,12 +112,11 @@ core::ExitCode lock_command(Context& context) {
   display.close();
   if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
   session.settle_lock();
-  const auto& changes = session.lock().changes();
   const auto file = shown_path(session.lock().path());
   if (context.options().json)
-    context.print(to_json(session, changes, file).dump() + "\n");
+    context.print(to_json(session, file).dump() + "\n");
   else
-    context.print(to_text(changes, file, context.options().lock.dry_run));
+    context.print(to_text(session, file));
   return core::ExitCode::ok;
 }
 

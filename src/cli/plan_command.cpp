@@ -64,6 +64,7 @@ std::vector<Row> rows_of(const std::vector<StepPlan>& plans) {
   for (const auto& plan : plans) {
     Row row{&plan, plan.changes};
     if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + origin_of(plan.reused_from)};
+    row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
     const auto base = core::base_name(plan.step);
     if (base != plan.step) {
       const auto [place, is_new] =
@@ -146,6 +147,7 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
                          {"action", word_of(plan.action)},
                          {"changes", plan.changes},
                          {"environment", plan.environment}};
+    if (!plan.notes.empty()) entry["notes"] = plan.notes;
     if (!plan.reused_from.empty()) entry["reused_from"] = plan.reused_from;
     if (!plan.build.empty()) entry["build"] = plan.build;
     for (const auto& part : plan.key)

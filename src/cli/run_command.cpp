@@ -7,6 +7,7 @@
 #include "cli/event_log.hpp"
 #include "cli/gpu_warnings.hpp"
 #include "cli/notifications.hpp"
+#include "cli/report_error.hpp"
 #include "cli/run_results.hpp"
 #include "cli/session.hpp"
 #include "cli/storage.hpp"
@@ -107,8 +108,15 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     options.machine = session.machine_in_use();
     if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());
     if (!session.pipeline().notify.empty()) options.identity.clear();  // Each end is reported.
-    outcome = context.await(
-        engine::run(session.services(), display.progress(), display.cancel(), options));
+    try {
+      outcome = context.await(
+          engine::run(session.services(), display.progress(), display.cancel(), options));
+    } catch (const core::EnvironmentError&) {
+      // A download before the run began was stopped.
+      if (display.cancel().level() == core::StopLevel::none) throw;
+      display.close();
+      throw Interrupted();
+    }
     send_notifications(context, session.pipeline(), session.runs, session.run_id,
                        display.progress());
   }

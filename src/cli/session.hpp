@@ -50,7 +50,8 @@ class Session {
   gpu::Machine* machine_in_use() { return machine_.get(); }
   /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
-    return {pipeline, *orchestrator_, runs, context.artifacts(), context.stats(), code_};
+    return {pipeline,        *orchestrator_, runs,   context.artifacts(),
+            context.stats(), code_,          &lock_, &context.options().artifact_store};
   }
   engine::Services services() { return services(pipeline()); }
   /// Returns the options of the command line for the engine.

@@ -98,6 +98,15 @@ json source_of(const Pipeline& pipeline, const std::string& written) {
   return {{"first", reference(repetition.first, "")}, {"then", reference(repetition.then, "")}};
 }
 
+/// The same for the input of a command, which may be an address with its digest or version.
+json source_of(const Pipeline& pipeline, const NamedInput& input) {
+  if (input.sha256.empty() && input.version.empty()) return source_of(pipeline, input.reference);
+  json map{{"url", input.reference}};
+  if (!input.sha256.empty()) map["sha256"] = input.sha256;
+  if (!input.version.empty()) map["version"] = input.version;
+  return map;
+}
+
 /// Returns the step that stands for those of its rounds: the first one that is no matrix.
 const detail::Declaration* leader_of(const Pipeline& pipeline, std::size_t repetition) {
   const detail::Declaration* first = nullptr;
@@ -151,7 +160,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
       if (argument.selector == "[=]" && matrix.is_null()) matrix = argument.sources[0].step;
     }
   }
-  for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input.reference);
+  for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input);
   for (const auto& output : step.outputs) outputs[output.name] = output.file_name;
   if (!axes.members.empty())
     set(map, "matrix", std::move(axes));

@@ -100,13 +100,18 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
   }
   const auto file_name = file_name_of(data);
   if (!data.url.empty()) {
-    const auto digest = co_await context_.downloads.fetch(data);
-    co_return orchestrators::AttemptInput{
-        .name = input.name,
-        .file_name = file_name,
-        .path = services_.artifacts.path(digest),
-        .digest = digest.hex(),
-        .remote = orchestrators::RemoteContent{data.url, data.sha256, 0, {}, data.version}};
+    auto pin = context_.data.pins().of(data);
+    if (!pin)
+      throw core::EnvironmentError(name_of(data) + " was not fetched when the run began",
+                                   {"`pipe lock` fetches it"});
+    orchestrators::RemoteContent remote{data.url, pin->sha256, pin->size, pin->etag,
+                                        data.version.empty() ? pin->version : data.version};
+    const auto digest = co_await context_.downloads.fetch(data, std::move(*pin));
+    co_return orchestrators::AttemptInput{.name = input.name,
+                                          .file_name = file_name,
+                                          .path = services_.artifacts.path(digest),
+                                          .digest = digest.hex(),
+                                          .remote = std::move(remote)};
   }
   const auto digest = context_.data.of(data.path).digest;
   if (services_.orchestrator.capabilities_of(step_).on_this_machine)

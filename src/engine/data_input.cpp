@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/identifier.hpp"
+#include "sources/address.hpp"
 
 namespace pipeline::engine {
 
@@ -52,8 +53,10 @@ std::vector<store::KeyPart> DataInputs::parts(const InputSpec& input) {
                                  " version " + std::to_string(version->version)
                            : "none"}};
   }
-  if (!input.data->url.empty())
-    return {{name, input.data->sha256 + " " + file_name_of(*input.data)}};
+  if (!input.data->url.empty()) {
+    const auto pin = pins_.of(*input.data);
+    return {{name, (pin ? pin->sha256 : "not fetched yet") + " " + file_name_of(*input.data)}};
+  }
   const auto& content = of(input.data->path);
   if (!content.is_directory)
     return {{name, content.digest.hex() + " " + file_name_of(*input.data)}};
@@ -67,7 +70,8 @@ std::string file_name_of(const DataSpec& data) {
   if (data.url.empty()) {
     name = (data.path / "").parent_path().filename().string();
   } else {
-    const auto path = data.url.substr(0, data.url.find_first_of("?#"));
+    auto path = sources::shown(data.url);
+    while (path.ends_with('/')) path.pop_back();
     name = path.substr(path.rfind('/') + 1);
   }
   return core::is_name(name) ? name : "data";
@@ -75,7 +79,7 @@ std::string file_name_of(const DataSpec& data) {
 
 std::string name_of(const DataSpec& data) {
   if (!data.artifact.empty()) return "artifact:" + data.artifact;
-  return data.url.empty() ? data.path.string() : data.url.substr(0, data.url.find_first_of("?#"));
+  return data.url.empty() ? data.path.string() : sources::shown(data.url);
 }
 
 }  // namespace pipeline::engine

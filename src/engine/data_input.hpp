@@ -8,6 +8,7 @@
 
 #include <pipeline/spec.hpp>
 
+#include "engine/pinned_data.hpp"
 #include "engine/remote_cache.hpp"
 #include "store/published.hpp"
 #include "store/run_store.hpp"
@@ -19,7 +20,8 @@ namespace pipeline::engine {
 /// to see the same content.
 class DataInputs {
  public:
-  DataInputs(store::StatIndex& stats, store::RunStore& runs) : stats_(stats), published_(runs) {}
+  explicit DataInputs(const Services& services)
+      : stats_(services.stats), published_(services.runs), pins_(services) {}
 
   /// Asks the remote cache for the names of all artifacts that the steps take, in which they then
   /// are instead of in this state folder. @param cache may be null
@@ -31,12 +33,15 @@ class DataInputs {
   /// Returns the version of a published artifact; null if it is optional and there is none. Throws
   /// EnvironmentError if there is none.
   const store::PublishedVersion* artifact(const DataSpec& data);
+  /// The content of addresses.
+  PinnedData& pins() { return pins_; }
   /// Returns the parts of a step's key for this input, which has data.
   std::vector<store::KeyPart> parts(const InputSpec& input);
 
  private:
   store::StatIndex& stats_;
   store::Published published_;
+  PinnedData pins_;
   RemoteCache* cache_ = nullptr;
   std::map<std::filesystem::path, store::UserData> read_;
   std::map<std::string, store::PublishedName> names_;

@@ -30,7 +30,7 @@ class Decisions {
         code_(services.code),
         code_parts_(services.stats),
         program_parts_(services.stats),
-        data_(services.stats, services.runs) {}
+        data_(services) {}
 
   /// Returns all parts except the inputs; `environment_id` must not be empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);

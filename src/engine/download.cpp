@@ -1,121 +1,155 @@
 #include "engine/download.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <charconv>
-#include <optional>
+#include <map>
 
 #include "async/deadline.hpp"
-#include "async/retry_policy.hpp"
-#include "core/diagnostic.hpp"
+#include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 #include "engine/data_input.hpp"
+#include "engine/pinned_data.hpp"
+#include "settings/artifact_store.hpp"
+#include "sources/parallel.hpp"
+#include "sources/transfer.hpp"
 
 namespace pipeline::engine {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned most_redirects = 5;
-/// A connection that gives nothing for so long is given up, and the download continued on another.
-constexpr std::chrono::seconds longest_silence{60};
+/// Files of one folder that are fetched at a time.
+constexpr std::size_t most_files_at_once = 8;
+/// Files of a folder that a plan names.
+constexpr std::size_t most_listed_changes = 10;
+/// Kind of the blobs with the last list of a folder.
+constexpr auto list_kind = "listed data";
 
 asio::io_context& loop_of(const asio::any_io_executor& executor) {
   return static_cast<asio::io_context&>(asio::query(executor, asio::execution::context));
 }
 
-/// The incomplete content, which a later download continues. Only one process writes to it.
-class PartFile {
- public:
-  explicit PartFile(const fs::path& path) : path_(path) {
-    file_ = core::Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!file_) throw core::system_error("cannot write " + path.string(), errno);
-  }
-  bool try_lock() const { return ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0; }
-  std::uint64_t size() const {
-    const auto end = ::lseek(file_.get(), 0, SEEK_END);
-    return end < 0 ? 0 : static_cast<std::uint64_t>(end);
-  }
-  void append(std::string_view bytes) { core::write_fully(file_.get(), bytes, path_); }
-  void clear() {
-    if (::ftruncate(file_.get(), 0) != 0 || ::lseek(file_.get(), 0, SEEK_SET) != 0)
-      throw core::system_error("cannot write " + path_.string(), errno);
-  }
-
- private:
-  fs::path path_;
-  core::Descriptor file_;
-};
-
-/// Stops an exchange that gives nothing for a while.
-class SilenceGuard {
- public:
-  SilenceGuard(const asio::any_io_executor& executor, core::CancelSource& outer)
-      : timer_(executor),
-        from_outer_(outer, [this](core::StopLevel level) { source_.stop(level); }) {
-    heard();
-  }
-  SilenceGuard(const SilenceGuard&) = delete;
-  SilenceGuard& operator=(const SilenceGuard&) = delete;
-  core::CancelSource& source() { return source_; }
-  void heard() {
-    timer_.expires_after(longest_silence);
-    timer_.async_wait(
-        [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
-          if (!stopped && !alive.expired()) source_.stop(core::StopLevel::immediate);
-        });
-  }
-
- private:
-  core::CancelSource source_;
-  // Shared with the timer's handler, which may run after this object is destroyed.
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
-  asio::steady_timer timer_;
-  core::CancelSource::Listener from_outer_;
-};
-
-/// Returns the address that a redirection leads to; empty if it leads to none that is understood.
-std::string redirected(const std::string& url, const std::string& location) {
-  if (location.starts_with("https://")) return location;
-  if (location.starts_with("http://")) return url.starts_with("https://") ? "" : location;
-  const auto host = url.find("://");
-  if (!location.starts_with('/') || host == std::string::npos) return {};
-  if (location.starts_with("//")) return url.substr(0, host + 1) + location;
-  return url.substr(0, url.find('/', host + 3)) + location;
+std::string list_key(const DataSpec& data) {
+  return core::sha256(lock::data_address(data.url, data.version)).hex();
 }
 
-bool is_redirection(long status) {
-  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+/// Returns a line for each file: its size, ETag and path. An ETag has no blanks then.
+std::string list_text(const std::vector<s3::Object>& objects) {
+  std::string text;
+  for (const auto& object : objects) {
+    auto tag = object.etag;
+    std::ranges::replace_if(
+        tag, [](char c) { return c <= ' '; }, '_');
+    text += std::to_string(object.size) + ":" + tag + " " + object.key + "\n";
+  }
+  return text;
 }
 
-bool is_temporary(long status) { return status == 408 || status == 429 || status >= 500; }
+/// Returns what stands before each path.
+std::map<std::string_view, std::string_view> files_in(std::string_view text) {
+  std::map<std::string_view, std::string_view> files;
+  for (const auto line : core::split(text, '\n'))
+    if (const auto blank = line.find(' '); blank != line.npos)
+      files.emplace(line.substr(blank + 1), line.substr(0, blank));
+  return files;
+}
 
 }  // namespace
 
+/// One download.
+struct Downloads::Wanted {
+  DataSpec data;
+  std::string sha256;  ///< Hex; empty: whatever comes.
+  std::optional<std::uint64_t> size;
+  sources::ContentState state;  ///< Of new content.
+  std::string version;          ///< Of the object to read.
+  bool is_of_lock = false;      ///< The lock file says the digest, and not the pipeline.
+
+  /// Name of the incomplete content: the same for a later process, and another for other content.
+  std::string name() const {
+    if (!sha256.empty()) return sha256;
+    core::Hasher hasher;
+    for (const auto& text : {data.url, data.version, state.etag, state.modified})
+      hasher.field(text);
+    // What a crash of the machine has spoiled would not be noticed.
+    if (!state.objects.empty()) hasher.field(sources::boot_id());
+    return hasher.finish().hex();
+  }
+};
+
 Downloads::Downloads(const Services& services, EventSink& events, core::CancelSource& stop)
     : artifacts_(services.artifacts),
-      folder_(services.runs.folder() / "downloads"),
+      runs_(services.runs),
+      folder_(services.runs.folder() / downloads_folder),
+      buckets_(services.buckets ? *services.buckets : settings::ArtifactStoreSettings()),
       events_(events),
       stop_(stop) {}
 Downloads::~Downloads() = default;
 
-async::Task<core::Digest> Downloads::fetch(DataSpec data) {
-  const auto digest = core::Digest::from_hex(data.sha256);
-  if (artifacts_.looks_whole(digest)) co_return digest;
-  const auto executor = co_await asio::this_coro::executor;
-  if (!client_) client_ = std::make_unique<net::HttpClient>(loop_of(executor));
-  const std::function<async::Task<core::Digest>()> work =
-      [this, &data, &digest]() -> async::Task<core::Digest> { return download(data, digest); };
-  co_return co_await flights(executor).get(data.sha256, work, &stop_);
-}
-
 async::SingleFlight<core::Digest>& Downloads::flights(const asio::any_io_executor& executor) {
   if (!flights_) flights_ = std::make_unique<async::SingleFlight<core::Digest>>(loop_of(executor));
   return *flights_;
+}
+
+sources::Sources& Downloads::sources(const asio::any_io_executor& executor) {
+  if (!sources_) sources_ = std::make_unique<sources::Sources>(loop_of(executor), buckets_);
+  return *sources_;
+}
+
+std::uint64_t Downloads::size_of(const core::Digest& digest) const {
+  std::error_code error;
+  const auto size = fs::file_size(artifacts_.path(digest), error);
+  return error ? 0 : size;
+}
+
+core::EnvironmentError Downloads::stopped(const DataSpec& data) const {
+  return core::EnvironmentError("the download of " + name_of(data) + " was stopped");
+}
+
+async::Task<sources::ContentState> Downloads::state(const DataSpec& data, core::CancelSource& stop,
+                                                    async::RetryPolicy retries) {
+  auto& from = sources(co_await asio::this_coro::executor);
+  const auto address = sources::address_of(data.url, data.version);
+  auto state = co_await from.state(address, stop, retries);
+  if (state.etag.empty() && state.modified.empty())
+    throw core::EnvironmentError(
+        "the server says neither an ETag nor a date (Last-Modified) of " + name_of(data) +
+            ", so that a change there would not be noticed",
+        {"write `{url: ..., sha256: ...}`; `curl -L URL | sha256sum` prints the digest"});
+  co_return state;
+}
+
+async::Task<core::Digest> Downloads::fetch(DataSpec data, lock::LockedData pin) {
+  const auto digest = core::Digest::from_hex(pin.sha256);
+  if (artifacts_.looks_whole(digest)) co_return digest;
+  Wanted wanted{.data = std::move(data),
+                .sha256 = pin.sha256,
+                .size = std::nullopt,
+                .state = {},
+                .version = pin.version,
+                .is_of_lock = false};
+  wanted.is_of_lock = is_locked_data(wanted.data);
+  if (wanted.is_of_lock) wanted.size = pin.size;
+  if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
+  const auto executor = co_await asio::this_coro::executor;
+  const std::function<async::Task<core::Digest>()> work = [&]() { return download(wanted); };
+  const auto name = wanted.name();
+  co_return co_await flights(executor).get(name, work, &stop_);
+}
+
+async::Task<core::Digest> Downloads::fetch_new(DataSpec data, sources::ContentState state) {
+  Wanted wanted{.data = std::move(data),
+                .sha256 = {},
+                .size = state.size,
+                .state = state,
+                .version = state.version,
+                .is_of_lock = true};
+  if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
+  const auto executor = co_await asio::this_coro::executor;
+  const std::function<async::Task<core::Digest>()> work = [&]() { return download(wanted); };
+  const auto name = wanted.name();
+  co_return co_await flights(executor).get(name, work, &stop_);
 }
 
 async::Task<> Downloads::fetch_named(const DataSpec& data, const store::PublishedVersion& version,
@@ -139,96 +173,141 @@ async::Task<> Downloads::fetch_named(const DataSpec& data, const store::Publishe
   co_await flights(executor).get(digest.hex(), work, &stop_);
 }
 
-async::Task<core::Digest> Downloads::download(const DataSpec& data, const core::Digest& digest) {
+async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   core::make_folders(folder_);
-  const auto path = folder_ / data.sha256;
-  PartFile lock(path);
+  const auto path = folder_ / wanted.name();
+  sources::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
   while (!lock.try_lock()) {  // Another run fetches it.
     co_await async::pause_for(std::chrono::milliseconds(200), &stop_);
-    if (stop_.level() != core::StopLevel::none)
-      throw core::EnvironmentError("the download of " + name_of(data) + " was stopped");
+    if (stop_.level() != core::StopLevel::none) throw stopped(wanted.data);
   }
-  if (artifacts_.looks_whole(digest)) co_return digest;
-  events_.emit(event::Notice{"", "fetching " + name_of(data)});
-  async::Backoff backoff({.most_tries = 6});
-  for (std::uint64_t before = 0;;) {
-    std::string problem;
-    const bool is_complete = co_await receive(data, path, problem);
-    if (is_complete) break;
-    if (stop_.level() != core::StopLevel::none)
-      throw core::EnvironmentError("the download of " + name_of(data) + " was stopped");
-    if (lock.size() > before) backoff.reset();  // It makes progress.
-    before = lock.size();
-    if (backoff.exhausted())
-      throw core::EnvironmentError("cannot fetch " + name_of(data) + ": " + problem);
-    co_await async::pause_for(backoff.next(), &stop_);
+  if (!wanted.sha256.empty())
+    if (const auto digest = core::Digest::from_hex(wanted.sha256); artifacts_.looks_whole(digest)) {
+      lock.remove();
+      co_return digest;
+    }
+  events_.emit(event::Notice{"", "fetching " + name_of(wanted.data)});
+  const auto from = sources::address_of(wanted.data.url, wanted.version);
+  std::exception_ptr error;
+  core::Digest digest;
+  try {
+    if (from.is_folder())
+      co_await receive_folder(wanted, from, path);
+    else
+      co_await receive_file(wanted, from, path);
+    digest = co_await keep(wanted, path);
+  } catch (...) {
+    error = std::current_exception();
   }
-  const auto found = core::sha256_file(path);
-  if (found != digest) {
-    fs::remove(path);
-    throw core::EnvironmentError("what " + name_of(data) +
-                                     " gives is not what the pipeline says: its SHA-256 is " +
-                                     found.hex() + ", not " + data.sha256,
-                                 {"if the change is wanted, write the new `sha256`"});
-  }
-  artifacts_.take(path);
+  lock.remove();
+  if (error) std::rethrow_exception(error);
   co_return digest;
 }
 
-/// Receives what is missing. @param problem why it is not complete
-async::Task<bool> Downloads::receive(const DataSpec& data, const fs::path& path,
-                                     std::string& problem) {
-  PartFile part(path);
-  std::string url = data.url;
-  for (unsigned redirects = 0; redirects <= most_redirects; ++redirects) {
-    const auto have = part.size();
-    net::Request request;
-    request.url = url;
-    if (have) request.headers.push_back("Range: bytes=" + std::to_string(have) + "-");
-    SilenceGuard guard(co_await asio::this_coro::executor, stop_);
-    bool is_content = false;
-    const std::function<void(const net::Response&)> on_headers = [&](const net::Response& head) {
-      guard.heard();
-      const auto continues = "bytes " + std::to_string(have) + "-";
-      const bool is_whole = head.status == 200;
-      if (is_whole) part.clear();
-      is_content =
-          is_whole || (head.status == 206 && head.header("content-range").starts_with(continues));
-    };
-    const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) {
-      guard.heard();
-      if (is_content) part.append(bytes);
-    };
-    net::Response response;
-    try {
-      response = co_await client_->send(std::move(request), on_body, &guard.source(), on_headers);
-    } catch (const net::TransportError& error) {
-      problem = error.what();
-      co_return false;
-    }
-    if (is_content) co_return true;
-    if (response.status == 206 || response.status == 416) {
-      // Another range, or what is here is complete or longer.
-      if (core::sha256_file(path).hex() == data.sha256) co_return true;
-      part.clear();
-      continue;
-    }
-    if (is_redirection(response.status)) {
-      url = redirected(url, response.header("location"));
-      if (url.empty())
-        throw core::EnvironmentError("cannot fetch " + name_of(data) + ": it is redirected to " +
-                                     core::printable(response.header("location")));
-      continue;
-    }
-    problem = "the server answered " + std::to_string(response.status);
-    if (is_temporary(response.status)) co_return false;
-    throw core::EnvironmentError(
-        "cannot fetch " + name_of(data) + ": " + problem,
-        {response.status == 401 || response.status == 403
-             ? "the server wants a login; use a URL that needs none, such as a signed one"
-             : "look at the URL with `curl -I`"});
+async::Task<> Downloads::receive_file(const Wanted& wanted, const sources::Address& from,
+                                      const fs::path& path) {
+  auto& sources = this->sources(co_await asio::this_coro::executor);
+  const sources::Expected expected{wanted.size, !wanted.sha256.empty(), wanted.state};
+  sources::PartFile part(path, expected.is_verified);
+  part.load();
+  sources::Transfer transfer(sources, from, expected, part, stop_);
+  co_await transfer.run();
+  part.forget_progress();
+}
+
+/// Fetches the files of a folder that are not there yet. A file that has its name is complete.
+async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::Address& from,
+                                        const fs::path& folder) {
+  auto& sources = this->sources(co_await asio::this_coro::executor);
+  auto state = wanted.state;
+  if (state.objects.empty()) state = co_await sources.state(from, stop_);
+  if (wanted.size && *state.size != *wanted.size)
+    throw wrong_content(wanted, std::to_string(*state.size) + " bytes in " +
+                                    std::to_string(state.objects.size()) + " files");
+  core::make_folders(folder);
+  const std::function<async::Task<>(std::size_t)> fetch = [&](std::size_t i) -> async::Task<> {
+    const auto& object = state.objects[i];
+    const auto target = folder / object.key;
+    std::error_code error;
+    if (fs::file_size(target, error) == object.size && !error) co_return;
+    core::make_folders(target.parent_path());
+    auto address = from;
+    address.key += object.key;
+    const sources::Expected expected{object.size, false, {.etag = object.etag}};
+    const auto id = core::Hasher().field(object.key).field(object.etag).finish().hex();
+    const fs::path path(folder.string() + "." + id.substr(0, 16));
+    sources::PartFile part(path, false);
+    part.load();
+    sources::Transfer transfer(sources, address, expected, part, stop_);
+    co_await transfer.run();
+    part.forget_progress();
+    fs::rename(path, target);
+  };
+  co_await sources::for_each(state.objects.size(), most_files_at_once, fetch);
+  runs_.put_blob(list_kind, list_key(wanted.data), list_text(state.objects));
+}
+
+core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
+                                                const std::string& found) const {
+  if (wanted.is_of_lock)
+    return core::EnvironmentError(
+        name_of(wanted.data) + " has changed at the source since it was locked: it has " + found,
+        {"`pipe lock --upgrade " + name_of(wanted.data) + "` takes what is there now",
+         "another machine whose store has the locked content can run the pipeline as it is"});
+  return core::EnvironmentError("what " + name_of(wanted.data) +
+                                    " gives is not what the pipeline says: its SHA-256 is " +
+                                    found + ", not " + wanted.sha256,
+                                {"if the change is wanted, write the new `sha256`"});
+}
+
+/// Moves the content into the store, if it is the wanted one.
+async::Task<core::Digest> Downloads::keep(const Wanted& wanted, const fs::path& path) {
+  if (!pool_) pool_ = std::make_unique<asio::thread_pool>(1);
+  std::string other;
+  const std::function<void(const store::StoredArtifact&)> check =
+      [&](const store::StoredArtifact& found) {
+        if (wanted.sha256.empty() || found.digest.hex() == wanted.sha256) return;
+        other = found.digest.hex();
+        throw core::EnvironmentError("another content");
+      };
+  std::exception_ptr error;
+  core::Digest digest;
+  try {
+    const auto stored =
+        co_await async::on_pool(*pool_, [&] { return artifacts_.take(path, check); });
+    digest = stored.digest;
+  } catch (...) {
+    error = std::current_exception();
   }
-  throw core::EnvironmentError("cannot fetch " + name_of(data) + ": it is redirected too often");
+  if (!error) co_return digest;
+  if (other.empty()) std::rethrow_exception(error);
+  core::remove_tree(path);
+  throw wrong_content(wanted, wanted.is_of_lock ? "the SHA-256 " + other : other);
+}
+
+std::vector<std::string> Downloads::changes_since(const lock::LockedData& locked,
+                                                  const lock::LockedData& now,
+                                                  const sources::ContentState& state) const {
+  std::vector<std::string> lines{"changed at the source since it was locked"};
+  if (state.objects.empty()) return lines;
+  const auto address = now.address;
+  const auto before = runs_.get_blob(list_kind, core::sha256(address).hex());
+  if (!before || locked.files == 0) return lines;
+  const auto after = list_text(state.objects);
+  const auto old_files = files_in(*before), new_files = files_in(after);
+  std::vector<std::string> changes;
+  for (const auto& [path, stamp] : new_files)
+    if (const auto old = old_files.find(path); old == old_files.end())
+      changes.push_back("new " + std::string(path));
+    else if (old->second != stamp)
+      changes.push_back(std::string(path) + " changed");
+  for (const auto& [path, stamp] : old_files)
+    if (!new_files.contains(path)) changes.push_back(std::string(path) + " removed");
+  for (std::size_t i = 0; i < std::min(changes.size(), most_listed_changes); ++i)
+    lines.push_back(changes[i]);
+  if (changes.size() > most_listed_changes)
+    lines.push_back(std::to_string(changes.size() - most_listed_changes) + " more");
+  return lines;
 }
 
 }  // namespace pipeline::engine

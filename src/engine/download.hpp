@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <pipeline/events.hpp>
@@ -15,9 +16,13 @@
 #include "core/digest.hpp"
 #include "engine/cache_exchange.hpp"
 #include "engine/services.hpp"
-#include "net/http.hpp"
+#include "lock/locked_data.hpp"
+#include "sources/sources.hpp"
 
 namespace pipeline::engine {
+
+/// Folder of incomplete downloads in the state folder. Without a run in progress, none is in use.
+inline constexpr auto downloads_folder = "downloads";
 
 class Downloads {
  public:
@@ -27,8 +32,22 @@ class Downloads {
   ~Downloads();
 
   /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
-  /// Throws EnvironmentError if it cannot be fetched, or has another SHA-256 than `data` says.
-  async::Task<core::Digest> fetch(DataSpec data);
+  /// Throws EnvironmentError if it cannot be fetched, or is not what `pin` says.
+  async::Task<core::Digest> fetch(DataSpec data, lock::LockedData pin);
+  /// Fetches the content, whatever it is. Throws EnvironmentError if it changes meanwhile.
+  /// @param state what state() has returned
+  async::Task<core::Digest> fetch_new(DataSpec data, sources::ContentState state);
+  /// Returns the size of a file that was fetched.
+  std::uint64_t size_of(const core::Digest& digest) const;
+  /// Returns what the server says of the content. Throws EnvironmentError also if it says nothing
+  /// by which a change would be noticed.
+  async::Task<sources::ContentState> state(const DataSpec& data, core::CancelSource& stop,
+                                           async::RetryPolicy retries);
+  /// Returns lines that say what has changed; of a folder, whose list this machine may have kept,
+  /// file by file.
+  std::vector<std::string> changes_since(const lock::LockedData& locked,
+                                         const lock::LockedData& now,
+                                         const sources::ContentState& state) const;
   /// Fetches an artifact that has a name, unless the store has it. Throws EnvironmentError if it
   /// cannot be had.
   /// @param cache what has the name; null: this state folder
@@ -36,17 +55,28 @@ class Downloads {
                             RemoteCache* cache, asio::thread_pool& pool);
 
  private:
+  struct Wanted;
   async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
-  async::Task<core::Digest> download(const DataSpec& data, const core::Digest& digest);
-  async::Task<bool> receive(const DataSpec& data, const std::filesystem::path& part,
-                            std::string& problem);
+  sources::Sources& sources(const asio::any_io_executor& executor);
+  async::Task<core::Digest> download(const Wanted& wanted);
+  async::Task<> receive_file(const Wanted& wanted, const sources::Address& from,
+                             const std::filesystem::path& path);
+  async::Task<> receive_folder(const Wanted& wanted, const sources::Address& from,
+                               const std::filesystem::path& folder);
+  async::Task<core::Digest> keep(const Wanted& wanted, const std::filesystem::path& path);
+  core::EnvironmentError wrong_content(const Wanted& wanted, const std::string& found) const;
+  core::EnvironmentError stopped(const DataSpec& data) const;
 
   store::ArtifactStore& artifacts_;
-  std::filesystem::path folder_;
+  store::RunStore& runs_;
+  const std::filesystem::path folder_;
+  const settings::ArtifactStoreSettings buckets_;
   EventSink& events_;
   core::CancelSource& stop_;
-  std::unique_ptr<net::HttpClient> client_;  ///< Created by the first download, as the next one.
+  // Created by the first download.
+  std::unique_ptr<sources::Sources> sources_;
   std::unique_ptr<async::SingleFlight<core::Digest>> flights_;
+  std::unique_ptr<asio::thread_pool> pool_;
 };
 
 }  // namespace pipeline::engine

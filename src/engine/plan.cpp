@@ -5,6 +5,7 @@
 #include "engine/cache_exchange.hpp"
 #include "engine/condition.hpp"
 #include "engine/decision.hpp"
+#include "engine/download.hpp"
 #include "engine/refusal.hpp"
 #include "engine/run.hpp"
 #include "engine/run_steps.hpp"
@@ -53,6 +54,12 @@ class NewestRun {
   std::unordered_map<std::string, StepStatus> statuses_;
 };
 
+/// A plan fetches nothing that it could report.
+class Unheard : public EventSink {
+ public:
+  void emit(const Event& /*event*/) override {}
+};
+
 /// Plans the steps level by level, so that the sources of a step's inputs are planned before it.
 class Planner {
  public:
@@ -71,6 +78,7 @@ class Planner {
 
   async::Task<std::vector<StepPlan>> plan() {
     co_await decisions_.data().look_up(services_.pipeline, options_.shared);
+    co_await ask_sources();
     for (auto level = next_level(); !level.empty(); level = next_level()) {
       for (const auto i : level) co_await plan_step(i);
       co_await ask_store();
@@ -252,6 +260,9 @@ class Planner {
     const auto& step = step_at(i);
     auto& plan = plans_[i];
     plan.step = step.name;
+    for (const auto& input : step.inputs)
+      std::ranges::move(decisions_.data().pins().said_of_source(input),
+                        std::back_inserter(plan.notes));
     std::string condition;
     if (step.matrix) {
       if (step.when) condition = "when: " + step.when->text;
@@ -401,6 +412,16 @@ class Planner {
     if (!may_be_skipped_[i]) return;
     plan.action = StepPlan::Action::depends;
     plan.changes = {std::move(condition)};
+  }
+
+  /// Asks the servers of the steps' data what has changed there.
+  async::Task<> ask_sources() {
+    Unheard unheard;
+    core::CancelSource stop;
+    Downloads downloads(services_, unheard, stop);
+    std::vector<const StepSpec*> steps;
+    for (core::StepIndex i = 0; i < steps_.size(); ++i) steps.push_back(&step_at(i));
+    co_await decisions_.data().pins().ask(steps, downloads, stop);
   }
 
   /// Asks the remote cache for the steps that this machine would run.

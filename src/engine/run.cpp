@@ -54,7 +54,7 @@ class Run {
                       }),
         gpus_(executor, pool_, orchestrator_, events, stop_, slots_.here, options_, spawner()),
         journal_(services_.runs, events, pipeline_, options_),
-        checks_(services_, steps_, environments_, results_, gpus_, pool_, options_),
+        checks_(services_, steps_, environments_, results_, gpus_, pool_, options_, events, user),
         endings_(pipeline_, services_.artifacts, steps_, scheduler_, journal_, results_, stop_,
                  spawner()),
         runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_),

@@ -82,6 +82,8 @@ struct StepPlan {
   std::string reused_from;  ///< The run that made it.
   std::vector<std::string>
       changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.
+  /// What has changed where its data comes from, which a run does not take by itself.
+  std::vector<std::string> notes;
   std::vector<store::KeyPart> key;
   std::string environment;  ///< Description of the environment.
   std::string build;        ///< What will be built and why, if the environment is not ready.

@@ -4,6 +4,7 @@
 
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
+#include "engine/download.hpp"
 #include "engine/refusal.hpp"
 
 namespace pipeline::engine {
@@ -21,14 +22,16 @@ void check_secrets(const std::vector<const StepSpec*>& steps) {
 
 RunChecks::RunChecks(const Services& services, RunSteps& steps, Environments& environments,
                      Results& results, GpuPool& gpus, asio::thread_pool& pool,
-                     const RunOptions& options)
+                     const RunOptions& options, EventSink& events, core::CancelSource& stop)
     : services_(services),
       steps_(steps),
       environments_(environments),
       results_(results),
       gpus_(gpus),
       pool_(pool),
-      options_(options) {}
+      options_(options),
+      events_(events),
+      stop_(stop) {}
 
 async::Task<> RunChecks::check(const std::vector<const StepSpec*>& all) {
   auto steps = all;
@@ -39,6 +42,8 @@ async::Task<> RunChecks::check(const std::vector<const StepSpec*>& all) {
   for (const auto* step : steps)
     for (const auto& input : step->inputs)
       if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);
+  Downloads downloads(services_, events_, stop_);
+  co_await results_.data().pins().lock(steps, downloads, events_, stop_);
   co_await async::on_pool(pool_, [this] { read_data(); });
   co_await gpus_.check(steps, services_.pipeline);
   auto obstacles = co_await services_.orchestrator.check(steps);

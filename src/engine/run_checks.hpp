@@ -15,9 +15,11 @@ class RunChecks {
  public:
   /// Keeps references to all arguments.
   RunChecks(const Services& services, RunSteps& steps, Environments& environments, Results& results,
-            GpuPool& gpus, asio::thread_pool& pool, const RunOptions& options);
+            GpuPool& gpus, asio::thread_pool& pool, const RunOptions& options, EventSink& events,
+            core::CancelSource& stop);
 
-  /// Throws InputError or EnvironmentError if a secret, published artifact or GPU is missing, the
+  /// Also fetches data that the lock file lacks, because the steps' keys depend on it. Throws
+  /// InputError or EnvironmentError if a secret, published artifact or GPU is missing, the
   /// orchestrator cannot run a step, or the remote cache is needed and cannot be used.
   /// @param steps those of the run; what their conditions rule out is not checked
   async::Task<> check(const std::vector<const StepSpec*>& steps);
@@ -33,6 +35,8 @@ class RunChecks {
   GpuPool& gpus_;
   asio::thread_pool& pool_;
   const RunOptions& options_;
+  EventSink& events_;
+  core::CancelSource& stop_;
 };
 
 }  // namespace pipeline::engine

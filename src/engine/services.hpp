@@ -14,6 +14,13 @@
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
+namespace pipeline::lock {
+class LockFile;
+}
+namespace pipeline::settings {
+struct ArtifactStoreSettings;
+}
+
 namespace pipeline::engine {
 
 /// Provides the files of the root that a step sees, for example from spec::CodeResolver. Keeps this
@@ -35,6 +42,9 @@ struct Services {
   store::ArtifactStore& artifacts;
   store::StatIndex& stats;
   const CodeProvider& code;
+  lock::LockFile* lock = nullptr;  ///< Of data without a digest; null: there can be none.
+  /// How buckets with data are reached; null: as the environment says.
+  const settings::ArtifactStoreSettings* buckets = nullptr;
 };
 
 }  // namespace pipeline::engine

@@ -19,9 +19,11 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   std::list<async::JoinableTask> spawned;
   GpuPool gpus(executor, pool, services.orchestrator, events, stop, slots, run,
                [&](async::Task<> task) { spawned.emplace_back(executor, std::move(task)); });
-  DataInputs data(services.stats, services.runs);
+  DataInputs data(services);
   co_await data.look_up(services.pipeline, options.shared);
   Downloads downloads(services, events, stop);
+  const std::vector<const StepSpec*> only{&step};
+  co_await data.pins().lock(only, downloads, events, stop);
   std::set<core::Digest> checked;
   WorkFolders folders(options.folder);
   const AttemptContext context{services, events,  pool, stop,     options.run_id,
@@ -31,8 +33,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   orchestrators::AttemptResult result;
   std::exception_ptr error;
   try {
-    std::vector<const StepSpec*> steps{&step};
-    co_await gpus.check(steps, services.pipeline);
+    co_await gpus.check(only, services.pipeline);
     GpuReservation held;
     if (gpus.wants(step))
       if (auto reserved = co_await gpus.acquire(step, 0)) held = std::move(*reserved);

@@ -13,6 +13,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "lock/text.hpp"
 
@@ -108,7 +109,10 @@ void LockFile::read() {
   if (std::exchange(is_read_, true)) return;
   try {
     text_ = text_of(path_);
-    if (!text_.empty()) environments_ = parse(text_, path_.string());
+    if (text_.empty()) return;
+    auto content = parse(text_, path_.string());
+    environments_ = std::move(content.environments);
+    for (auto& data : content.data) data_[data.address] = std::move(data);
   } catch (...) {
     is_read_ = false;
     throw;
@@ -220,7 +224,51 @@ std::string LockFile::put(const Request& request, LockedEnvironment environment)
   resolved_.push_back(request);
   replace(request, environment);
   if (options_.dry_run || path_.empty()) return {};
-  return text_ == to_text(environments_) ? std::string() : write();
+  return text_ == text() ? std::string() : write();
+}
+
+std::string LockFile::text() const {
+  LockContent content{environments_, {}};
+  for (const auto& [address, data] : data_) content.data.push_back(data);
+  return to_text(std::move(content));
+}
+
+void LockFile::use_data(std::map<std::string, std::set<std::string>> data) {
+  std::set<std::string> known;
+  for (const auto& [address, names] : data) {
+    auto all = names;
+    all.insert(address);
+    for (const auto& name : all)
+      if (const auto text = normalised_name(name); options_.upgrade.contains(text)) {
+        upgraded_data_.insert(address);
+        known.insert(text);
+      }
+  }
+  for (const auto& name : known) options_.upgrade.erase(name);
+  used_data_ = std::move(data);
+}
+
+const LockedData* LockFile::find_data(const std::string& address) {
+  read();
+  const auto found = data_.find(address);
+  return found == data_.end() ? nullptr : &found->second;
+}
+
+bool LockFile::upgrades_data(const std::string& address) const {
+  return options_.upgrade_all || upgraded_data_.contains(address);
+}
+
+std::string LockFile::put_data(std::vector<LockedData> data) {
+  read();
+  for (auto& each : data) {
+    const auto before = data_.find(each.address);
+    if (before != data_.end() && before->second == each) continue;
+    data_changes_.push_back({before == data_.end() ? LockedData() : before->second, each});
+    fetched_.insert(each.address);
+    data_[each.address] = std::move(each);
+  }
+  if (options_.dry_run || path_.empty()) return {};
+  return text_ == text() ? std::string() : write();
 }
 
 /// Adds what this object has resolved to what the file has now: another `pipe` may have written it.
@@ -233,26 +281,30 @@ std::string LockFile::write() {
   std::vector<std::pair<Request, LockedEnvironment>> own;
   for (const auto& request : resolved_)
     if (const auto* environment = exact(request)) own.emplace_back(request, *environment);
+  auto own_data = std::exchange(data_, {});
   is_read_ = false;
   environments_.clear();
   read();
   for (auto& [request, environment] : own) replace(request, std::move(environment));
+  for (const auto& address : fetched_) data_[address] = std::move(own_data[address]);
   try {
-    text_ = to_text(environments_);
+    text_ = text();
     core::write_file_atomically(path_, text_, core::Durability::power);
   } catch (const core::EnvironmentError& failed) {
     return std::string(failed.what()) +
-           ": the versions that were chosen hold for this run only, and the next one may choose "
-           "others";
+           ": what was chosen and fetched holds for this run only, and the next one may choose "
+           "otherwise";
   }
   return {};
 }
 
 void LockFile::remove_unused() {
-  // Steps that run where nothing is locked ask for nothing: the file is for other runs.
-  if (options_.dry_run || options_.frozen || path_.empty() || asked_.empty()) return;
+  if (options_.dry_run || options_.frozen || path_.empty()) return;
+  if (asked_.empty() && !used_data_) return;
   read();
   const auto is_used = [&](const LockedEnvironment& environment) {
+    // Steps that run where nothing is locked ask for nothing: the file is for other runs.
+    if (asked_.empty()) return true;
     bool has_images = false, is_asked = false, has_parent = false;
     for (const auto& request : asked_) {
       has_images |= request.parent != local_parent;
@@ -261,10 +313,14 @@ void LockFile::remove_unused() {
     }
     return is_asked && (environment.parent == local_parent || !has_images || has_parent);
   };
-  if (std::ranges::all_of(environments_, is_used)) return;
+  const auto is_unused_data = [&](const auto& each) {
+    return used_data_ && !used_data_->contains(each.first);
+  };
+  const bool loses_data = std::erase_if(data_, is_unused_data) > 0;
+  if (!loses_data && std::ranges::all_of(environments_, is_used)) return;
   std::erase_if(environments_, [&](const auto& each) { return !is_used(each); });
   try {
-    text_ = environments_.empty() ? std::string() : to_text(environments_);
+    text_ = environments_.empty() && data_.empty() ? std::string() : text();
     if (text_.empty())
       fs::remove(path_);
     else
@@ -310,6 +366,18 @@ std::vector<std::string> describe(const LockChange& change) {
                     std::back_inserter(apt));
   for (const auto& line : apt) lines.push_back(line.substr(0, 2) + "apt " + line.substr(2));
   return lines;
+}
+
+std::string describe(const DataChange& change) {
+  const auto size_of = [](const LockedData& data) {
+    return core::format_bytes(data.size) +
+           (data.files ? " in " + std::to_string(data.files) + " files" : std::string());
+  };
+  const auto& after = change.after;
+  if (change.before.address.empty()) return "+ " + after.address + ", " + size_of(after);
+  const auto before = size_of(change.before), now = size_of(after);
+  if (before != now) return "~ " + after.address + ", " + before + " -> " + now;
+  return "~ " + after.address + ": another content of " + now;
 }
 
 }  // namespace pipeline::lock

@@ -4,18 +4,26 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lock/locked_data.hpp"
 #include "lock/locked_environment.hpp"
 
 namespace pipeline::lock {
 
 /// LockedEnvironment::parent of virtual environments.
 inline constexpr std::string_view local_parent = "local";
+
+/// What one address's lock changes.
+struct DataChange {
+  LockedData before, after;  ///< `before` has no digest for a new one; `after` has none with
+                             ///< `dry_run`, which fetches nothing.
+};
 
 /// What a step asks for, and where it is installed.
 struct Request {
@@ -31,7 +39,7 @@ struct LockOptions {
   bool frozen = false;   ///< `--locked`: what is not in the lock is an error.
   bool dry_run = false;  ///< Nothing is written.
   bool upgrade_all = false;
-  std::set<std::string> upgrade;  ///< Normalised names of packages.
+  std::set<std::string> upgrade;  ///< Names of packages, inputs and addresses, normalised.
 };
 
 /// What one environment's lock changes.
@@ -59,6 +67,17 @@ class LockFile {
   /// kept. Returns a notice if the file cannot be written; it then holds for this object only.
   std::string put(const Request& request, LockedEnvironment environment);
 
+  /// Records which data the pipeline has: each address with the names of its inputs. The names
+  /// that are to be upgraded and are of data are not of packages. remove_unused() then removes
+  /// other data.
+  void use_data(std::map<std::string, std::set<std::string>> data);
+  /// Returns what the file has of an address; null if it has nothing.
+  const LockedData* find_data(const std::string& address);
+  /// Returns true if newer content of the address is to be taken.
+  bool upgrades_data(const std::string& address) const;
+  /// Stores what addresses gave, and writes the file as put().
+  std::string put_data(std::vector<LockedData> data);
+
   /// Removes environments that no request has asked for, and writes the file if it loses some. Call
   /// it once all steps of the pipeline have been looked up.
   void remove_unused();
@@ -68,23 +87,30 @@ class LockFile {
 
   /// Returns what put() has changed, in the order of its calls.
   const std::vector<LockChange>& changes() const { return changes_; }
+  const std::vector<DataChange>& data_changes() const { return data_changes_; }
 
  private:
   void read();
   std::string write();
   const LockedEnvironment* exact(const Request& request) const;
   const LockedEnvironment* nearest(const Request& request) const;
+  std::string text() const;
   void replace(const Request& request, LockedEnvironment environment);
   [[noreturn]] void refuse(const Request& request) const;
 
   const std::filesystem::path path_;
-  const LockOptions options_;
+  LockOptions options_;
   bool is_read_ = false;
   std::string text_;  ///< Of the file, as it was read or written last.
   std::vector<LockedEnvironment> environments_;
   std::vector<Request> asked_;     ///< All requests of this object's life.
   std::vector<Request> resolved_;  ///< Those of put().
   std::vector<LockChange> changes_;
+  std::map<std::string, LockedData> data_;  ///< By address.
+  std::optional<std::map<std::string, std::set<std::string>>> used_data_;
+  std::set<std::string> upgraded_data_;  ///< Addresses to upgrade.
+  std::set<std::string> fetched_;        ///< Addresses of put_data().
+  std::vector<DataChange> data_changes_;
 };
 
 /// Returns the file beside a pipeline file: `pipeline.lock` for `pipeline.yaml`.
@@ -93,5 +119,7 @@ std::filesystem::path lock_beside(const std::filesystem::path& pipeline_file);
 /// Returns lines that say what a change does to the packages: `+ idna 3.7`, `- six 1.16.0`,
 /// `~ numpy 1.26.4 -> 2.0.0`.
 std::vector<std::string> describe(const LockChange& change);
+/// The same for data: `+ https://HOST/data.csv, 1.2 MiB`, `~ s3://BUCKET/KEY, 1 B -> 2 B`.
+std::string describe(const DataChange& change);
 
 }  // namespace pipeline::lock

@@ -26,12 +26,13 @@ constexpr const char* write_again =
     "take the file from git (`git checkout -- FILE`), or remove it: the next run or `pipe lock` "
     "writes another";
 
-const Names file_keys{"version", "environments"};
+const Names file_keys{"version", "environments", "data"};
 const Names environment_keys{"parent",       "parent_digest", "python",       "tag",
                              "platform",     "installer",     "requirements", "apt_snapshot",
                              "apt_packages", "packages"};
 const Names package_keys{"name",   "version", "file", "size",
                          "origin", "sha256",  "url",  "required_by"};
+const Names data_keys{"address", "sha256", "size", "files", "etag", "modified", "version"};
 const Names origins{"index", "url", "repository", "path"};
 
 std::string without_name(const char* advice, const std::string& file) {
@@ -191,6 +192,28 @@ LockedEnvironment read_environment(const Value& value, Diagnostics& diagnostics)
   return environment;
 }
 
+LockedData read_data(const Value& value, Diagnostics& diagnostics) {
+  LockedData data;
+  Reader reader(value, data_keys, "the data of an address", diagnostics);
+  if (!reader) return data;
+  data.address = reader.text("address", true);
+  data.sha256 = reader.text("sha256", true);
+  data.size = reader.number("size");
+  data.files = reader.number("files");
+  data.etag = reader.text("etag");
+  data.modified = reader.text("modified");
+  data.version = reader.text("version");
+  if (value.find("sha256") && (data.sha256.size() != 64 || !is_hex(data.sha256)))
+    reader.wrong("sha256", "a SHA-256 has 64 digits, 0 to 9 and a to f");
+  const std::pair<const char*, const std::string*> texts[] = {{"address", &data.address},
+                                                              {"etag", &data.etag},
+                                                              {"modified", &data.modified},
+                                                              {"version", &data.version}};
+  for (const auto& [key, text] : texts)
+    if (!is_plain_text(*text)) reader.wrong(key, "the text has control characters");
+  return data;
+}
+
 std::string in_quotes(const std::string& text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -217,11 +240,25 @@ std::string line_of(const LockedPackage& package) {
   return "      - {" + line + "}\n";
 }
 
+std::string line_of(const LockedData& data) {
+  std::string line = "address: " + in_quotes(data.address);
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) line += std::string(", ") + key + ": " + in_quotes(value);
+  };
+  add("sha256", data.sha256);
+  line += ", size: " + std::to_string(data.size);
+  if (data.files) line += ", files: " + std::to_string(data.files);
+  add("etag", data.etag);
+  add("modified", data.modified);
+  add("version", data.version);
+  return "  - {" + line + "}\n";
+}
+
 }  // namespace
 
-std::vector<LockedEnvironment> parse(std::string_view text, const std::string& file) {
+LockContent parse(std::string_view text, const std::string& file) {
   Diagnostics diagnostics;
-  std::vector<LockedEnvironment> environments;
+  LockContent content;
   if (auto conflict = find_conflict(text)) {
     diagnostics.push_back(std::move(*conflict));
   } else if (const auto document = yaml::parse_yaml(text, diagnostics)) {
@@ -238,21 +275,30 @@ std::vector<LockedEnvironment> parse(std::string_view text, const std::string& f
           file, std::string(text));
     if (reader)
       for (const auto* environment : reader.items("environments"))
-        environments.push_back(read_environment(*environment, diagnostics));
+        content.environments.push_back(read_environment(*environment, diagnostics));
+    if (reader)
+      for (const auto* data : reader.items("data"))
+        content.data.push_back(read_data(*data, diagnostics));
+    std::ranges::sort(content.data, {}, &LockedData::address);
+    const auto twice = std::ranges::adjacent_find(content.data, {}, &LockedData::address);
+    if (twice != content.data.end() && diagnostics.empty())
+      reader.wrong("data", "'" + twice->address + "' is in the list twice");
   }
-  if (diagnostics.empty()) return environments;
+  if (diagnostics.empty()) return content;
   for (auto& diagnostic : diagnostics)
     if (diagnostic.suggestion.empty()) diagnostic.suggestion = without_name(write_again, file);
   throw core::InputError(std::move(diagnostics), file, std::string(text));
 }
 
-std::string to_text(std::vector<LockedEnvironment> environments) {
+std::string to_text(LockContent content) {
+  auto& environments = content.environments;
   std::ranges::sort(environments, {}, [](const LockedEnvironment& each) {
     return std::tie(each.parent, each.tag, each.platform, each.installer, each.requirements,
                     each.parent_digest);
   });
   std::string text(header);
-  text += "version: " + std::string(schema_version) + "\nenvironments:\n";
+  text += "version: " + std::string(schema_version) + "\n";
+  if (!environments.empty() || content.data.empty()) text += "environments:\n";
   for (auto& environment : environments) {
     text += "  - parent: " + in_quotes(environment.parent) + "\n";
     const auto add = [&](const char* key, const std::string& value) {
@@ -274,6 +320,10 @@ std::string to_text(std::vector<LockedEnvironment> environments) {
     std::ranges::sort(environment.packages, {}, &LockedPackage::name);
     for (const auto& package : environment.packages) text += line_of(package);
   }
+  if (content.data.empty()) return text;
+  text += "# What the steps fetch, as it was when it was locked.\ndata:\n";
+  std::ranges::sort(content.data, {}, &LockedData::address);
+  for (const auto& data : content.data) text += line_of(data);
   return text;
 }
 

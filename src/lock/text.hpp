@@ -8,16 +8,22 @@
 #include <string_view>
 #include <vector>
 
+#include "lock/locked_data.hpp"
 #include "lock/locked_environment.hpp"
 
 namespace pipeline::lock {
 
-/// Returns the environments of a lock file's text. Throws InputError with everything that is wrong
+struct LockContent {
+  std::vector<LockedEnvironment> environments;
+  std::vector<LockedData> data;
+};
+
+/// Returns the content of a lock file's text. Throws InputError with everything that is wrong
 /// in it, for text with conflict markers of git with that alone.
 /// @param file for messages
-std::vector<LockedEnvironment> parse(std::string_view text, const std::string& file);
+LockContent parse(std::string_view text, const std::string& file);
 
-/// Returns the text of a lock file, sorted: equal environments give equal texts.
-std::string to_text(std::vector<LockedEnvironment> environments);
+/// Returns the text of a lock file, sorted: equal contents give equal texts.
+std::string to_text(LockContent content);
 
 }  // namespace pipeline::lock

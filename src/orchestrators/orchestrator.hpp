@@ -68,7 +68,6 @@ struct AttemptPiece {
   std::filesystem::path path;
   std::string digest;
 };
-/// A step's input in this attempt.
 /// Content at an address, with all that an executor needs to fetch and verify it by itself.
 struct RemoteContent {
   /// `https://...`, `http://...`, `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/`, which is a folder.
@@ -79,6 +78,7 @@ struct RemoteContent {
   std::string version;     ///< Of an object in a versioned bucket; empty: the current one.
 };
 
+/// A step's input in this attempt.
 struct AttemptInput {
   std::string name;
   std::string file_name;

@@ -88,7 +88,7 @@ async::Task<FoundKeys> Bucket::keys() {
   co_return found;
 }
 
-async::Task<net::Response> Bucket::try_once(Call& call) {
+async::Task<net::Request> Bucket::signed_request(const Call& call) {
   const auto found = co_await keys();
   SignedCall to_sign;
   to_sign.method = call.method;
@@ -107,6 +107,12 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
     request.headers.push_back(name + ": " + value);
   request.headers.emplace_back("User-Agent: pipe");
   request.tls.ca = ca_;
+  if (core::log::debug_enabled()) core::log::debug("s3: " + call.method + " " + to_sign.path);
+  co_return request;
+}
+
+async::Task<net::Response> Bucket::try_once(Call& call) {
+  auto request = co_await signed_request(call);
   if (call.body) {
     request.headers.emplace_back("Content-Type: application/octet-stream");
     request.headers.push_back("Content-Length: " + std::to_string(call.size));
@@ -126,7 +132,6 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
   } else if (call.method == "PUT") {
     request.headers.emplace_back("Content-Length: 0");
   }
-  if (core::log::debug_enabled()) core::log::debug("s3: " + call.method + " " + to_sign.path);
   // A server that sends nothing for this time is considered gone; large transfers get more time.
   request.timeout =
       call.is_dispensable

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,16 @@ struct Body {
       read;  ///< Reads at an offset; returns 0 only at the end, throws on failure.
 };
 Body body_of(std::string text);
+
+/// Returns true if no retry helps, also where curl (1, 3) rejects the address.
+bool is_hopeless(const net::TransportError& error);
+
+/// An object of a list.
+struct Object {
+  std::string key;
+  std::uint64_t size = 0;
+  std::string etag;
+};
 
 class Bucket {
  public:
@@ -77,6 +88,15 @@ class Bucket {
                                                  std::string etag);
   /// Returns the keys of all objects that begin with the prefix.
   async::Task<std::vector<std::string>> list(std::string prefix);
+  /// The same with their sizes and ETags. Throws EnvironmentError for more than `most`.
+  async::Task<std::vector<Object>> objects(std::string prefix, std::size_t most,
+                                           core::CancelSource* cancel = nullptr);
+  /// Returns a signed request for an object, for callers that send it themselves, once.
+  /// @param headers names in lower case
+  async::Task<net::Request> request(std::string method, std::string key, Query query,
+                                    std::map<std::string, std::string> headers);
+  /// Returns the error for a response to such a request. @param what completes "cannot ..."
+  S3Error refused(const std::string& what, const net::Response& response) const;
   /// Returns the names of the folders directly below one: `a` and `b` for the objects `FOLDER/a/x`
   /// and `FOLDER/b/y/z`.
   async::Task<std::vector<std::string>> folders(std::string folder);
@@ -109,6 +129,7 @@ class Bucket {
   struct Call;
   async::Task<net::Response> call(Call call);
   async::Task<net::Response> try_once(Call& call);
+  async::Task<net::Request> signed_request(const Call& call);
   async::Task<std::string> put_part(std::string key, Query query, const Body& body,
                                     std::uint64_t offset, std::uint64_t size,
                                     core::CancelSource* cancel);

@@ -12,9 +12,6 @@
 
 namespace pipeline::s3 {
 
-/// Returns true if no retry helps, also where curl (1, 3) rejects the address.
-bool is_hopeless(const net::TransportError& error);
-
 struct Bucket::Call {
   // A constructor instead of an aggregate, because g++ 12 destroys a brace-initialised temporary
   // twice in a co_await expression.

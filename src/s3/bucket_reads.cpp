@@ -1,5 +1,6 @@
 // What is read from a bucket: objects, and lists of them.
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "core/quantity.hpp"
@@ -114,6 +115,46 @@ async::Task<std::vector<std::string>> Bucket::list(std::string prefix) {
     rest = xml_text(response.body, "NextContinuationToken");
   } while (!rest.empty());
   co_return found;
+}
+
+async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t most,
+                                                 core::CancelSource* cancel) {
+  std::vector<Object> found;
+  std::string rest;
+  do {
+    Call list("list " + prefix + " in", "GET", "");
+    list.query = {{"list-type", "2"}, {"prefix", settings_.prefix + prefix}};
+    if (!rest.empty()) list.query.emplace("continuation-token", rest);
+    list.cancel = cancel;
+    const auto response = co_await call(std::move(list));
+    for (const auto& text : xml_texts(response.body, "Contents")) {
+      Object object{xml_text(text, "Key"), 0, xml_text(text, "ETag")};
+      const auto size = xml_text(text, "Size");
+      std::from_chars(size.data(), size.data() + size.size(), object.size);
+      if (!object.key.starts_with(settings_.prefix + prefix)) continue;
+      object.key.erase(0, settings_.prefix.size());
+      found.push_back(std::move(object));
+    }
+    if (found.size() > most)
+      throw core::EnvironmentError("there are more than " + std::to_string(most) +
+                                   " objects below s3://" + settings_.bucket + "/" + prefix);
+    rest = xml_text(response.body, "NextContinuationToken");
+  } while (!rest.empty());
+  co_return found;
+}
+
+async::Task<net::Request> Bucket::request(std::string method, std::string key, Query query,
+                                          std::map<std::string, std::string> headers) {
+  Call call("read " + key + " from", std::move(method), std::move(key));
+  call.query = std::move(query);
+  call.headers = std::move(headers);
+  auto request = co_await signed_request(call);
+  co_return request;
+}
+
+S3Error Bucket::refused(const std::string& what, const net::Response& response) const {
+  const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
+  return refusal(what, answer, where());
 }
 
 async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> data_keys{"path", "url", "sha256", "artifact", "optional"};
+const std::vector<std::string> data_keys{"path",    "url",      "sha256",
+                                         "version", "artifact", "optional"};
 constexpr std::string_view artifact_prefix = "artifact:";
 
 constexpr settings::Format artifact_name{
@@ -38,13 +39,34 @@ constexpr settings::Format digest_text{
     "a SHA-256 in 64 hexadecimal digits", [](std::string_view text) {
       return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
     }};
+constexpr std::string_view s3_prefix = "s3://";
+
+bool is_web_address(std::string_view text) {
+  if (!text.starts_with("https://") && !text.starts_with("http://")) return false;
+  const auto host = text.substr(text.find("//") + 2);
+  const auto authority = host.substr(0, host.find_first_of("/?#"));
+  return !authority.empty() && authority.find('@') == authority.npos &&
+         text.find_first_of(" \t\"<>\\^`{|}") == text.npos &&
+         std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+/// Accepts `s3://BUCKET/KEY` and `s3://BUCKET/FOLDER/`; a key may have blanks and any letters.
+bool is_bucket_address(std::string_view text) {
+  if (!text.starts_with(s3_prefix)) return false;
+  const auto rest = text.substr(s3_prefix.size());
+  const auto bucket = rest.substr(0, rest.find('/'));
+  return bucket.size() < rest.size() && core::is_name(bucket) && text.size() <= 1100 &&
+         rest.find_first_of("?#") == rest.npos && std::ranges::none_of(rest, [](char c) {
+           return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+         });
+}
+
 constexpr settings::Format url_text{
-    "a URL that begins with https:// or http://, without a login", [](std::string_view text) {
-      if (!text.starts_with("https://") && !text.starts_with("http://")) return false;
-      const auto host = text.substr(text.find("//") + 2);
-      const auto authority = host.substr(0, host.find_first_of("/?#"));
-      return !authority.empty() && authority.find('@') == authority.npos &&
-             text.find_first_of(" \t\"<>\\^`{|}") == text.npos &&
+    "a URL that begins with https:// or http://, without a login, or s3://BUCKET/KEY",
+    [](std::string_view text) { return is_web_address(text) || is_bucket_address(text); }};
+constexpr settings::Format version_text{
+    "the version id of an object, as the server of its bucket gives it", [](std::string_view text) {
+      return !text.empty() && text.size() <= 1024 &&
              std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
     }};
 
@@ -66,22 +88,22 @@ std::optional<DataSpec> read_data_path(const std::string& input, const core::Val
   return std::nullopt;
 }
 
-std::optional<DataSpec> read_data_url(const std::string& input, const core::Value& map,
-                                      settings::Diagnostics& diagnostics) {
+std::optional<DataSpec> read_data_url(const core::Value& map, settings::Diagnostics& diagnostics) {
   DataSpec data;
+  const auto before = diagnostics.size();
   const auto url = settings::read_text("url", *map.find("url"), url_text, diagnostics);
-  const auto* digest = map.find("sha256");
-  if (!digest) {
-    settings::report(diagnostics, "missing-key",
-                     "the input '" + input + "' has a 'url' and no 'sha256'", map.span,
-                     {"what a URL gives may change; its SHA-256 is a part of the step's key"},
-                     url ? "`curl -L URL | sha256sum` prints it" : "");
-    return std::nullopt;
+  if (const auto* digest = map.find("sha256"))
+    data.sha256 =
+        settings::read_text("sha256", *digest, digest_text, diagnostics).value_or(std::string());
+  if (const auto* version = map.find("version")) {
+    data.version =
+        settings::read_text("version", *version, version_text, diagnostics).value_or(std::string());
+    if (url && (!url->starts_with(s3_prefix) || url->ends_with('/')))
+      settings::report(diagnostics, "contradiction",
+                       "'version' is for an object in a bucket, 's3://BUCKET/KEY'", version->span);
   }
-  const auto sha256 = settings::read_text("sha256", *digest, digest_text, diagnostics);
-  if (!url || !sha256) return std::nullopt;
+  if (!url || diagnostics.size() > before) return std::nullopt;
   data.url = *url;
-  data.sha256 = *sha256;
   return data;
 }
 
@@ -120,17 +142,16 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
   }
   if (value.kind == core::Value::Kind::scalar) {
     if (!is_url(value.scalar)) return read_data_path(input, value, root, diagnostics);
-    settings::report(
-        diagnostics, "missing-key", "the input '" + input + "' is a URL without its SHA-256",
-        value.span, {},
-        "write `" + input + ": {url: " + core::printable(value.scalar) + ", sha256: ...}`");
-    return std::nullopt;
+    const auto url = settings::read_text("inputs." + input, value, url_text, diagnostics);
+    if (!url) return std::nullopt;
+    return DataSpec{.url = *url};
   }
   const auto before = diagnostics.size();
   settings::report_unknown_keys(value, data_keys, "an input", diagnostics);
   if (diagnostics.size() > before) return std::nullopt;
   const auto *path = value.find("path"), *url = value.find("url"),
              *artifact = value.find("artifact"), *optional = value.find("optional");
+  const auto* only_of_url = value.find("sha256") ? value.find("sha256") : value.find("version");
   if ((path != nullptr) + (url != nullptr) + (artifact != nullptr) > 1)
     settings::report(diagnostics, "contradiction",
                      "the input '" + input + "' has more than one of 'path', 'url' and 'artifact'",
@@ -140,14 +161,14 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
                      "'optional' is for an input that has an 'artifact'", optional->span);
   else if (artifact)
     return read_data_artifact(value, diagnostics);
-  else if (path && value.find("sha256"))
+  else if (path && only_of_url)
     settings::report(diagnostics, "contradiction",
                      "the input '" + input +
-                         "' is a path, whose content is read: 'sha256' is for "
+                         "' is a path, whose content is read: 'sha256' and 'version' are for "
                          "what has a 'url'",
-                     value.find("sha256")->span);
+                     only_of_url->span);
   else if (url)
-    return read_data_url(input, value, diagnostics);
+    return read_data_url(value, diagnostics);
   else if (path)
     return read_data_path(input, *path, root, diagnostics);
   else

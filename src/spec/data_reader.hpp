@@ -17,8 +17,9 @@ namespace pipeline::spec {
 /// URL, `artifact:NAME`, or a map.
 bool is_data(const core::Value& value);
 
-/// Reads `./corpus`, `{path: corpus}`, `{url: https://..., sha256: ...}`, `artifact:NAME@VERSION`
-/// or `{artifact: NAME, optional: true}`; reports anything else, and files that do not exist.
+/// Reads `./corpus`, `{path: corpus}`, `https://...`, `s3://BUCKET/KEY`, `{url: https://...,
+/// sha256: ...}`, `{url: s3://BUCKET/KEY, version: ...}`, `artifact:NAME@VERSION` or `{artifact:
+/// NAME, optional: true}`; reports anything else, and files that do not exist.
 /// @param root the folder that relative paths are resolved against
 std::optional<DataSpec> read_data(const std::string& input, const core::Value& value,
                                   const std::filesystem::path& root,

@@ -92,13 +92,16 @@ json artifact_name() {
 json input_schema() {
   const json output{{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}};
   const json path{{"type", "string"}, {"pattern", "^(\\.|\\.\\.|~)?/"}};
-  const json url{{"type", "string"}, {"pattern", "^https?://"}};
+  const json url{{"type", "string"}, {"pattern", "^(https?://.|s3://[^/]+/)"}};
   const json digest{{"type", "string"}, {"pattern", "^[0-9a-f]{64}$"}};
   json by_path = object_of({{"path", described(text(), "A file or folder of this machine.")}});
   by_path["required"] = {"path"};
   json by_url = object_of({{"url", described(url, "Where it is fetched from.")},
-                           {"sha256", described(digest, "Of its content.")}});
-  by_url["required"] = {"url", "sha256"};
+                           {"sha256", described(digest,
+                                                "Of its content. Without one, the lock file has "
+                                                "it once the content was fetched.")},
+                           {"version", described(text(), "Of an object in a versioned bucket.")}});
+  by_url["required"] = {"url"};
   const json published{{"type", "string"},
                        {"pattern", "^artifact:[A-Za-z0-9][A-Za-z0-9._-]*(@[0-9]+)?$"}};
   json by_name = object_of(
@@ -111,8 +114,8 @@ json input_schema() {
   json by_round = object_of({{"first", described(output, "What the first round takes.")},
                              {"then", described(output, "What the round before has made.")}});
   by_round["required"] = {"first", "then"};
-  return any_of({output, path, published, std::move(by_path), std::move(by_url), std::move(by_name),
-                 std::move(by_round)});
+  return any_of({output, path, url, published, std::move(by_path), std::move(by_url),
+                 std::move(by_name), std::move(by_round)});
 }
 
 json step_schema() {
@@ -173,14 +176,14 @@ json step_schema() {
                 "Runs the step in rounds until the condition holds. An input `{first: start.state, "
                 "then: fit.state}` takes what the round before has made. Or the name of a step "
                 "with such a `repeat`, in whose rounds this one runs.");
-  properties["inputs"] =
-      described(map_of(input_schema()),
-                "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of "
-                "a step with a matrix: "
-                "`train[*].model` gathers all in a folder, `train[c=1].model` is one of them, "
-                "`train[=].model` the one with the "
-                "values that this step has. Data from outside of the pipeline: a file or folder, "
-                "`./corpus`, or `{url: https://..., sha256: ...}`.");
+  properties["inputs"] = described(
+      map_of(input_schema()),
+      "Outputs of other steps, by the name that they have here: `{data: load.data}`. Of "
+      "a step with a matrix: "
+      "`train[*].model` gathers all in a folder, `train[c=1].model` is one of them, "
+      "`train[=].model` the one with the "
+      "values that this step has. Data from outside of the pipeline: a file or folder, "
+      "`./corpus`, or an address, `https://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`.");
   properties["outputs"] = described(
       any_of({list_of(name), map_of(any_of({file, output}))}),
       "Files or folders that the step writes: a list of names, or a map of names to file names or "

@@ -1,66 +1,11 @@
 """Data from outside of the pipeline as an input: files, folders and URLs; what changed there, what is copied, and what a bad server does."""
 
 import hashlib
-import http.server
-import json
 import os
-import threading
 import unittest
 
-from support import PipeTest, wait_until
-
-
-class Server(http.server.ThreadingHTTPServer):
-    """Serves `content` at /data.csv, by ranges; `cut` answers end after so many bytes."""
-
-    def __init__(self, content: bytes):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.content, self.cut, self.broken, self.ranges, self.requests = content, 0, 0, True, []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def url(self, path: str = "data.csv") -> str:
-        return f"http://127.0.0.1:{self.server_port}/{path}"
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self):
-        server = self.server
-        wanted = self.headers.get("Range")
-        server.requests.append((self.path, wanted))
-        if self.path.startswith("/moved"):
-            return self.empty(302, {"Location": "/data.csv"})
-        if not self.path.startswith("/data.csv"):
-            return self.empty(404)
-        if server.broken > 0:
-            server.broken -= 1
-            return self.empty(503)
-        begin = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
-        body = server.content[begin:]
-        if wanted and server.ranges and not body:
-            return self.empty(416)
-        self.send_response(206 if wanted and server.ranges else 200)
-        if wanted and server.ranges:
-            self.send_header("Content-Range", f"bytes {begin}-{len(server.content) - 1}/{len(server.content)}")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if server.cut and len(body) > server.cut:
-            self.wfile.write(body[: server.cut])
-            self.wfile.flush()
-            self.close_connection = True
-            self.connection.shutdown(2)
-        else:
-            self.wfile.write(body)
-
-    def empty(self, status: int, headers: dict | None = None):
-        self.send_response(status)
-        for name, value in ({"Content-Length": "0"} | (headers or {})).items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def log_message(self, *words):
-        pass
+from support import PipeTest
+from support_http import Server
 
 
 class Paths(PipeTest):
@@ -124,8 +69,8 @@ class Paths(PipeTest):
         (link / "passwd").symlink_to("/etc/passwd")
         for where, code, said in (("./nowhere", 2, "the data './nowhere' does not exist"), ({"path": "x", "url": "https://a/b"}, 2, "more than one of 'path', 'url' and 'artifact'"),
                                   ({"pth": "x"}, 2, "did you mean 'path'?"), ({}, 2, "none of 'path', 'url' and 'artifact'"),
-                                  ("https://a/b.csv", 2, "write `corpus: {url: https://a/b.csv, sha256: ...}`"),
-                                  ({"url": "https://a/b"}, 2, "no 'sha256'"), ({"url": "ftp://a/b", "sha256": "0" * 64}, 2, "must be a URL that begins with https"),
+                                  ({"url": "ftp://a/b", "sha256": "0" * 64}, 2, "must be a URL that begins with https"), ("s3://bucket", 2, "or s3://BUCKET/KEY"),
+                                  ({"url": "https://a/b", "version": "1"}, 2, "'version' is for an object in a bucket"),
                                   ({"url": "https://me:secret@a/b", "sha256": "0" * 64}, 2, "without a login"),
                                   ({"url": "https://a/b", "sha256": "abc"}, 2, "must be a SHA-256 in 64 hexadecimal digits"),
                                   ("./leads_out", 3, "outside of the folder")):
@@ -173,8 +118,8 @@ class Urls(PipeTest):
         self.server.cut, self.server.broken = 200_000, 1
         self.fetch()
         self.assertEqual(set(self.run_pipe().steps().values()), {"succeeded"})
-        begins = [int(wanted.removeprefix("bytes=").removesuffix("-")) for _, wanted in self.server.requests if wanted]
-        self.assertEqual(begins, [200_000, 400_000, 600_000, 800_000, 1_000_000])
+        begins = [request.begin for request in self.server.requests]
+        self.assertEqual(begins, [0, 0, 200_000, 400_000, 600_000, 800_000, 1_000_000])
 
     def test_a_download_that_was_killed_is_continued_by_the_next_run(self):
         digest = hashlib.sha256(self.content).hexdigest()
@@ -182,7 +127,7 @@ class Urls(PipeTest):
         (self.state / "downloads" / digest).write_bytes(self.content[:500_000])
         self.fetch()
         self.run_pipe()
-        self.assertEqual(self.server.requests[0][1], "bytes=500000-")
+        self.assertEqual(self.server.requests[0].begin, 500_000)
 
     def test_without_ranges_it_begins_again(self):
         digest = hashlib.sha256(self.content).hexdigest()

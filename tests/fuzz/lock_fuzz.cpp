@@ -10,20 +10,20 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace pipeline;
-  std::vector<lock::LockedEnvironment> environments;
+  lock::LockContent content;
   try {
-    environments = lock::parse(std::string_view(reinterpret_cast<const char*>(data), size), "lock");
+    content = lock::parse(std::string_view(reinterpret_cast<const char*>(data), size), "lock");
   } catch (const core::InputError& error) {
     if (std::string_view(error.what()).empty()) __builtin_trap();
     return 0;
   }
-  for (const auto& environment : environments) {
+  for (const auto& environment : content.environments) {
     lock::digest(environment);
     for (const auto& line : lock::install_lines(environment))
       if (line.starts_with('-') || line.find('\n') != line.npos || line.find('\0') != line.npos)
         __builtin_trap();
   }
-  const auto text = lock::to_text(environments);
+  const auto text = lock::to_text(content);
   if (lock::to_text(lock::parse(text, "lock")) != text) __builtin_trap();
   return 0;
 }

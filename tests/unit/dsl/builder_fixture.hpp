@@ -57,6 +57,9 @@ inline nlohmann::json described(const PipelineSpec& pipeline) {
     for (const auto& input : step.inputs) {
       for (const auto& source : input.sources)
         entry["inputs"].push_back({input.name, input.gathered, source.step, source.output});
+      if (input.data)
+        entry["data"].push_back({input.name, input.data->path.string(), input.data->url,
+                                 input.data->sha256, input.data->version});
       if (input.then) entry["then"].push_back({input.name, input.then->step, input.then->output});
     }
     if (step.repeat)

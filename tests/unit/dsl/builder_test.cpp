@@ -96,6 +96,27 @@ TEST_F(Builder, the_same_pipeline_as_yaml_and_as_cpp_is_the_same_plan) {
       << "and what it exports is the same again";
 }
 
+TEST_F(Builder, data_at_addresses_is_that_of_yaml) {
+  const std::string digest(64, 'a');
+  Pipeline data{"data", {.root = folder_.path()}};
+  data.add(shell("a", "cat ${inputs.page} ${inputs.table} ${inputs.images} ${inputs.object}"),
+           {{"page", "https://host/x"},
+            {"table", Url{.url = "https://host/y?z", .sha256 = digest}},
+            {"images", Url{.url = "s3://team/images/"}},
+            {"object", Url{.url = "s3://team/a b", .version = "v1"}}});
+  EXPECT_EQ(described(dsl::build(data)), described(from_yaml(R"(
+name: data
+steps:
+  a:
+    command: cat ${inputs.page} ${inputs.table} ${inputs.images} ${inputs.object}
+    inputs:
+      images: s3://team/images/
+      object: {url: s3://team/a b, version: v1}
+      page: https://host/x
+      table: {url: "https://host/y?z", sha256: )" + digest + R"(}
+)")));
+}
+
 TEST_F(Builder, conditions_are_those_of_yaml) {
   Pipeline gate{"gate", {.parameters = {{"least", 0.9}}, .root = folder_.path()}};
   auto metrics = gate.add(shell("metrics", "echo {} > ${outputs.metrics}"));

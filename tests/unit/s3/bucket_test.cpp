@@ -215,6 +215,41 @@ TEST_F(ABucketOfAServer, says_what_to_do_about_each_refusal) {
               HasSubstr("write `region: eu-west-1`"));
 }
 
+TEST_F(ABucketOfAServer, lists_objects_with_sizes_and_tags_page_by_page_up_to_a_bound) {
+  handler = [](HttpExchange& exchange) {
+    const bool is_first = exchange.target.find("continuation-token") == std::string::npos;
+    return exchange.answer(
+        200, is_first
+                 ? "<L><Contents><Key>pipe/f/a&amp;b</Key><Size>7</Size><ETag>&#34;x&#34;</ETag>"
+                   "</Contents><NextContinuationToken>t</NextContinuationToken></L>"
+                 : "<L><Contents><Key>pipe/f/c</Key><Size>0</Size></Contents>"
+                   "<Contents><Key>elsewhere</Key><Size>1</Size></Contents></L>");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  const auto found = run_task(loop, bucket.objects("f/", 2));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].key, "f/a&b");
+  EXPECT_EQ(found[0].size, 7u);
+  EXPECT_EQ(found[0].etag, "\"x\"");
+  EXPECT_EQ(found[1].key, "f/c");
+  EXPECT_THROW(run_task(loop, bucket.objects("f/", 1)), core::EnvironmentError);
+}
+
+TEST_F(ABucketOfAServer, signs_requests_that_others_send) {
+  Bucket bucket(loop, settings(), hasty);
+  Query query{{"versionId", "v 1"}};
+  std::map<std::string, std::string> headers{{"range", "bytes=0-9"}};
+  const auto request = run_task(loop, bucket.request("GET", "a b", query, headers));
+  EXPECT_EQ(request.url, server.url() + "/team/pipe/a%20b?versionId=v%201");
+  EXPECT_THAT(request.headers, testing::Contains("range: bytes=0-9"));
+  EXPECT_THAT(request.headers,
+              testing::Contains(HasSubstr("SignedHeaders=host;range;x-amz-content-sha256")));
+  net::Response response;
+  response.status = 403;
+  response.body = error("AccessDenied", "no");
+  EXPECT_EQ(bucket.refused("read a b from", response).code(), "AccessDenied");
+}
+
 TEST_F(ABucketOfAServer, lets_pods_do_one_thing_each_under_the_address_that_they_know) {
   auto store = settings();
   store.pod_endpoint = "https://s3.inside";

@@ -1,0 +1,85 @@
+#include "sources/address.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/text.hpp"
+#include "core/utf8.hpp"
+
+namespace pipeline::sources {
+namespace {
+
+constexpr std::string_view s3_scheme = "s3://";
+
+/// Returns `HOST[:PORT]` of a URL, which may have a login before it.
+std::string_view authority_of(std::string_view url) {
+  const auto scheme = url.find("://");
+  if (scheme == url.npos) return {};
+  url.remove_prefix(scheme + 3);
+  return url.substr(0, url.find_first_of("/?#"));
+}
+
+/// Returns true for names of this machine and of addresses that only its neighbours have, such as
+/// those at which clouds give a machine's credentials (RFC 1122, 3927, 4291).
+bool is_local(std::string_view authority) {
+  const auto host =
+      authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':'));
+  constexpr std::array<std::string_view, 6> begins{"127.", "169.254.", "0.",
+                                                   "[::",  "[fe80",    "[fd00"};
+  return host == "localhost" || host.ends_with(".localhost") || host.ends_with(".internal") ||
+         std::ranges::any_of(begins, [&](auto begin) { return host.starts_with(begin); });
+}
+
+}  // namespace
+
+std::string Address::server() const {
+  if (is_s3()) return std::string(s3_scheme) + bucket;
+  return url.substr(0, url.find("://") + 3) + std::string(authority_of(url));
+}
+
+Address address_of(const std::string& url, const std::string& version) {
+  Address address{.url = url, .bucket = {}, .key = {}, .version = version};
+  if (!url.starts_with(s3_scheme)) {
+    address.url.resize(std::min(url.size(), url.find('#')));
+    return address;
+  }
+  const auto end = url.find('/', s3_scheme.size());
+  address.bucket = url.substr(s3_scheme.size(), end - s3_scheme.size());
+  if (end != url.npos) address.key = url.substr(end + 1);
+  return address;
+}
+
+std::string shown(const std::string& url) {
+  return url.starts_with(s3_scheme) ? url : url.substr(0, url.find_first_of("?#"));
+}
+
+std::string redirected(const std::string& url, const std::string& location) {
+  const auto path = url.find('/', url.find("://") + 3);
+  std::string target;
+  if (location.starts_with("https://"))
+    target = location;
+  else if (location.starts_with("http://"))
+    target = url.starts_with("https://") ? "" : location;
+  else if (location.starts_with("//"))
+    target = url.substr(0, url.find("://") + 1) + location;
+  else if (location.starts_with('/'))
+    target = url.substr(0, path) + location;
+  target.resize(std::min(target.size(), target.find('#')));
+  const auto host = authority_of(target);
+  if (host.empty() || host.find('@') != host.npos) return {};
+  if (std::ranges::any_of(target, [](char c) { return c <= 0x20 || c >= 0x7f; })) return {};
+  return is_local(host) && !is_local(authority_of(url)) ? std::string() : target;
+}
+
+bool is_safe_path(const std::string& path) {
+  if (path.empty() || path.size() > 1024 || !core::is_utf8(path)) return false;
+  if (std::ranges::any_of(path,
+                          [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
+    return false;
+  return std::ranges::all_of(core::split(path, '/'), [](std::string_view part) {
+    return !part.empty() && part != "." && part != ".." && part.size() <= 255;
+  });
+}
+
+}  // namespace pipeline::sources
