@@ -18,7 +18,7 @@ from support_history import History
 PIPELINE = """name: pages
 parameters: {{c: 1}}
 steps:
-  load: {{command: "echo loaded; echo 1 > ${{outputs.data}}", outputs: [data]}}
+  load: {{command: "echo loaded for {steps} steps; echo 1 > ${{outputs.data}}", outputs: [data]}}
   work:
     command: "echo working on ${{params.i}}; cat ${{inputs.data}} > ${{outputs.piece}}; echo ${{params.i}} >> ${{outputs.piece}}"
     inputs: {{data: load.data}}
@@ -45,7 +45,7 @@ class Pages:
         return done.stdout
 
     def run(self, steps: int) -> str:
-        (self.folder / "pipeline.yaml").write_text(PIPELINE.format(values=", ".join(map(str, range(steps - 1)))))
+        (self.folder / "pipeline.yaml").write_text(PIPELINE.format(steps=steps, values=", ".join(map(str, range(steps - 1)))))
         return json.loads(self.pipe("run", "pipeline.yaml", "-o", "local", "--output", "json").splitlines()[0])["run"]
 
     def long_log(self, run: str) -> None:

@@ -98,6 +98,7 @@ function runsView(head, main) {
     words.set("limit", page);
     if (!known) words.set("names", "1");
     found = await api("/api/runs", words) || found;
+    table.hidden = !found;
     if (found) {
       if (found.columns) known = found.columns;
       if (known) fillColumns();

@@ -330,6 +330,7 @@ class Pages(ServeTest):
         self.serve()
         self.browser.open(self.address.replace("/?", "/?where=params.c+%3E%3E+1&"), "document.querySelector('[role=alert]')")
         self.assertIn("params.c >> 1", self.browser.text())
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('.scroll, .pager button')].filter((one) => one.checkVisibility()).length"), 0, "nothing is shown that could not be found")
         self.assertEqual(self.ask("/api/runs?sort=nothing.x")[0], 404)
         self.assertEqual(self.ask("/api/runs?" + "column=params.c&" * 25)[0], 404)
         self.assertEqual(self.ask("/api/compare?run=latest")[0], 404)
