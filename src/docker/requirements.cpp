@@ -130,7 +130,8 @@ PythonRequirements python_requirements(const DockerSettings& settings,
   for (auto& argument : installer_arguments(settings.python_package_installer_args)) {
     auto line = argument;  // A folder of files is looked at where the requirements are.
     if (line.starts_with("--find-links=")) line.replace(line.find('='), 1, " ");
-    const auto path = is_index_option(line) ? local_path(line, root) : std::nullopt;
+    const bool is_looked_at = is_index_option(line) && !python.empty();
+    const auto path = is_looked_at ? local_path(line, root) : std::nullopt;
     if (path && !path->starts_with('/'))  // That of the image may be meant.
       python.requirements.insert(python.requirements.begin(), std::move(line));
     else

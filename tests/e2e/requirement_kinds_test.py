@@ -239,7 +239,7 @@ class OnLocal(Kinds, LocalLockTest):
         self.assertEqual(self.locked(), {"base": "1.0", "listed": "1.0", "mine": "1.0"})
         self.assertIn('url: "./wheelhouse/listed-1.0-py3-none-any.whl"', self.entry("listed"))
         self.assertIn(extra.url, self.entry("mine"))
-        self.ask("--find-links ./wheelhouse", f"--extra-index-url {extra.url}", "listed", module="listed")
+        self.ask("--find-links ./wheelhouse", f"--extra-index-url {extra.url}", "listed", "base", module="listed")
         self.assertEqual(self.run_pipe().steps(), {"one": "cached"}, "the same packages, wherever it is written")
 
     def test_an_index_with_a_login(self):
@@ -346,6 +346,15 @@ class InImages(Kinds, LockTest):
             with self.subTest(self.installer):
                 self.mark += self.installer
                 self.assert_built_once()
+
+    def test_a_folder_of_files_reaches_the_image(self):
+        (self.folder / "wheelhouse").mkdir()
+        make_wheel(self.folder / "wheelhouse", "listed", "1.0")
+        for self.installer in ("uv", "pip"):
+            with self.subTest(self.installer):
+                self.ask("listed", module="listed", python_package_installer_args={"index-url": self.index.url, "find-links": "./wheelhouse"})
+                self.succeeds("it is 1.0")
+                self.assertIn('url: "./wheelhouse/listed-1.0-py3-none-any.whl"', self.entry("listed"))
 
     def build_parent(self, dockerfile: str) -> str:
         (self.folder / "parent").mkdir(exist_ok=True)

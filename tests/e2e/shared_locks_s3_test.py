@@ -23,7 +23,7 @@ class Machines(LockTest):
         self.write("pipeline.yaml", json.dumps(document))
 
     def lock_now(self) -> str:
-        locked = self.pipe("lock", "pipeline.yaml", "--orchestrator", self.orchestrator)
+        locked = self.pipe("lock", "pipeline.yaml", "--orchestrator", self.orchestrator, "--upgrade")
         self.assertEqual(locked.code, 0, locked)
         return self.lock()
 
@@ -33,7 +33,9 @@ class Machines(LockTest):
         first = self.lock_now()
         self.newer_versions()
         self.on("there")
-        return first, self.lock_now()
+        second = self.lock_now()
+        self.assertNotEqual(first, second)
+        return first, second
 
 
 @needs_s3
