@@ -118,6 +118,15 @@ std::string curve_back(GraphPoint from, GraphSize from_size, GraphPoint to, Grap
          pair_of(outside, to.y - apart) + " " + pair_of(end, to.y - apart);
 }
 
+/// The point of a curve's last part at which a label has most room: near the end that the line does
+/// not share with others.
+GraphPoint label_point(const std::vector<GraphPoint>& points, bool shares_begin, bool shares_end) {
+  const auto &a = points[points.size() - 2], &b = points.back();
+  const double t = shares_begin == shares_end ? 0.5 : shares_end ? 0.25 : 0.75;
+  return {a.x + (b.x - a.x) * (3 * t * t - 2 * t * t * t),
+          a.y + (b.y - a.y) * (1.5 * t * (1 - t) + t * t * t)};
+}
+
 std::string head(const std::string& title, double width, double height) {
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"" + number(width) +
          "\" height=\"" + number(height) + "\" viewBox=\"0 0 " + number(width) + " " +
@@ -145,8 +154,13 @@ std::string svg_of(const StepGraph& graph) {
     line.is_next |= edge.is_next;
   }
   std::vector<std::pair<std::size_t, std::size_t>> edges;
-  for (const auto& [ends, line] : lines)
-    if (!line.is_next) edges.push_back(ends);
+  std::vector<unsigned> leaving(sizes.size()), arriving(sizes.size());
+  for (const auto& [ends, line] : lines) {
+    if (line.is_next) continue;
+    edges.push_back(ends);
+    ++leaving[ends.first];
+    ++arriving[ends.second];
+  }
   const auto layout = layout_graph(sizes, edges);
 
   constexpr std::size_t most_labels = 60;
@@ -166,8 +180,9 @@ std::string svg_of(const StepGraph& graph) {
                     : curve_through(points),
                 line, title);
     if (line.labels.empty() || points.empty() || lines.size() > most_labels) continue;
-    const auto &a = points[points.size() - 2], &b = points.back();
-    labels += text("label", (a.x + b.x) / 2, (a.y + b.y) / 2 + 3, clipped(line.labels)) + "\n";
+    const bool is_short = points.size() == 2;  // Else its last part begins beside other nodes.
+    const auto at = label_point(points, is_short && leaving[from] > 1, arriving[to] > 1);
+    labels += text("label", at.x, at.y + 3, clipped(line.labels)) + "\n";
   }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     svg += drawn(graph.nodes[i], layout.nodes[i]);

@@ -142,9 +142,9 @@ void Database::create(int application_id, const char* schema, bool may_have_log)
   while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
   if (pragma("PRAGMA schema_version") != 0) return;
-  // Each wait for the disk costs milliseconds, and one at the end is enough: before, there is
-  // nothing to lose.
-  execute("PRAGMA synchronous=OFF");
+  // The first page is written with a journal, which has to be on the disk before it: after a power
+  // failure, a page of zeros would be no database.
+  execute("PRAGMA synchronous=NORMAL");
   if (may_have_log) execute("PRAGMA journal_mode=WAL");
   execute("BEGIN IMMEDIATE");
   execute(schema);
@@ -152,8 +152,6 @@ void Database::create(int application_id, const char* schema, bool may_have_log)
            ";PRAGMA user_version=" + std::to_string(version_))
               .c_str());
   execute("COMMIT");
-  core::sync_to_disk(file_);
-  core::sync_to_disk(file_.parent_path());
 }
 
 void Database::check_format(int application_id) {

@@ -41,8 +41,11 @@ class PowerCuts(ChaosTest):
         self.assertEqual(results["sum.x"].read_bytes().splitlines()[:2], one.splitlines(), where)
         shown = {path.name: path.read_bytes() for path in self.state.glob("artifacts/??/*") if path.is_file()}
         self.assertTrue(big in shown.values(), where)
-        verified = self.pipe("verify")
-        self.assertEqual(verified.code, 0, f"{verified}\nafter {where}")
+        # A small folder of code is read as a whole before it is used, and need not be on the disk before.
+        damaged = [line for line in self.pipe("verify").out.splitlines() if "  damaged  " in line]
+        self.assertEqual([line for line in damaged if not line.endswith("no run")], [], where)
+        again = self.pipe("verify")
+        self.assertEqual(again.code, 0, f"{again}\nafter {where}")
 
     def test_what_is_reused_after_a_power_cut_is_right(self):
         self.write_pipeline()
