@@ -81,8 +81,8 @@ class BucketCache final : public engine::RemoteCache {
       record["outputs"].push_back(std::move(document));
       co_await bucket_.send(output.digest.hex(), path, &cancel);
     }
-    // The last writer wins: each record is whole and a result of the key, and a step that runs again
-    // on request replaces what it made before.
+    // The last writer wins: each record is whole and a result of the key, and a step that runs
+    // again on request replaces what it made before.
     auto body = s3::body_of(record.dump() + "\n");
     co_await bucket_.bucket().put(key_of(entry.key), std::move(body), &cancel);
   }

@@ -145,7 +145,8 @@ void LimitGroup::measure(core::Usage& usage) const {
 
 std::optional<std::uint64_t> LimitGroup::kills() const {
   // In version 2, a group without a limit of memory counts, too: its process is in it.
-  if (unified_ && !folders_.empty()) return read_counter(folders_.front() / "memory.events", "oom_kill");
+  if (unified_ && !folders_.empty())
+    return read_counter(folders_.front() / "memory.events", "oom_kill");
   if (memory_.empty()) return {};
   return read_counter(memory_ / "memory.oom_control", "oom_kill");
 }

@@ -75,7 +75,8 @@ class ClusterSecrets : public testing::Test {
                                         const JobOptions& place, Removals& removals) {
     JobInformer informer(who, "x");
     co_await informer.ready();
-    auto result = co_await run_job(who, informer, attempt, place, nullptr, removals);
+    std::string waits;
+    auto result = co_await run_job(who, informer, attempt, place, nullptr, removals, waits);
     co_return result;
   }
 

@@ -112,8 +112,9 @@ TEST(MissingScripts, a_script_that_is_not_there_is_found) {
   EXPECT_THAT(folder.missing("[python, trian.py]"), ElementsAre("trian.py"));
   EXPECT_THAT(folder.missing("python3 trian.py && bash run.sh"), ElementsAre("trian.py", "run.sh"));
   EXPECT_THAT(folder.missing("./run.sh --fast"), ElementsAre("./run.sh"));
-  for (const char* fine : {"./train.py", "[python, train.py]", "[python, /opt/x.py]", "[python, -m, train]",
-                           "cd lib && python x.py", "\"python ${step.name}.py\"", "[cat, x.py]"})
+  for (const char* fine :
+       {"./train.py", "[python, train.py]", "[python, /opt/x.py]", "[python, -m, train]",
+        "cd lib && python x.py", "\"python ${step.name}.py\"", "[cat, x.py]"})
     EXPECT_THAT(folder.missing(fine), IsEmpty()) << fine;
 }
 
