@@ -113,7 +113,7 @@ TEST(Arguments, wrong_values_say_what_is_allowed) {
   EXPECT_EQ(error_of({"run", "--param", "nothing"}),
             "--param nothing: expected NAME=VALUE | write --param NAME=VALUE");
   EXPECT_NE(error_of({"logs"}).find("RUN"), std::string::npos);
-  EXPECT_EQ(error_of({"show", "latest", "more"}),
+  EXPECT_EQ(error_of({"show", "latest", "step", "more"}),
             "unexpected argument 'more' | `pipe show --help` lists the options");
 }
 

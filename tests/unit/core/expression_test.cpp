@@ -69,7 +69,7 @@ TEST(Expression, types_that_do_not_fit_are_refused_though_other_values_are_unkno
             "compared by `<`");
   EXPECT_EQ(error_of("${m} == 1", {{"m", {{"a", 1}}}}),
             "0+4: ${m} is a map, not a number, a text, true or false; name one of its members: "
-            "`${STEP.OUTPUT.MEMBER}`");
+            "`${m.MEMBER}`");
   EXPECT_EQ(error_of("${m} == 1", {{"m", nullptr}}),
             "0+4: ${m} is null, not a number, a text, true or false");
   EXPECT_EQ(error_of("${x} > 1 and not ${y}"), "no error");
