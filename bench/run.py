@@ -153,6 +153,10 @@ class Runner:
         self.have(pipe, bare)
         Images(self.bench, self.section, self.options.quick, pipe, zenml if self.have(zenml) else None, bare).measure()
 
+    def usage(self, pipe: Pipe) -> None:
+        if self.have(pipe):
+            Usage(self.bench, self.section, self.options.quick, pipe.program, self.options.tools).measure()
+
     def dsl(self, dsl: Dsl, pipe: Pipe) -> None:
         bench, rounds = self.bench, 2 if self.options.quick else 5
         include = Path(__file__).resolve().parent.parent / "include"
@@ -287,7 +291,7 @@ def main() -> int:
         "images": lambda: runner.images(pipe, zenml, BareUv()),
         "cluster": lambda: runner.cluster(pipe.program),
         "pages": lambda: runner.pages(pipe),
-        "usage": lambda: Usage(runner.bench, runner.section, options.quick, pipe.program, options.tools).measure(),
+        "usage": lambda: runner.usage(pipe),
         "dsl": lambda: runner.dsl(Dsl(options.tools), pipe),
     }
     try:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The shares of pages are read in one of so many parts of a CPU's time.
+constexpr int shares_cost_share = 600;
 constexpr std::size_t largest_tree = 4096, longest_text = 1 << 16;
 
 /// Returns nothing if the file cannot be opened: the process has ended, or belongs to another user.
@@ -60,14 +63,10 @@ bool append_children(pid_t parent, const fs::path& proc, std::vector<pid_t>& tre
   return has_list;
 }
 
-std::uint64_t resident_memory_of(const fs::path& process) {
-  const auto text = opened_text(process / "statm");
-  std::uint64_t pages = 0;
-  std::size_t field = 0;
-  each_number(text.value_or(""), [&](std::uint64_t number) {
-    if (field++ == 1) pages = number;
-  });
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+std::chrono::nanoseconds cpu_time_of_thread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace
@@ -79,12 +78,21 @@ std::vector<pid_t> descendants_of(pid_t root, const fs::path& proc) {
   return tree;
 }
 
-std::uint64_t memory_of(pid_t process, const fs::path& proc) {
-  const auto folder = proc / std::to_string(process);
-  const auto text = opened_text(folder / "smaps_rollup");
+std::uint64_t resident_memory_of(pid_t process, const fs::path& proc) {
+  const auto text = opened_text(proc / std::to_string(process) / "statm");
+  std::uint64_t pages = 0;
+  std::size_t field = 0;
+  each_number(text.value_or(""), [&](std::uint64_t number) {
+    if (field++ == 1) pages = number;
+  });
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t shared_out_memory_of(pid_t process, const fs::path& proc) {
+  const auto text = opened_text(proc / std::to_string(process) / "smaps_rollup");
   constexpr std::string_view word = "\nPss:";
   const auto line = text ? text->find(word) : std::string::npos;
-  if (line == std::string::npos) return resident_memory_of(folder);
+  if (line == std::string::npos) return resident_memory_of(process, proc);
   const auto digits = text->find_first_not_of(' ', line + word.size());
   std::uint64_t kibibytes = 0;
   if (digits != std::string::npos)
@@ -92,12 +100,30 @@ std::uint64_t memory_of(pid_t process, const fs::path& proc) {
   return kibibytes * 1024;
 }
 
-void TreeMemory::sample() {
-  const auto tree = descendants_of(root_, proc_);
-  if (tree.size() < 2) return;
+void TreeMemory::read_shares(const std::vector<pid_t>& tree, std::uint64_t resident) {
+  const auto start = cpu_time_of_thread();
   std::uint64_t sum = 0;
-  for (const auto process : tree) sum += memory_of(process, proc_);
+  for (const auto process : tree) sum += shared_out_memory_of(process, proc_);
+  next_shares_ =
+      std::chrono::steady_clock::now() + (cpu_time_of_thread() - start) * shares_cost_share;
+  known_ = tree;
+  in_common_ = resident - std::min(resident, sum);
   peak_ = std::max(peak_, sum);
+}
+
+std::chrono::nanoseconds TreeMemory::sample() {
+  const auto start = cpu_time_of_thread();
+  const auto tree = descendants_of(root_, proc_);
+  std::uint64_t resident = 0;
+  if (tree.size() > 1)
+    for (const auto process : tree) resident += resident_memory_of(process, proc_);
+  const auto cost = cpu_time_of_thread() - start;
+  if (resident <= peak_) return cost;  // Without what they have in common it is even less.
+  if (std::chrono::steady_clock::now() >= next_shares_)
+    read_shares(tree, resident);
+  else if (tree == known_)
+    peak_ = std::max(peak_, resident - std::min(resident, in_common_));
+  return cost;
 }
 
 }  // namespace pipeline::orchestrators

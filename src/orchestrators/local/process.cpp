@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <exception>
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -36,18 +35,12 @@ bool is_zombie(pid_t pid) {
 }
 
 constexpr std::chrono::milliseconds first_pause{4}, longest_pause{100};
-constexpr int cost_share = 200;  ///< Samples of memory take one of so many parts of a CPU at most.
+constexpr int cost_share = 300;  ///< Samples of memory take one of so many parts of a CPU at most.
 
 /// Waits until the next sample of memory: at first little, for short steps.
 std::chrono::nanoseconds sample_pause(std::chrono::nanoseconds age, std::chrono::nanoseconds cost) {
   using std::chrono::nanoseconds;
   return std::max(cost * cost_share, std::clamp<nanoseconds>(age / 4, first_pause, longest_pause));
-}
-
-std::chrono::nanoseconds cpu_time_of_thread() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 constexpr const char* reaper_is_gone =
@@ -162,11 +155,7 @@ class Running {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
       const auto state = co_await asio::this_coro::cancellation_state;
       if (state.cancelled() != asio::cancellation_type::none) co_return;
-      cost = co_await async::on_pool(*measured_on_, [&tree] {
-        const auto start = cpu_time_of_thread();
-        tree.sample();
-        return cpu_time_of_thread() - start;
-      });
+      cost = co_await async::on_pool(*measured_on_, [&tree] { return tree.sample(); });
       tree_peak_ = tree.peak();
     }
   }

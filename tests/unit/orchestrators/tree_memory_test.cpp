@@ -99,6 +99,7 @@ TEST(TreeMemory, keeps_the_largest_sample) {
     core::write_file_atomically(folder / "smaps_rollup",
                                 "1-2 ---p 0 00:00 0 [rollup]\nRss: 9 kB\nPss:   " +
                                     std::to_string(kibibytes) + " kB\nPss_Dirty: 1 kB\n");
+    core::write_file_atomically(folder / "statm", "9000 1000 1 1 0 1 0\n");
   };
   process(7, "8 ", 100);
   process(8, "", 30);
@@ -107,6 +108,30 @@ TEST(TreeMemory, keeps_the_largest_sample) {
   process(8, "", 10);
   tree.sample();
   EXPECT_EQ(tree.peak(), 130U * 1024);
+}
+
+TEST(TreeMemory, that_grows_between_two_looks_at_shares_counts) {
+  const auto file = ::memfd_create("size", 0);
+  Child root([file] {
+    hold(8 * mebibyte);
+    new Child([] {});
+    [[maybe_unused]] const auto noted = ::write(file, "x", 1);
+    std::thread([file] {
+      while (::lseek(file, 0, SEEK_END) < 2) std::this_thread::yield();
+      hold(64 * mebibyte);
+      [[maybe_unused]] const auto grown = ::write(file, "x", 1);
+      for (;;) ::pause();
+    }).detach();
+  });
+  TreeMemory tree(root.pid());
+  tree.sample();
+  const auto before = tree.peak();
+  EXPECT_GT(before, 8 * mebibyte);
+  [[maybe_unused]] const auto asked = ::write(file, "x", 1);
+  while (::lseek(file, 0, SEEK_END) < 3) std::this_thread::yield();
+  tree.sample();
+  EXPECT_NEAR(static_cast<double>(tree.peak() - before) / (64 * mebibyte), 1, 0.02);
+  ::close(file);
 }
 
 TEST(TreeMemory, finds_the_children_of_each_thread) {
@@ -125,8 +150,9 @@ TEST(TreeMemory, where_the_kernel_has_no_shares_all_pages_count) {
   const core::TemporaryFolder proc;
   core::make_folders(proc.path() / "7");
   core::write_file_atomically(proc.path() / "7/statm", "1000 250 30 1 0 20 0\n");
-  EXPECT_EQ(memory_of(7, proc.path()), 250U * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
-  EXPECT_EQ(memory_of(8, proc.path()), 0U);
+  EXPECT_EQ(shared_out_memory_of(7, proc.path()),
+            250U * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
+  EXPECT_EQ(shared_out_memory_of(8, proc.path()), 0U);
 }
 
 }  // namespace
