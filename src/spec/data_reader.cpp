@@ -18,7 +18,7 @@ const std::vector<std::string> data_keys{"path",    "url",      "sha256",
                                          "version", "artifact", "optional"};
 constexpr std::string_view artifact_prefix = "artifact:";
 
-constexpr settings::Format artifact_name{
+constexpr settings::Format published_name{
     "a name with letters, digits, `.`, `_` and `-` that begins with a letter or digit",
     [](std::string_view text) { return core::is_name(text); }};
 /// Accepts `NAME` and `NAME@3`.
@@ -186,7 +186,7 @@ StringMap read_publish(const core::Value& value, const StepSpec& step,
   for (const auto& output : step.outputs) outputs.push_back(output.name);
   for (const auto& [output, name] : value.members) {
     const auto text =
-        settings::read_text("publish." + output.scalar, name, artifact_name, diagnostics);
+        settings::read_text("publish." + output.scalar, name, published_name, diagnostics);
     if (std::ranges::find(outputs, output.scalar) == outputs.end())
       settings::report(diagnostics, "unknown-reference",
                        "step '" + step.name + "' has no output '" +

@@ -53,7 +53,7 @@ def used_by_its_own_account(log: str) -> float:
 
 class Measured(PipeTest):
     orchestrator = "local"
-    short = ["true"]
+    short = ["sleep", "0.1"]  # of one that ends before the first sample, only a peak above the driver's is known
 
     def attempt(self, step: str, number: int = -1) -> dict:
         shown = json.loads(self.pipe("show", "latest", "--output", "json").out)
@@ -118,7 +118,7 @@ class Measured(PipeTest):
         """The driver, which the step's process is a copy of at first, has 20,000 steps in memory."""
         self.pipeline({"small": {"command": "true"}, "many": {"command": "true", "matrix": {"i": list(range(20_000))}, "when": "${params.i} < 0"}})
         self.run_pipe()
-        self.assertLess(self.attempt("small")["usage"]["peak_memory"], 8 * MEBIBYTE)
+        self.assertLess(self.attempt("small")["usage"].get("peak_memory", 0), 8 * MEBIBYTE)
 
     def test_children_count_though_their_parent_does_not_wait(self):
         self.write("burn.py", BURN % (MEBIBYTE, 1.0))
@@ -223,7 +223,6 @@ steps:
 
 class MeasuredInContainers(Measured):
     orchestrator = "docker"
-    short = ["sleep", "0.1"]  # of one that ends before the engine has answered, the group can be gone
 
     test_advice_knows_of_workers = test_a_run_that_runs_has_its_time_so_far = None
     test_bytes_read_and_written = test_a_small_step_of_a_large_run_has_not_its_drivers_memory = None

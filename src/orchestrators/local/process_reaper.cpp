@@ -18,7 +18,6 @@
 
 #include "core/error.hpp"
 #include "core/spawn.hpp"
-#include "orchestrators/local/inherited_memory.hpp"
 #include "orchestrators/local/sandbox.hpp"
 
 namespace pipeline::orchestrators {
@@ -261,14 +260,10 @@ int end_strays(rusage& usage) {
 }
 
 /// A process has this one's memory from its fork until its exec, and the kernel counts that to its
-/// peak: what is not more says nothing of the step, unless it is next to nothing
-/// (drop_inherited_memory()).
+/// peak: what is not more says nothing of the step.
 void forget_inherited_peak(rusage& usage) {
-  constexpr long next_to_nothing = 2048;  // KiB
   rusage own{};
-  if (getrusage(RUSAGE_SELF, &own) == 0 && usage.ru_maxrss <= own.ru_maxrss &&
-      usage.ru_maxrss > next_to_nothing)
-    usage.ru_maxrss = 0;
+  if (getrusage(RUSAGE_SELF, &own) == 0 && usage.ru_maxrss <= own.ru_maxrss) usage.ru_maxrss = 0;
 }
 
 void end_step(Child& child) {
@@ -308,7 +303,6 @@ void end_step(Child& child) {
     close_range(STDOUT_FILENO, ~0U, 0);
   }
   if (open("/dev/null", O_RDWR) != STDOUT_FILENO || dup(STDOUT_FILENO) != STDERR_FILENO) _exit(1);
-  drop_inherited_memory();
   for (;;) {
     Request request{};
     alignas(cmsghdr) char control[CMSG_SPACE(most_files * sizeof(int))];
