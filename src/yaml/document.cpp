@@ -240,7 +240,8 @@ class TreeBuilder : public YAML::EventHandler {
   /// Removes the members whose key stands before, too, and reports them.
   void check_keys(core::Value& map) {
     auto& members = map.members;
-    for (const auto& [again, first] : repeated_keys(members)) {
+    const auto repeated = repeated_keys(members);
+    for (const auto& [again, first] : repeated) {
       const auto& key = members[again].first;
       diagnostics_.push_back(
           {"duplicate-key",
@@ -248,10 +249,17 @@ class TreeBuilder : public YAML::EventHandler {
            key.span,
            {"first given in line " + std::to_string(members[first].first.span.line)},
            {}});
-      repeated_.push_back(again);
     }
-    for (; !repeated_.empty(); repeated_.pop_back())
-      members.erase(members.begin() + static_cast<std::ptrdiff_t>(repeated_.back()));
+    if (repeated.empty()) return;
+    std::vector<core::Value::Member> kept;
+    kept.reserve(members.size() - repeated.size());
+    auto next = repeated.begin();
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (next != repeated.end() && next->first == i)
+        ++next;
+      else
+        kept.push_back(std::move(members[i]));
+    members = std::move(kept);
   }
 
   /// Returns the positions of keys that repeat an earlier one, in order, each with the first one's.
@@ -292,7 +300,6 @@ class TreeBuilder : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, Anchored> anchors_;
   std::optional<core::Value> root_;
   std::size_t copied_ = 0, last_position_ = 0;
-  std::vector<std::size_t> repeated_;  ///< Positions in the map that ends.
 };
 
 /// yaml-cpp begins a new document without a separator where a map follows a list, and the reverse.
