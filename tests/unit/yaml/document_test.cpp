@@ -71,6 +71,22 @@ TEST(YamlDocument, duplicate_keys_are_refused_in_small_and_large_maps) {
   EXPECT_THAT(first_error(large + "k7: 2\n"), HasSubstr("'k7' is given twice"));
 }
 
+TEST(YamlDocument, of_repeated_keys_the_first_stays_and_the_order_is_kept) {
+  for (const int others : {2, 100}) {
+    std::string text = "a: 1\na: 2\n";
+    for (int i = 0; i < others; ++i) text += "k" + std::to_string(i) + ": 1\na: 3\n";
+    const auto result = read(text);
+    EXPECT_EQ(result.diagnostics.size(), static_cast<std::size_t>(others) + 1);
+    const auto& members = result.root->members;
+    ASSERT_EQ(members.size(), static_cast<std::size_t>(others) + 1);
+    EXPECT_EQ(members[0].second.scalar, "1");
+    for (int i = 0; i < others; ++i)
+      EXPECT_EQ(members[static_cast<std::size_t>(i) + 1].first.scalar, "k" + std::to_string(i));
+    for (const auto& each : result.diagnostics)
+      EXPECT_THAT(each.notes, testing::ElementsAre("first given in line 1"));
+  }
+}
+
 TEST(YamlDocument, an_alias_bomb_is_refused_by_its_size) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
