@@ -13,13 +13,13 @@ namespace pipeline::cli {
 namespace {
 
 /// Returns true if the command exists in `pipe` itself, or in a C++ program with its own pipeline.
-bool is_for(const Command& command, const Options& start) {
-  return command.use == Command::For::both ||
-         (command.use == Command::For::programs) == (start.program != nullptr);
+bool is_for(const CommandEntry& command, const Options& start) {
+  return command.use == CommandEntry::For::both ||
+         (command.use == CommandEntry::For::programs) == (start.program != nullptr);
 }
 
-const Command* find_command(std::string_view name, const Options& start) {
-  const auto found = std::ranges::find_if(command_table(), [&](const Command& command) {
+const CommandEntry* find_command(std::string_view name, const Options& start) {
+  const auto found = std::ranges::find_if(command_table(), [&](const CommandEntry& command) {
     return name == command.name && is_for(command, start);
   });
   return found == command_table().end() ? nullptr : &*found;
@@ -70,7 +70,7 @@ std::string overview(const Options& start) {
       }());
 }
 
-std::unique_ptr<CLI::App> make_app(const Command& command, Options& options) {
+std::unique_ptr<CLI::App> make_app(const CommandEntry& command, Options& options) {
   auto app = std::make_unique<CLI::App>(command.summary ? command.summary : "",
                                         options.name + " " + command.name);
   app->allow_extras();  // Extra arguments are reported here, with the option that was probably
@@ -107,7 +107,7 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   const bool wants_help = arguments[0] == "help";
   if (wants_help && arguments.size() == 1) return {.options = {}, .text = overview(start)};
   if (wants_help && arguments[1] == "--man" && !start.program)
-    return {.options = {}, .text = manual_page([](const Command& command) {
+    return {.options = {}, .text = manual_page([](const CommandEntry& command) {
                              Options options;
                              return make_app(command, options)->help();
                            })};

@@ -4,9 +4,9 @@
 
 namespace pipeline::cli {
 
-std::span<const Command> command_table() {
+std::span<const CommandEntry> command_table() {
   static const auto commands = [] {
-    std::vector<Command> all;
+    std::vector<CommandEntry> all;
     for (const auto group : {pipeline_commands, record_commands, machine_commands})
       all.insert(all.end(), group().begin(), group().end());
     return all;

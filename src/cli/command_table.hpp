@@ -15,7 +15,7 @@ namespace pipeline::cli {
 
 struct Options;
 
-struct Command {
+struct CommandEntry {
   const char* name;
   const char* summary;  ///< Shown in the overview; null: the command is not shown.
   const char* more;     ///< Text below the options in its help, such as examples.
@@ -24,12 +24,12 @@ struct Command {
   enum class For { both, files, programs } use = For::both;
 };
 
-std::span<const Command> pipeline_commands();  ///< That read a pipeline and run it.
-std::span<const Command> record_commands();    ///< That show runs, or change them.
+std::span<const CommandEntry> pipeline_commands();  ///< That read a pipeline and run it.
+std::span<const CommandEntry> record_commands();    ///< That show runs, or change them.
 /// That concern this machine, a cluster or an editor, and those that pipe itself calls.
-std::span<const Command> machine_commands();
+std::span<const CommandEntry> machine_commands();
 
 /// Returns all of them in the order of the overview.
-std::span<const Command> command_table();
+std::span<const CommandEntry> command_table();
 
 }  // namespace pipeline::cli

@@ -17,24 +17,24 @@ void add_init_options(CLI::App& app, Options& o) {
   add_output(app, o);
 }
 
-constexpr Command init_row{
+constexpr CommandEntry init_row{
     "init",
     "Write a small pipeline to start from",
     "Example:\n  pipe init my-pipeline && pipe run my-pipeline/pipeline.yaml\n\nNothing that "
     "exists is overwritten.",
     add_init_options,
     init_command,
-    Command::For::files};
+    CommandEntry::For::files};
 
 void add_doctor_options(CLI::App& app, Options& o) { add_state(app, o); }
 
-constexpr Command doctor_row{
+constexpr CommandEntry doctor_row{
     "doctor", "Check this machine: engine, BuildKit, disk, GPU toolkit, credentials, Python, state",
     "Exit code 3 if something that is needed fails.", add_doctor_options, doctor_command};
 
 void add_gpus_options(CLI::App& app, Options& o) { add_output(app, o); }
 
-constexpr Command gpus_row{
+constexpr CommandEntry gpus_row{
     "gpus", "List this machine's GPUs, what occupies them, which steps hold them and which wait",
     "Examples:\n  pipe gpus\n  pipe gpus --output json\n\n"
     "Steps of all users' runs count. PIPE_GPU_LOCKS names another folder for the reservations, "
@@ -62,7 +62,7 @@ void add_clean_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command clean_row{
+constexpr CommandEntry clean_row{
     "clean", "Remove containers, images and old runs that pipe has left",
     "Examples:\n"
     "  pipe clean --dry-run --all      say what would go\n"
@@ -97,7 +97,7 @@ void add_instances_options(CLI::App& app, Options& o) {
   add_output(app, o);
 }
 
-constexpr Command instances_row{
+constexpr CommandEntry instances_row{
     "instances", "List Amazon EC2's instance types with GPUs that fit, the smallest first",
     "Examples:\n"
     "  pipe instances --gpus 4 --memory 100GiB\n"
@@ -116,7 +116,7 @@ void add_kubernetes_options(CLI::App& app, Options& o) {
       ->type_name("KIND:NAME");
 }
 
-constexpr Command kubernetes_row{
+constexpr CommandEntry kubernetes_row{
     "kubernetes",
     "Print the Role that running steps on a cluster takes, with its binding; for `kubectl apply "
     "-f -`",
@@ -130,7 +130,7 @@ void add_profiles_options(CLI::App& app, Options& o) {
   add_output(app, o);
 }
 
-constexpr Command profiles_row{
+constexpr CommandEntry profiles_row{
     "profiles", "List the profiles: named places to run in, with what goes with them",
     "Examples:\n  pipe profiles\n  pipe run --profile lab\n\nThey are in profiles.yaml beside the "
     "pipeline, and in ~/.config/pipe/profiles.yaml "
@@ -139,7 +139,7 @@ constexpr Command profiles_row{
 
 void add_schema_options(CLI::App& app, Options& o) { add_output(app, o); }
 
-constexpr Command schema_row{
+constexpr CommandEntry schema_row{
     "schema",
     "Print the JSON Schema of pipeline files, for editors",
     "Example:\n  pipe schema > pipeline.schema.json\n\nIn the pipeline file, for editors with the "
@@ -147,18 +147,18 @@ constexpr Command schema_row{
     "$schema=pipeline.schema.json",
     add_schema_options,
     schema_command,
-    Command::For::files};
+    CommandEntry::For::files};
 
 void add_export_options(CLI::App& app, Options& o) { add_output(app, o); }
 
-constexpr Command export_row{
+constexpr CommandEntry export_row{
     "export",
     "Write the pipeline as YAML",
     "Example:\n  pipe export > pipeline.yaml\n\nA step that is a function keeps this program as "
     "its command.",
     add_export_options,
     export_command,
-    Command::For::programs};
+    CommandEntry::For::programs};
 
 void add_export_run_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
@@ -177,7 +177,7 @@ void add_export_run_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command export_run_row{
+constexpr CommandEntry export_run_row{
     "export",
     "Write a run for other programs: RO-Crate, OpenLineage, in-toto provenance",
     "Examples:\n"
@@ -186,7 +186,7 @@ constexpr Command export_run_row{
     "  pipe export latest train.model --format slsa -o model.intoto.json",
     add_export_run_options,
     export_run_command,
-    Command::For::files};
+    CommandEntry::For::files};
 
 void add_completion_options(CLI::App& app, Options& o) {
   app.add_option("SHELL", o.completion.shell, "bash, zsh or fish")
@@ -195,7 +195,7 @@ void add_completion_options(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
 }
 
-constexpr Command completion_row{
+constexpr CommandEntry completion_row{
     "completion",
     "Print a script that completes commands and options in a shell",
     "Examples:\n"
@@ -204,7 +204,7 @@ constexpr Command completion_row{
     "  pipe completion fish > ~/.config/fish/completions/pipe.fish",
     add_completion_options,
     completion_command,
-    Command::For::files};
+    CommandEntry::For::files};
 
 void add_complete_options(CLI::App& app, Options& o) {
   app.add_option("WHAT", o.completion.words)->required();
@@ -212,14 +212,15 @@ void add_complete_options(CLI::App& app, Options& o) {
   app.add_option("--state", o.state);
 }
 
-constexpr Command complete_row{"__complete", nullptr, "", add_complete_options, complete_command};
+constexpr CommandEntry complete_row{"__complete", nullptr, "", add_complete_options,
+                                    complete_command};
 
 void add_drive_options(CLI::App& app, Options& o) {
   app.add_option("RUN", o.run)->required();
   app.add_option("--state", o.state)->required();
 }
 
-constexpr Command drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
+constexpr CommandEntry drive_row{"__drive", nullptr, "", add_drive_options, drive_command};
 
 constexpr std::array machine_commands_rows{
     init_row,       doctor_row,   gpus_row,   clean_row,  instances_row,
@@ -228,6 +229,6 @@ constexpr std::array machine_commands_rows{
 
 }  // namespace
 
-std::span<const Command> machine_commands() { return machine_commands_rows; }
+std::span<const CommandEntry> machine_commands() { return machine_commands_rows; }
 
 }  // namespace pipeline::cli

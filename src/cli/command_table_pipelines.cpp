@@ -10,7 +10,7 @@
 namespace pipeline::cli {
 namespace {
 
-constexpr Command run_row{
+constexpr CommandEntry run_row{
     "run", "Build what is missing and run the pipeline",
     "Examples:\n"
     "  pipe run                              pipeline.yaml of this folder, in containers\n"
@@ -33,7 +33,7 @@ void add_validate_options(CLI::App& app, Options& o) {
   add_output(app, o);
 }
 
-constexpr Command validate_row{
+constexpr CommandEntry validate_row{
     "validate", "Check a pipeline file and say everything that is wrong with it",
     "Example:\n  pipe validate pipeline.yaml", add_validate_options, validate_command};
 
@@ -50,7 +50,7 @@ void add_plan_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command plan_row{
+constexpr CommandEntry plan_row{
     "plan", "Say what a run would do: run or reuse each step, of which run, and why",
     "Examples:\n"
     "  pipe plan\n"
@@ -67,7 +67,7 @@ void add_graph_options(CLI::App& app, Options& o) {
   add_output(app, o);
 }
 
-constexpr Command graph_row{
+constexpr CommandEntry graph_row{
     "graph", "Print the steps and what connects them, as a picture or for Mermaid or Graphviz",
     "Examples:\n"
     "  pipe graph --format svg > graph.svg\n"
@@ -83,7 +83,7 @@ void add_render_options(CLI::App& app, Options& o) {
   add_output(app, o);
 }
 
-constexpr Command render_row{
+constexpr CommandEntry render_row{
     "render",
     "Print the Dockerfile of each step and the files of its build context; or the Job of each "
     "step on a cluster",
@@ -124,7 +124,7 @@ void add_lock_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command lock_row{
+constexpr CommandEntry lock_row{
     "lock",
     "Resolve the Python requirements of all steps, fetch their data, and write both into the lock "
     "file",
@@ -138,7 +138,7 @@ constexpr Command lock_row{
     "The file lies beside the pipeline file: pipeline.lock. Commit it.",
     add_lock_options, lock_command};
 
-constexpr Command build_row{
+constexpr CommandEntry build_row{
     "build",
     "Make the environments of all steps (images, or virtual environments), and run nothing",
     "Example:\n  pipe build -o local", add_build_options, build_command};
@@ -148,6 +148,6 @@ constexpr std::array pipeline_commands_rows{run_row,    validate_row, plan_row, 
 
 }  // namespace
 
-std::span<const Command> pipeline_commands() { return pipeline_commands_rows; }
+std::span<const CommandEntry> pipeline_commands() { return pipeline_commands_rows; }
 
 }  // namespace pipeline::cli

@@ -29,9 +29,9 @@ void add_runs_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command runs_row{"runs", "List runs, the newest first",
-                           "Example:\n  pipe runs --pipeline digits -n 5", add_runs_options,
-                           runs_command};
+constexpr CommandEntry runs_row{"runs", "List runs, the newest first",
+                                "Example:\n  pipe runs --pipeline digits -n 5", add_runs_options,
+                                runs_command};
 
 void add_show_options(CLI::App& app, Options& o) {
   add_run(app, o);
@@ -41,7 +41,7 @@ void add_show_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command show_row{
+constexpr CommandEntry show_row{
     "show", "Show a run: its steps, attempts, times and failures",
     "Examples:\n  pipe show\n  pipe show 20261121-0815\n"
     "  pipe show latest train    one step: each attempt, its phases and usage\n"
@@ -55,7 +55,7 @@ void add_metrics_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command metrics_row{
+constexpr CommandEntry metrics_row{
     "metrics", "Show the metrics that a run's steps have reported",
     "Examples:\n  pipe metrics\n  pipe metrics latest train --csv > train.csv\n\n"
     "A step reports one by printing `@pipe {\"metric\": \"loss\", \"value\": 0.25, \"step\": 3}`, "
@@ -70,7 +70,7 @@ void add_compare_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command compare_row{
+constexpr CommandEntry compare_row{
     "compare", "Compare runs: parameters, metrics, code, environments, time and usage",
     "Example:\n  pipe compare latest 20261121-0815", add_compare_options, compare_command};
 
@@ -81,7 +81,7 @@ void add_tag_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command tag_row{
+constexpr CommandEntry tag_row{
     "tag", "Add tags to a run, or remove some",
     "Examples:\n  pipe tag latest best\n  pipe tag latest --remove best\n  pipe runs --tag best",
     add_tag_options, tag_command};
@@ -92,9 +92,9 @@ void add_note_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command note_row{"note", "Write a note to a run, or print it",
-                           "Example:\n  pipe note latest 'the first with augmented data'",
-                           add_note_options, note_command};
+constexpr CommandEntry note_row{"note", "Write a note to a run, or print it",
+                                "Example:\n  pipe note latest 'the first with augmented data'",
+                                add_note_options, note_command};
 
 void add_report_options(CLI::App& app, Options& o) {
   add_run(app, o);
@@ -104,7 +104,7 @@ void add_report_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command report_row{
+constexpr CommandEntry report_row{
     "report", "Write a run as one HTML file that needs no server and makes no request",
     "Example:\n  pipe report latest -o report.html", add_report_options, report_command};
 
@@ -124,7 +124,7 @@ void add_serve_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command serve_row{
+constexpr CommandEntry serve_row{
     "serve",
     "Show runs as a live page: their states, logs, metrics and comparisons; it changes nothing",
     "Examples:\n"
@@ -140,7 +140,7 @@ void add_advise_options(CLI::App& app, Options& o) {
   app.add_flag("--patch", o.advise.patch_only, "Print only the patch of the file, for `git apply`");
 }
 
-constexpr Command advise_row{
+constexpr CommandEntry advise_row{
     "advise", "Say what memory and CPUs the steps should ask for, by what they have used",
     "Examples:\n"
     "  pipe advise pipeline.yaml                       what is asked, what was used, and a patch\n"
@@ -156,13 +156,13 @@ void add_why_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command why_row{
+constexpr CommandEntry why_row{
     "why", "Say which run, step, code, parameters and inputs made a file, back to the sources",
     "Examples:\n  pipe why model.pkl      also a copy: its content is looked for\n  pipe why "
     "3c63aa8b1735",
     add_why_options, why_command};
 
-constexpr Command used_row{
+constexpr CommandEntry used_row{
     "used", "Say what was made with a file or an artifact: steps, their runs, and what followed",
     "Examples:\n  pipe used data.csv         also a copy: its content is looked for\n  pipe used "
     "load.data         an output of the latest run",
@@ -179,7 +179,7 @@ void add_sbom_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command sbom_row{
+constexpr CommandEntry sbom_row{
     "sbom", "Print what the image of a step is made of: packages, base image, layers",
     "Examples:\n  pipe sbom latest train > train.cdx.json\n  pipe sbom latest train --format spdx\n"
     "  pipe sbom latest train --format provenance\n\n"
@@ -193,11 +193,12 @@ void add_logs_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command logs_row{"logs", "Print what a step, or all steps, printed",
-                           "Examples:\n  pipe logs latest\n  pipe logs latest train\n  pipe logs "
-                           "latest train -f\n  pipe logs latest train "
-                           "--attempt 1 > train.log",
-                           add_logs_options, logs_command};
+constexpr CommandEntry logs_row{
+    "logs", "Print what a step, or all steps, printed",
+    "Examples:\n  pipe logs latest\n  pipe logs latest train\n  pipe logs "
+    "latest train -f\n  pipe logs latest train "
+    "--attempt 1 > train.log",
+    add_logs_options, logs_command};
 
 void add_code_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
@@ -207,7 +208,7 @@ void add_code_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command code_row{
+constexpr CommandEntry code_row{
     "code", "List the code files that a step ran, or copy them out",
     "Examples:\n"
     "  pipe code latest train\n"
@@ -224,7 +225,7 @@ void add_shell_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command shell_row{
+constexpr CommandEntry shell_row{
     "shell", "Open a shell as an attempt of a step had it: image, code, inputs, variables, GPUs",
     "Examples:\n"
     "  pipe shell latest train                    then eval \"$PIPE_COMMAND\" runs the step\n"
@@ -260,7 +261,7 @@ void add_artifacts_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command artifacts_row{
+constexpr CommandEntry artifacts_row{
     "artifacts", "List the outputs of a run's steps, or copy one out",
     "Examples:\n"
     "  pipe artifacts                                     all of the latest run\n"
@@ -276,7 +277,7 @@ void add_attach_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command attach_row{
+constexpr CommandEntry attach_row{
     "attach", "Show a detached run as `pipe run` shows its own, until it ends",
     "Examples:\n  pipe attach\n  pipe attach 01k7 --output json\n\nBegins with what has happened, "
     "and the last lines of what runs. Ctrl-C leaves the run alone, and so does the\nterminal's "
@@ -292,9 +293,9 @@ void add_cancel_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command cancel_row{"cancel", "Stop a run in progress",
-                             "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
-                             add_cancel_options, cancel_command};
+constexpr CommandEntry cancel_row{"cancel", "Stop a run in progress",
+                                  "Examples:\n  pipe cancel latest\n  pipe cancel latest --now",
+                                  add_cancel_options, cancel_command};
 
 void add_resume_options(CLI::App& app, Options& o) {
   add_run(app, o);
@@ -303,7 +304,7 @@ void add_resume_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command resume_row{
+constexpr CommandEntry resume_row{
     "resume",
     "Go on with a run whose process was killed: what it has done stays, what still runs on a "
     "cluster is joined",
@@ -320,7 +321,7 @@ void add_verify_options(CLI::App& app, Options& o) {
   add_state(app, o);
 }
 
-constexpr Command verify_row{
+constexpr CommandEntry verify_row{
     "verify", "Read every artifact, or those of one run, and the database, and say what is damaged",
     "Examples:\n  pipe verify             all artifacts and the database\n  pipe verify latest    "
     "  what one run made and reused\n\n"
@@ -335,7 +336,7 @@ void add_import_options(CLI::App& app, Options& o) {
       ->type_name("FILE");
 }
 
-constexpr Command import_row{
+constexpr CommandEntry import_row{
     "import", "Write the pipeline file that an Amazon ECS task definition stands for",
     "Examples:\n"
     "  pipe import task-definition.json > pipeline.yaml\n"
@@ -351,6 +352,6 @@ constexpr std::array record_commands_rows{
 
 }  // namespace
 
-std::span<const Command> record_commands() { return record_commands_rows; }
+std::span<const CommandEntry> record_commands() { return record_commands_rows; }
 
 }  // namespace pipeline::cli

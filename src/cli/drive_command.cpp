@@ -98,7 +98,7 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
                       const std::optional<settings::ArtifactStoreSettings>& bucket_settings) {
   core::CancelSource cancel;
   detached::HeldLease* held = nullptr;
-  std::optional<s3::Artifacts> artifacts;
+  std::optional<s3::BucketArtifacts> artifacts;
   std::optional<detached::RunReplica> bucket;
   std::optional<detached::RunUploader> uploader;
   asio::signal_set signals(context.loop(), SIGTERM, SIGINT, SIGHUP);
@@ -146,7 +146,7 @@ core::ExitCode drive_command(Context& outside) {
   const auto bucket_settings = detached::bucket_from_environment(outside.options().state);
   auto& runs = bucket_settings ? outside.runs(outside.options().state) : outside.existing_runs();
   if (bucket_settings) {
-    s3::Artifacts artifacts(outside.loop(), *bucket_settings);
+    s3::BucketArtifacts artifacts(outside.loop(), *bucket_settings);
     const auto& run = outside.options().run;
     detached::RunReplica bucket(artifacts, run);
     if (!outside.await(bucket.fetch(runs, runs.kept_folder(run))))

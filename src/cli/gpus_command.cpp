@@ -15,7 +15,7 @@ using nlohmann::json;
 /// The reservations and waiting requests at one moment.
 struct Reservations {
   std::map<std::string, gpu::HolderInfo> holders;
-  std::vector<gpu::Entry> queue;
+  std::vector<gpu::LockEntry> queue;
 };
 
 Reservations look(const std::vector<gpu::Unit>& units) {

@@ -73,10 +73,10 @@ std::string roff_text(std::string_view text) {
 
 }  // namespace
 
-std::string manual_page(const std::function<std::string(const Command&)>& help) {
+std::string manual_page(const std::function<std::string(const CommandEntry&)>& help) {
   std::string page(page_beginning);
-  for (const Command& command : command_table()) {
-    if (!command.summary || command.use == Command::For::programs) continue;
+  for (const CommandEntry& command : command_table()) {
+    if (!command.summary || command.use == CommandEntry::For::programs) continue;
     page += ".SS pipe " + std::string(command.name) + "\n.EX\n";
     page += roff_text(help(command));
     if (!page.ends_with('\n')) page += '\n';

@@ -7,10 +7,10 @@
 
 namespace pipeline::cli {
 
-struct Command;
+struct CommandEntry;
 
 /// Returns the page's source, the same bytes for the same version.
 /// @param help returns the help text of a command
-std::string manual_page(const std::function<std::string(const Command&)>& help);
+std::string manual_page(const std::function<std::string(const CommandEntry&)>& help);
 
 }  // namespace pipeline::cli

@@ -27,7 +27,7 @@ const char* word_of(StepPlan::Action action) {
   return "depends";
 }
 
-Colour colour_of(StepPlan::Action action) {
+Colour colour_of_action(StepPlan::Action action) {
   return action == StepPlan::Action::run     ? Colour::yellow
          : action == StepPlan::Action::reuse ? Colour::green
          : action == StepPlan::Action::skip  ? Colour::none
@@ -51,18 +51,18 @@ std::string details(const StepPlan& plan, const spec::CodeSet& code, const Paint
 }
 
 /// A row of the table: one step, or all instances of a step with the same decision.
-struct Row {
+struct PlanRow {
   const StepPlan* plan;
   std::vector<std::string> reasons;
   std::size_t steps = 1;
 };
 
-std::vector<Row> rows_of(const std::vector<StepPlan>& plans) {
-  std::vector<Row> rows;
+std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
+  std::vector<PlanRow> rows;
   std::map<std::tuple<std::string_view, StepPlan::Action, std::vector<std::string>>, std::size_t>
       places;
   for (const auto& plan : plans) {
-    Row row{&plan, plan.changes};
+    PlanRow row{&plan, plan.changes};
     if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + origin_of(plan.reused_from)};
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
     const auto base = core::base_name(plan.step);
@@ -103,7 +103,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     for (std::size_t i = 0; i < std::max<std::size_t>(1, row.reasons.size()); ++i)
       table.add(
           {i ? "" : name,
-           {i ? "" : word_of(plan.action), colour_of(plan.action)},
+           {i ? "" : word_of(plan.action), colour_of_action(plan.action)},
            i < row.reasons.size() ? shorten_digests(for_terminal(row.reasons[i], false)) : ""});
   }
   for (const auto& plan : plans) {

@@ -56,7 +56,7 @@ class Names {
   Context& context_;
   store::Published here_;
   remote_cache::RunOutputs outputs_;
-  std::optional<s3::Artifacts> bucket_;
+  std::optional<s3::BucketArtifacts> bucket_;
   std::optional<remote_cache::BucketNames> there_;
 };
 

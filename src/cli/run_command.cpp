@@ -42,7 +42,7 @@ std::string identity_of(const Session& session) {
 
 /// Returns the earlier run if nothing has changed since, without reading the pipeline.
 std::optional<engine::RunSummary> run_again(Session& session, Display& display,
-                                            const engine::RunOptions& options) {
+                                            const engine::EngineOptions& options) {
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
   // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
   const auto last = session.runs.find_run("latest");

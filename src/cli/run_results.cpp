@@ -65,7 +65,7 @@ class Recorded {
 
 }  // namespace
 
-std::vector<Result> results_of(Session& session) {
+std::vector<ShownResult> results_of(Session& session) {
   const auto& steps = session.pipeline().steps;
   Recorded recorded(session);
   std::set<std::pair<std::string_view, std::string_view>> taken;
@@ -77,7 +77,7 @@ std::vector<Result> results_of(Session& session) {
   }
   if (outputs <= most_results) taken.clear();
   const auto& artifacts = session.context.artifacts();
-  std::vector<Result> results;
+  std::vector<ShownResult> results;
   for (const auto& step : steps) {
     const auto is_shown = [&](const auto& output) {
       return !taken.contains({step.name, output.name});

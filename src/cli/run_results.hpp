@@ -15,7 +15,7 @@ namespace pipeline::cli {
 
 /// Returns the run's outputs, made or reused: all of them or, in a large pipeline, those that no
 /// step takes. Those of repeated steps are those of the last round.
-std::vector<Result> results_of(Session& session);
+std::vector<ShownResult> results_of(Session& session);
 
 /// Returns the event `summary`.
 nlohmann::json summary_json(const Summary& summary, core::ExitCode exit_code);

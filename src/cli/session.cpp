@@ -55,7 +55,7 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
       code_(source.code(runs.folder() / "scripts")),
       lock_(lock::lock_beside(source.file()), c.options().lock),
       bucket_(c.options().artifact_store.is_given()
-                  ? std::make_unique<s3::Artifacts>(c.loop(), c.options().artifact_store)
+                  ? std::make_unique<s3::BucketArtifacts>(c.loop(), c.options().artifact_store)
                   : nullptr),
       remote_cache_(bucket_ ? remote_cache::make_bucket_cache(*bucket_, c.artifacts()) : nullptr),
       orchestrator_(orchestrators::make_routing_orchestrator(
@@ -86,7 +86,7 @@ std::optional<std::vector<std::filesystem::path>> Session::settle_lock() {
   return std::vector{lock_.path()};
 }
 
-engine::RunOptions Session::run_options() const {
+engine::EngineOptions Session::run_options() const {
   const auto& options = context.options();
   return {.jobs = options.jobs,
           .use_cache = !options.no_cache,

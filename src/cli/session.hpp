@@ -43,7 +43,7 @@ class Session {
   /// returns the file; nothing if another program has changed it.
   std::optional<std::vector<std::filesystem::path>> settle_lock();
   /// Returns the bucket that a profile names for artifacts; null: none.
-  s3::Artifacts* bucket() { return bucket_.get(); }
+  s3::BucketArtifacts* bucket() { return bucket_.get(); }
   /// Returns NVML, which is loaded by the first call.
   gpu::Machine& machine();
   /// Returns null if machine() has not been called.
@@ -55,14 +55,14 @@ class Session {
   }
   engine::Services services() { return services(pipeline()); }
   /// Returns the options of the command line for the engine.
-  engine::RunOptions run_options() const;
+  engine::EngineOptions run_options() const;
 
  private:
   /// Held from before the first check of what can be reused.
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
   lock::LockFile lock_;
-  const std::unique_ptr<s3::Artifacts> bucket_;
+  const std::unique_ptr<s3::BucketArtifacts> bucket_;
   const std::unique_ptr<engine::RemoteCache> remote_cache_;
   const std::unique_ptr<orchestrators::Orchestrator> orchestrator_;
   std::unique_ptr<gpu::Machine> machine_;

@@ -161,7 +161,7 @@ core::ExitCode shell_command(Context& given) {
 
   Notices events(context);
   core::CancelSource cancel;
-  engine::ShellOptions shell{
+  engine::ShellRequest shell{
       .run_id = found.run.id,
       .number = found.attempt.number,
       .folder = session.runs.folder() / engine::shells_folder / session.run_id,

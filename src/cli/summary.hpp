@@ -14,7 +14,7 @@
 namespace pipeline::cli {
 
 /// An output and its path.
-struct Result {
+struct ShownResult {
   std::string name;            ///< `STEP.OUTPUT`.
   std::filesystem::path path;  ///< Path in the artifact store.
   std::uint64_t bytes = 0;
@@ -23,7 +23,7 @@ struct Result {
 struct Summary {
   const RunModel& model;
   engine::RunSummary outcome;
-  std::vector<Result> results;
+  std::vector<ShownResult> results;
   std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty if there is
                              ///< nothing to copy.
   std::string program =

@@ -33,7 +33,7 @@ class BucketMirror {
 
   asio::steady_timer pause_;
   bool is_stopped_ = false;
-  s3::Artifacts artifacts_;
+  s3::BucketArtifacts artifacts_;
   store::RunStore runs_;
   std::map<std::string, RunReplica> replicas_;  ///< By run.
   std::function<void(const std::string&)> on_trouble_;

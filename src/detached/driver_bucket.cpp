@@ -14,7 +14,7 @@ constexpr const char* authorities_file = "authorities.pem";
 
 }  // namespace
 
-settings::ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here) {
+settings::ArtifactStoreSettings bucket_of_driver(s3::BucketArtifacts& here) {
   auto settings = here.bucket().settings();
   if (!settings.pod_endpoint.empty()) settings.endpoint = settings.pod_endpoint;
   settings.aws_profile.clear();
@@ -23,7 +23,7 @@ settings::ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here) {
   return settings;
 }
 
-StringMap variables_of_bucket(DriverContext context, s3::Artifacts& here) {
+StringMap variables_of_bucket(DriverContext context, s3::BucketArtifacts& here) {
   StringMap all;
   all[settings_variable] = settings::to_json(bucket_of_driver(here)).dump();
   if (const auto& file = here.settings().certificate_authority; !file.empty())

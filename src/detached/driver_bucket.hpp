@@ -17,10 +17,10 @@ namespace pipeline::detached {
 inline constexpr const char* state_of_driver = "/var/lib/pipe";
 
 /// Returns the settings in the form that is valid in the pod.
-settings::ArtifactStoreSettings bucket_of_driver(s3::Artifacts& here);
+settings::ArtifactStoreSettings bucket_of_driver(s3::BucketArtifacts& here);
 /// Returns the variables for the driver. They contain keys and must never be shown. Reports notes
 /// to the user.
-StringMap variables_of_bucket(DriverContext context, s3::Artifacts& here);
+StringMap variables_of_bucket(DriverContext context, s3::BucketArtifacts& here);
 /// In the driver: reads the settings from these variables. Returns nothing if its state folder is
 /// shared. Writes the CA file that they contain into `state`.
 std::optional<settings::ArtifactStoreSettings> bucket_from_environment(

@@ -26,7 +26,7 @@ std::string name_of(const store::Driver& driver) {
 
 /// The replica to which the driver saves the run; empty if the driver shares the state folder.
 struct Drivers::Elsewhere {
-  std::optional<s3::Artifacts> artifacts;
+  std::optional<s3::BucketArtifacts> artifacts;
   std::optional<RunReplica> bucket;
   std::optional<Clock::time_point> asked;
   bool is_told = false;  ///< The user has been notified that the replica does not answer.

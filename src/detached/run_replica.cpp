@@ -223,7 +223,7 @@ async::Task<> RunReplica::fetch_files(fs::path folder) {
   co_await artifacts_.receive(head_.files, files, true, false, most_bytes, nullptr);
   auto nodes = archive::scan_tree(files);
   archive::hash_tree(files, nodes);
-  if (s3::Artifacts::key_of(archive::tree_digest(nodes).hex(), true) != head_.files)
+  if (s3::BucketArtifacts::key_of(archive::tree_digest(nodes).hex(), true) != head_.files)
     throw no_sense(head_.files);
   fs::rename(files, folder);
 }

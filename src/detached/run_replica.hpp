@@ -29,7 +29,7 @@ namespace pipeline::detached {
 /// All functions throw EnvironmentError if the bucket cannot be reached.
 class RunReplica {
  public:
-  RunReplica(s3::Artifacts& artifacts, std::string run)
+  RunReplica(s3::BucketArtifacts& artifacts, std::string run)
       : artifacts_(artifacts), run_(std::move(run)) {}
 
   /// Uploads the run for its first driver.
@@ -77,7 +77,7 @@ class RunReplica {
   async::Task<> save_logs(const store::RunStore& runs);
   async::Task<> bring_logs(const store::RunStore& runs, const Head& head);
 
-  s3::Artifacts& artifacts_;
+  s3::BucketArtifacts& artifacts_;
   const std::string run_;
   Head head_;
   std::string last_store_;  ///< Digest of the last uploaded store.

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base64.hpp"
+#include "core/joined.hpp"
 #include "core/python_packages.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
@@ -21,15 +22,9 @@ namespace pipeline::docker {
 
 namespace {
 
-constexpr std::size_t kept_lines = 200;
+constexpr std::size_t kept_build_lines = 200;
 /// Of lines that templates/image/layer.sh prints while it downloads.
 constexpr std::string_view received_mark = "pipe: received ";
-
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (auto& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 /// Returns the instruction of a line with which a builder without BuildKit begins one: `Step 2/3 :
 /// RUN ...`; of Podman `STEP 2/3: RUN ...`, in a stage `[1/2] STEP 2/3: RUN ...`.
@@ -52,7 +47,7 @@ std::string instruction_in(std::string_view name) {
     auto end = name.find("] ");
     if (end != name.npos) name.remove_prefix(end + 2);
   }
-  return join(core::words_of(name));
+  return core::joined(core::words_of(name), " ");
 }
 
 /// Removes escape sequences and other control characters from an error's lines.
@@ -117,7 +112,7 @@ constexpr std::pair<const char*, const char*> known_causes[] = {
 std::string readable_title(std::string_view name) {
   auto words = core::words_of(name);
   std::erase_if(words, [](auto& word) { return word.starts_with("--mount="); });
-  return join(words);
+  return core::joined(words, " ");
 }
 
 /// The instructions of a layer of packages name its folder in the build context.
@@ -159,7 +154,7 @@ void BuildLog::line(Output& output, std::string text) {
     hints_.push_back(text.substr(12));
   on_line_(text);
   output.lines.push_back(std::move(text));
-  if (output.lines.size() > kept_lines) output.lines.pop_front();
+  if (output.lines.size() > kept_build_lines) output.lines.pop_front();
 }
 
 void BuildLog::print(Output& output, std::string_view text) {

@@ -381,7 +381,7 @@ async::Task<bool> EngineApi::has_file(std::string id, std::string path) {
 async::Task<> EngineApi::attach_container(
     std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes,
     std::function<void()> on_listening, core::CancelSource* cancel) {
-  LogFrames frames(std::move(on_bytes));
+  EngineLogFrames frames(std::move(on_bytes));
   EngineCall call("attach to the container " + id.substr(0, 12), "POST",
                   container_path(id, "/attach?stream=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
@@ -398,7 +398,7 @@ async::Task<> EngineApi::attach_container(
 async::Task<> EngineApi::follow_logs(std::string id,
                                      std::function<void(bool is_stderr, std::string_view)> on_bytes,
                                      core::CancelSource* cancel) {
-  LogFrames frames(std::move(on_bytes));
+  EngineLogFrames frames(std::move(on_bytes));
   EngineCall call("read the logs of the container " + id.substr(0, 12), "GET",
                   container_path(id, "/logs?follow=1&stdout=1&stderr=1"));
   call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
@@ -418,7 +418,7 @@ async::Task<> EngineApi::run_in_container(std::string id, std::vector<std::strin
   auto what = make.what;
   const auto made = co_await self_->send_json(std::move(make));
   const auto exec = made.is_object() ? made.value("Id", std::string()) : std::string();
-  LogFrames frames([&on_output](bool is_stderr, std::string_view bytes) {
+  EngineLogFrames frames([&on_output](bool is_stderr, std::string_view bytes) {
     if (!is_stderr) on_output(bytes);
   });
   EngineCall call(std::move(what), "POST", "/exec/" + net::url_encode(exec) + "/start");

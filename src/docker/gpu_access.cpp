@@ -5,6 +5,8 @@
 #include <cctype>
 #include <cstdio>
 
+#include "core/joined.hpp"
+
 namespace pipeline::docker {
 namespace {
 
@@ -56,12 +58,6 @@ void set_variable(json& body, const std::string& name, const std::string& value)
   };
   variables.erase(std::remove_if(variables.begin(), variables.end(), is_it), variables.end());
   variables.push_back(name + "=" + value);
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
 }
 
 }  // namespace
@@ -129,7 +125,7 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
   if (request.driver == "cdi") way = GpuWay::cdi;
   std::vector<std::string> ids;
   for (const auto& gpu : gpus) ids.push_back(way == GpuWay::cdi ? cdi_name(gpu) : gpu.uuid);
-  const auto visible = ids.empty() ? "all" : joined(ids);
+  const auto visible = ids.empty() ? "all" : core::joined(ids, ",");
   json wanted;
   switch (way) {
     case GpuWay::device_request: {
@@ -160,7 +156,7 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
       body["HostConfig"]["Runtime"] = "nvidia";
       set_variable(body, "NVIDIA_VISIBLE_DEVICES", visible);
       if (!request.capabilities.empty())
-        set_variable(body, "NVIDIA_DRIVER_CAPABILITIES", joined(request.capabilities));
+        set_variable(body, "NVIDIA_DRIVER_CAPABILITIES", core::joined(request.capabilities, ","));
       return;
   }
   body["HostConfig"]["DeviceRequests"].push_back(std::move(wanted));

@@ -346,7 +346,7 @@ class ImagePlanner {
     for (const auto& package : packages) {
       names.push_back(package.name);
       plan_.parts["packages"].push_back(package.name + "==" + package.version);
-      if (package.origin == lock::Origin::path)
+      if (package.origin == lock::PackageOrigin::path)
         context_.add_files(folder, local_files(package.url, options_.root));
       (lock::is_built_from_source(package) ? sources : wheels).packages.push_back(package);
     }

@@ -5,13 +5,13 @@
 
 namespace pipeline::docker {
 
-bool LogFrames::header_is_valid() const {
+bool EngineLogFrames::header_is_valid() const {
   // 0 is echoed stdin, 3 is an error of the engine itself.
   return static_cast<unsigned char>(header_[0]) <= 3 && header_[1] == 0 && header_[2] == 0 &&
          header_[3] == 0;
 }
 
-void LogFrames::feed(std::string_view bytes) {
+void EngineLogFrames::feed(std::string_view bytes) {
   while (!bytes.empty()) {
     if (raw_) return on_bytes_(false, bytes);
     if (left_ > 0) {
@@ -38,7 +38,7 @@ void LogFrames::feed(std::string_view bytes) {
   }
 }
 
-void LogFrames::finish() {
+void EngineLogFrames::finish() {
   if (const auto size = std::exchange(header_size_, 0); size > 0)
     on_bytes_(false, std::string_view(header_.data(), size));
 }

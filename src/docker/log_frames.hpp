@@ -11,10 +11,10 @@
 
 namespace pipeline::docker {
 
-class LogFrames {
+class EngineLogFrames {
  public:
   using OnBytes = std::function<void(bool is_stderr, std::string_view bytes)>;
-  explicit LogFrames(OnBytes on_bytes) : on_bytes_(std::move(on_bytes)) {}
+  explicit EngineLogFrames(OnBytes on_bytes) : on_bytes_(std::move(on_bytes)) {}
   /// Reads the next bytes, split at any point. From the first invalid header on, as in a terminal's
   /// stream, all bytes go to stdout unchanged, so that none are lost.
   void feed(std::string_view bytes);

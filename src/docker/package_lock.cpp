@@ -95,9 +95,9 @@ std::vector<std::string> locked_lines(const PythonRequirements& python, const fs
   return lines;
 }
 
-lock::Request PackageLock::request_of(const ImagePlan& plan,
-                                      const std::string& parent_digest) const {
-  lock::Request request;
+lock::LockRequest PackageLock::request_of(const ImagePlan& plan,
+                                          const std::string& parent_digest) const {
+  lock::LockRequest request;
   request.parent = plan.parent ? std::string("dockerfile") : plan.parent_image;
   request.parent_digest = parent_digest;
   request.installer = plan.python.installer;
@@ -138,7 +138,7 @@ async::Task<> PackageLock::resolve(const ImagePlan& plan, ImageStatus parent,
   co_await resolutions_.get(key, make, &cancel);
 }
 
-async::Task<> lock_packages(lock::LockFile& file, lock::Request request, std::string name,
+async::Task<> lock_packages(lock::LockFile& file, lock::LockRequest request, std::string name,
                             std::string step, Resolve resolve, EventSink& events,
                             core::CancelSource& cancel) {
   using Clock = std::chrono::steady_clock;
@@ -168,7 +168,7 @@ async::Task<> lock_packages(lock::LockFile& file, lock::Request request, std::st
   events.emit(event::BuildFinished{name, file.path().filename().string(), took(), {}});
 }
 
-async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::Request request,
+async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::LockRequest request,
                                             std::string image_id, std::string step,
                                             EventSink& events, core::CancelSource& cancel) {
   const Resolve resolve = [&](lock::LockedEnvironment preferred, bool refresh,

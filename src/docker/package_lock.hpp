@@ -44,7 +44,7 @@ using Resolve = std::function<async::Task<lock::LockedEnvironment>(
 /// Resolves a request with events for the user, and stores the result in the lock file. Throws as
 /// `resolve` does.
 /// @param name of what is resolved, for events: `packages for python:3.12-slim`
-async::Task<> lock_packages(lock::LockFile& file, lock::Request request, std::string name,
+async::Task<> lock_packages(lock::LockFile& file, lock::LockRequest request, std::string name,
                             std::string step, Resolve resolve, EventSink& events,
                             core::CancelSource& cancel);
 
@@ -68,9 +68,10 @@ class PackageLock {
 
  private:
   std::string key_of(const ImagePlan& plan) const;
-  lock::Request request_of(const ImagePlan& plan, const std::string& parent_digest) const;
-  async::Task<bool> resolve_once(const ImagePlan& plan, lock::Request request, std::string image_id,
-                                 std::string step, EventSink& events, core::CancelSource& cancel);
+  lock::LockRequest request_of(const ImagePlan& plan, const std::string& parent_digest) const;
+  async::Task<bool> resolve_once(const ImagePlan& plan, lock::LockRequest request,
+                                 std::string image_id, std::string step, EventSink& events,
+                                 core::CancelSource& cancel);
 
   EngineApi& engine_;
   const BuilderOptions& options_;

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr std::string_view marker = "pipe-lock: ", unlocked_marker = "pipe-unlocked: ",
                            apt_marker = "pipe-apt: ";
-constexpr std::size_t kept_lines = 20;
+constexpr std::size_t kept_answer_lines = 20;
 /// In the container; its folders are those of a build's scripts: see templates/image/common.sh.
 constexpr auto base = "pipe-lock";
 
@@ -102,8 +102,8 @@ std::vector<std::string> last_lines(const std::string& printed) {
   for (const auto line : core::split(printed, '\n'))
     if (const auto text = core::trimmed(line, "\r\n"); !text.empty())
       lines.push_back(core::printable(text));
-  if (lines.size() > kept_lines)
-    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kept_lines));
+  if (lines.size() > kept_answer_lines)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kept_answer_lines));
   return lines;
 }
 
@@ -134,10 +134,10 @@ lock::LockedPackage read_package(const json& from) {
   package.url = from.value("url", std::string());
   package.required_by = from.value("required_by", std::vector<std::string>());
   const auto origin = from.value("origin", std::string("index"));
-  package.origin = origin == "url"          ? lock::Origin::url
-                   : origin == "repository" ? lock::Origin::repository
-                   : origin == "path"       ? lock::Origin::path
-                                            : lock::Origin::index;
+  package.origin = origin == "url"          ? lock::PackageOrigin::url
+                   : origin == "repository" ? lock::PackageOrigin::repository
+                   : origin == "path"       ? lock::PackageOrigin::path
+                                            : lock::PackageOrigin::index;
   return package;
 }
 
@@ -150,7 +150,8 @@ std::string resolution_request(const std::vector<std::string>& arguments,
                {"is_empty", is_empty},        {"requirements", preferred.requirements},
                {"preferred", json::object()}, {"sizes", json::object()}};
   for (const auto& package : preferred.packages) {
-    if (package.origin == lock::Origin::index) request["preferred"][package.name] = package.version;
+    if (package.origin == lock::PackageOrigin::index)
+      request["preferred"][package.name] = package.version;
     if (package.size > 0) request["sizes"][package.sha256] = package.size;
   }
   return request.dump(-1, ' ', false, json::error_handler_t::replace);

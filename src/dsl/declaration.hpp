@@ -32,7 +32,7 @@ struct Argument {
 };
 
 /// A result of a function step.
-struct Result {
+struct DeclaredResult {
   std::string name;
   std::string extension;  ///< Extension of the file name.
 };
@@ -43,10 +43,10 @@ struct Declaration {
   bool shell = false;
   std::string script, script_file;  ///< Text and file name of a script.
   std::vector<Argument> arguments;
-  std::vector<NamedInput> inputs;  ///< Inputs of a command.
-  std::vector<Result> results;     ///< Results of a function.
+  std::vector<NamedInput> inputs;       ///< Inputs of a command.
+  std::vector<DeclaredResult> results;  ///< Results of a function.
   std::vector<Output> outputs;
-  Entry entry = nullptr;  ///< Entry function of a function step.
+  EntryFunction entry = nullptr;  ///< Entry function of a function step.
   AnyFunction function = nullptr;
   std::string signature;
   std::source_location where;

@@ -85,7 +85,7 @@ void StepDeclaration::value(const Json& value, std::string_view pipeline_paramet
 void StepDeclaration::check(void (*function)(const nlohmann::json&)) {
   declaration_->arguments.back().check = function;
 }
-void StepDeclaration::entry(Entry function) { declaration_->entry = function; }
+void StepDeclaration::entry(EntryFunction function) { declaration_->entry = function; }
 
 const StepOptions& no_options() {
   static const StepOptions none;

@@ -133,7 +133,8 @@ class TakenOutputs {
   store::ArtifactStore& artifacts_;
 };
 
-void explain(const StepSpec& step, const CodeProvider& code, const StepLog& log, Failure& failure) {
+void explain(const StepSpec& step, const CodeProvider& code, const StepLogWriter& log,
+             Failure& failure) {
   if (!code.missing_file) return;
   if (auto advice = code.missing_file(step, log.tail_text()))
     failure.hints.push_back(std::move(*advice));
@@ -474,7 +475,7 @@ class AttemptRun {
   const std::shared_ptr<WorkFolder> folder_;
   AttemptInputs inputs_;
   MetricLog metrics_;
-  StepLog log_;
+  StepLogWriter log_;
   AttemptOutcome outcome_;
   std::optional<Failure> stalled_;  ///< Why it was ended, if that was for its silence.
 };

@@ -204,19 +204,19 @@ async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   co_return digest;
 }
 
-async::Task<> Downloads::receive_file(const Wanted& wanted, const sources::Address& from,
+async::Task<> Downloads::receive_file(const Wanted& wanted, const sources::DataAddress& from,
                                       const fs::path& path) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
   const sources::Expected expected{wanted.size, !wanted.sha256.empty(), wanted.state};
   sources::PartFile part(path, expected.is_verified);
   part.load();
-  sources::Transfer transfer(sources, from, expected, part, stop_);
+  sources::DataTransfer transfer(sources, from, expected, part, stop_);
   co_await transfer.run();
   part.forget_progress();
 }
 
 /// Fetches the files of a folder that are not there yet. A file that has its name is complete.
-async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::Address& from,
+async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::DataAddress& from,
                                         const fs::path& folder) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
   auto state = wanted.state;
@@ -238,7 +238,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::Add
     const fs::path path(folder.string() + "." + id.substr(0, 16));
     sources::PartFile part(path, false);
     part.load();
-    sources::Transfer transfer(sources, address, expected, part, stop_);
+    sources::DataTransfer transfer(sources, address, expected, part, stop_);
     co_await transfer.run();
     part.forget_progress();
     fs::rename(path, target);

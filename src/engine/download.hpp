@@ -59,9 +59,9 @@ class Downloads {
   async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
   sources::Sources& sources(const asio::any_io_executor& executor);
   async::Task<core::Digest> download(const Wanted& wanted);
-  async::Task<> receive_file(const Wanted& wanted, const sources::Address& from,
+  async::Task<> receive_file(const Wanted& wanted, const sources::DataAddress& from,
                              const std::filesystem::path& path);
-  async::Task<> receive_folder(const Wanted& wanted, const sources::Address& from,
+  async::Task<> receive_folder(const Wanted& wanted, const sources::DataAddress& from,
                                const std::filesystem::path& folder);
   async::Task<core::Digest> keep(const Wanted& wanted, const std::filesystem::path& path);
   core::EnvironmentError wrong_content(const Wanted& wanted, const std::string& found) const;

@@ -17,8 +17,8 @@
 namespace pipeline::engine {
 namespace {
 
-using gpu::Entry;
 using gpu::gpus;
+using gpu::LockEntry;
 using std::chrono::milliseconds;
 
 /// Interval of checks without notification: nothing wakes the waiting steps when a container of a
@@ -49,7 +49,7 @@ struct GpuPool::Ticket {
 
 GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
                  orchestrators::Orchestrator& orchestrator, EventSink& events,
-                 core::CancelSource& stop, async::Semaphore& slots, const RunOptions& options,
+                 core::CancelSource& stop, async::Semaphore& slots, const EngineOptions& options,
                  std::function<void(async::Task<>)> spawn)
     : executor_(executor),
       pool_(pool),
@@ -171,7 +171,7 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
 /// pipeline, they run at the same time, and may wait for each other in other ways.
 void GpuPool::check_together(const std::vector<const StepSpec*>& steps,
                              std::vector<core::Diagnostic>& wrong) const {
-  std::vector<gpu::Member> members;
+  std::vector<gpu::TogetherMember> members;
   for (const auto* step : steps)
     members.push_back({step->name, demand_of(*step).count, step->after});
   const auto group = gpu::largest_group(members);
@@ -333,7 +333,7 @@ async::Task<> GpuPool::ask_the_place() {
 }
 
 /// Returns the machine's queue with this run's current entries; new ones get their numbers.
-std::vector<Entry> GpuPool::line_up(const Session& session) {
+std::vector<LockEntry> GpuPool::line_up(const Session& session) {
   auto entries = session.queue();
   const auto& token = folder_->sign_in();
   std::uint64_t last = 0;
@@ -344,7 +344,7 @@ std::vector<Entry> GpuPool::line_up(const Session& session) {
       if (ticket->waiting.number == entry.waiting.number)
         ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
   }
-  std::erase_if(entries, [&](const Entry& entry) { return entry.driver == token; });
+  std::erase_if(entries, [&](const LockEntry& entry) { return entry.driver == token; });
   std::size_t queued = 0;
   for (auto* ticket : tickets_) {
     if (ticket->served) continue;
@@ -357,12 +357,12 @@ std::vector<Entry> GpuPool::line_up(const Session& session) {
   return entries;
 }
 
-bool GpuPool::is_of(const Entry& entry, const Ticket& ticket) {
+bool GpuPool::is_of(const LockEntry& entry, const Ticket& ticket) {
   return entry.waiting.number == ticket.waiting.number && entry.driver == folder_->sign_in();
 }
 
 std::vector<gpu::Grant> GpuPool::grants(const Session& session,
-                                        const std::vector<Entry>& entries) const {
+                                        const std::vector<LockEntry>& entries) const {
   std::vector<gpu::Waiting> waiting;
   for (const auto& entry : entries) waiting.push_back(entry.waiting);
   return gpu::grants(waiting, devices(session));
@@ -427,7 +427,7 @@ async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
   }
 }
 
-void GpuPool::tell(const Session& session, const std::vector<Entry>& entries) {
+void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries) {
   std::size_t ahead = 0;
   for (const auto& entry : entries) {
     const auto ticket =

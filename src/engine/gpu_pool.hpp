@@ -38,7 +38,7 @@ class GpuPool {
   /// destroyed
   GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
           orchestrators::Orchestrator& orchestrator, EventSink& events, core::CancelSource& stop,
-          async::Semaphore& slots, const RunOptions& options,
+          async::Semaphore& slots, const EngineOptions& options,
           std::function<void(async::Task<>)> spawn);
   ~GpuPool();
 
@@ -72,12 +72,12 @@ class GpuPool {
   async::Task<> look_for_processes();
   async::Task<std::optional<GpuReservation>> take(Ticket& ticket);
   async::Task<> ask_the_place();
-  std::vector<gpu::Entry> line_up(const Session& session);
+  std::vector<gpu::LockEntry> line_up(const Session& session);
   std::vector<gpu::Grant> grants(const Session& session,
-                                 const std::vector<gpu::Entry>& entries) const;
-  bool is_of(const gpu::Entry& entry, const Ticket& ticket);
+                                 const std::vector<gpu::LockEntry>& entries) const;
+  bool is_of(const gpu::LockEntry& entry, const Ticket& ticket);
   std::vector<gpu::DeviceState> devices(const Session& session) const;
-  void tell(const Session& session, const std::vector<gpu::Entry>& entries);
+  void tell(const Session& session, const std::vector<gpu::LockEntry>& entries);
   std::string reason(const Session& session, const Ticket& ticket, std::size_t ahead) const;
 
   asio::any_io_executor executor_;

@@ -12,7 +12,7 @@
 namespace pipeline::engine {
 
 Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
-                 const RunOptions& options)
+                 const EngineOptions& options)
     : runs_(runs), events_(events), publishes_here_(!options.shared) {
   record_.id = options.run_id;
   record_.pipeline = pipeline.name;

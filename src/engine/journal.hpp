@@ -48,7 +48,7 @@ struct Reuse {
 class Journal {
  public:
   Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
-          const RunOptions& options);
+          const EngineOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
   /// Records that the run is resumed; steps that have succeeded stay as they are.

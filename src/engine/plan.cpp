@@ -63,7 +63,7 @@ class Unheard : public EventSink {
 /// Plans the steps level by level, so that the sources of a step's inputs are planned before it.
 class Planner {
  public:
-  Planner(const Services& services, const RunOptions& options, bool with_keys)
+  Planner(const Services& services, const EngineOptions& options, bool with_keys)
       : services_(services),
         options_(options),
         with_keys_(with_keys),
@@ -435,7 +435,7 @@ class Planner {
   }
 
   const Services& services_;
-  const RunOptions& options_;
+  const EngineOptions& options_;
   const bool with_keys_;
   RunSteps steps_;
   core::Scheduler scheduler_;
@@ -451,7 +451,7 @@ class Planner {
 
 }  // namespace
 
-async::Task<std::vector<StepPlan>> plan(Services services, RunOptions options, bool with_keys) {
+async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options, bool with_keys) {
   Planner planner(services, options, with_keys);
   co_return co_await planner.plan();
 }

@@ -7,7 +7,7 @@
 namespace pipeline::engine {
 
 Results::Results(const Services& services, EventSink& events, core::CancelSource& user,
-                 asio::thread_pool& pool, const RunOptions& options)
+                 asio::thread_pool& pool, const EngineOptions& options)
     : pipeline_(services.pipeline),
       runs_(services.runs),
       options_(options),

@@ -19,7 +19,7 @@ class Results {
   /// Keeps references to all arguments. @param user a stop by the user ends transfers between
   /// machines
   Results(const Services& services, EventSink& events, core::CancelSource& user,
-          asio::thread_pool& pool, const RunOptions& options);
+          asio::thread_pool& pool, const EngineOptions& options);
 
   StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
     return decisions_.key(step, environment_id, outputs);
@@ -81,7 +81,7 @@ class Results {
 
   const PipelineSpec& pipeline_;
   store::RunStore& runs_;
-  const RunOptions& options_;
+  const EngineOptions& options_;
   const std::set<std::string_view> forced_;
   Decisions decisions_;
   std::optional<CacheExchange> exchange_;

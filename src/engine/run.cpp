@@ -29,7 +29,7 @@ constexpr unsigned most_elsewhere = 100;
 /// Events are persisted before they are published.
 class Run {
  public:
-  Run(const Services& services, EventSink& events, core::CancelSource& user, RunOptions options,
+  Run(const Services& services, EventSink& events, core::CancelSource& user, EngineOptions options,
       asio::any_io_executor executor)
       : services_(services),
         pipeline_(services.pipeline),
@@ -104,7 +104,7 @@ class Run {
   orchestrators::Orchestrator& orchestrator_;
   EventSink& events_;
   core::CancelSource& user_;
-  RunOptions options_;
+  EngineOptions options_;
   RunSteps steps_;
   core::Scheduler scheduler_;
   asio::any_io_executor executor_;
@@ -485,13 +485,13 @@ std::string Run::remove_work() {
 }  // namespace
 
 async::Task<RunSummary> run(Services services, EventSink& events, core::CancelSource& cancel,
-                            RunOptions options) {
+                            EngineOptions options) {
   Run run(services, events, cancel, std::move(options), co_await asio::this_coro::executor);
   co_return co_await run.execute();
 }
 
 async::Task<> prepare_detached(Services services, EventSink& events, core::CancelSource& cancel,
-                               RunOptions options) {
+                               EngineOptions options) {
   Run run(services, events, cancel, std::move(options), co_await asio::this_coro::executor);
   co_await run.prepare_detached();
 }

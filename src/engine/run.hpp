@@ -16,7 +16,7 @@ namespace pipeline::engine {
 
 class RemoteCache;
 
-struct RunOptions {
+struct EngineOptions {
   unsigned jobs = 0;  ///< Maximum number of concurrent attempts; 0: the number of CPUs.
   bool use_cache = true;
   std::vector<std::string> force = {};  ///< Steps that run although they have a result.
@@ -57,13 +57,13 @@ struct RunSummary {
 /// Runs the pipeline. Events are published to `events` after they are persisted. Never throws for a
 /// failed step; throws InputError and EnvironmentError if the run cannot start.
 async::Task<RunSummary> run(Services services, EventSink& events, core::CancelSource& cancel,
-                            RunOptions options);
+                            EngineOptions options);
 
 /// Does everything that run() does before the first step begins, prepares all environments, and
 /// records the run with `options.driver`, which continues it by run() with `resume`. Also throws
 /// BuildError; if it throws, nothing is recorded.
 async::Task<> prepare_detached(Services services, EventSink& events, core::CancelSource& cancel,
-                               RunOptions options);
+                               EngineOptions options);
 
 /// What a run would do with a step.
 struct StepPlan {
@@ -90,7 +90,7 @@ struct StepPlan {
 };
 /// Plans a run without side effects. @param with_keys whether to fill StepPlan::key, which takes
 /// most of the memory
-async::Task<std::vector<StepPlan>> plan(Services services, RunOptions options,
+async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options,
                                         bool with_keys = true);
 
 }  // namespace pipeline::engine

@@ -22,7 +22,7 @@ void check_secrets(const std::vector<const StepSpec*>& steps) {
 
 RunChecks::RunChecks(const Services& services, RunSteps& steps, Environments& environments,
                      Results& results, GpuPool& gpus, asio::thread_pool& pool,
-                     const RunOptions& options, EventSink& events, core::CancelSource& stop)
+                     const EngineOptions& options, EventSink& events, core::CancelSource& stop)
     : services_(services),
       steps_(steps),
       environments_(environments),

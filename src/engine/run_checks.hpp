@@ -15,7 +15,7 @@ class RunChecks {
  public:
   /// Keeps references to all arguments.
   RunChecks(const Services& services, RunSteps& steps, Environments& environments, Results& results,
-            GpuPool& gpus, asio::thread_pool& pool, const RunOptions& options, EventSink& events,
+            GpuPool& gpus, asio::thread_pool& pool, const EngineOptions& options, EventSink& events,
             core::CancelSource& stop);
 
   /// Also fetches data that the lock file lacks, because the steps' keys depend on it. Throws
@@ -34,7 +34,7 @@ class RunChecks {
   Results& results_;
   GpuPool& gpus_;
   asio::thread_pool& pool_;
-  const RunOptions& options_;
+  const EngineOptions& options_;
   EventSink& events_;
   core::CancelSource& stop_;
 };

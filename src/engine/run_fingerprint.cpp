@@ -171,7 +171,7 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
     std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
-    store::ArtifactStore& artifacts, EventSink& events, RunOptions options, bool each_step) {
+    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step) {
   const auto began = Clock::now();
   const auto started = wall_now();
   const auto blob = runs.get_blob(kind, core::sha256(identity).hex());

@@ -62,6 +62,6 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 /// Needs no spec.
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
     std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
-    store::ArtifactStore& artifacts, EventSink& events, RunOptions options, bool each_step);
+    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step);
 
 }  // namespace pipeline::engine

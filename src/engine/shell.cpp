@@ -10,11 +10,11 @@ namespace pipeline::engine {
 
 async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
                                                      core::CancelSource& stop, const StepSpec& step,
-                                                     ShellOptions options, OutputsOf outputs_of) {
+                                                     ShellRequest options, OutputsOf outputs_of) {
   const auto executor = co_await asio::this_coro::executor;
   asio::thread_pool pool(1);
   async::Semaphore slots(1);
-  RunOptions run;
+  EngineOptions run;
   run.run_id = options.run_id;
   std::list<async::JoinableTask> spawned;
   GpuPool gpus(executor, pool, services.orchestrator, events, stop, slots, run,

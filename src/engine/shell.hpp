@@ -17,7 +17,7 @@ namespace pipeline::engine {
 /// Folder of the state folder for what shells write.
 inline constexpr const char* shells_folder = "shells";
 
-struct ShellOptions {
+struct ShellRequest {
   std::string run_id;            ///< The run of the attempt, for PIPE_RUN_ID.
   unsigned number = 1;           ///< The attempt's number.
   std::filesystem::path folder;  ///< For outputs and scratch files; removed at the end.
@@ -31,6 +31,6 @@ struct ShellOptions {
 /// @param outputs_of outputs of the steps before it
 async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
                                                      core::CancelSource& stop, const StepSpec& step,
-                                                     ShellOptions options, OutputsOf outputs_of);
+                                                     ShellRequest options, OutputsOf outputs_of);
 
 }  // namespace pipeline::engine

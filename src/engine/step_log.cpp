@@ -14,9 +14,9 @@ constexpr std::size_t longest_line =
 constexpr std::size_t tail_lines = 50;
 }  // namespace
 
-StepLog::StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
-                 std::function<void(Stream, std::string)> on_line,
-                 std::function<void(std::string)> on_row)
+StepLogWriter::StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
+                             std::function<void(Stream, std::string)> on_line,
+                             std::function<void(std::string)> on_row)
     : path_(file),
       masks_{SecretMask(secrets), SecretMask(secrets)},
       on_line_(std::move(on_line)),
@@ -26,11 +26,11 @@ StepLog::StepLog(const std::filesystem::path& file, std::vector<std::string> sec
     throw core::system_error("cannot write the log " + file.string(), errno);
 }
 
-void StepLog::write(Stream stream, std::string_view bytes) {
+void StepLogWriter::write(Stream stream, std::string_view bytes) {
   put(stream, masks_[stream == Stream::err].feed(bytes));
 }
 
-void StepLog::put(Stream stream, std::string_view masked) {
+void StepLogWriter::put(Stream stream, std::string_view masked) {
   if (masked.empty()) return;
   if (!file_) open();
   if ((!file_ || std::fwrite(masked.data(), 1, masked.size(), file_.get()) != masked.size()) &&
@@ -48,7 +48,7 @@ void StepLog::put(Stream stream, std::string_view masked) {
   show_row(line);
 }
 
-void StepLog::show_row(std::string& line) {
+void StepLogWriter::show_row(std::string& line) {
   const auto last = line.ends_with('\r') ? line.size() - 1 : line.size();  // A `\n` may follow.
   if (const auto overwritten = last ? line.rfind('\r', last - 1) : std::string::npos;
       overwritten != std::string::npos)
@@ -59,14 +59,14 @@ void StepLog::show_row(std::string& line) {
   if (on_row_ && !row.empty()) on_row_(std::move(row));
 }
 
-void StepLog::open() {
+void StepLogWriter::open() {
   file_.reset(std::fopen(path_.c_str(), "we"));
   if (file_)
     std::setvbuf(file_.get(), nullptr, _IONBF,
                  0);  // `pipe logs -f` reads the file while it is written.
 }
 
-void StepLog::put_line(Stream stream, std::string line) {
+void StepLogWriter::put_line(Stream stream, std::string line) {
   if (line.ends_with('\r')) line.pop_back();
   if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)
     line.erase(0, overwritten + 1);  // Keeps the last state of a progress bar.
@@ -75,7 +75,7 @@ void StepLog::put_line(Stream stream, std::string line) {
   on_line_(stream, std::move(line));
 }
 
-void StepLog::finish() {
+void StepLogWriter::finish() {
   for (const auto stream : {Stream::out, Stream::err}) {
     put(stream, masks_[stream == Stream::err].finish());
     if (auto& line = lines_[stream == Stream::err]; !line.empty())
@@ -86,7 +86,7 @@ void StepLog::finish() {
     throw core::system_error("cannot write the log " + path_.string(), write_error_);
 }
 
-std::string StepLog::tail_text() const {
+std::string StepLogWriter::tail_text() const {
   std::string text;
   for (const auto& line : tail_) text += line + '\n';
   return text;

@@ -16,13 +16,13 @@
 
 namespace pipeline::engine {
 
-class StepLog final : public orchestrators::LogSink {
+class StepLogWriter final : public orchestrators::LogSink {
  public:
   /// Creates `file` and its folder; throws EnvironmentError.
   /// @param on_row receives the last state of a line that the step rewrites, once for each write()
-  StepLog(const std::filesystem::path& file, std::vector<std::string> secrets,
-          std::function<void(Stream, std::string)> on_line,
-          std::function<void(std::string)> on_row = {});
+  StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
+                std::function<void(Stream, std::string)> on_line,
+                std::function<void(std::string)> on_row = {});
   void write(Stream stream, std::string_view bytes) override;
   /// Writes the bytes held back and closes the file. The first write error is thrown here as
   /// EnvironmentError.

@@ -85,7 +85,7 @@ HolderInfo holder_of(const json& object) {
           .since = WallTime(std::chrono::milliseconds(object.at("since").get<std::int64_t>()))};
 }
 
-json to_json(const Entry& entry) {
+json to_json(const LockEntry& entry) {
   auto object = to_json(entry.holder);
   const auto& waiting = entry.waiting;
   object.update({{"driver", entry.driver},
@@ -98,7 +98,7 @@ json to_json(const Entry& entry) {
   return object;
 }
 
-Entry entry_of(const json& object) {
+LockEntry entry_of(const json& object) {
   return {object.at("driver"),
           {object.at("number"),
            {object.at("count"), object.at("candidates"), object.at("idle")},
@@ -109,7 +109,7 @@ Entry entry_of(const json& object) {
 
 }  // namespace
 
-std::pair<std::uint64_t, std::string_view> order_of(const Entry& entry) {
+std::pair<std::uint64_t, std::string_view> order_of(const LockEntry& entry) {
   return {entry.waiting.number, entry.driver};
 }
 
@@ -221,12 +221,12 @@ bool LockFolder::is_alive(const std::string& driver) const {
   return file && is_locked(file.get()) && read_all(file.get()) == driver;
 }
 
-std::vector<Entry> LockFolder::Session::queue() const {
+std::vector<LockEntry> LockFolder::Session::queue() const {
   const auto file = folder_->open_file("queue", O_RDONLY);
   // An unreadable queue (its writer was killed while it wrote) is treated as empty: each driver
   // adds its own entries again.
   const auto list = core::parse_json(read_all(file.get()));
-  std::vector<Entry> entries;
+  std::vector<LockEntry> entries;
   std::map<std::string, bool> alive;
   if (!list.is_array()) return entries;
   for (const auto& object : list) try {
@@ -240,7 +240,7 @@ std::vector<Entry> LockFolder::Session::queue() const {
   return entries;
 }
 
-void LockFolder::Session::put_queue(const std::vector<Entry>& entries) {
+void LockFolder::Session::put_queue(const std::vector<LockEntry>& entries) {
   auto list = json::array();
   for (const auto& entry : entries) list.push_back(to_json(entry));
   const auto text = list.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -39,13 +39,13 @@ struct HolderInfo {
 /// `step 'train' of run 20261121-8f3a (pid 4242, user ana)`
 std::string to_string(const HolderInfo& holder);
 
-struct Entry {
+struct LockEntry {
   std::string driver;  ///< The driver's token.
   Waiting waiting;
   HolderInfo holder;
 };
 /// Orders entries by number; equal numbers occur only if the queue was lost in between.
-std::pair<std::uint64_t, std::string_view> order_of(const Entry& entry);
+std::pair<std::uint64_t, std::string_view> order_of(const LockEntry& entry);
 
 class LockFolder {
  public:
@@ -67,9 +67,10 @@ class LockFolder {
     Session(Session&& other) noexcept : folder_(std::exchange(other.folder_, nullptr)) {}
     Session& operator=(Session&&) = delete;
 
-    std::vector<Entry> queue() const;  ///< The entries of living drivers, ordered by their numbers.
+    std::vector<LockEntry> queue()
+        const;  ///< The entries of living drivers, ordered by their numbers.
     /// Writes only changes, because each write wakes all waiting drivers.
-    void put_queue(const std::vector<Entry>& entries);
+    void put_queue(const std::vector<LockEntry>& entries);
     bool is_held(const std::string& uuid) const;
     /// Returns the holder; nothing if the GPU is not held.
     std::optional<HolderInfo> holder(const std::string& uuid) const;

@@ -7,7 +7,7 @@ namespace pipeline::gpu {
 namespace {
 
 /// before[a][b]: b starts after the end of a, directly or indirectly.
-std::vector<std::vector<bool>> order_of(const std::vector<Member>& members) {
+std::vector<std::vector<bool>> order_of(const std::vector<TogetherMember>& members) {
   const auto count = members.size();
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < count; ++i) places.emplace(members[i].name, i);
@@ -25,7 +25,7 @@ std::vector<std::vector<bool>> order_of(const std::vector<Member>& members) {
 
 }  // namespace
 
-Group largest_group(const std::vector<Member>& members) {
+Group largest_group(const std::vector<TogetherMember>& members) {
   const auto before = order_of(members);
   Group best, group;
   // Visits every subset; there are no more than ten members.
@@ -55,7 +55,7 @@ std::string gpus(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
 }
 
-std::string names_of(const std::vector<Member>& members, const Group& group) {
+std::string names_of(const std::vector<TogetherMember>& members, const Group& group) {
   std::string text;
   for (const auto i : group.members) {
     if (!text.empty()) text += i == group.members.back() ? " and " : ", ";

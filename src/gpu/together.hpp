@@ -10,7 +10,7 @@ namespace pipeline::gpu {
 /// Maximum number of containers in a task: a quota of ECS.
 inline constexpr std::size_t most_containers = 10;
 
-struct Member {
+struct TogetherMember {
   std::string name;
   unsigned gpus = 0;
   std::vector<std::string> after;  ///< The containers whose end this one waits for.
@@ -23,11 +23,11 @@ struct Group {
 
 /// Returns the members that may run at the same time and together hold the most GPUs; an empty
 /// group for more than most_containers.
-Group largest_group(const std::vector<Member>& members);
+Group largest_group(const std::vector<TogetherMember>& members);
 
 /// Returns `1 GPU`, `2 GPUs`.
 std::string gpus(std::size_t count);
 /// Returns `'a' and 'b'`, or `'a', 'b' and 'c'`.
-std::string names_of(const std::vector<Member>& members, const Group& group);
+std::string names_of(const std::vector<TogetherMember>& members, const Group& group);
 
 }  // namespace pipeline::gpu

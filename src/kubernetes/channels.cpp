@@ -64,7 +64,7 @@ async::Task<net::Response> read_refusal(net::Connection& connection, std::string
 
 async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string what,
                                                      std::string path) {
-  Call call(what, "GET", std::move(path));
+  ApiCall call(what, "GET", std::move(path));
   call.accept = "*/*";  // An answer that is no object is not acceptable as JSON.
   auto request = co_await client.request_of(std::move(call));
   auto upgrade = upgrade_of(request);

@@ -111,7 +111,7 @@ std::string Client::path(std::string_view group, std::string_view kind,
   return name.empty() ? text : text + "/" + net::url_encode(name);
 }
 
-async::Task<net::Request> Client::request_of(Call call) {
+async::Task<net::Request> Client::request_of(ApiCall call) {
   net::Request request;
   request.method = call.method;
   request.url = access_.server + call.path;
@@ -140,7 +140,7 @@ async::Task<net::Request> Client::request_of(Call call) {
   co_return request;
 }
 
-async::Task<net::Response> Client::try_once(Call call) {
+async::Task<net::Response> Client::try_once(ApiCall call) {
   auto request = co_await request_of(call);
   std::function<void(const net::Response&)> on_headers;
   if (call.on_open)
@@ -160,7 +160,7 @@ void Client::show_warnings(const net::Response& response) {
       core::log::warn("the cluster warns: " + text_of_warning(each->second));
 }
 
-async::Task<net::Response> Client::send(Call call) {
+async::Task<net::Response> Client::send(ApiCall call) {
   auto response = co_await try_once(call);
   if (response.status == 401 && credentials_.refused()) response = co_await try_once(call);
   show_warnings(response);
@@ -182,7 +182,7 @@ void throw_refusal(const std::string& what, const net::Response& response) {
   throw error;
 }
 
-async::Task<json> Client::call(Call call) {
+async::Task<json> Client::call(ApiCall call) {
   auto retry_policy = retry_policy_;
   retry_policy.most_tries = call.most_tries.value_or(retry_policy.most_tries);
   async::Backoff backoff(retry_policy);
@@ -224,18 +224,18 @@ async::Task<json> Client::call(Call call) {
 }
 
 async::Task<json> Client::get(std::string what, std::string path) {
-  Call request(std::move(what), "GET", std::move(path));
+  ApiCall request(std::move(what), "GET", std::move(path));
   co_return co_await call(std::move(request));
 }
 
 async::Task<json> Client::create(std::string what, std::string path, json object) {
-  Call request(std::move(what), "POST", std::move(path));
+  ApiCall request(std::move(what), "POST", std::move(path));
   request.body = std::move(object);
   co_return co_await call(std::move(request));
 }
 
 async::Task<json> Client::patch(std::string what, std::string path, json change) {
-  Call request(std::move(what), "PATCH", std::move(path));
+  ApiCall request(std::move(what), "PATCH", std::move(path));
   request.body = std::move(change);
   request.body_type = "application/merge-patch+json";
   co_return co_await call(std::move(request));
@@ -243,7 +243,7 @@ async::Task<json> Client::patch(std::string what, std::string path, json change)
 
 async::Task<> Client::remove(std::string what, std::string path, std::string uid,
                              std::optional<unsigned> grace_seconds) {
-  Call request(std::move(what), "DELETE", std::move(path));
+  ApiCall request(std::move(what), "DELETE", std::move(path));
   request.body =
       json{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}, {"propagationPolicy", "Background"}};
   if (!uid.empty()) request.body["preconditions"]["uid"] = uid;
@@ -257,7 +257,7 @@ async::Task<> Client::remove(std::string what, std::string path, std::string uid
 
 async::Task<std::pair<int, int>> Client::version() {
   if (!version_) {
-    Call question("ask the cluster of " + access_.origin + " who it is", "GET", "/version");
+    ApiCall question("ask the cluster of " + access_.origin + " who it is", "GET", "/version");
     question.most_tries = 3;  // Few tries, because the server has never answered this program.
     question.timeout = std::chrono::seconds(15);
     const auto answer = co_await call(std::move(question));

@@ -49,10 +49,10 @@ class ApiError : public core::EnvironmentError {
   std::vector<Cause> causes_;
 };
 
-struct Call {
+struct ApiCall {
   // A constructor instead of an aggregate, because g++ 12 destroys a brace-initialised temporary
   // twice in a co_await expression.
-  Call(std::string what_is_tried, std::string http_method, std::string path_and_query)
+  ApiCall(std::string what_is_tried, std::string http_method, std::string path_and_query)
       : what(std::move(what_is_tried)),
         method(std::move(http_method)),
         path(std::move(path_and_query)) {}
@@ -78,14 +78,14 @@ class Client {
   const async::RetryPolicy& retry_policy() const { return retry_policy_; }
 
   /// Returns the request as it would be sent, with credentials.
-  async::Task<net::Request> request_of(Call call);
+  async::Task<net::Request> request_of(ApiCall call);
   /// Sends a request once; repeats it only if the credentials have expired. Throws ApiError,
   /// TransportError.
-  async::Task<net::Response> send(Call call);
+  async::Task<net::Response> send(ApiCall call);
   /// Sends a request and retries it when the server is unreachable, overloaded or broken. Requests
   /// may therefore be executed twice: creations use fixed names, and deletions name the object's
   /// uid.
-  async::Task<nlohmann::json> call(Call call);
+  async::Task<nlohmann::json> call(ApiCall call);
 
   async::Task<nlohmann::json> get(std::string what, std::string path);
   async::Task<nlohmann::json> create(std::string what, std::string path, nlohmann::json object);
@@ -105,7 +105,7 @@ class Client {
   std::string path(std::string_view group, std::string_view kind, std::string_view name = {}) const;
 
  private:
-  async::Task<net::Response> try_once(Call call);
+  async::Task<net::Response> try_once(ApiCall call);
   void show_warnings(const net::Response& response);
 
   asio::io_context& loop_;

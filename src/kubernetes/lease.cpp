@@ -151,7 +151,7 @@ async::Task<bool> Lease::keep(core::CancelSource& stop) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     if (stop.level() != core::StopLevel::none) co_return true;
     const auto began = Clock::now();
-    Call call("renew the Lease " + name_, "PATCH", path());
+    ApiCall call("renew the Lease " + name_, "PATCH", path());
     call.body = json{{"spec", {{"renewTime", micro_now()}}}};
     call.body_type = "application/merge-patch+json";
     call.timeout = std::min(longest_renewal, terms_.deadline / 2);

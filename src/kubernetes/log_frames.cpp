@@ -14,7 +14,7 @@ constexpr std::size_t fetched_at_once = 1 << 20;
 
 }  // namespace
 
-struct LogFrames::Frame {
+struct PodLogFrames::Frame {
   char kind;
   std::uint64_t place;
   std::string_view text;
@@ -22,7 +22,7 @@ struct LogFrames::Frame {
 
 /// Returns nothing for a line that is no frame. A node that rotates a file in the middle of a line
 /// joins its beginning with a later line; the size is then wrong.
-std::optional<LogFrames::Frame> LogFrames::frame_of(std::string_view line) {
+std::optional<PodLogFrames::Frame> PodLogFrames::frame_of(std::string_view line) {
   Frame frame{line.front(), 0, {}};
   std::size_t size = 0;
   const char* end = line.data() + line.size();
@@ -46,11 +46,11 @@ bool begins_as_frame(std::string_view line) {
 
 }  // namespace
 
-void LogFrames::feed(std::string_view bytes) {
+void PodLogFrames::feed(std::string_view bytes) {
   lines_.feed(bytes, [this](std::string_view line) { take_line(line); });
 }
 
-void LogFrames::take_line(std::string_view line) {
+void PodLogFrames::take_line(std::string_view line) {
   const auto space = line.find(' ');
   const auto time = parse_time(line.substr(0, space));
   if (!time ||
@@ -74,7 +74,7 @@ void LogFrames::take_line(std::string_view line) {
 }
 
 /// Reports a frame whose offset is the current one. @param size bytes of its line
-void LogFrames::tell(const Frame& frame, std::size_t size) {
+void PodLogFrames::tell(const Frame& frame, std::size_t size) {
   reported_ += size;
   if (frame.kind == '.') {
     ended_ = true;
@@ -90,7 +90,7 @@ void LogFrames::tell(const Frame& frame, std::size_t size) {
   on_bytes_(frame.kind == 'e' || frame.kind == 'E', text);
 }
 
-void LogFrames::fetch_until(std::uint64_t place) {
+void PodLogFrames::fetch_until(std::uint64_t place) {
   core::Lines lines;
   for (auto from = reported_; kept_ && from < place;) {
     const auto bytes = kept_(
@@ -111,7 +111,7 @@ void LogFrames::fetch_until(std::uint64_t place) {
   reported_ = place;
 }
 
-void LogFrames::finish() {
+void PodLogFrames::finish() {
   if (!ended_) fetch_until(std::numeric_limits<std::uint64_t>::max());
 }
 

@@ -20,14 +20,14 @@
 
 namespace pipeline::kubernetes {
 
-class LogFrames {
+class PodLogFrames {
  public:
   using Time = std::chrono::system_clock::time_point;
   /// Returns bytes of the agent's own copy of the log from this offset on, at most `size`; empty at
   /// its end or if there is no copy.
   using Kept = std::function<std::string(std::uint64_t place, std::size_t size)>;
   /// @param on_bytes (is stderr, bytes)
-  explicit LogFrames(std::function<void(bool, std::string_view)> on_bytes, Kept kept = {})
+  explicit PodLogFrames(std::function<void(bool, std::string_view)> on_bytes, Kept kept = {})
       : on_bytes_(std::move(on_bytes)), kept_(std::move(kept)) {}
 
   /// Call before the log is read again from last() on. Lines that were already reported are

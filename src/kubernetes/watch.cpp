@@ -30,10 +30,10 @@ async::Task<> Watch::list(core::CancelSource& cancel) {
   std::string next;
   changes_.begin_list();
   do {
-    Call call("list " + path_, "GET",
-              path_ + "?limit=" + std::to_string(page_size) +
-                  "&labelSelector=" + net::url_encode(selector_) +
-                  (next.empty() ? "" : "&continue=" + net::url_encode(next)));
+    ApiCall call("list " + path_, "GET",
+                 path_ + "?limit=" + std::to_string(page_size) +
+                     "&labelSelector=" + net::url_encode(selector_) +
+                     (next.empty() ? "" : "&continue=" + net::url_encode(next)));
     call.cancel = &cancel;
     auto page = co_await client_.call(std::move(call));
     changes_.take_page(page);
@@ -45,10 +45,10 @@ async::Task<> Watch::list(core::CancelSource& cancel) {
 async::Task<> Watch::follow(core::CancelSource& cancel) {
   static std::minstd_rand random(std::random_device{}());
   const int seconds = std::uniform_int_distribution<int>(shortest_watch, longest_watch)(random);
-  Call call("watch " + path_, "GET",
-            path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" +
-                std::to_string(seconds) + "&labelSelector=" + net::url_encode(selector_) +
-                "&resourceVersion=" + net::url_encode(changes_.version()));
+  ApiCall call("watch " + path_, "GET",
+               path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" +
+                   std::to_string(seconds) + "&labelSelector=" + net::url_encode(selector_) +
+                   "&resourceVersion=" + net::url_encode(changes_.version()));
   call.timeout = std::chrono::seconds(seconds + 30);
   call.cancel = &cancel;
   call.on_body = [this](std::string_view bytes) {

@@ -53,7 +53,7 @@ bool runs_on(std::string_view files, std::string_view machine) {
 }
 
 /// True if both mean the same packages on the same kind of machine, so that one replaces the other.
-bool is_for(const LockedEnvironment& environment, const Request& request) {
+bool is_for(const LockedEnvironment& environment, const LockRequest& request) {
   if (environment.parent != request.parent || environment.installer != request.installer ||
       environment.requirements != request.requirements)
     return false;
@@ -63,7 +63,7 @@ bool is_for(const LockedEnvironment& environment, const Request& request) {
          platform_of(environment.platform).machine == platform_of(request.platform).machine;
 }
 
-bool fits(const LockedEnvironment& environment, const Request& request) {
+bool fits(const LockedEnvironment& environment, const LockRequest& request) {
   if (!is_for(environment, request)) return false;
   return environment.parent == local_parent ? runs_on(environment.platform, request.platform)
                                             : environment.parent_digest == request.parent_digest;
@@ -92,7 +92,7 @@ std::string text_of(const fs::path& path) {
 
 std::string shown(const LockedPackage& package) {
   return package.name + (package.version.empty() ? "" : " " + package.version) +
-         (package.origin == Origin::index ? "" : " (" + package.url + ")");
+         (package.origin == PackageOrigin::index ? "" : " (" + package.url + ")");
 }
 
 /// A repository or folder is one to be seen.
@@ -119,13 +119,13 @@ void LockFile::read() {
   }
 }
 
-const LockedEnvironment* LockFile::exact(const Request& request) const {
+const LockedEnvironment* LockFile::exact(const LockRequest& request) const {
   const auto found = std::ranges::find_if(
       environments_, [&](const auto& environment) { return fits(environment, request); });
   return found == environments_.end() ? nullptr : &*found;
 }
 
-const LockedEnvironment* LockFile::nearest(const Request& request) const {
+const LockedEnvironment* LockFile::nearest(const LockRequest& request) const {
   const LockedEnvironment* best = nullptr;
   std::size_t most = 0, fewest_others = 0;
   for (const auto& environment : environments_) {
@@ -143,7 +143,7 @@ const LockedEnvironment* LockFile::nearest(const Request& request) const {
   return best;
 }
 
-std::optional<LockedEnvironment> LockFile::find(const Request& request) {
+std::optional<LockedEnvironment> LockFile::find(const LockRequest& request) {
   read();
   const auto is_known = [&](const auto& list) {
     return std::ranges::find(list, request) != list.end();
@@ -156,7 +156,7 @@ std::optional<LockedEnvironment> LockFile::find(const Request& request) {
   return std::nullopt;
 }
 
-LockedEnvironment LockFile::preferred(const Request& request) {
+LockedEnvironment LockFile::preferred(const LockRequest& request) {
   read();
   const auto* found = nearest(request);
   if (!found || options_.upgrade_all) return {};
@@ -166,7 +166,7 @@ LockedEnvironment LockFile::preferred(const Request& request) {
   return environment;
 }
 
-void LockFile::refuse(const Request& request) const {
+void LockFile::refuse(const LockRequest& request) const {
   const auto file = path_.filename().string();
   std::vector<std::string> notes;
   const auto environment =
@@ -199,17 +199,17 @@ void LockFile::refuse(const Request& request) const {
   throw core::InputError({std::move(diagnostic)}, std::string(), std::string());
 }
 
-void LockFile::replace(const Request& request, LockedEnvironment environment) {
+void LockFile::replace(const LockRequest& request, LockedEnvironment environment) {
   std::erase_if(environments_, [&](const auto& each) { return is_for(each, request); });
   environments_.push_back(std::move(environment));
 }
 
-std::string LockFile::put(const Request& request, LockedEnvironment environment) {
+std::string LockFile::put(const LockRequest& request, LockedEnvironment environment) {
   read();
   LockChange change;
   // An environment that other steps ask for stays, so it is not the one that changes.
   const auto* before = nearest(request);
-  const auto is_for_before = [&](const Request& other) { return is_for(*before, other); };
+  const auto is_for_before = [&](const LockRequest& other) { return is_for(*before, other); };
   if (before && (is_for_before(request) || std::ranges::none_of(asked_, is_for_before)))
     change.before = *before;
   environment.parent = request.parent;
@@ -278,7 +278,7 @@ std::string LockFile::write() {
   if (!lock) throw core::system_error("cannot open " + folder.string(), errno);
   while (flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
-  std::vector<std::pair<Request, LockedEnvironment>> own;
+  std::vector<std::pair<LockRequest, LockedEnvironment>> own;
   for (const auto& request : resolved_)
     if (const auto* environment = exact(request)) own.emplace_back(request, *environment);
   auto own_data = std::exchange(data_, {});
@@ -352,7 +352,7 @@ std::vector<std::string> describe(const LockChange& change) {
       lines.push_back("- " + shown(*before));
     else if (shown(*before) != shown(*after))
       lines.push_back("~ " + shown(*before) + " -> " +
-                      (after->origin == Origin::index ? after->version : shown(*after)) +
+                      (after->origin == PackageOrigin::index ? after->version : shown(*after)) +
                       source_mark(*after));
     else if (before->sha256 != after->sha256)
       lines.push_back("~ " + shown(*before) + ": another file, " + after->file);

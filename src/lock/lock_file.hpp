@@ -26,12 +26,12 @@ struct DataChange {
 };
 
 /// What a step asks for, and where it is installed.
-struct Request {
+struct LockRequest {
   std::string parent, parent_digest;  ///< See LockedEnvironment.
   std::string tag, platform;  ///< Of this machine's Python, for virtual environments; else empty.
   std::string installer;
   std::vector<std::string> requirements;  ///< Without credentials: see core::without_credentials().
-  bool operator==(const Request&) const = default;
+  bool operator==(const LockRequest&) const = default;
 };
 
 /// What the command line asks of the lock.
@@ -57,15 +57,15 @@ class LockFile {
 
   /// Returns the environment that the file has for the request, if nothing has to be resolved.
   /// Throws InputError if the file is damaged, or if it is frozen and does not fit the request.
-  std::optional<LockedEnvironment> find(const Request& request);
+  std::optional<LockedEnvironment> find(const LockRequest& request);
 
   /// Returns the environment whose versions a resolution of the request prefers; an empty one if
   /// there is none. Those that are to be upgraded are not among its packages.
-  LockedEnvironment preferred(const Request& request);
+  LockedEnvironment preferred(const LockRequest& request);
 
   /// Stores what a request was resolved to, and writes the file. What others have written since is
   /// kept. Returns a notice if the file cannot be written; it then holds for this object only.
-  std::string put(const Request& request, LockedEnvironment environment);
+  std::string put(const LockRequest& request, LockedEnvironment environment);
 
   /// Records which data the pipeline has: each address with the names of its inputs. The names
   /// that are to be upgraded and are of data are not of packages. remove_unused() then removes
@@ -92,19 +92,19 @@ class LockFile {
  private:
   void read();
   std::string write();
-  const LockedEnvironment* exact(const Request& request) const;
-  const LockedEnvironment* nearest(const Request& request) const;
+  const LockedEnvironment* exact(const LockRequest& request) const;
+  const LockedEnvironment* nearest(const LockRequest& request) const;
   std::string text() const;
-  void replace(const Request& request, LockedEnvironment environment);
-  [[noreturn]] void refuse(const Request& request) const;
+  void replace(const LockRequest& request, LockedEnvironment environment);
+  [[noreturn]] void refuse(const LockRequest& request) const;
 
   const std::filesystem::path path_;
   LockOptions options_;
   bool is_read_ = false;
   std::string text_;  ///< Of the file, as it was read or written last.
   std::vector<LockedEnvironment> environments_;
-  std::vector<Request> asked_;     ///< All requests of this object's life.
-  std::vector<Request> resolved_;  ///< Those of put().
+  std::vector<LockRequest> asked_;     ///< All requests of this object's life.
+  std::vector<LockRequest> resolved_;  ///< Those of put().
   std::vector<LockChange> changes_;
   std::map<std::string, LockedData> data_;  ///< By address.
   std::optional<std::map<std::string, std::set<std::string>>> used_data_;

@@ -20,9 +20,9 @@ std::string digest(const LockedEnvironment& environment) {
 std::vector<std::string> install_lines(const LockedEnvironment& environment) {
   std::vector<std::string> lines;
   for (const auto& package : environment.packages) {
-    auto line = package.origin == Origin::index  ? package.name + "==" + package.version
-                : package.origin == Origin::path ? package.url
-                                                 : package.name + " @ " + package.url;
+    auto line = package.origin == PackageOrigin::index  ? package.name + "==" + package.version
+                : package.origin == PackageOrigin::path ? package.url
+                                                        : package.name + " @ " + package.url;
     if (!package.sha256.empty()) line += " --hash=sha256:" + package.sha256;
     lines.push_back(std::move(line));
   }

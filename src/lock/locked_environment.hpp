@@ -10,7 +10,7 @@
 namespace pipeline::lock {
 
 /// Where a package comes from, and so how it is named to an installer.
-enum class Origin {
+enum class PackageOrigin {
   index,       ///< `name==version`: its index may need credentials, which no lock has.
   url,         ///< A file at an address of its own.
   repository,  ///< A commit.
@@ -23,7 +23,7 @@ struct LockedPackage {
   std::string file;        ///< Name of the wheel or source distribution; empty for what has none: a
                            ///< repository or a folder.
   std::uint64_t size = 0;  ///< Of the file, in bytes; 0 if the index does not say.
-  Origin origin = Origin::index;
+  PackageOrigin origin = PackageOrigin::index;
   std::string sha256;  ///< Of the file, hex; empty for what has none.
   std::string url;     ///< Of the file, without credentials; `git+URL@COMMIT` for a repository;
                        ///< for a local file or folder its path, relative to the pipeline's folder.

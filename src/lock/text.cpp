@@ -165,7 +165,7 @@ LockedPackage read_package(const Value& value, Diagnostics& diagnostics) {
     if (known == origins.end())
       reader.wrong("origin", "'" + origin + "' is no origin: index, url, repository or path");
     else
-      package.origin = static_cast<Origin>(known - origins.begin());
+      package.origin = static_cast<PackageOrigin>(known - origins.begin());
   }
   return package;
 }
@@ -232,7 +232,7 @@ std::string line_of(const LockedPackage& package) {
   };
   add("file", package.file);
   if (package.size) line += ", size: " + std::to_string(package.size);
-  if (package.origin != Origin::index)
+  if (package.origin != PackageOrigin::index)
     add("origin", origins[static_cast<std::size_t>(package.origin)]);
   add("sha256", package.sha256);
   add("url", package.url);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/file.hpp"
+#include "orchestrators/kernel_file.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -17,16 +18,6 @@ namespace fs = std::filesystem;
 
 core::Descriptor open_to_read(const fs::path& file) {
   return core::Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-}
-
-/// Reads a file that the kernel generates; empty if it is gone.
-std::string kernel_text(const fs::path& file) {
-  std::string text;
-  const auto opened = open_to_read(file);
-  char buffer[4096];
-  for (ssize_t count; opened && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<std::size_t>(count));
-  return text;
 }
 
 /// Reads an open file of the kernel's from its beginning; empty if its group is gone.

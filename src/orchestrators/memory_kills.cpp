@@ -1,26 +1,18 @@
 #include "orchestrators/memory_kills.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/file.hpp"
+#include "orchestrators/kernel_file.hpp"
 
 namespace pipeline::orchestrators {
 
 std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
                                           std::string_view name) {
-  std::string text = "\n";
-  const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  char buffer[8192];  // The kernel generates such a file on each read.
-  for (ssize_t count; opened && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<std::size_t>(count));
+  const auto text = "\n" + kernel_text(file);
   const auto line = text.find("\n" + std::string(name) + " ");
   if (line == text.npos) return {};
   const auto* digits = text.data() + line + name.size() + 2;
@@ -31,20 +23,14 @@ std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
 
 std::filesystem::path own_kill_counter(const std::filesystem::path& proc,
                                        const std::filesystem::path& mounts) {
-  std::ifstream in(proc);
   std::vector<std::filesystem::path> candidates;
-  for (std::string line; std::getline(in, line);) {  // Format: ID:CONTROLLERS:PATH.
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == line.npos) continue;
-    const auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const auto own = std::filesystem::path(line.substr(second + 1)).relative_path();
-    // In a container, the path may be the host's, and the mount shows the own group alone.
-    if (controllers == ",,")
-      candidates.push_back(mounts / own / "memory.events.local");
-    else if (controllers.find(",memory,") != controllers.npos)
-      for (const auto& group : {mounts / "memory" / own, mounts / "memory"})
+  // In a container, the path may be the host's, and the mount shows the own group alone.
+  for (const auto& own : group_memberships(proc))
+    if (own.is_unified())
+      candidates.push_back(mounts / own.path / "memory.events.local");
+    else if (own.has("memory"))
+      for (const auto& group : {mounts / "memory" / own.path, mounts / "memory"})
         candidates.push_back(group / "memory.oom_control");
-  }
   for (const auto& file : candidates)
     if (read_counter(file, "oom_kill")) return file;
   return MemoryKills::of_machine;

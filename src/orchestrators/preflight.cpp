@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/joined.hpp"
 #include "docker/gpu_errors.hpp"
 
 namespace pipeline::orchestrators {
@@ -10,7 +11,7 @@ namespace {
 
 constexpr std::string_view mark = "pipe-preflight ";
 constexpr int missing = 127;
-constexpr std::size_t longest_line = 64 * 1024;
+constexpr std::size_t longest_report_line = 64 * 1024;
 
 /// $1: the UUIDs that must be visible; then the command. Runs in a subshell, so that none of its
 /// variables conflict with the command's. nvidia-smi lists the slices of a GPU divided by MIG after
@@ -43,12 +44,6 @@ std::vector<std::string> uuids_of(const std::vector<AssignedGpu>& gpus) {
   std::vector<std::string> uuids;
   for (const auto& gpu : gpus) uuids.push_back(gpu.uuid);
   return uuids;
-}
-
-std::string joined(const std::vector<std::string>& words, std::string_view separator) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : std::string(separator)) + word;
-  return text;
 }
 
 /// Returns those of `some` that are not in `others`.
@@ -97,18 +92,18 @@ Failure no_smi(GpuVisibility visibility) {
 Failure other_gpus(const std::vector<std::string>& seen, const std::vector<std::string>& own) {
   const auto lacking = without(own, seen), others = without(seen, own);
   if (seen.empty())
-    return not_started("it sees no GPU, although " + joined(own, ", ") +
+    return not_started("it sees no GPU, although " + core::joined(own, ", ") +
                            (own.size() == 1 ? " is" : " are") + " reserved for it",
                        {"`pipe doctor` says how the engine gives GPUs to containers",
                         "no setting of the step may set NVIDIA_VISIBLE_DEVICES"});
   if (!lacking.empty())
-    return not_started("it does not see " + joined(lacking, ", ") + ", which " +
+    return not_started("it does not see " + core::joined(lacking, ", ") + ", which " +
                            (lacking.size() == 1 ? "is" : "are") + " reserved for it, but " +
-                           joined(seen, ", "),
+                           core::joined(seen, ", "),
                        {"the GPUs that pipe reserves must be those of the engine's machine: `pipe "
                         "gpus` and `nvidia-smi -L` there have to agree"});
   return not_started(
-      "it sees GPUs that are not reserved for it: " + joined(others, ", "),
+      "it sees GPUs that are not reserved for it: " + core::joined(others, ", "),
       {"a privileged container sees all of them: leave `privileged` out of `run_args`",
        "an engine whose default runtime is NVIDIA's may add those of the image's environment: "
        "`pipe doctor`"});
@@ -149,7 +144,7 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
       (visibility == GpuVisibility::all || without(seen, own).empty()))
     return std::nullopt;
   if (visibility == GpuVisibility::its_own) return other_gpus(seen, own);
-  return not_started("this machine has no " + joined(without(own, seen), ", ") +
+  return not_started("this machine has no " + core::joined(without(own, seen), ", ") +
                          " any more, which " + (own.size() == 1 ? "was" : "were") +
                          " reserved for it",
                      {"`sudo dmesg | grep NVRM` says whether a GPU has dropped off the bus"}, true);
@@ -167,7 +162,7 @@ Failure preflight_hangs(std::chrono::seconds waited) {
 std::vector<std::string> behind_gate(const std::vector<std::string>& command,
                                      const std::vector<AssignedGpu>& gpus) {
   std::vector<std::string> words{"/bin/sh", "-c", std::string(gate), std::string(gate_name),
-                                 joined(uuids_of(gpus), " ")};
+                                 core::joined(uuids_of(gpus), " ")};
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
@@ -184,7 +179,7 @@ void write_preflight(LogSink& log, std::string_view text) {
 
 void PreflightLog::take_line(std::string_view line) {
   if (!line.starts_with(mark)) {
-    if (said_.size() < longest_line) (said_ += line) += '\n';
+    if (said_.size() < longest_report_line) (said_ += line) += '\n';
     return;
   }
   line.remove_prefix(mark.size());
@@ -209,7 +204,8 @@ void PreflightLog::write(Stream stream, std::string_view bytes) {
     const auto end = bytes.find('\n');
     rest_ += bytes.substr(0, end);
     bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
-    if (end != bytes.npos || rest_.size() > longest_line) take_line(std::exchange(rest_, {}));
+    if (end != bytes.npos || rest_.size() > longest_report_line)
+      take_line(std::exchange(rest_, {}));
   }
   if (!bytes.empty()) log_.write(stream, bytes);
 }

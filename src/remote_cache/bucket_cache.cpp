@@ -19,7 +19,7 @@ std::string key_of(const std::string& key) { return "results/" + key + ".json"; 
 
 class BucketCache final : public engine::RemoteCache {
  public:
-  BucketCache(s3::Artifacts& bucket, const store::ArtifactStore& artifacts)
+  BucketCache(s3::BucketArtifacts& bucket, const store::ArtifactStore& artifacts)
       : bucket_(bucket),
         artifacts_(artifacts),
         name_(settings::url_of(bucket.settings())),
@@ -97,14 +97,14 @@ class BucketCache final : public engine::RemoteCache {
 
  private:
   static std::string object_of(const RemoteOutput& output) {
-    return s3::Artifacts::key_of(output.record.digest.hex(), output.record.is_directory);
+    return s3::BucketArtifacts::key_of(output.record.digest.hex(), output.record.is_directory);
   }
   DamagedCacheEntry damaged(const std::string& key) const {
     return DamagedCacheEntry("the record " + key_of(key) + " in " + name_ +
                              " is not one that pipe wrote");
   }
 
-  s3::Artifacts& bucket_;
+  s3::BucketArtifacts& bucket_;
   const store::ArtifactStore& artifacts_;
   const std::string name_;
   BucketNames names_;
@@ -112,7 +112,7 @@ class BucketCache final : public engine::RemoteCache {
 
 }  // namespace
 
-std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::Artifacts& bucket,
+std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::BucketArtifacts& bucket,
                                                        const store::ArtifactStore& artifacts) {
   return std::make_unique<BucketCache>(bucket, artifacts);
 }

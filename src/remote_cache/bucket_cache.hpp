@@ -13,7 +13,7 @@ namespace pipeline::remote_cache {
 
 /// Keeps references to both arguments; makes no request by itself.
 /// @param artifacts this machine's artifacts
-std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::Artifacts& bucket,
+std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::BucketArtifacts& bucket,
                                                        const store::ArtifactStore& artifacts);
 
 }  // namespace pipeline::remote_cache

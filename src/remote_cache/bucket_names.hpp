@@ -16,7 +16,7 @@ namespace pipeline::remote_cache {
 class BucketNames {
  public:
   /// Keeps references to both arguments. @param artifacts this machine's
-  BucketNames(s3::Artifacts& bucket, const store::ArtifactStore& artifacts)
+  BucketNames(s3::BucketArtifacts& bucket, const store::ArtifactStore& artifacts)
       : bucket_(bucket), artifacts_(artifacts) {}
 
   /// Returns the record of a name, without versions if nothing has the name. Throws
@@ -37,7 +37,7 @@ class BucketNames {
   struct Found;
   async::Task<Found> read(std::string name);
 
-  s3::Artifacts& bucket_;
+  s3::BucketArtifacts& bucket_;
   const store::ArtifactStore& artifacts_;
 };
 

@@ -25,7 +25,7 @@ bool RunOutputs::is_here(const store::OutputRecord& output) const {
 std::string RunOutputs::location(const store::OutputRecord& output) const {
   if (is_here(output)) return artifacts_.path(output.digest).string();
   return settings::url_of(bucket_->settings()) + "/" +
-         s3::Artifacts::key_of(output.digest.hex(), output.is_directory);
+         s3::BucketArtifacts::key_of(output.digest.hex(), output.is_directory);
 }
 
 void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord& output) {

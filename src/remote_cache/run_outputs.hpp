@@ -38,7 +38,7 @@ class RunOutputs {
   asio::io_context& loop_;
   store::ArtifactStore& artifacts_;
   const std::filesystem::path state_;
-  std::optional<s3::Artifacts> bucket_;
+  std::optional<s3::BucketArtifacts> bucket_;
   std::unique_ptr<engine::RemoteCache> cache_;
 };
 

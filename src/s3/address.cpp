@@ -7,8 +7,8 @@
 
 namespace pipeline::s3 {
 
-Address::Address(const std::string& endpoint, const std::string& bucket, const std::string& region,
-                 std::optional<bool> path_style) {
+BucketAddress::BucketAddress(const std::string& endpoint, const std::string& bucket,
+                             const std::string& region, std::optional<bool> path_style) {
   const std::string amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
   const auto url = endpoint.empty() ? "https://s3." + region + amazon : endpoint;
   const auto separator = url.find("://");

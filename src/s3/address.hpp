@@ -9,12 +9,12 @@
 
 namespace pipeline::s3 {
 
-class Address {
+class BucketAddress {
  public:
   /// @param endpoint `http[s]://HOST[:PORT][/PATH]`; if empty, Amazon's endpoint of the region
   /// Throws InputError for an invalid endpoint.
-  Address(const std::string& endpoint, const std::string& bucket, const std::string& region,
-          std::optional<bool> path_style);
+  BucketAddress(const std::string& endpoint, const std::string& bucket, const std::string& region,
+                std::optional<bool> path_style);
 
   const std::string& host() const { return host_; }  ///< Value of the Host header.
   /// Returns the path of an object, or of the bucket itself for an empty key; not encoded.

@@ -41,23 +41,23 @@ bool is_executable_file(const fs::path& file) {
   return ::stat(file.c_str(), &status) == 0 && (status.st_mode & S_IXUSR);
 }
 
-Bucket& Artifacts::bucket() {
+Bucket& BucketArtifacts::bucket() {
   if (!bucket_) bucket_.emplace(loop_, settings_, retry_policy_);
   return *bucket_;
 }
 
-async::Task<> Artifacts::probe() {
+async::Task<> BucketArtifacts::probe() {
   if (is_probed_) co_return;
   co_await bucket().probe();
   is_probed_ = true;
 }
 
-std::string Artifacts::key_of(const std::string& digest, bool is_tree) {
+std::string BucketArtifacts::key_of(const std::string& digest, bool is_tree) {
   return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
 }
 
-async::Task<std::string> Artifacts::send(std::string digest, fs::path path,
-                                         core::CancelSource* cancel) {
+async::Task<std::string> BucketArtifacts::send(std::string digest, fs::path path,
+                                               core::CancelSource* cancel) {
   const auto key = key_of(digest, fs::is_directory(path));
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     if (distrusted_.erase(key) == 0) {
@@ -72,8 +72,8 @@ async::Task<std::string> Artifacts::send(std::string digest, fs::path path,
   co_return key;
 }
 
-async::Task<> Artifacts::adopt(std::string object, std::string digest, bool is_tree,
-                               std::uint64_t bytes) {
+async::Task<> BucketArtifacts::adopt(std::string object, std::string digest, bool is_tree,
+                                     std::uint64_t bytes) {
   const auto key = key_of(digest, is_tree);
   if (bytes > largest_copy) co_return;
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
@@ -88,9 +88,9 @@ async::Task<> Artifacts::adopt(std::string object, std::string digest, bool is_t
   }
 }
 
-async::Task<std::string> Artifacts::receive(std::string object, fs::path to, bool is_tree,
-                                            bool is_executable, std::uint64_t most_bytes,
-                                            core::CancelSource* cancel) {
+async::Task<std::string> BucketArtifacts::receive(std::string object, fs::path to, bool is_tree,
+                                                  bool is_executable, std::uint64_t most_bytes,
+                                                  core::CancelSource* cancel) {
   core::Hasher hasher;
   if (is_tree) {
     core::make_folders(to);

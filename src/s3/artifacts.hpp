@@ -22,11 +22,11 @@ class UnusableObject : public core::EnvironmentError {
   using core::EnvironmentError::EnvironmentError;
 };
 
-class Artifacts {
+class BucketArtifacts {
  public:
   /// Makes no request before the bucket is first used.
-  Artifacts(asio::io_context& loop, settings::ArtifactStoreSettings settings,
-            async::RetryPolicy retry_policy = bucket_retries)
+  BucketArtifacts(asio::io_context& loop, settings::ArtifactStoreSettings settings,
+                  async::RetryPolicy retry_policy = bucket_retries)
       : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), there_(loop) {}
 
   /// Throws InputError for an invalid endpoint.

@@ -97,8 +97,8 @@ async::Task<net::Request> Bucket::signed_request(const Call& call) {
   to_sign.query = call.query;
   to_sign.headers = call.headers;
   to_sign.payload = call.payload.empty() ? core::sha256(call.text).hex() : call.payload;
-  const Scope scope{settings_.region,
-                    std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  const CredentialScope scope{
+      settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   net::Request request;
   request.method = call.method;
   request.url = address_.origin() + net::url_encode(to_sign.path, "/") +
@@ -365,8 +365,8 @@ async::Task<std::string> Bucket::presigned(std::string method, std::string key, 
   to_sign.host = pod_address_.host();
   to_sign.path = pod_address_.path(settings_.prefix + key);
   to_sign.query = std::move(query);
-  const Scope scope{settings_.region,
-                    std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  const CredentialScope scope{
+      settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
   co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" +
       presign(to_sign, found.keys, scope, pod_lifetime);
 }

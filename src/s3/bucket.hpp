@@ -145,7 +145,7 @@ class Bucket {
   settings::ArtifactStoreSettings settings_;
   async::RetryPolicy retry_policy_;
   CredentialSource source_;
-  Address address_, pod_address_;
+  BucketAddress address_, pod_address_;
   std::string origin_of_keys_;
   std::string ca_;  ///< PEM text, read once.
   net::HttpClient http_;

@@ -43,7 +43,7 @@ struct Stamp {
   }
 };
 
-std::string scope_text(const Stamp& stamp, const Scope& scope) {
+std::string scope_text(const Stamp& stamp, const CredentialScope& scope) {
   return stamp.day + "/" + scope.region + "/s3/aws4_request";
 }
 
@@ -55,7 +55,7 @@ std::string names_of(const std::map<std::string, std::string>& headers) {
 
 /// @param headers all headers to sign, including host
 std::string signature(const SignedCall& call, const std::map<std::string, std::string>& headers,
-                      const Query& query, const Keys& keys, const Scope& scope,
+                      const Query& query, const Keys& keys, const CredentialScope& scope,
                       const Stamp& stamp) {
   std::string canonical =
       call.method + "\n" + net::url_encode(call.path, "/") + "\n" + query_text(query) + "\n";
@@ -80,7 +80,7 @@ std::string query_text(const Query& query) {
 }
 
 std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys,
-                                        const Scope& scope) {
+                                        const CredentialScope& scope) {
   const Stamp stamp(scope.time);
   auto headers = call.headers;
   headers["host"] = call.host;
@@ -95,7 +95,7 @@ std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys
   return headers;
 }
 
-std::string presign(const SignedCall& call, const Keys& keys, const Scope& scope,
+std::string presign(const SignedCall& call, const Keys& keys, const CredentialScope& scope,
                     std::chrono::seconds lifetime) {
   const Stamp stamp(scope.time);
   const std::map<std::string, std::string> headers{{"host", call.host}};

@@ -18,7 +18,7 @@ struct Keys {
 };
 
 /// The scope of a signature: where and when it is valid.
-struct Scope {
+struct CredentialScope {
   std::string region;
   std::chrono::sys_seconds time;
 };
@@ -42,11 +42,11 @@ std::string query_text(const Query& query);
 /// Returns the call's headers and those that sign it (`authorization`, `x-amz-date`,
 /// `x-amz-content-sha256`, ...), except `host`, which the client sends by itself.
 std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys,
-                                        const Scope& scope);
+                                        const CredentialScope& scope);
 
 /// Returns the query of a call with its signature, valid for anyone who has the URL until its
 /// lifetime ends. Only the host header is signed.
-std::string presign(const SignedCall& call, const Keys& keys, const Scope& scope,
+std::string presign(const SignedCall& call, const Keys& keys, const CredentialScope& scope,
                     std::chrono::seconds lifetime);
 
 }  // namespace pipeline::s3

@@ -50,7 +50,7 @@ Answer download(FileBody body, const std::string& name) {
   return answer;
 }
 
-core::Digest digest_of(const Request& request) {
+core::Digest digest_of(const PageRequest& request) {
   const auto& text = request.value("digest");
   constexpr std::size_t digits = 64;
   if (text.size() != digits || text.find_first_not_of("0123456789abcdef") != text.npos)
@@ -82,7 +82,7 @@ json run_row(const store::RunStore& runs, const store::RunRecord& run) {
 Api::Api(store::RunStore& runs, const store::ArtifactStore& artifacts, Assets assets)
     : runs_(runs), table_(runs), artifacts_(artifacts), assets_(std::move(assets)) {}
 
-Answer Api::answer(const Request& request) {
+Answer Api::answer(const PageRequest& request) {
   const auto& path = request.path;
   if (path == "/page.js") return text_answer("text/javascript; charset=utf-8", assets_.script);
   if (path == "/page.css") return text_answer("text/css; charset=utf-8", assets_.style);
@@ -101,7 +101,7 @@ Answer Api::answer(const Request& request) {
   return refusal(404, "there is nothing at this address");
 }
 
-Answer Api::runs(const Request& request) {
+Answer Api::runs(const PageRequest& request) {
   const auto at_least = [&](std::int64_t least, const char* name, std::int64_t otherwise) {
     return static_cast<std::size_t>(std::max(least, request.number(name, otherwise)));
   };
@@ -130,7 +130,7 @@ Answer Api::runs(const Request& request) {
   return json_answer(document);
 }
 
-Answer Api::compare(const Request& request) {
+Answer Api::compare(const PageRequest& request) {
   const auto names = request.values("run");
   if (names.size() < 2 || names.size() > most_compared)
     throw core::InputError("a comparison needs from 2 to " + std::to_string(most_compared) +
@@ -152,19 +152,19 @@ Answer Api::compare(const Request& request) {
   return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}});
 }
 
-Answer Api::lineage(const Request& request) {
+Answer Api::lineage(const PageRequest& request) {
   const auto digest = digest_of(request);
   return json_answer({{"digest", digest.hex()}, {"made_by", report::lineage_of(runs_, digest)}});
 }
 
-store::RunRecord Api::find(const Request& request) {
+store::RunRecord Api::find(const PageRequest& request) {
   const auto& name = request.value("run");
   auto found = name.empty() ? std::nullopt : runs_.find_run(name);
   if (!found) throw core::InputError("there is no run '" + name + "'");
   return std::move(*found);
 }
 
-store::AttemptRecord Api::find_attempt(const Request& request) {
+store::AttemptRecord Api::find_attempt(const PageRequest& request) {
   const auto run = find(request);
   auto attempts = runs_.attempts(run.id, request.value("step"));
   const auto number = request.number("attempt", 0);
@@ -175,11 +175,11 @@ store::AttemptRecord Api::find_attempt(const Request& request) {
   return std::move(attempts.back());
 }
 
-Answer Api::run(const Request& request) {
+Answer Api::run(const PageRequest& request) {
   return json_answer(report::RunData(runs_, artifacts_, find(request), page_limits()).all());
 }
 
-Answer Api::step(const Request& request) {
+Answer Api::step(const PageRequest& request) {
   const auto run = find(request);
   auto found =
       report::RunData(runs_, artifacts_, run, page_limits()).details(request.value("step"));
@@ -188,7 +188,7 @@ Answer Api::step(const Request& request) {
   return json_answer(found);
 }
 
-Answer Api::log(const Request& request) {
+Answer Api::log(const PageRequest& request) {
   const auto attempt = find_attempt(request);
   const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(
       request.number("most", usual_of_log), 1, static_cast<std::int64_t>(most_of_log)));
@@ -207,7 +207,7 @@ Answer Api::log(const Request& request) {
                       {"text", part.text}});
 }
 
-Answer Api::whole_log(const Request& request) {
+Answer Api::whole_log(const PageRequest& request) {
   const auto attempt = find_attempt(request);
   auto file = open_log(runs_.log_file(attempt.log));
   if (!file) return refusal(404, "the step has printed nothing");
@@ -216,7 +216,7 @@ Answer Api::whole_log(const Request& request) {
                   attempt.step + "." + std::to_string(attempt.number) + ".log");
 }
 
-Answer Api::events(const Request& request) {
+Answer Api::events(const PageRequest& request) {
   Answer answer;
   answer.type = "text/event-stream";
   if (request.value("machine") == "1")
@@ -228,7 +228,7 @@ Answer Api::events(const Request& request) {
   return answer;
 }
 
-Answer Api::artifact(const Request& request) {
+Answer Api::artifact(const PageRequest& request) {
   const auto digest = digest_of(request);
   auto file = open_log(artifacts_.path(digest));
   if (!file)
@@ -239,7 +239,7 @@ Answer Api::artifact(const Request& request) {
   return download({std::move(*file), 0, size}, request.value("name"));
 }
 
-Answer Api::picture(const Request& request) {
+Answer Api::picture(const PageRequest& request) {
   const auto bytes =
       core::read_untrusted_file(artifacts_.path(digest_of(request)), most_of_picture);
   const auto* type = bytes ? report::picture_type(*bytes) : nullptr;

@@ -24,23 +24,23 @@ class Api {
   Api(store::RunStore& runs, const store::ArtifactStore& artifacts, Assets assets);
 
   /// Throws InputError for a request of something that does not exist.
-  Answer answer(const Request& request);
+  Answer answer(const PageRequest& request);
 
  private:
-  Answer runs(const Request& request);
-  Answer run(const Request& request);
-  Answer step(const Request& request);
-  Answer compare(const Request& request);
-  Answer lineage(const Request& request);
-  Answer log(const Request& request);
-  Answer whole_log(const Request& request);
-  Answer events(const Request& request);
-  Answer artifact(const Request& request);
-  Answer picture(const Request& request);
+  Answer runs(const PageRequest& request);
+  Answer run(const PageRequest& request);
+  Answer step(const PageRequest& request);
+  Answer compare(const PageRequest& request);
+  Answer lineage(const PageRequest& request);
+  Answer log(const PageRequest& request);
+  Answer whole_log(const PageRequest& request);
+  Answer events(const PageRequest& request);
+  Answer artifact(const PageRequest& request);
+  Answer picture(const PageRequest& request);
 
-  store::RunRecord find(const Request& request);
+  store::RunRecord find(const PageRequest& request);
   /// The attempt that `run`, `step` and `attempt` name; without a number the last one.
-  store::AttemptRecord find_attempt(const Request& request);
+  store::AttemptRecord find_attempt(const PageRequest& request);
 
   store::RunStore& runs_;
   report::RunTable table_;

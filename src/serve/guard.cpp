@@ -85,7 +85,7 @@ bool Guard::is_own_name(std::string_view host) const {
   return is_ip_address(name) || name == host_ || name == machine_name();
 }
 
-bool Guard::has_token(const Origin& origin) const {
+bool Guard::has_token(const RequestOrigin& origin) const {
   constexpr std::string_view bearer = "Bearer ";
   if (origin.authorization.starts_with(bearer) &&
       is_equal(trimmed(origin.authorization.substr(bearer.size())), token_))
@@ -94,7 +94,7 @@ bool Guard::has_token(const Origin& origin) const {
          is_equal(cookie_value(origin.cookies, cookie_name_), token_);
 }
 
-Verdict Guard::judge(const Origin& origin) const {
+Verdict Guard::judge(const RequestOrigin& origin) const {
   if (!is_own_name(origin.host)) return Verdict::wrong_host;
   // A link may lead here from elsewhere; nothing else of another site may ask.
   const bool is_foreign = origin.fetch_site == "cross-site" || origin.fetch_site == "same-site";

@@ -8,7 +8,7 @@
 namespace pipeline::serve {
 
 /// What of a request's headers says where it comes from.
-struct Origin {
+struct RequestOrigin {
   std::string_view host;           ///< Host.
   std::string_view cookies;        ///< Cookie.
   std::string_view authorization;  ///< Authorization.
@@ -27,7 +27,7 @@ class Guard {
   /// @param host the address that the server is bound to
   Guard(std::string token, std::string host, unsigned short port);
 
-  Verdict judge(const Origin& origin) const;
+  Verdict judge(const RequestOrigin& origin) const;
   /// Returns the value of the Set-Cookie header that spares later requests the token in the
   /// address.
   std::string cookie() const;
@@ -35,7 +35,7 @@ class Guard {
 
  private:
   bool is_own_name(std::string_view host) const;
-  bool has_token(const Origin& origin) const;
+  bool has_token(const RequestOrigin& origin) const;
   std::string token_, host_, cookie_name_;
 };
 

@@ -35,21 +35,21 @@ std::optional<std::string> decoded(std::string_view text, bool is_query) {
 
 }  // namespace
 
-const std::string& Request::value(std::string_view name) const {
+const std::string& PageRequest::value(std::string_view name) const {
   static const std::string none;
   for (const auto& [known, value] : query)
     if (known == name) return value;
   return none;
 }
 
-std::vector<std::string> Request::values(std::string_view name) const {
+std::vector<std::string> PageRequest::values(std::string_view name) const {
   std::vector<std::string> found;
   for (const auto& [known, value] : query)
     if (known == name) found.push_back(value);
   return found;
 }
 
-std::int64_t Request::number(std::string_view name, std::int64_t otherwise) const {
+std::int64_t PageRequest::number(std::string_view name, std::int64_t otherwise) const {
   const auto& text = value(name);
   if (text.empty()) return otherwise;
   std::int64_t number = 0;
@@ -59,9 +59,9 @@ std::int64_t Request::number(std::string_view name, std::int64_t otherwise) cons
   return number;
 }
 
-std::optional<Request> parse_target(std::string_view target) {
+std::optional<PageRequest> parse_target(std::string_view target) {
   if (!target.starts_with('/')) return std::nullopt;
-  Request request;
+  PageRequest request;
   const auto mark = target.find('?');
   auto path = decoded(target.substr(0, mark), false);
   if (!path) return std::nullopt;

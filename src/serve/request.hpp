@@ -11,7 +11,7 @@
 namespace pipeline::serve {
 
 /// The target of a GET or HEAD request, decoded.
-struct Request {
+struct PageRequest {
   std::string path;
   std::vector<std::pair<std::string, std::string>> query;
 
@@ -24,6 +24,6 @@ struct Request {
 };
 
 /// Returns nothing for a target that is not a path, or that is not encoded correctly.
-std::optional<Request> parse_target(std::string_view target);
+std::optional<PageRequest> parse_target(std::string_view target);
 
 }  // namespace pipeline::serve

@@ -35,7 +35,7 @@ constexpr const char* policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-Answer answer_safely(Api& api, const Request& request) {
+Answer answer_safely(Api& api, const PageRequest& request) {
   try {
     return api.answer(request);
   } catch (const core::InputError& error) {

@@ -33,13 +33,13 @@ bool is_local(std::string_view authority) {
 
 }  // namespace
 
-std::string Address::server() const {
+std::string DataAddress::server() const {
   if (is_s3()) return std::string(s3_scheme) + bucket;
   return url.substr(0, url.find("://") + 3) + std::string(authority_of(url));
 }
 
-Address address_of(const std::string& url, const std::string& version) {
-  Address address{.url = url, .bucket = {}, .key = {}, .version = version};
+DataAddress address_of(const std::string& url, const std::string& version) {
+  DataAddress address{.url = url, .bucket = {}, .key = {}, .version = version};
   if (!url.starts_with(s3_scheme)) {
     address.url.resize(std::min(url.size(), url.find('#')));
     return address;

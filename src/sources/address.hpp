@@ -6,7 +6,7 @@
 
 namespace pipeline::sources {
 
-struct Address {
+struct DataAddress {
   std::string url;          ///< Without a fragment.
   std::string bucket, key;  ///< Of `s3://...`; else empty.
   std::string version;      ///< Version id of the object to read; empty: the current one.
@@ -17,7 +17,7 @@ struct Address {
   std::string server() const;
 };
 
-Address address_of(const std::string& url, const std::string& version);
+DataAddress address_of(const std::string& url, const std::string& version);
 
 /// Returns the URL for messages: without its query, which may hold a signature.
 std::string shown(const std::string& url);

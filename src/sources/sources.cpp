@@ -101,7 +101,7 @@ s3::Bucket& Sources::bucket(const std::string& name) {
   return *found;
 }
 
-async::Task<net::Request> Sources::request(const Address& from, const std::string& url,
+async::Task<net::Request> Sources::request(const DataAddress& from, const std::string& url,
                                            const Reading& reading) {
   if (from.is_s3()) {
     s3::Query query;
@@ -117,7 +117,7 @@ async::Task<net::Request> Sources::request(const Address& from, const std::strin
   co_return request;
 }
 
-async::Task<net::Response> Sources::read(const Address& from, Reading& reading,
+async::Task<net::Response> Sources::read(const DataAddress& from, Reading& reading,
                                          core::CancelSource& stop) {
   auto url = from.url;
   for (unsigned redirects = 0; redirects <= most_redirects; ++redirects) {
@@ -146,7 +146,7 @@ async::Task<net::Response> Sources::read(const Address& from, Reading& reading,
   throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected too often");
 }
 
-core::EnvironmentError Sources::refused(const Address& from, const net::Response& response) {
+core::EnvironmentError Sources::refused(const DataAddress& from, const net::Response& response) {
   if (response.status == 404 && from.is_s3())
     return core::EnvironmentError(
         "cannot fetch " + from.url + ": the bucket has no such object" +
@@ -161,7 +161,7 @@ core::EnvironmentError Sources::refused(const Address& from, const net::Response
            : "look at the URL with `curl -I`"});
 }
 
-async::Task<ContentState> Sources::list(const Address& from, core::CancelSource& stop) {
+async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSource& stop) {
   ContentState state;
   auto objects = co_await bucket(from.bucket).objects(from.key, most_objects, &stop);
   for (auto& object : objects) {
@@ -187,7 +187,8 @@ async::Task<ContentState> Sources::list(const Address& from, core::CancelSource&
 }
 
 /// Asks once. @param busy receives the response of a server that may answer later
-async::Task<std::optional<ContentState>> Sources::ask(const Address& from, core::CancelSource& stop,
+async::Task<std::optional<ContentState>> Sources::ask(const DataAddress& from,
+                                                      core::CancelSource& stop,
                                                       std::optional<net::Response>& busy) {
   Reading head{.method = "HEAD", .headers = {}};
   auto response = co_await read(from, head, stop);
@@ -214,7 +215,7 @@ async::Task<std::optional<ContentState>> Sources::ask(const Address& from, core:
   co_return std::nullopt;
 }
 
-async::Task<ContentState> Sources::state(const Address& from, core::CancelSource& stop,
+async::Task<ContentState> Sources::state(const DataAddress& from, core::CancelSource& stop,
                                          async::RetryPolicy retries) {
   if (from.is_folder()) co_return co_await list(from, stop);
   async::Backoff backoff(retries);

@@ -53,19 +53,20 @@ class Sources {
 
   /// Returns what the server says of the content. Throws EnvironmentError if there is none, or if
   /// it cannot be asked.
-  async::Task<ContentState> state(const Address& from, core::CancelSource& stop,
+  async::Task<ContentState> state(const DataAddress& from, core::CancelSource& stop,
                                   async::RetryPolicy retries = source_retries);
   /// Sends one request, once, and follows redirections. Returns the response whatever its status
   /// is. Throws TransportError, also after a minute of silence.
-  async::Task<net::Response> read(const Address& from, Reading& reading, core::CancelSource& stop);
+  async::Task<net::Response> read(const DataAddress& from, Reading& reading,
+                                  core::CancelSource& stop);
   /// Returns the error for a response that is none of the expected ones.
-  core::EnvironmentError refused(const Address& from, const net::Response& response);
+  core::EnvironmentError refused(const DataAddress& from, const net::Response& response);
 
  private:
-  async::Task<ContentState> list(const Address& from, core::CancelSource& stop);
-  async::Task<std::optional<ContentState>> ask(const Address& from, core::CancelSource& stop,
+  async::Task<ContentState> list(const DataAddress& from, core::CancelSource& stop);
+  async::Task<std::optional<ContentState>> ask(const DataAddress& from, core::CancelSource& stop,
                                                std::optional<net::Response>& busy);
-  async::Task<net::Request> request(const Address& from, const std::string& url,
+  async::Task<net::Request> request(const DataAddress& from, const std::string& url,
                                     const Reading& reading);
   s3::Bucket& bucket(const std::string& name);
 

@@ -38,11 +38,11 @@ class Changed : public core::EnvironmentError {
 
 }  // namespace
 
-core::EnvironmentError Transfer::stopped() const {
+core::EnvironmentError DataTransfer::stopped() const {
   return core::EnvironmentError("the download of " + shown(from_.url) + " was stopped");
 }
 
-void Transfer::throw_changed(const std::string& how) const {
+void DataTransfer::throw_changed(const std::string& how) const {
   throw Changed(shown(from_.url) + " " + how,
                 {expected_.is_verified ? "`pipe lock --upgrade " + shown(from_.url) + "` takes it"
                                        : "run again once it does not change any more"});
@@ -50,7 +50,7 @@ void Transfer::throw_changed(const std::string& how) const {
 
 /// Checks that a response with content belongs to the expected one.
 /// @param size of the whole content, if the response says it
-void Transfer::accept(const net::Response& response, std::optional<std::uint64_t> size) {
+void DataTransfer::accept(const net::Response& response, std::optional<std::uint64_t> size) {
   if (size && expected_.size && *size != *expected_.size) {
     const auto sizes = std::to_string(*size) + " bytes, and had " + std::to_string(*expected_.size);
     throw_changed(expected_.is_verified
@@ -67,7 +67,7 @@ void Transfer::accept(const net::Response& response, std::optional<std::uint64_t
 }
 
 /// Sends a request. @param judge looks at the response's head, and says whether its content counts
-async::Task<Transfer::Outcome> Transfer::send(
+async::Task<DataTransfer::Outcome> DataTransfer::send(
     Reading& reading, core::CancelSource& stop,
     const std::function<Outcome(const net::Response&)>& judge) {
   Outcome outcome;
@@ -100,7 +100,7 @@ async::Task<Transfer::Outcome> Transfer::send(
 
 /// Reads the first bytes that are missing; plans the parts if the server has ranges, and else reads
 /// everything.
-async::Task<Transfer::Outcome> Transfer::begin() {
+async::Task<DataTransfer::Outcome> DataTransfer::begin() {
   const auto have = into_.size();
   const bool asks_range = has_ranges_;
   std::uint64_t limit = 0, received = 0;
@@ -144,7 +144,8 @@ async::Task<Transfer::Outcome> Transfer::begin() {
   co_return outcome;
 }
 
-async::Task<Transfer::Outcome> Transfer::read_part(std::size_t part, core::CancelSource& stop) {
+async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
+                                                           core::CancelSource& stop) {
   const auto missing = into_.missing(part);
   Reading reading;
   reading.headers["range"] = range_text(missing.begin, missing.end);
@@ -162,7 +163,7 @@ async::Task<Transfer::Outcome> Transfer::read_part(std::size_t part, core::Cance
 }
 
 /// Reads parts, one after the other, until none is left.
-async::Task<> Transfer::work(core::CancelSource& stop) {
+async::Task<> DataTransfer::work(core::CancelSource& stop) {
   while (const auto part = into_.take()) {
     async::Backoff backoff(part_retries);
     for (auto before = into_.missing(*part).begin;;) {
@@ -179,7 +180,7 @@ async::Task<> Transfer::work(core::CancelSource& stop) {
   }
 }
 
-async::Task<> Transfer::read_parts() {
+async::Task<> DataTransfer::read_parts() {
   core::CancelSource stop;
   const core::CancelSource::Listener outer(stop_, [&](core::StopLevel level) { stop.stop(level); });
   const std::function<async::Task<>(std::size_t)> worker = [&](std::size_t) -> async::Task<> {
@@ -196,7 +197,7 @@ async::Task<> Transfer::read_parts() {
   co_await for_each(std::min(most_connections, into_.parts()), most_connections, worker);
 }
 
-async::Task<> Transfer::run() {
+async::Task<> DataTransfer::run() {
   if (expected_.size == 0 && !into_.is_planned()) {  // A range of nothing is refused.
     into_.clear();
     into_.plan(0);

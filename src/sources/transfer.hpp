@@ -20,11 +20,11 @@ struct Expected {
   ContentState state = {};
 };
 
-class Transfer {
+class DataTransfer {
  public:
   /// Keeps references to all arguments. `into` is locked and loaded.
-  Transfer(Sources& sources, const Address& from, const Expected& expected, PartFile& into,
-           core::CancelSource& stop)
+  DataTransfer(Sources& sources, const DataAddress& from, const Expected& expected, PartFile& into,
+               core::CancelSource& stop)
       : sources_(sources), from_(from), expected_(expected), into_(into), stop_(stop) {}
 
   /// Receives all that is missing. Throws EnvironmentError; what has arrived stays for a later
@@ -49,7 +49,7 @@ class Transfer {
   core::EnvironmentError stopped() const;
 
   Sources& sources_;
-  const Address& from_;
+  const DataAddress& from_;
   const Expected& expected_;
   PartFile& into_;
   core::CancelSource& stop_;

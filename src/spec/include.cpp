@@ -40,8 +40,8 @@ void number_file(core::Value& value, unsigned number) {
 
 }  // namespace
 
-std::string Scope::step_called(const std::string& name) const {
-  for (const Scope* scope = this; scope; scope = scope->parent)
+std::string FileScope::step_called(const std::string& name) const {
+  for (const FileScope* scope = this; scope; scope = scope->parent)
     if (scope->steps.contains(name)) return scope->prefix + name;
   return name;
 }
@@ -58,23 +58,23 @@ Files::Files(core::Value root, fs::path file, std::string_view source,
 
 std::vector<fs::path> Files::included() const {
   std::vector<fs::path> files;
-  for (const Scope& scope : scopes_)
+  for (const FileScope& scope : scopes_)
     if (scope.parent) files.push_back(scope.file);
   return files;
 }
 
-void Files::name_steps(Scope& scope) {
+void Files::name_steps(FileScope& scope) {
   for (auto& [key, value] : scope.root.members) {
     if (key.scalar != "steps" || value.kind != core::Value::Kind::map) continue;
     for (auto& step : value.members) {
       step.first.scalar.insert(0, scope.prefix);
-      for (Scope* each = &scope; each->parent; each = each->parent)
+      for (FileScope* each = &scope; each->parent; each = each->parent)
         each->steps.insert(step.first.scalar.substr(each->prefix.size()));
     }
   }
 }
 
-void Files::read_includes(Scope& scope) {
+void Files::read_includes(FileScope& scope) {
   if (const core::Value* include = scope.root.find("include")) {
     if (include->kind == core::Value::Kind::list)
       for (const core::Value& entry : include->items) this->include(scope, entry);
@@ -84,9 +84,9 @@ void Files::read_includes(Scope& scope) {
   order_.push_back(&scope);
 }
 
-void Files::include(Scope& parent, const core::Value& entry) {
+void Files::include(FileScope& parent, const core::Value& entry) {
   static const std::vector<std::string> keys{"file", "prefix", "parameters"};
-  Scope made;
+  FileScope made;
   made.parent = &parent;
   made.prefix = parent.prefix;
   made.span = entry.span;
@@ -115,14 +115,14 @@ void Files::include(Scope& parent, const core::Value& entry) {
   load(parent, *file, std::move(made));
 }
 
-void Files::load(Scope& parent, const core::Value& place, Scope made) {
+void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
   std::error_code error;
   if (!fs::is_regular_file(made.file, error))
     return settings::report(diagnostics_, "missing-file",
                             "the file '" + place.scalar + "' does not exist", place.span,
                             {"looked for " + made.file.string()});
   const auto identity = fs::weakly_canonical(made.file);
-  for (const Scope* scope = &parent; scope; scope = scope->parent)
+  for (const FileScope* scope = &parent; scope; scope = scope->parent)
     if (fs::weakly_canonical(scope->file) == identity)
       return settings::report(diagnostics_, "include-cycle",
                               "the file '" + place.scalar + "' includes itself", place.span,
@@ -158,7 +158,7 @@ void Files::load(Scope& parent, const core::Value& place, Scope made) {
   read_includes(scope);
 }
 
-void give_parameters(Scope& scope, const Defaults& given, settings::Diagnostics& diagnostics) {
+void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnostics& diagnostics) {
   if (!scope.parameters) return;
   std::vector<std::string> names;
   for (const auto& [name, value] : scope.defaults.parameters) names.push_back(name);

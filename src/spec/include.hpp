@@ -18,10 +18,10 @@
 namespace pipeline::spec {
 
 /// One file of a pipeline: the pipeline's own, or an included one.
-struct Scope {
-  Scope* parent = nullptr;     ///< The file that includes it; null for the pipeline's own.
-  unsigned number = 0;         ///< Span::file of its values.
-  std::filesystem::path file;  ///< Absolute.
+struct FileScope {
+  FileScope* parent = nullptr;  ///< The file that includes it; null for the pipeline's own.
+  unsigned number = 0;          ///< Span::file of its values.
+  std::filesystem::path file;   ///< Absolute.
   core::Value root;
   std::string prefix;  ///< `prep-`, before the name of each step; may be empty.
   const core::Value* parameters = nullptr;  ///< Those that the including file gives.
@@ -45,29 +45,29 @@ class Files {
         settings::Diagnostics& diagnostics);
 
   /// The pipeline's own file.
-  Scope& main() { return scopes_.front(); }
+  FileScope& main() { return scopes_.front(); }
   /// Every scope once, each after those that it includes.
-  const std::vector<Scope*>& in_order() const { return order_; }
+  const std::vector<FileScope*>& in_order() const { return order_; }
   /// The texts by Span::file.
   const std::vector<std::string_view>& texts() const { return texts_; }
   /// Returns the absolute paths of the included files, by Span::file less 1.
   std::vector<std::filesystem::path> included() const;
 
  private:
-  void read_includes(Scope& scope);
-  void include(Scope& parent, const core::Value& entry);
-  void load(Scope& parent, const core::Value& place, Scope made);
-  void name_steps(Scope& scope);
+  void read_includes(FileScope& scope);
+  void include(FileScope& parent, const core::Value& entry);
+  void load(FileScope& parent, const core::Value& place, FileScope made);
+  void name_steps(FileScope& scope);
 
   settings::Diagnostics& diagnostics_;
-  std::deque<Scope> scopes_;        ///< By number; their addresses stay.
+  std::deque<FileScope> scopes_;    ///< By number; their addresses stay.
   std::deque<std::string> loaded_;  ///< The texts of the included files.
   std::vector<std::string_view> texts_;
-  std::vector<Scope*> order_;
+  std::vector<FileScope*> order_;
 };
 
 /// Sets the parameters of an included file to the values that the including file gives, and those
 /// of `--param PREFIX.NAME=VALUE`. Reports values for parameters that the file does not declare.
-void give_parameters(Scope& scope, const Defaults& given, settings::Diagnostics& diagnostics);
+void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

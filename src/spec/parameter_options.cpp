@@ -68,7 +68,7 @@ std::optional<nlohmann::json> read_option(const std::string& option, const std::
 
 /// Returns how `--param` names the parameters of a file: as they are in the pipeline's own,
 /// `PREFIX.NAME` in an included one. Nothing for a file that is included without a prefix.
-std::optional<std::string> option_prefix(const Scope& scope) {
+std::optional<std::string> option_prefix(const FileScope& scope) {
   if (!scope.parent) return "";
   if (scope.prefix.empty()) return std::nullopt;
   return scope.prefix.substr(0, scope.prefix.size() - 1) + ".";
@@ -114,7 +114,7 @@ bool ParameterOptions::set(Parameters& parameters, const std::string& name,
   return true;
 }
 
-void ParameterOptions::apply(Scope& scope) {
+void ParameterOptions::apply(FileScope& scope) {
   if (!scope.parent) spread(scope.defaults.parameters);
   const auto prefix = option_prefix(scope);
   if (!prefix) return;

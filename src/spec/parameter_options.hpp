@@ -26,7 +26,7 @@ class ParameterOptions {
 
   /// Sets the file's own parameters. They are named as they are in the pipeline's own file, and
   /// `PREFIX.NAME` in an included one.
-  void apply(Scope& scope);
+  void apply(FileScope& scope);
   /// Sets the parameters of single steps, `STEP.NAME`.
   void apply(std::vector<ReadStep>& steps);
   /// Reports each option that names no parameter.

@@ -83,7 +83,8 @@ const char* kind_of(const nlohmann::json& value) {
                              : "a text";
 }
 
-Member member_of(const std::string& name, const nlohmann::json& value, std::string_view path) {
+ParameterMember member_of(const std::string& name, const nlohmann::json& value,
+                          std::string_view path) {
   const auto* at = &value;
   auto walked = name;
   for (const auto part : core::split(path, '.')) {

@@ -22,13 +22,14 @@ std::optional<nlohmann::json> read_parameter(const std::string& name, const core
 const char* kind_of(const nlohmann::json& value);
 
 /// What a name such as `optimizer.lr` or `names.0` refers to in a parameter's value.
-struct Member {
+struct ParameterMember {
   const nlohmann::json* value = nullptr;  ///< Null if there is none.
   std::string problem = {};               ///< Then: what is wrong.
   std::string suggestion = {};
 };
 
 /// @param name  the parameter's, for messages @param path  the names behind it: `lr`, `layers.0`
-Member member_of(const std::string& name, const nlohmann::json& value, std::string_view path);
+ParameterMember member_of(const std::string& name, const nlohmann::json& value,
+                          std::string_view path);
 
 }  // namespace pipeline::spec

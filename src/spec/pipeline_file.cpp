@@ -90,7 +90,7 @@ void declare_axes(std::vector<ReadStep>& steps) {
 }
 
 /// Reads the defaults of a file that is included by another one.
-void read_included_defaults(Scope& scope, StepReader& reader, StepReader& including,
+void read_included_defaults(FileScope& scope, StepReader& reader, StepReader& including,
                             settings::Diagnostics& diagnostics) {
   scope.defaults = reader.read_defaults(scope.root);
   if (scope.parameters)
@@ -119,13 +119,13 @@ void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
   }
 }
 
-std::size_t step_count(const Scope& scope) {
+std::size_t step_count(const FileScope& scope) {
   const core::Value* list = scope.root.find("steps");
   return list ? list->members.size() : 0;
 }
 
 /// @param specs must have the capacity for all steps, because `steps` refer to its elements
-void read_steps(const Scope& scope, StepReader& reader, std::vector<StepSpec>& specs,
+void read_steps(const FileScope& scope, StepReader& reader, std::vector<StepSpec>& specs,
                 std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   const core::Value* list = scope.root.find("steps");
   if (!list) {
@@ -150,7 +150,7 @@ void check_names(const std::vector<ReadStep>& steps, settings::Diagnostics& diag
   for (const ReadStep& step : steps) {
     const auto [other, is_new] = first.emplace(step.key->scalar, &step);
     if (is_new) continue;
-    const Scope& scope = *other->second->scope;
+    const FileScope& scope = *other->second->scope;
     settings::report(diagnostics, "duplicate-key",
                      "there are two steps called '" + step.spec.name + "'", step.key->span,
                      {"the other one: " + scope.file.filename().string() + ":" +
@@ -162,17 +162,17 @@ void check_names(const std::vector<ReadStep>& steps, settings::Diagnostics& diag
 PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
                            settings::Diagnostics& diagnostics) {
   PipelineSpec pipeline;
-  Scope& main = files.main();
+  FileScope& main = files.main();
   pipeline.file = main.file;
   pipeline.root = main.folder();
   read_header(main.root, pipeline, diagnostics);
 
-  std::map<const Scope*, std::unique_ptr<StepReader>> readers;
+  std::map<const FileScope*, std::unique_ptr<StepReader>> readers;
   ParameterOptions options(given.parameters, diagnostics);
   const auto& order = files.in_order();
   // An including file comes after those that it includes, and its defaults are needed first.
   for (auto each = order.rbegin(); each != order.rend(); ++each) {
-    Scope& scope = **each;
+    FileScope& scope = **each;
     auto& reader = readers[&scope];
     reader = std::make_unique<StepReader>(scope, pipeline.root, diagnostics);
     if (scope.parent)
@@ -182,12 +182,12 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
     options.apply(scope);
   }
   std::size_t count = 0;
-  for (const Scope* scope : order) count += step_count(*scope);
+  for (const FileScope* scope : order) count += step_count(*scope);
   std::vector<StepSpec> specs;
   std::vector<ReadStep> steps;
   specs.reserve(count);
   steps.reserve(count);
-  for (const Scope* scope : order)
+  for (const FileScope* scope : order)
     read_steps(*scope, *readers.at(scope), specs, steps, diagnostics);
   if (order.size() > 1) check_names(steps, diagnostics);  // In one file, keys are unique.
   read_repeats(steps, diagnostics);

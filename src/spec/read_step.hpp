@@ -33,14 +33,14 @@ struct Defaults {
   std::optional<bool> cache;
 };
 
-struct Scope;
+struct FileScope;
 
 /// A step with the source positions that later checks report. The values live as long as the
 /// document. The spec is an element of the list that becomes the pipeline's, so that a large
 /// pipeline is in memory once.
 struct ReadStep {
   StepSpec& spec;
-  const Scope* scope = nullptr;  ///< Never null.
+  const FileScope* scope = nullptr;  ///< Never null.
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;
   const core::Value* command = nullptr;

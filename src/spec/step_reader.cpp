@@ -80,7 +80,7 @@ struct StepReader::Memory {
   std::unordered_map<std::string, bool> exists;
 };
 
-StepReader::StepReader(const Scope& scope, fs::path root, settings::Diagnostics& diagnostics)
+StepReader::StepReader(const FileScope& scope, fs::path root, settings::Diagnostics& diagnostics)
     : scope_(scope),
       root_(scope.folder()),
       pipeline_(std::move(root)),

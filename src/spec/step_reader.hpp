@@ -15,7 +15,8 @@ class StepReader {
  public:
   /// @param scope the file that is read: relative paths are resolved against its folder
   /// @param root  the pipeline's folder, which paths in the steps' settings are relative to
-  StepReader(const Scope& scope, std::filesystem::path root, settings::Diagnostics& diagnostics);
+  StepReader(const FileScope& scope, std::filesystem::path root,
+             settings::Diagnostics& diagnostics);
   ~StepReader();
   /// @param pipeline the pipeline's defaults, for a step; null if `map` is the pipeline
   Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
@@ -46,7 +47,7 @@ class StepReader {
   /// Merges the step's own parameters, environment and settings with the pipeline's.
   void add_defaults(ReadStep& step, Defaults own, const Defaults& pipeline);
 
-  const Scope& scope_;
+  const FileScope& scope_;
   std::filesystem::path root_;      ///< The folder of the file.
   std::filesystem::path pipeline_;  ///< The pipeline's folder.
   settings::Diagnostics& diagnostics_;

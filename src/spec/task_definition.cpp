@@ -168,9 +168,9 @@ const core::Value* member_at(const core::Value* map, std::initializer_list<const
 /// Checks the containers' GPUs together against the instance types that the placement constraints
 /// require.
 void TaskReader::check_gpus(const core::Value& pipeline) {
-  std::vector<gpu::Member> members;
+  std::vector<gpu::TogetherMember> members;
   for (const auto& [name, step] : pipeline.find("steps")->members) {
-    gpu::Member member{name.scalar, 0, {}};
+    gpu::TogetherMember member{name.scalar, 0, {}};
     if (const core::Value* count = member_at(&step, {"settings", "resources", "gpu_count"}))
       member.gpus = static_cast<unsigned>(std::stoul(count->scalar));
     if (const core::Value* after = step.find("after"))

@@ -210,7 +210,7 @@ namespace {
 
 /// Sends the request. @return false if the server closed the connection before it had the whole
 /// body; its response has the reason
-bool send_request(Connection& connection, const Call& call, const std::string& host,
+bool send_request(Connection& connection, const HttpCall& call, const std::string& host,
                   const std::string& target) {
   std::string head =
       call.method + " " + target + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: pipe-stager\r\n";
@@ -232,7 +232,8 @@ bool send_request(Connection& connection, const Call& call, const std::string& h
 /// Reads one response. Its body is passed to the call's function, or stored in the reply.
 class ReplyReader {
  public:
-  ReplyReader(Connection& connection, const Call& call) : connection_(connection), call_(call) {}
+  ReplyReader(Connection& connection, const HttpCall& call)
+      : connection_(connection), call_(call) {}
 
   Reply read() {
     do read_head();
@@ -325,12 +326,12 @@ class ReplyReader {
   }
 
   Connection& connection_;
-  const Call& call_;
+  const HttpCall& call_;
   Reply reply_;
   std::string pending_;  ///< Received bytes that have not been processed.
 };
 
-Reply exchange(Connection& connection, const Call& call, const Target& target) {
+Reply exchange(Connection& connection, const HttpCall& call, const Target& target) {
   const bool is_taken = send_request(connection, call, target.header, target.path);
   auto reply = ReplyReader(connection, call).read();
   if (!is_taken && reply.status < 300)
@@ -343,7 +344,7 @@ Reply exchange(Connection& connection, const Call& call, const Target& target) {
 Http::Http(std::string authorities) : authorities_(std::move(authorities)) {}
 Http::~Http() = default;
 
-Reply Http::send(const Call& call) {
+Reply Http::send(const HttpCall& call) {
   const auto target = target_of(call.url);
   for (;;) {
     auto connection = kept_ && kept_->leads_to(target) ? std::move(kept_) : nullptr;

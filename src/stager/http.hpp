@@ -18,7 +18,7 @@
 
 namespace pipeline::stager {
 
-struct Call {
+struct HttpCall {
   std::string method = "GET";
   std::string url;
   std::vector<std::string> headers = {};  ///< `Name: value`.
@@ -56,7 +56,7 @@ class Http {
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;
   /// Throws NoAnswer. Its messages name the host, never the rest of the URL, which may be a secret.
-  Reply send(const Call& call);
+  Reply send(const HttpCall& call);
 
  private:
   std::string authorities_;

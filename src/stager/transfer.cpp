@@ -71,7 +71,7 @@ void Transfer::receive(const std::string& what, const std::string& url,
     try {
       std::uint64_t place = received;
       bool first = true;
-      Call call;
+      HttpCall call;
       call.url = url;
       if (received > 0) call.headers.push_back("Range: bytes=" + std::to_string(received) + "-");
       call.on_bytes = [&](bool is_range, std::string_view bytes) {
@@ -113,7 +113,7 @@ std::optional<std::string> Transfer::find(const std::string& what, const std::st
 
 std::string Transfer::send(const std::string& what, const std::string& url, std::uint64_t size,
                            const std::function<std::size_t(std::uint64_t, std::span<char>)>& read) {
-  Call call;
+  HttpCall call;
   call.method = "PUT";
   call.url = url;
   call.size = size;

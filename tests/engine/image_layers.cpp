@@ -93,7 +93,7 @@ TEST_F(LayersTest, pip_makes_layers_too_and_packages_without_a_hash_are_the_last
       "[project]\nname = \"mine\"\nversion = \"1.2\"\n[tool.setuptools]\npy-modules = "
       "[\"mine\"]\n");
   core::write_file_atomically(folder.path() / "mine/mine.py", "print('mine')\n");
-  lock::LockedPackage mine{.name = "mine", .version = "1.2", .origin = lock::Origin::path};
+  lock::LockedPackage mine{.name = "mine", .version = "1.2", .origin = lock::PackageOrigin::path};
   mine.url = "./mine";
   for (const auto installer : {PackageInstaller::pip, PackageInstaller::uv}) {
     const auto made =

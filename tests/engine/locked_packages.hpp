@@ -41,7 +41,7 @@ class LayersTest : public ImageTest {
     environment.packages = std::move(packages);
     settings.requirements = {"whatever"};
     auto asked = step("train", std::move(settings));
-    lock::Request request;
+    lock::LockRequest request;
     request.parent =
         asked.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
     request.parent_digest = ensure(without_packages(asked)).digest;

@@ -27,7 +27,7 @@ auto keep(Streams& streams) {
 
 Streams of_engine(std::string_view text, std::size_t piece) {
   Streams streams;
-  pipeline::docker::LogFrames frames(keep(streams));
+  pipeline::docker::EngineLogFrames frames(keep(streams));
   feed(frames, text, piece);
   return streams;
 }
@@ -36,7 +36,7 @@ Streams of_engine(std::string_view text, std::size_t piece) {
 Streams of_cluster(std::string_view text, std::size_t piece) {
   Streams streams;
   unsigned asked = 0;
-  pipeline::kubernetes::LogFrames frames(
+  pipeline::kubernetes::PodLogFrames frames(
       keep(streams), [&](std::uint64_t place, std::size_t most) -> std::string {
         if (++asked > 100) return {};
         return std::string(text.substr(std::min<std::uint64_t>(place, text.size()), most));

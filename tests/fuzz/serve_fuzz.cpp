@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string_view text(reinterpret_cast<const char*>(data), size);
   const bool knows_token = text.find(token) != text.npos;
   const auto target = line_of(text);
-  serve::Origin origin;
+  serve::RequestOrigin origin;
   if (const auto request = serve::parse_target(target)) {
     if (!request->path.starts_with('/') || !core::is_utf8(request->path)) __builtin_trap();
     for (const auto& [name, value] : request->query)

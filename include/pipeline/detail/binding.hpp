@@ -227,13 +227,13 @@ auto handles_of(const Declaration& step) {
   return [&]<class... T>(std::type_identity<std::tuple<T...>>) {
     if constexpr (sizeof...(T) == 0) {
       return StepHandle{name_of(step)};
-    } else if constexpr (Results<Stored<R>>::is_one) {
+    } else if constexpr (ResultTypes<Stored<R>>::is_one) {
       return Handle<T...>{result_of(step, 0)};
     } else {
       std::size_t i = 0;
       return std::tuple<Handle<T>...>{Handle<T>{result_of(step, i++)}...};
     }
-  }(std::type_identity<typename Results<Stored<R>>::type>());
+  }(std::type_identity<typename ResultTypes<Stored<R>>::type>());
 }
 
 }  // namespace pipeline::detail

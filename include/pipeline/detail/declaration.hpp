@@ -44,7 +44,7 @@ struct ResultInfo {
 /// Any function pointer, converted back before the call.
 using AnyFunction = void (*)();
 /// Reads the arguments, calls the function, and stores the results.
-using Entry = void (*)(AnyFunction function, StepRun& run);
+using EntryFunction = void (*)(AnyFunction function, StepRun& run);
 
 struct FunctionInfo {
   AnyFunction function;
@@ -76,7 +76,7 @@ class StepDeclaration {
   void value(const Json& value, std::string_view pipeline_parameter = {});
   /// Sets the function that throws JsonError for a value that the argument cannot have.
   void check(void (*function)(const nlohmann::json& value));
-  void entry(Entry function);
+  void entry(EntryFunction function);
 
  private:
   friend class pipeline::Pipeline;

@@ -115,7 +115,7 @@ template <class T>
 extern const Holder<T> nowhere;
 
 template <class T>
-struct Address {
+struct MemberAddress {
   const T* address;
 };
 
@@ -129,7 +129,7 @@ template <class T, std::size_t I>
 constexpr std::string_view field_name() {
   // No variable for the address, because unoptimized code would then need the object's definition.
   constexpr std::string_view text =
-      text_of_address<Address<FieldType<T, I>>{&std::get<I>(tie_fields(nowhere<T>.value))}>();
+      text_of_address<MemberAddress<FieldType<T, I>>{&std::get<I>(tie_fields(nowhere<T>.value))}>();
 #ifdef __clang__
   constexpr auto end = text.rfind('}');
 #else

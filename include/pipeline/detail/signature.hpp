@@ -100,24 +100,24 @@ R call_object(A... arguments) {
 
 /// The types of the results of a function, one for each artifact.
 template <class R>
-struct Results {
+struct ResultTypes {
   using type = std::tuple<R>;
   static constexpr bool is_one = true;
 };
 template <>
-struct Results<void> {
+struct ResultTypes<void> {
   using type = std::tuple<>;
   static constexpr bool is_one = false;
 };
 template <class... T>
-struct Results<std::tuple<T...>> {
+struct ResultTypes<std::tuple<T...>> {
   using type = std::tuple<T...>;
   static constexpr bool is_one = false;
 };
 template <class A, class B>
-struct Results<std::pair<A, B>> : Results<std::tuple<A, B>> {};
+struct ResultTypes<std::pair<A, B>> : ResultTypes<std::tuple<A, B>> {};
 template <class R>
-requires(is_outputs<R>&& PlainStruct<R>) struct Results<R> {
+requires(is_outputs<R>&& PlainStruct<R>) struct ResultTypes<R> {
   template <std::size_t... I>
   static std::tuple<FieldType<R, I>...> types(std::index_sequence<I...>);
   using type = decltype(types(std::make_index_sequence<field_count<R>()>()));
@@ -134,7 +134,7 @@ consteval void check_result() {
 
 template <class R, std::size_t I>
 consteval std::string_view result_name() {
-  if constexpr (Results<R>::is_one)
+  if constexpr (ResultTypes<R>::is_one)
     return "result";
   else if constexpr (TupleLike<R>)
     return {};
@@ -151,8 +151,8 @@ consteval auto results_of() {
     (check_result<T>(), ...);
     return std::array<ResultInfo, sizeof...(T)>{
         ResultInfo{result_name<R, I>(), extension_of<T>()}...};
-  }(std::type_identity<typename Results<R>::type>(),
-         std::make_index_sequence<std::tuple_size_v<typename Results<R>::type>>());
+  }(std::type_identity<typename ResultTypes<R>::type>(),
+         std::make_index_sequence<std::tuple_size_v<typename ResultTypes<R>::type>>());
 }
 
 template <class R>

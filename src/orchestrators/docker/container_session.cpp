@@ -20,7 +20,7 @@ namespace {
 
 using docker::EngineError;
 
-constexpr int grace_seconds = 10;
+constexpr int stop_grace_seconds = 10;
 constexpr std::size_t kept_errors = 512, kept_output = 8192;
 /// After the end no more output is written; output in transit arrives without long pauses.
 constexpr std::chrono::seconds longest_silence{10};
@@ -195,7 +195,7 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
       co_await quietly(engine_.kill_container(id_, "SIGKILL"));
     } else if (wanted == core::StopLevel::graceful && stopping_ == core::StopLevel::none) {
       stopping_ = wanted;
-      stop.emplace(executor_, quietly(engine_.stop_container(id_, grace_seconds)));
+      stop.emplace(executor_, quietly(engine_.stop_container(id_, stop_grace_seconds)));
     } else {
       co_await change();
     }

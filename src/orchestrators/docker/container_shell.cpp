@@ -21,7 +21,7 @@ namespace {
 
 /// Writes a container's output to this process's streams until it closes it.
 async::Task<> pass_output(docker::RawStream& stream, bool has_terminal) {
-  docker::LogFrames frames([](bool is_stderr, std::string_view bytes) {
+  docker::EngineLogFrames frames([](bool is_stderr, std::string_view bytes) {
     core::write_all(is_stderr ? STDERR_FILENO : STDOUT_FILENO, bytes);
   });
   std::array<char, 65536> buffer;

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <sstream>
 
+#include "orchestrators/kernel_file.hpp"
 #include "settings/platform.hpp"
 
 namespace pipeline::orchestrators {
@@ -24,13 +23,6 @@ constexpr std::array architectures{
     Architecture{"riscv64", "riscv64", ""},    Architecture{"mips64le", "mips64el", ""},
     Architecture{"loong64", "loongarch64", ""}};
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 }  // namespace
 
 bool cannot_execute(const std::string& platform, const std::string& architecture,
@@ -40,7 +32,7 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
   if (wanted == architecture || known == architectures.end() || known->native == architecture)
     return false;
   // Without the file system in the kernel no handler can be registered.
-  if (text_of(proc / "filesystems").find("binfmt_misc") == std::string::npos) return true;
+  if (kernel_text(proc / "filesystems").find("binfmt_misc") == std::string::npos) return true;
   const auto handlers = proc / "sys/fs/binfmt_misc";
   std::error_code error;
   if (!fs::exists(handlers / "register", error)) return false;  // It is not mounted here.
@@ -51,7 +43,7 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
     const bool is_qemu = name.starts_with("qemu-");
     if (is_qemu ? name == "qemu-" + std::string(known->kernel)
                 : wanted == "amd64" || wanted == "386")
-      if (text_of(entry.path()).starts_with("enabled")) return false;
+      if (kernel_text(entry.path()).starts_with("enabled")) return false;
   }
   return true;
 }

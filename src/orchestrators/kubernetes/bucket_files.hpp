@@ -17,7 +17,7 @@ namespace pipeline::orchestrators {
 class BucketFiles {
  public:
   /// @param artifacts outlives this object
-  explicit BucketFiles(s3::Artifacts& artifacts)
+  explicit BucketFiles(s3::BucketArtifacts& artifacts)
       : artifacts_(artifacts), bucket_(artifacts.bucket()), pool_(1) {}
 
   /// Throws EnvironmentError with advice unless objects can be written, read and removed.
@@ -50,7 +50,7 @@ class BucketFiles {
                                const Sent& sent);
   async::Task<std::string> tree_digest_of(const std::filesystem::path& folder);
 
-  s3::Artifacts& artifacts_;
+  s3::BucketArtifacts& artifacts_;
   s3::Bucket& bucket_;
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.

@@ -162,7 +162,8 @@ async::Task<> start_driver(Client& client, DriverJob driver) {
 }
 
 async::Task<bool> driver_continues(Client& client, std::string name) {
-  kubernetes::Call question("read the Job " + name, "GET", client.path("batch/v1", "jobs", name));
+  kubernetes::ApiCall question("read the Job " + name, "GET",
+                               client.path("batch/v1", "jobs", name));
   question.timeout = std::chrono::seconds(5);
   question.most_tries = 1;
   json job;

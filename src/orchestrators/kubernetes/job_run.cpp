@@ -21,8 +21,8 @@
 namespace pipeline::orchestrators {
 namespace {
 
+using kubernetes::ApiCall;
 using kubernetes::ApiError;
-using kubernetes::Call;
 using kubernetes::text_at;
 using nlohmann::json;
 using namespace std::chrono_literals;
@@ -106,7 +106,7 @@ class JobRun {
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::size_t received_ = 0;
   std::string first_errors_, last_output_, shell_error_;
-  kubernetes::LogFrames frames_{
+  kubernetes::PodLogFrames frames_{
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
       [this](std::uint64_t place, std::size_t size) {
         return read_kept_log(attempt_.scratch, place, size);
@@ -339,8 +339,8 @@ async::Task<> JobRun::read_once() {
   std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
   if (const auto last = frames_.last())
     query += "&sinceTime=" + net::url_encode(kubernetes::format_time(*last));
-  Call call("read the log of the pod " + pod_name(), "GET",
-            client_.path("", "pods", pod_name()) + "/log" + query);
+  ApiCall call("read the log of the pod " + pod_name(), "GET",
+               client_.path("", "pods", pod_name()) + "/log" + query);
   call.timeout = longest_reading;
   call.cancel = &log_connection_;
   call.on_body = [this](std::string_view bytes) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "kubernetes/json.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
@@ -148,12 +149,6 @@ bool is_retryable(const std::string& taint) {
          taint == "DeletionCandidateOfClusterAutoscaler";
 }
 
-std::string joined(const std::vector<std::string>& words, const std::string& separator) {
-  std::string text;
-  for (const auto& word : words) text += (text.empty() ? "" : separator) + word;
-  return text;
-}
-
 }  // namespace
 
 std::string requests_text(const json& pod_spec) {
@@ -163,7 +158,7 @@ std::string requests_text(const json& pod_spec) {
     if (part == "1 CPUs") part = "1 CPU";
     parts.insert(is_gpu(name) ? parts.begin() : parts.end(), std::move(part));
   }
-  return joined(parts, ", ");
+  return core::joined(parts, ", ");
 }
 
 std::string gpus_of_node(const json& node) {
@@ -174,7 +169,7 @@ std::string gpus_of_node(const json& node) {
         parts.push_back(number(amount) + " " + name);
   if (parts.empty()) return "no GPUs";
   if (const auto product = label(node, "nvidia.com/gpu.product")) parts.push_back(*product);
-  return joined(parts, ", ");
+  return core::joined(parts, ", ");
 }
 
 NodeFit fit(const json& node, const json& pod_spec) {
@@ -228,7 +223,7 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
   for (const auto& node : nodes) {
     const auto result = fit(node, pod_spec);
     if (result.fits()) return {};
-    auto gpus = gpus_of_node(node), reasons = joined(result.lasting, "; ");
+    auto gpus = gpus_of_node(node), reasons = core::joined(result.lasting, "; ");
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& each) {
       return each.gpus == gpus && each.reasons == reasons;
     });
@@ -250,9 +245,9 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
     auto names = group.names;
     const auto more = names.size() > most_names ? names.size() - most_names : 0;
     names.resize(names.size() - more);
-    lines.push_back(joined(names, ", ") + (more ? " and " + std::to_string(more) + " others" : "") +
-                    " (" + group.gpus + ") " + (group.names.size() > 1 ? "have " : "has ") +
-                    group.reasons);
+    lines.push_back(core::joined(names, ", ") +
+                    (more ? " and " + std::to_string(more) + " others" : "") + " (" + group.gpus +
+                    ") " + (group.names.size() > 1 ? "have " : "has ") + group.reasons);
   }
   return lines;
 }

@@ -19,9 +19,9 @@
 namespace pipeline::orchestrators {
 namespace {
 
+using kubernetes::ApiCall;
 using kubernetes::ApiError;
 using kubernetes::at;
-using kubernetes::Call;
 using kubernetes::Client;
 using kubernetes::list_at;
 using kubernetes::text_at;
@@ -138,7 +138,7 @@ void ClusterPreflight::make_jobs(std::vector<StepGroup>& all) {
 /// Returns names for a suggestion; none without permission to list them.
 async::Task<std::vector<std::string>> ClusterPreflight::names_of(Reference reference) {
   std::vector<std::string> names;
-  Call call("list", "GET", path_of(client_, reference, {}) + "?limit=500");
+  ApiCall call("list", "GET", path_of(client_, reference, {}) + "?limit=500");
   call.accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
   try {
     const auto list = co_await client_.call(std::move(call));
@@ -178,7 +178,7 @@ async::Task<> ClusterPreflight::check_reference(Reference reference,
       co_return;
     }
   }
-  Call call("look for it", "GET", path_of(client_, reference, reference.name));
+  ApiCall call("look for it", "GET", path_of(client_, reference, reference.name));
   call.accept =
       // Only metadata, so that a Secret's content is not read.
       "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";

@@ -30,7 +30,8 @@ std::optional<std::string> meant_package(const std::string& output) {
 
 }  // namespace
 
-std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python,
+std::vector<std::string> advice_for_failed_install(const std::string& output,
+                                                   const FoundProgram& python,
                                                    const fs::path& root) {
   std::vector<std::string> advice;
   if (const auto meant = meant_package(output)) advice.push_back("did you mean `" + *meant + "`?");

@@ -12,7 +12,8 @@ namespace pipeline::orchestrators {
 
 /// Returns advice derived from the installer's output.
 /// @param root the folder that relative paths were taken from
-std::vector<std::string> advice_for_failed_install(const std::string& output, const Program& python,
+std::vector<std::string> advice_for_failed_install(const std::string& output,
+                                                   const FoundProgram& python,
                                                    const std::filesystem::path& root);
 
 }  // namespace pipeline::orchestrators

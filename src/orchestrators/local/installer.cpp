@@ -312,7 +312,7 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
   install.push_back("--no-deps");
   // uv takes a project for unchanged while its pyproject.toml is.
   for (const auto& package : plan_.locked->packages)
-    if (package.origin == lock::Origin::path && package.sha256.empty())
+    if (package.origin == lock::PackageOrigin::path && package.sha256.empty())
       install.insert(install.end(), {"--refresh-package", package.name});
   if (!plan_.is_fresh) {
     auto offline = install;

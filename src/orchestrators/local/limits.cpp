@@ -12,18 +12,13 @@
 
 #include "core/error.hpp"
 #include "orchestrators/group_usage.hpp"
+#include "orchestrators/kernel_file.hpp"
 #include "orchestrators/memory_kills.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Reads a small kernel file; empty if it is missing.
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 bool has_word(const std::string& text, const std::string& word) {
   std::istringstream in(text);
@@ -50,26 +45,21 @@ bool may_make_groups(const fs::path& folder) {
 
 ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) {
   ControlGroups found;
-  std::ifstream in(proc);
-  for (std::string line; std::getline(in, line);) {  // Format: ID:CONTROLLERS:PATH.
-    auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == line.npos) continue;
-    auto controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    auto own = fs::path(line.substr(second + 1)).relative_path();
-    if (controllers == ",,") {
+  for (const auto& own : group_memberships(proc)) {
+    if (own.is_unified()) {
       // A group with processes of its own cannot have groups with limits below it. A sibling is
       // created, where the parent delegates the controllers.
-      for (auto path = mounts / own; path.native().size() >= mounts.native().size();
+      for (auto path = mounts / own.path; path.native().size() >= mounts.native().size();
            path = path.parent_path()) {
-        auto handed_down = text_of(path / "cgroup.subtree_control");
+        auto handed_down = kernel_text(path / "cgroup.subtree_control");
         if (!has_word(handed_down, "memory") || !may_make_groups(path)) continue;
         found = {true, path, has_word(handed_down, "cpu") ? path : fs::path()};
         return found;
       }
     }
     for (auto [name, target] : {std::pair{"memory", &found.memory}, std::pair{"cpu", &found.cpu}})
-      if (controllers.find(std::string(",") + name + ",") != controllers.npos)
-        for (auto& path : {mounts / name / own, mounts / name})
+      if (own.has(name))
+        for (const auto& path : {mounts / name / own.path, mounts / name})
           if (target->empty() && may_make_groups(path)) *target = path;
   }
   return found;

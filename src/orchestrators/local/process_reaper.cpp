@@ -99,7 +99,7 @@ struct Child {
   pid_t pid;  ///< 0: unused.
   int reply;  ///< -1: a process that cannot be killed.
 };
-std::array<Child, most_children> children;
+std::array<Child, most_children> registered;
 
 struct Reply {
   pid_t pid;
@@ -152,7 +152,7 @@ char* const* pointers(char* base, std::uintptr_t list) {
 }
 
 Child* find_child(pid_t pid) {
-  for (auto& child : children)
+  for (auto& child : registered)
     if (child.pid == pid) return &child;
   return nullptr;
 }
@@ -327,9 +327,9 @@ void end_step(Child& child) {
     }
   }
   const auto is_step = [](const Child& child) { return child.pid > 0 && child.reply >= 0; };
-  for (const auto& child : children)
+  for (const auto& child : registered)
     if (is_step(child)) kill(-child.pid, SIGKILL);
-  for (auto& child : children)
+  for (auto& child : registered)
     if (is_step(child)) end_step(child);
   rusage ignored{};
   end_strays(ignored);

@@ -51,7 +51,7 @@ std::string version_of_name(const std::string& name) {
 }
 
 /// Adds what identifies a Python besides the executable's file.
-void describe_python(Program& program, const fs::path& real, const fs::path& root) {
+void describe_python(FoundProgram& program, const fs::path& real, const fs::path& root) {
   program.version = version_of_name(real.filename().string());
   if (auto bin = program.file.parent_path();
       bin.filename() == "shims") {  // pyenv's shims are scripts that choose a Python.
@@ -117,7 +117,7 @@ std::vector<std::string> programs_of(const Command& command) {
   return programs;
 }
 
-const Program& Programs::find(const std::string& name) {
+const FoundProgram& Programs::find(const std::string& name) {
   auto [entry, is_new] = found_.try_emplace(name);
   auto& program = entry->second;
   if (!is_new) return program;

@@ -18,7 +18,7 @@ namespace pipeline::orchestrators {
 std::vector<std::string> programs_of(const Command& command);
 
 /// A program found on PATH.
-struct Program {
+struct FoundProgram {
   std::filesystem::path file;  ///< Empty if it was not found.
   std::string identity;  ///< Path, size and time of change; for Python also the virtual environment
                          ///< and pyenv's choice. One line.
@@ -33,12 +33,12 @@ class Programs {
       : path_(std::move(path)), root_(std::move(root)) {}
   const std::string& path() const { return path_; }
   /// `python` means `python3` if only that exists.
-  const Program& find(const std::string& name);
+  const FoundProgram& find(const std::string& name);
 
  private:
   std::string path_;
   std::filesystem::path root_;
-  std::unordered_map<std::string, Program> found_;
+  std::unordered_map<std::string, FoundProgram> found_;
 };
 
 /// Returns `3.11` for `python:3.11-slim`, if the image is Docker's Python.

@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 
 /// Returns the Python of new virtual environments: the parent image's version if this machine has
 /// it, else the user's default.
-const Program& python_for(const StepSpec& step, Programs& programs,
-                          std::vector<std::string>& looked_up) {
+const FoundProgram& python_for(const StepSpec& step, Programs& programs,
+                               std::vector<std::string>& looked_up) {
   auto& own = programs.find("python3");
   looked_up.push_back("python3");
   if (auto& image = step.settings->docker.parent_image) {
@@ -68,7 +68,7 @@ void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::pat
     if (!docker::is_index_option(option)) hasher.field("option").field(option);
   // A folder has no hash in the lock.
   for (const auto& package : plan.locked->packages)
-    if (package.origin == lock::Origin::path && package.sha256.empty())
+    if (package.origin == lock::PackageOrigin::path && package.sha256.empty())
       add_files(hasher, docker::project_files(root / package.url, {}));
 }
 
@@ -170,7 +170,7 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
   }
   auto [facts, is_new] = facts_.try_emplace(plan.python.identity);
   if (is_new) facts->second = read_python_facts(plan.python.file, root_);
-  lock::Request request;
+  lock::LockRequest request;
   request.parent = lock::local_parent;
   request.tag = facts->second.tag;
   request.platform = facts->second.platform;

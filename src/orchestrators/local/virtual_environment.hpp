@@ -30,15 +30,15 @@ namespace pipeline::orchestrators {
 /// Everything that determines an environment.
 struct EnvironmentPlan {
   std::string digest;  ///< Hex digest over what is installed; empty while that is not resolved.
-  Program python;
+  FoundProgram python;
   std::vector<std::string>
       looked_up;        ///< Names on PATH that determine the choice of Python and installer.
   bool by_name = true;  ///< It is determined by names and versions of packages only, not by files.
   bool resolves = false;  ///< Versions are chosen when it is made: see docker::resolves().
   docker::PythonRequirements asked;
-  std::optional<lock::Request> request;  ///< What the lock file is asked for; unset: its packages
-                                         ///< are not locked.
-  docker::Locked locked;                 ///< The answer; null: they have to be resolved.
+  std::optional<lock::LockRequest> request;  ///< What the lock file is asked for; unset: its
+                                             ///< packages are not locked.
+  docker::Locked locked;                     ///< The answer; null: they have to be resolved.
   bool is_fresh = false;        ///< `locked` was resolved just now, so the index can be reached.
   std::string project_command;  ///< Run in a copy of `project`.
   std::vector<archive::ContextFile> project;
@@ -101,7 +101,7 @@ class VirtualEnvironments {
   ProcessReaper& reaper_;
   std::filesystem::path root_, cache_, template_dir_;
   lock::LockFile* lock_;
-  std::map<std::string, PythonFacts> facts_;      ///< By Program::identity.
+  std::map<std::string, PythonFacts> facts_;      ///< By FoundProgram::identity.
   async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };

@@ -49,7 +49,7 @@ class AMirror : public test::BucketTest {
 
   core::TemporaryFolder folder;
   std::set<std::string> is_first;
-  s3::Artifacts artifacts{
+  s3::BucketArtifacts artifacts{
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   std::map<std::string, RunReplica> replicas;

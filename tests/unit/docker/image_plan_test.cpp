@@ -202,7 +202,7 @@ TEST_F(Plans, a_template_without_layers_installs_the_locked_packages_in_one) {
 TEST_F(Plans, a_local_package_outside_of_the_folder_is_refused) {
   lock::LockedEnvironment environment;
   environment.packages = {package("mine", 11'000)};
-  environment.packages[0].origin = lock::Origin::path;
+  environment.packages[0].origin = lock::PackageOrigin::path;
   environment.packages[0].url = "../mine";
   EXPECT_THROW(plan_image(step({.parent_image = "debian:12", .requirements = {"../mine"}}), options,
                           "", &environment),

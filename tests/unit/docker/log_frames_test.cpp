@@ -22,35 +22,36 @@ struct Streams {
 
 Streams decode(const std::vector<std::string>& pieces) {
   Streams streams;
-  LogFrames frames([&](bool is_stderr, std::string_view bytes) { streams.take(is_stderr, bytes); });
+  EngineLogFrames frames(
+      [&](bool is_stderr, std::string_view bytes) { streams.take(is_stderr, bytes); });
   for (const auto& piece : pieces) frames.feed(piece);
   frames.finish();
   return streams;
 }
 
-TEST(LogFrames, text_of_a_terminal_passes_as_it_stands) {
+TEST(EngineLogFrames, text_of_a_terminal_passes_as_it_stands) {
   EXPECT_EQ(decode({"plain text without frames"}).out, "plain text without frames");
   EXPECT_EQ(decode({"short"}).out, "short");
   EXPECT_EQ(decode({frame(1, "framed") + "then something else"}).out, "framedthen something else");
 }
 
-TEST(LogFrames, a_frame_that_ends_early_gives_what_it_had) {
+TEST(EngineLogFrames, a_frame_that_ends_early_gives_what_it_had) {
   EXPECT_EQ(decode({frame(2, "all of it").substr(0, 12)}).err, "all ");
 }
 
-TEST(LogFrames, an_empty_frame_and_an_empty_stream_give_nothing) {
+TEST(EngineLogFrames, an_empty_frame_and_an_empty_stream_give_nothing) {
   EXPECT_EQ(decode({frame(1, ""), frame(1, "x")}).out, "x");
   EXPECT_EQ(decode({}).out + decode({""}).out, "");
 }
 
-TEST(LogFrames, streams_are_told_apart) {
+TEST(EngineLogFrames, streams_are_told_apart) {
   const auto streams =
       decode({frame(1, "out\n") + frame(2, "err\n") + frame(0, "in\n") + frame(3, "engine\n")});
   EXPECT_EQ(streams.out, "out\nin\n");
   EXPECT_EQ(streams.err, "err\nengine\n");
 }
 
-TEST(LogFrames, cuts_anywhere_change_nothing) {
+TEST(EngineLogFrames, cuts_anywhere_change_nothing) {
   std::mt19937 random(7);
   std::string bytes, out, err;
   for (int i = 0; i < 200; ++i) {
@@ -74,7 +75,7 @@ TEST(LogFrames, cuts_anywhere_change_nothing) {
   }
 }
 
-TEST(LogFrames, arbitrary_bytes_lose_nothing_after_the_first_that_are_no_frame) {
+TEST(EngineLogFrames, arbitrary_bytes_lose_nothing_after_the_first_that_are_no_frame) {
   std::mt19937 random(11);
   for (int round = 0; round < 2000; ++round) {
     std::string bytes(random() % 64, 0);

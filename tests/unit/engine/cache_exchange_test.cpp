@@ -105,7 +105,7 @@ class SharingTest : public ::testing::Test {
 
   /// All that the machine knows is in its folder.
   template <class Do>
-  auto on(const std::string& machine, RunOptions options, Do work) {
+  auto on(const std::string& machine, EngineOptions options, Do work) {
     asio::io_context loop;
     const auto state = folder.path() / machine;
     store::RunStore runs(state);
@@ -121,7 +121,7 @@ class SharingTest : public ::testing::Test {
     if (options.run_id.empty()) options.run_id = machine + "-" + std::to_string(++count);
     return work(loop, runs, artifacts, stats, code, options);
   }
-  RunSummary run(const std::string& machine, RunOptions options = {}) {
+  RunSummary run(const std::string& machine, EngineOptions options = {}) {
     events.events.clear();
     return on(machine, options,
               [&](auto& loop, auto& runs, auto& artifacts, auto& stats, auto& code, auto& how) {
@@ -130,7 +130,7 @@ class SharingTest : public ::testing::Test {
                                       events, cancel, how));
               });
   }
-  std::vector<StepPlan> plan(const std::string& machine, RunOptions options = {}) {
+  std::vector<StepPlan> plan(const std::string& machine, EngineOptions options = {}) {
     return on(machine, options,
               [&](auto& loop, auto& runs, auto& artifacts, auto& stats, auto& code, auto& how) {
                 return test::run_task(
@@ -186,7 +186,7 @@ TEST_F(SharingTest,
       result.cleanup = [&] { told.push_back("let go"); };
       return result;
     };
-    RunOptions options;
+    EngineOptions options;
     options.wait_until_persisted = [&]() -> async::Task<> {
       told.push_back(std::to_string(shelf.published.size()) + " shared");
       co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
@@ -200,7 +200,7 @@ TEST_F(SharingTest,
 
 TEST_F(SharingTest, a_driver_that_has_no_file_of_the_last_one_takes_what_the_run_has_made) {
   pipeline.steps[0].cache = false;
-  RunOptions options;
+  EngineOptions options;
   options.run_id = "r";
   options.wait_until_persisted = []() -> async::Task<> { co_return; };
   run("here", options);

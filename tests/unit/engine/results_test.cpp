@@ -55,7 +55,7 @@ class ResultsTest : public ::testing::Test {
   core::CancelSource user;
   asio::thread_pool pool{1};
   NoStore store;
-  RunOptions options;
+  EngineOptions options;
 };
 
 TEST_F(ResultsTest, whoever_made_it_here_made_it_for_all_runs) {

@@ -52,19 +52,19 @@ inline StepSpec step(std::string name, std::vector<std::string> from = {},
 
 class RunTest : public ::testing::Test {
  protected:
-  RunSummary run(RunOptions options = {}) {
+  RunSummary run(EngineOptions options = {}) {
     return with_all(std::move(options), [](Services services, auto&... rest) {
       return engine::run(services, rest...);
     });
   }
-  void prepare_detached(RunOptions options) {
+  void prepare_detached(EngineOptions options) {
     with_all(std::move(options), [](Services services, auto&... rest) -> async::Task<RunSummary> {
       co_await engine::prepare_detached(services, rest...);
       co_return RunSummary{};
     });
   }
   template <class Do>
-  RunSummary with_all(RunOptions options, Do work) {
+  RunSummary with_all(EngineOptions options, Do work) {
     asio::io_context loop;
     store::RunStore runs(folder.path() / "state");
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");

@@ -18,7 +18,7 @@ struct Logged {
 Logged log_of(const std::vector<std::string>& pieces, std::vector<std::string> secrets = {}) {
   const core::TemporaryFolder folder;
   Logged logged;
-  StepLog log(
+  StepLogWriter log(
       folder.path() / "step.log", std::move(secrets),
       [&](Stream, std::string line) { logged.lines.push_back(std::move(line)); },
       [&](std::string row) { logged.rows.push_back(std::move(row)); });
@@ -28,7 +28,7 @@ Logged log_of(const std::vector<std::string>& pieces, std::vector<std::string> s
   return logged;
 }
 
-TEST(StepLog, a_progress_bar_is_shown_while_it_is_drawn) {
+TEST(StepLogWriter, a_progress_bar_is_shown_while_it_is_drawn) {
   const auto before = log_of({"\r 10%", "\r 20%", "\r100%\ndone\n"});
   EXPECT_THAT(before.rows, ElementsAre(" 10%", " 20%"));
   EXPECT_THAT(before.lines, ElementsAre("100%", "done"));
@@ -38,17 +38,17 @@ TEST(StepLog, a_progress_bar_is_shown_while_it_is_drawn) {
   EXPECT_THAT(behind.lines, ElementsAre("100%"));
 }
 
-TEST(StepLog, plain_lines_are_no_rows) {
+TEST(StepLogWriter, plain_lines_are_no_rows) {
   const auto logged = log_of({"one\r\ntw", "o\n", "three\r", "\n", "end"});
   EXPECT_THAT(logged.lines, ElementsAre("one", "two", "three", "end"));
   EXPECT_THAT(logged.rows, ElementsAre("three"));
 }
 
-TEST(StepLog, a_row_is_masked) {
+TEST(StepLogWriter, a_row_is_masked) {
   EXPECT_THAT(log_of({"\rkey hunter2 10%\r"}, {"hunter2"}).rows, ElementsAre("key *** 10%"));
 }
 
-TEST(StepLog, a_bar_that_is_drawn_for_hours_takes_no_memory_and_is_one_line) {
+TEST(StepLogWriter, a_bar_that_is_drawn_for_hours_takes_no_memory_and_is_one_line) {
   std::vector<std::string> pieces(20'000, "\r" + std::string(100, '#'));
   EXPECT_EQ(log_of(pieces).lines.size(), 1u);
 }

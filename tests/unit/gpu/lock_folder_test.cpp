@@ -129,8 +129,8 @@ TEST_F(GpuLocks, the_queue_holds_what_living_drivers_wait_for) {
   {
     auto dead = open();
     auto living = open();
-    const Entry of_dead{dead.sign_in(), {.number = 1, .demand = {2, {"GPU-a", "GPU-b"}}}, me()};
-    const Entry of_living{
+    const LockEntry of_dead{dead.sign_in(), {.number = 1, .demand = {2, {"GPU-a", "GPU-b"}}}, me()};
+    const LockEntry of_living{
         living.sign_in(),
         {.number = 7, .demand = {1, {"GPU-a"}, true}, .overtaken = 3, .paused = true},
         me()};
@@ -175,7 +175,7 @@ TEST_F(GpuLocks, a_damaged_queue_is_an_empty_one) {
 
 TEST_F(GpuLocks, writing_the_same_queue_again_wakes_nobody) {
   auto folder = open(), other = open();
-  const std::vector<Entry> entries{
+  const std::vector<LockEntry> entries{
       {folder.sign_in(), {.number = 1, .demand = {1, {"GPU-a"}}}, me()}};
   other.watch();
   enter(folder).put_queue(entries);

@@ -6,7 +6,7 @@ namespace pipeline::gpu {
 namespace {
 
 /// `3: 'a' and 'b'`
-std::string group(const std::vector<Member>& members) {
+std::string group(const std::vector<TogetherMember>& members) {
   const auto largest = largest_group(members);
   return std::to_string(largest.gpus) + ": " + names_of(members, largest);
 }

@@ -22,15 +22,15 @@ namespace {
 class TheLogFrames : public testing::Test {
  protected:
   std::string out, err, kept;
-  LogFrames fresh() {
-    return LogFrames([this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
-                     [this](std::uint64_t place, std::size_t size) {
-                       return place < kept.size() ? kept.substr(place, std::min(size, at_once))
-                                                  : "";
-                     });
+  PodLogFrames fresh() {
+    return PodLogFrames(
+        [this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
+        [this](std::uint64_t place, std::size_t size) {
+          return place < kept.size() ? kept.substr(place, std::min(size, at_once)) : "";
+        });
   }
   std::size_t at_once = 7;
-  LogFrames frames = fresh();
+  PodLogFrames frames = fresh();
 };
 
 /// As the agent writes it.
@@ -45,13 +45,14 @@ TEST_F(TheLogFrames, a_kept_log_that_the_step_has_replaced_is_not_read_for_long)
   std::size_t place = 0;
   const auto first = framed(place, 'o', "one");
   std::uint64_t read = 0;
-  LogFrames of_zeros([this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
-                     [&read](std::uint64_t from, std::size_t size) {
-                       constexpr std::uint64_t end = std::uint64_t{500} << 30;
-                       const auto count = std::min<std::uint64_t>(size, end - from);
-                       read += count;
-                       return std::string(count, '\0');
-                     });
+  PodLogFrames of_zeros(
+      [this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
+      [&read](std::uint64_t from, std::size_t size) {
+        constexpr std::uint64_t end = std::uint64_t{500} << 30;
+        const auto count = std::min<std::uint64_t>(size, end - from);
+        read += count;
+        return std::string(count, '\0');
+      });
   of_zeros.feed("2026-11-21T08:15:00Z " + first);
   of_zeros.finish();
   EXPECT_EQ(out, "one\n");

@@ -67,7 +67,7 @@ class OverTls : public testing::Test {
   std::string pem(const std::string& name) const { return core::read_file(folder.path() / name); }
   long status() {
     Client client(loop, access, {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
-    Call call("look", "GET", "/");
+    ApiCall call("look", "GET", "/");
     return test::run_task(loop, client.send(std::move(call))).status;
   }
   std::string failure() {

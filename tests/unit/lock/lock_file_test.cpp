@@ -17,7 +17,7 @@ using lock::LockedData;
 using lock::LockedEnvironment;
 using lock::LockedPackage;
 using lock::LockFile;
-using lock::Request;
+using lock::LockRequest;
 
 LockedPackage package(const std::string& name, const std::string& version) {
   LockedPackage made;
@@ -37,11 +37,11 @@ LockedEnvironment environment_of(std::vector<LockedPackage> packages) {
   return environment;
 }
 
-Request of_image(std::vector<std::string> requirements, const std::string& digest = "aa") {
+LockRequest of_image(std::vector<std::string> requirements, const std::string& digest = "aa") {
   return {"python:3.11", digest, "", "", "uv", std::move(requirements)};
 }
 
-Request of_machine(std::vector<std::string> requirements, const std::string& platform) {
+LockRequest of_machine(std::vector<std::string> requirements, const std::string& platform) {
   return {"local", "", "cp311", platform, "uv", std::move(requirements)};
 }
 
@@ -82,7 +82,7 @@ TEST_F(Locks, every_member_survives_the_file) {
   auto& made = environment.packages[0];
   made.size = 12;
   made.url = "git+https://host/a\"b@0123";
-  made.origin = lock::Origin::repository;
+  made.origin = lock::PackageOrigin::repository;
   made.required_by = {"a", "b"};
   environment.apt_packages = {"curl=1"};
   environment.apt_snapshot = "20260131T000000Z";

@@ -6,7 +6,7 @@ namespace {
 
 using pipeline::lock::LockedEnvironment;
 using pipeline::lock::LockedPackage;
-using pipeline::lock::Origin;
+using pipeline::lock::PackageOrigin;
 
 LockedEnvironment example() {
   LockedEnvironment environment;
@@ -16,7 +16,7 @@ LockedEnvironment example() {
                                   "3.7",
                                   "idna-3.7-py3-none-any.whl",
                                   66836,
-                                  Origin::index,
+                                  PackageOrigin::index,
                                   std::string(64, 'a'),
                                   "https://host/idna-3.7-py3-none-any.whl",
                                   {"requests"}});
@@ -66,13 +66,13 @@ TEST(LockedEnvironment, install_lines_name_each_origin_as_installers_do) {
   const std::string hash = " --hash=sha256:" + std::string(64, 'a');
   auto& package = environment.packages[0];
   EXPECT_EQ(install_lines(environment)[0], "idna==3.7" + hash);
-  package.origin = Origin::url;
+  package.origin = PackageOrigin::url;
   EXPECT_EQ(install_lines(environment)[0], "idna @ https://host/idna-3.7-py3-none-any.whl" + hash);
-  package.origin = Origin::repository;
+  package.origin = PackageOrigin::repository;
   package.url = "git+https://host/idna@0123";
   package.sha256.clear();
   EXPECT_EQ(install_lines(environment)[0], "idna @ git+https://host/idna@0123");
-  package.origin = Origin::path;
+  package.origin = PackageOrigin::path;
   package.url = "./wheels/idna";
   EXPECT_EQ(install_lines(environment)[0], "./wheels/idna");
 }

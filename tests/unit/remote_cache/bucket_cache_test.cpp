@@ -37,7 +37,7 @@ class ResultsInABucket : public test::BucketTest {
 
   core::TemporaryFolder folder;
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
-  s3::Artifacts bucket{
+  s3::BucketArtifacts bucket{
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   std::unique_ptr<engine::RemoteCache> results = make_bucket_cache(bucket, artifacts);

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string url(const Address& address, const std::string& key = "k") {
+std::string url(const BucketAddress& address, const std::string& key = "k") {
   return address.origin() + address.path(key);
 }
 
@@ -33,13 +33,13 @@ TEST(AnAddress,
 }
 
 TEST(AnAddress, has_no_port_where_clients_write_none_into_the_header) {
-  EXPECT_EQ(Address("https://lab:443", "ml", "x", true).host(), "lab");
-  EXPECT_EQ(Address("http://lab:443", "ml", "x", true).host(), "lab:443");
+  EXPECT_EQ(BucketAddress("https://lab:443", "ml", "x", true).host(), "lab");
+  EXPECT_EQ(BucketAddress("http://lab:443", "ml", "x", true).host(), "lab:443");
 }
 
 TEST(AnAddress, that_is_none_is_refused) {
   for (const char* bad : {"minio:9000", "ftp://x", "https://", "https://a b", "https://x?y"})
-    EXPECT_THROW(Address(bad, "ml", "x", {}), core::InputError) << bad;
+    EXPECT_THROW(BucketAddress(bad, "ml", "x", {}), core::InputError) << bad;
 }
 
 TEST(ABucket, is_read_with_its_prefix_and_kept) {

@@ -27,7 +27,7 @@ class ArtifactsInABucket : public test::BucketTest {
   }
 
   core::TemporaryFolder folder;
-  Artifacts artifacts{loop, settings()};
+  BucketArtifacts artifacts{loop, settings()};
 };
 
 TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
@@ -56,7 +56,7 @@ TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   const auto file = folder.path() / "file";
   core::write_file_atomically(file, "text");
   const auto digest = core::sha256("text").hex();
-  const auto key = Artifacts::key_of(digest, false);
+  const auto key = BucketArtifacts::key_of(digest, false);
   objects["/team/pipe/" + key] = "something else";
   artifacts.invalidate(key);
   run_task(loop, artifacts.send(digest, file, nullptr));
@@ -79,7 +79,8 @@ TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
   const auto digest = core::sha256("text").hex();
   asio::co_spawn(loop, artifacts.adopt("outputs/a", digest, false, 4), asio::detached);
   run_task(loop, artifacts.adopt("outputs/b", digest, false, 4));
-  EXPECT_THAT(server.asked, ElementsAre("PUT /team/pipe/" + Artifacts::key_of(digest, false)));
+  EXPECT_THAT(server.asked,
+              ElementsAre("PUT /team/pipe/" + BucketArtifacts::key_of(digest, false)));
 }
 
 TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_of_no_use) {

@@ -17,7 +17,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 
 const Keys keys{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""};
-const Scope scope{"us-east-1", sys_days(2013y / May / 24)};
+const CredentialScope scope{"us-east-1", sys_days(2013y / May / 24)};
 
 SignedCall call(std::string method, std::string path) {
   SignedCall made;

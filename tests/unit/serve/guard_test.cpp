@@ -9,7 +9,7 @@ const std::string token = "0123456789abcdef0123456789abcdef";
 
 TEST(Guard, takes_the_token_from_the_address_the_cookie_or_a_header) {
   const Guard guard(token, "127.0.0.1", 7473);
-  const auto judge = [&](Origin origin) {
+  const auto judge = [&](RequestOrigin origin) {
     origin.host = "127.0.0.1:7473";
     return guard.judge(origin);
   };

@@ -7,7 +7,7 @@
 namespace pipeline::serve {
 namespace {
 
-TEST(Request, path_and_query_are_decoded_once) {
+TEST(PageRequest, path_and_query_are_decoded_once) {
   const auto request = parse_target("/run/a%20b?x=1+2&x=%2B&y&z=%253D&=q");
   ASSERT_TRUE(request);
   EXPECT_EQ(request->path, "/run/a b");
@@ -18,13 +18,13 @@ TEST(Request, path_and_query_are_decoded_once) {
   EXPECT_EQ(request->value("none"), "");
 }
 
-TEST(Request, what_is_no_path_or_not_encoded_is_none) {
+TEST(PageRequest, what_is_no_path_or_not_encoded_is_none) {
   for (const char* target : {"", "*", "http://127.0.0.1/", "run", "/%", "/%4", "/%zz", "/%+1",
                              "/%00", "/%ff", "/?a=%c3", "/?%00=1", "/?a=\xff"})
     EXPECT_FALSE(parse_target(target)) << target;
 }
 
-TEST(Request, numbers_are_whole) {
+TEST(PageRequest, numbers_are_whole) {
   const auto request = parse_target("/?a=12&b=-1&c=1x&d=99999999999999999999");
   EXPECT_EQ(request->number("a", 5), 12);
   EXPECT_EQ(request->number("b", 5), -1);

@@ -47,7 +47,7 @@ class ATransfer : public testing::Test {
     PartFile part(path, expected.is_verified);
     part.load();
     core::CancelSource stop;
-    Transfer transfer(sources, address, expected, part, stop);
+    DataTransfer transfer(sources, address, expected, part, stop);
     std::string error;
     try {
       run_task(loop, transfer.run());

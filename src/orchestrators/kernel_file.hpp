@@ -1,0 +1,26 @@
+/// @file
+/// Reads what the kernel tells in small files of /proc and /sys.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeline::orchestrators {
+
+/// Returns the text of a file that the kernel generates on each read; empty if it is missing.
+std::string kernel_text(const std::filesystem::path& file);
+
+/// One line of /proc/PID/cgroup: `ID:CONTROLLERS:PATH` (cgroups(7)).
+struct GroupMembership {
+  std::string controllers;     ///< Separated by commas; empty in the hierarchy of version 2.
+  std::filesystem::path path;  ///< Below the hierarchy's mount, without the first slash.
+
+  bool is_unified() const { return controllers.empty(); }
+  bool has(std::string_view controller) const;
+};
+
+std::vector<GroupMembership> group_memberships(const std::filesystem::path& file);
+
+}  // namespace pipeline::orchestrators
