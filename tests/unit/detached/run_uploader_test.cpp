@@ -13,26 +13,26 @@ namespace {
 using store::RunStore;
 using test::run_task;
 
-constexpr auto id = "7f3a";
+constexpr auto uploaded = "7f3a";
 
 class SavingTest : public test::BucketTest {
  protected:
   SavingTest() {
     runs.add_run(
-        {.id = id, .pipeline = "digits", .orchestrator = "kubernetes", .parameters = "{}"});
-    runs.put_step({.run = id, .name = "load", .parameters = "{}"});
+        {.id = uploaded, .pipeline = "digits", .orchestrator = "kubernetes", .parameters = "{}"});
+    runs.put_step({.run = uploaded, .name = "load", .parameters = "{}"});
     core::make_folders(folder.path() / "files");
-    run_task(loop, RunReplica(artifacts, id).upload_all(runs, folder.path() / "files"));
+    run_task(loop, RunReplica(artifacts, uploaded).upload_all(runs, folder.path() / "files"));
     EXPECT_TRUE(run_task(loop, bucket.take_over(runs, folder.path() / "files")));
   }
   void record(StepStatus status) {
-    runs.put_step({.run = id, .name = "load", .status = status, .parameters = "{}"});
+    runs.put_step({.run = uploaded, .name = "load", .status = status, .parameters = "{}"});
   }
   StepStatus saved() {
     const core::TemporaryFolder elsewhere;
     RunStore found(elsewhere.path());
-    run_task(loop, RunReplica(artifacts, id).fetch(found, elsewhere.path() / "files"));
-    return found.steps(id).at(0).status;
+    run_task(loop, RunReplica(artifacts, uploaded).fetch(found, elsewhere.path() / "files"));
+    return found.steps(uploaded).at(0).status;
   }
 
   core::TemporaryFolder folder;
@@ -40,7 +40,7 @@ class SavingTest : public test::BucketTest {
   s3::BucketArtifacts artifacts{
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
-  RunReplica bucket{artifacts, id};
+  RunReplica bucket{artifacts, uploaded};
 };
 
 TEST_F(SavingTest, what_is_recorded_before_is_saved_when_keep_returns) {

@@ -11,14 +11,14 @@
 namespace pipeline::docker {
 namespace {
 
-struct Case {
+struct RefusalCase {
   bool logged_in;
   std::string said;  ///< As engines (20.10 to 28), Podman and the registries themselves say it.
 };
 
 const std::string get = "Get \"https://registry.example:5000/v2/\": ";
 
-const std::vector<Case> cases{
+const std::vector<RefusalCase> refusal_cases{
     {false, "no basic auth credentials"},
     {false, "unauthorized: authentication required"},
     {true, "unauthorized: authentication required"},
@@ -54,7 +54,7 @@ const std::vector<Case> cases{
 
 TEST(RegistryErrors, golden_each_refusal_of_a_push_is_explained) {
   std::string text;
-  for (const auto& one : cases) {
+  for (const auto& one : refusal_cases) {
     text += one.said + (one.logged_in ? "" : "   (not logged in)") + "\n";
     for (const auto& hint : push_advice(one.said, "registry.example:5000/team/digits:env-1",
                                         "/home/me/.docker/config.json", one.logged_in))

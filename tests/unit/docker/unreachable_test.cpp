@@ -13,36 +13,40 @@
 namespace pipeline::docker {
 namespace {
 
-struct Case {
+struct UnreachableCase {
   std::string url;
   bool use_tls;
   std::string why;  ///< As curl, ssh and docker say it.
 };
 
 const std::string tcp = "tcp://build.example:2376", ssh = "ssh://me@build.example:2222";
-const std::string get = "GET https://build.example:2376/_ping: ";
+const std::string get_ping = "GET https://build.example:2376/_ping: ";
 
-const std::vector<Case> cases{
+const std::vector<UnreachableCase> unreachable_cases{
     {tcp, true, "cannot connect to https://build.example:2376/_ping: Connection refused"},
-    {tcp, true, get + "Could not resolve host: build.example"},
+    {tcp, true, get_ping + "Could not resolve host: build.example"},
     {tcp, true,
-     get + "Failed to connect to build.example port 2376 after 10001 ms: Timeout was reached"},
-    {tcp, true, get + "SSL certificate problem: unable to get local issuer certificate"},
-    {tcp, true, get + "SSL certificate problem: self-signed certificate in certificate chain"},
-    {tcp, true, get + "SSL certificate problem: certificate has expired"},
-    {tcp, true, get + "SSL certificate problem: certificate is not yet valid"},
+     get_ping + "Failed to connect to build.example port 2376 after 10001 ms: Timeout was reached"},
+    {tcp, true, get_ping + "SSL certificate problem: unable to get_ping local issuer certificate"},
+    {tcp, true, get_ping + "SSL certificate problem: self-signed certificate in certificate chain"},
+    {tcp, true, get_ping + "SSL certificate problem: certificate has expired"},
+    {tcp, true, get_ping + "SSL certificate problem: certificate is not yet valid"},
     {tcp, true,
-     get + "SSL: no alternative certificate subject name matches target host name 'build.example'"},
+     get_ping +
+         "SSL: no alternative certificate subject name matches target host name 'build.example'"},
     {tcp, true,
-     get + "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, "
-           "errno 0"},
+     get_ping + "OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, "
+                "errno 0"},
     {tcp, true,
-     get + "OpenSSL SSL_read: error:0A000412:SSL routines::sslv3 alert bad certificate, errno 0"},
-    {tcp, true, get + "OpenSSL SSL_connect: error:0A000418:SSL routines::tlsv1 alert unknown ca"},
+     get_ping +
+         "OpenSSL SSL_read: error:0A000412:SSL routines::sslv3 alert bad certificate, errno 0"},
     {tcp, true,
-     get + "could not load PEM client certificate, OpenSSL error error:0480006C:PEM routines::no "
-           "start line"},
-    {tcp, true, get + "error:0A00010B:SSL routines::wrong version number"},
+     get_ping + "OpenSSL SSL_connect: error:0A000418:SSL routines::tlsv1 alert unknown ca"},
+    {tcp, true,
+     get_ping +
+         "could not load PEM client certificate, OpenSSL error error:0480006C:PEM routines::no "
+         "start line"},
+    {tcp, true, get_ping + "error:0A00010B:SSL routines::wrong version number"},
     {tcp, false,
      "what answers is no Docker Engine: GET /version came back with status 400, Client sent an "
      "HTTP request to an HTTPS server."},
@@ -76,7 +80,7 @@ const std::vector<Case> cases{
 
 TEST(Unreachable, golden_each_cause_is_explained) {
   std::string text;
-  for (const auto& each : cases) {
+  for (const auto& each : unreachable_cases) {
     Endpoint endpoint;
     endpoint.url = each.url;
     endpoint.origin = "DOCKER_HOST";

@@ -11,11 +11,11 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const HostAttributes host{{"ecs.instance-type", "g5.xlarge"},
-                          {"ecs.os-type", "linux"},
-                          {"ecs.cpu-architecture", "x86_64"},
-                          {"rack", "a1"},
-                          {"gpus", "10"}};
+const HostAttributes host_of_rack{{"ecs.instance-type", "g5.xlarge"},
+                                  {"ecs.os-type", "linux"},
+                                  {"ecs.cpu-architecture", "x86_64"},
+                                  {"rack", "a1"},
+                                  {"gpus", "10"}};
 
 Placement parsed(const std::string& text) {
   auto result = parse_placement(text);
@@ -25,7 +25,7 @@ Placement parsed(const std::string& text) {
   }
   return std::get<Placement>(std::move(result));
 }
-bool holds(const std::string& text) { return unsatisfied(parsed(text), host).empty(); }
+bool holds(const std::string& text) { return unsatisfied(parsed(text), host_of_rack).empty(); }
 
 TEST(Placement, each_operator) {
   for (const char* text :
@@ -68,13 +68,14 @@ TEST(Placement, what_is_not_satisfied_is_told_with_what_is_here) {
   EXPECT_THAT(
       unsatisfied(parsed("attribute:ecs.os-type == linux and (attribute:ecs.instance-type == "
                          "p2.xlarge or attribute:shelf exists)"),
-                  host),
+                  host_of_rack),
       ElementsAre(
           "`attribute:ecs.instance-type == p2.xlarge`: ecs.instance-type is 'g5.xlarge' here",
           "`attribute:shelf exists`: this host has no attribute 'shelf'"));
-  EXPECT_THAT(unsatisfied(parsed("not (attribute:rack == a1 and attribute:gpus > 3)"), host),
-              ElementsAre("`not (attribute:rack == a1 and attribute:gpus > 3)`: rack is 'a1' here, "
-                          "gpus is '10' here"));
+  EXPECT_THAT(
+      unsatisfied(parsed("not (attribute:rack == a1 and attribute:gpus > 3)"), host_of_rack),
+      ElementsAre("`not (attribute:rack == a1 and attribute:gpus > 3)`: rack is 'a1' here, "
+                  "gpus is '10' here"));
 }
 
 TEST(Placement, errors_have_a_place_and_a_fix) {

@@ -10,6 +10,7 @@
 #include "support/golden.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
+#include "unit/orchestrators/node_json.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -22,12 +23,6 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-json node(const std::string& name, const json& allocatable, const json& labels,
-          const json& taints = json::array()) {
-  return {{"metadata", {{"name", name}, {"labels", labels}}},
-          {"spec", {{"taints", taints}}},
-          {"status", {{"allocatable", allocatable}}}};
-}
 json named(const char* name) { return {{"metadata", {{"name", name}}}}; }
 
 class ClusterPreflight : public testing::Test {

@@ -6,15 +6,12 @@
 
 #include "core/file.hpp"
 #include "orchestrators/docker/container_end.hpp"
+#include "support/no_log.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
-
-struct NoLog : LogSink {
-  void write(Stream, std::string_view) override {}
-};
 
 class ContainerSpec : public testing::Test {
  protected:
@@ -60,7 +57,7 @@ class ContainerSpec : public testing::Test {
   StepSpec step;
   std::vector<AssignedGpu> gpus;
   docker::GpuAccess access{docker::EngineInfo{}, json::parse(R"({"Runtimes": {"nvidia": {}}})")};
-  NoLog log;
+  test::NoLog log;
   core::CancelSource cancel;
   ContainerOptions place{.image = "sha256:1",
                          .root = "/project",

@@ -7,6 +7,7 @@
 
 #include "core/diagnostic.hpp"
 #include "support/golden.hpp"
+#include "support/no_log.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
-
-struct NoLog : LogSink {
-  void write(Stream, std::string_view) override {}
-};
 
 class JobManifest : public testing::Test {
  protected:
@@ -65,7 +62,7 @@ class JobManifest : public testing::Test {
 
   StepSpec step;
   JobOptions place;
-  NoLog log;
+  test::NoLog log;
   core::CancelSource cancel;
 };
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "unit/orchestrators/node_json.hpp"
+
 namespace pipeline::orchestrators {
 namespace {
 
@@ -10,12 +12,6 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-json node(const std::string& name, const json& allocatable, const json& labels = json::object(),
-          const json& taints = json::array()) {
-  return {{"metadata", {{"name", name}, {"labels", labels}}},
-          {"spec", {{"taints", taints}}},
-          {"status", {{"allocatable", allocatable}}}};
-}
 json taint(const char* key, const char* effect) {
   return {{"key", key}, {"value", "v"}, {"effect", effect}};
 }
@@ -90,12 +86,12 @@ TEST(NodeFit, taints_have_to_be_tolerated_unless_they_pass_or_only_prefer) {
     EXPECT_EQ(against(ours, tolerating(other)).size(), 1u) << other;
 }
 
-struct Case {
+struct NodeTermCase {
   const char* name;
   std::vector<json> expressions;
   const char* objection;  ///< Null: it fits.
 };
-class NodeTerms : public testing::TestWithParam<Case> {};
+class NodeTerms : public testing::TestWithParam<NodeTermCase> {};
 TEST_P(NodeTerms, are_read_as_the_scheduler_reads_them) {
   const auto n = node("n", gpus_4, {{"pool", "gpu"}, {"memory", "40536"}});
   const auto found = against(n, pod({{"cpu", "1"}}, required({term(GetParam().expressions)})));
@@ -104,7 +100,7 @@ TEST_P(NodeTerms, are_read_as_the_scheduler_reads_them) {
   else
     EXPECT_THAT(found, IsEmpty());
 }
-const Case cases[] = {
+const NodeTermCase node_term_cases[] = {
     {"in", {expression("pool", "In", {"cpu", "gpu"})}, nullptr},
     {"not_in_list", {expression("pool", "In", {"cpu", "tpu"})}, "label pool gpu, not cpu or tpu"},
     {"no_label", {expression("zone", "In", {"a"})}, "no label zone, which has to be a"},
@@ -120,7 +116,7 @@ const Case cases[] = {
      {expression("pool", "Exists"), expression("zone", "Exists")},
      "no label zone"},
 };
-INSTANTIATE_TEST_SUITE_P(All, NodeTerms, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(All, NodeTerms, testing::ValuesIn(node_term_cases),
                          [](const auto& each) { return each.param.name; });
 
 TEST(NodeFit, one_term_of_several_is_enough) {

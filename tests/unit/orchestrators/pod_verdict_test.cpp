@@ -13,7 +13,7 @@ using test::AttemptBuilder;
 using testing::HasSubstr;
 
 /// A pod `p` on node `n1`, whose status is this.
-json pod(const json& status) {
+json pod_with(const json& status) {
   return {{"metadata", {{"name", "p"}}},
           {"spec",
            {{"nodeName", "n1"},
@@ -35,17 +35,17 @@ json ended(int code, const std::string& reason, const std::string& message = {})
   return status;
 }
 
-struct Case {
+struct PodEndCase {
   const char* name;
   json status;
   FailureKind kind;
   const char* message;  ///< A part of it.
 };
-class PodEnds : public testing::TestWithParam<Case> {};
+class PodEnds : public testing::TestWithParam<PodEndCase> {};
 
 TEST_P(PodEnds, are_told_apart) {
   AttemptBuilder step(test::program({"train"}));
-  const auto failure = failure_of_pod(pod(GetParam().status), step.attempt(), "image", {});
+  const auto failure = failure_of_pod(pod_with(GetParam().status), step.attempt(), "image", {});
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->kind, GetParam().kind) << failure->message;
   EXPECT_THAT(failure->message, HasSubstr(GetParam().message));
@@ -56,7 +56,7 @@ json with(json status, const json& more) {
   return status;
 }
 
-const Case cases[] = {
+const PodEndCase pod_end_cases[] = {
     {"exit_code", ended(3, "Error"), FailureKind::exit_code, "exit code 3"},
     {"signal", ended(139, "Error"), FailureKind::signal, "SIGSEGV"},
     {"kill_is_no_memory_matter_by_itself", ended(137, "Error"), FailureKind::signal, "SIGKILL"},
@@ -121,19 +121,19 @@ const Case cases[] = {
      FailureKind::infrastructure,
      "nothing is known of its container"},
 };
-INSTANTIATE_TEST_SUITE_P(Each, PodEnds, testing::ValuesIn(cases),
+INSTANTIATE_TEST_SUITE_P(Each, PodEnds, testing::ValuesIn(pod_end_cases),
                          [](const auto& one) { return one.param.name; });
 
 TEST(PodVerdicts, success_is_none) {
   AttemptBuilder step(test::program({"true"}));
-  EXPECT_FALSE(failure_of_pod(pod(ended(0, "Completed")), step.attempt(), "image", {}));
-  EXPECT_EQ(exit_code_of(pod(ended(0, "Completed"))), 0);
-  EXPECT_EQ(exit_code_of(pod({})), std::nullopt);
+  EXPECT_FALSE(failure_of_pod(pod_with(ended(0, "Completed")), step.attempt(), "image", {}));
+  EXPECT_EQ(exit_code_of(pod_with(ended(0, "Completed"))), 0);
+  EXPECT_EQ(exit_code_of(pod_with({})), std::nullopt);
 }
 
 TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
   AttemptBuilder step(test::program({"true"}));
-  auto gone = pod(ended(143, "Error"));
+  auto gone = pod_with(ended(143, "Error"));
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:15:00Z";
   EXPECT_THAT(failure_of_pod(gone, step.attempt(), "image", {})->message,
               HasSubstr("was deleted by another user or program"));
@@ -144,7 +144,7 @@ TEST(PodVerdicts, deletion_by_others_is_told_unless_the_step_was_through) {
 TEST(PodVerdicts, deadline_is_told_from_a_deletion_by_somebody_else) {
   const json job{{"spec", {{"activeDeadlineSeconds", 60}}},
                  {"status", {{"startTime", "2026-11-21T08:15:00Z"}}}};
-  auto gone = pod(ended(143, "Error"));
+  auto gone = pod_with(ended(143, "Error"));
   gone["metadata"]["deletionGracePeriodSeconds"] = 10;
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:16:09Z";  // asked for ten seconds before
   EXPECT_FALSE(past_deadline(job, gone));
@@ -155,17 +155,17 @@ TEST(PodVerdicts, deadline_is_told_from_a_deletion_by_somebody_else) {
   EXPECT_EQ(failure->message,
             "the pod p on node n1 was ended by the cluster: its Job has a deadline of 1m00s");
   EXPECT_FALSE(past_deadline({{"spec", json::object()}}, gone));
-  EXPECT_FALSE(past_deadline(job, pod(ended(143, "Error"))));
+  EXPECT_FALSE(past_deadline(job, pod_with(ended(143, "Error"))));
 }
 
 TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
   auto state = pod_state_of(
-      pod({{"phase", "Pending"},
-           {"conditions",
-            {{{"type", "PodScheduled"},
-              {"status", "False"},
-              {"reason", "Unschedulable"},
-              {"message", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}}}}));
+      pod_with({{"phase", "Pending"},
+                {"conditions",
+                 {{{"type", "PodScheduled"},
+                   {"status", "False"},
+                   {"reason", "Unschedulable"},
+                   {"message", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}}}}}));
   EXPECT_EQ(state.phase, PodState::Phase::waiting);
   EXPECT_EQ(state.waits_for,
             "no node takes it: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
@@ -174,15 +174,15 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
               HasSubstr("the step asks for cpu 1500m, memory 1 GiB, nvidia.com/gpu 8;"));
   EXPECT_EQ(state.retry_policy, std::chrono::minutes(10));
 
-  state = pod_state_of(pod(container(
+  state = pod_state_of(pod_with(container(
       {{"waiting", {{"reason", "ImagePullBackOff"}, {"message", "Back-off pulling image"}}}})));
   EXPECT_EQ(state.waits_for,
             "the image cannot be fetched (x:1, ImagePullBackOff): Back-off pulling image");
   EXPECT_EQ(state.retry_policy, std::chrono::minutes(3));
-  state = pod_state_of(pod(container({{"waiting", {{"reason", "ErrImageNeverPull"}}}})));
+  state = pod_state_of(pod_with(container({{"waiting", {{"reason", "ErrImageNeverPull"}}}})));
   ASSERT_TRUE(state.hopeless);
   EXPECT_EQ(state.retry_policy, std::chrono::seconds(0));
-  state = pod_state_of(pod(container({{"waiting", {{"reason", "ContainerCreating"}}}})));
+  state = pod_state_of(pod_with(container({{"waiting", {{"reason", "ContainerCreating"}}}})));
   EXPECT_EQ(state.waits_for, "");
   EXPECT_EQ(state.hopeless->message,
             "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
@@ -197,21 +197,21 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
 
 TEST(PodVerdicts, a_pod_whose_node_is_away_is_told_from_one_that_is_not_ready) {
   auto running = container({{"running", json::object()}});
-  auto state = pod_state_of(pod(running));
+  auto state = pod_state_of(pod_with(running));
   EXPECT_EQ(state.phase, PodState::Phase::running);
   EXPECT_FALSE(state.node_is_away);
   running["conditions"] = {
       {{"type", "Ready"}, {"status", "False"}, {"reason", "ContainersNotReady"}}};
-  EXPECT_FALSE(pod_state_of(pod(running)).node_is_away);
+  EXPECT_FALSE(pod_state_of(pod_with(running)).node_is_away);
   running["conditions"] = {{{"type", "Ready"}, {"status", "False"}}};
-  state = pod_state_of(pod(running));
+  state = pod_state_of(pod_with(running));
   EXPECT_EQ(state.phase, PodState::Phase::running);
   EXPECT_TRUE(state.node_is_away);
   EXPECT_THAT(state.waits_for, HasSubstr("does not hear of the node n1"));
 }
 
 TEST(PodState, a_pod_that_was_deleted_without_a_word_is_explained_by_events) {
-  auto gone = pod({{"phase", "Running"}});
+  auto gone = pod_with({{"phase", "Running"}});
   EXPECT_FALSE(is_unexplained(gone));
   gone["metadata"]["deletionTimestamp"] = "2026-11-21T08:00:00Z";
   EXPECT_TRUE(is_unexplained(gone));
@@ -248,7 +248,7 @@ TEST(PodVerdicts, trouble_with_what_brings_the_agent_is_the_pods) {
     auto status = container({{"waiting", {{"reason", "PodInitializing"}}}});
     status["initContainerStatuses"] = {
         {{"name", "agent"}, {"image", "sha256:00"}, {"state", state}}};
-    auto all = pod(status);
+    auto all = pod_with(status);
     all["spec"]["initContainers"] = {{{"name", "agent"}, {"image", "host/x@sha256:01"}}};
     return all;
   };

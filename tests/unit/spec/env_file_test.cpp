@@ -3,17 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
+#include "support/error_text.hpp"
 
 namespace pipeline::spec {
 namespace {
 
-std::string error_of(std::string_view text) {
-  try {
-    parse_env(text, "/p/.env");
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "none";
+std::string env_error(std::string_view text) {
+  return test::error_text([&] { parse_env(text, "/p/.env"); });
 }
 
 TEST(EnvFile, values_are_words_or_quoted_texts) {
@@ -30,19 +26,19 @@ TEST(EnvFile, values_are_words_or_quoted_texts) {
 }
 
 TEST(EnvFile, a_wrong_line_has_its_position_and_shows_no_value) {
-  EXPECT_TRUE(error_of("A=1\nTOKEN hush\n").starts_with("/p/.env:2:7: error: expected `=`"));
-  EXPECT_TRUE(error_of("A=1\n\n  1B=hush").starts_with("/p/.env:3:3: error: this is no name"));
+  EXPECT_TRUE(env_error("A=1\nTOKEN hush\n").starts_with("/p/.env:2:7: error: expected `=`"));
+  EXPECT_TRUE(env_error("A=1\n\n  1B=hush").starts_with("/p/.env:3:3: error: this is no name"));
   for (const auto* text : {"TOKEN hush\n", "1B=hush", "A='hush", "A='hush' hush", "A=hush${B}",
                            "A=\"hush ${B}\"", "A=hush\nA=hush", "=hush"}) {
-    EXPECT_TRUE(error_of(text).starts_with("/p/.env:")) << error_of(text);
-    EXPECT_EQ(error_of(text).find("hush"), std::string::npos) << error_of(text);
+    EXPECT_TRUE(env_error(text).starts_with("/p/.env:")) << env_error(text);
+    EXPECT_EQ(env_error(text).find("hush"), std::string::npos) << env_error(text);
   }
-  EXPECT_NE(error_of("A='1\nB=2").find("/p/.env:1:3: error: the value of A has no closing quote"),
+  EXPECT_NE(env_error("A='1\nB=2").find("/p/.env:1:3: error: the value of A has no closing quote"),
             std::string::npos);
 }
 
 TEST(EnvFile, all_wrong_lines_are_reported_at_once) {
-  const auto text = error_of("A\nB=1\nB=2\nC='x' y\n");
+  const auto text = env_error("A\nB=1\nB=2\nC='x' y\n");
   for (const auto* part : {".env:1:2: ", ".env:3:1: ", ".env:4:7: "})
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }

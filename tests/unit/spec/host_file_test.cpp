@@ -4,19 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
+#include "support/error_text.hpp"
 
 namespace pipeline::spec {
 namespace {
 
 using testing::HasSubstr;
 
-std::string error_of(std::string_view text) {
-  try {
-    parse_host(text, "host.yaml");
-    return "";
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
+std::string host_error(std::string_view text) {
+  return test::error_text([&] { parse_host(text, "host.yaml"); });
 }
 
 TEST(HostFile, names_become_the_attributes_of_ecs) {
@@ -30,12 +26,12 @@ TEST(HostFile, names_become_the_attributes_of_ecs) {
 }
 
 TEST(HostFile, errors_have_their_place) {
-  EXPECT_THAT(error_of("instance-type: g5.xlarge\n"),
+  EXPECT_THAT(host_error("instance-type: g5.xlarge\n"),
               HasSubstr("host.yaml:1:1: error: unknown key 'instance-type' in the host file"));
-  EXPECT_THAT(error_of("instance-type: g5.xlarge\n"), HasSubstr("did you mean 'instance_type'?"));
-  EXPECT_THAT(error_of("attributes: {a b: c}\n"), HasSubstr("must be an attribute's name"));
-  EXPECT_THAT(error_of("attributes: [a]\n"), HasSubstr("must be a map"));
-  EXPECT_THAT(error_of("- a\n"), HasSubstr("a host file must be a map, not a list"));
+  EXPECT_THAT(host_error("instance-type: g5.xlarge\n"), HasSubstr("did you mean 'instance_type'?"));
+  EXPECT_THAT(host_error("attributes: {a b: c}\n"), HasSubstr("must be an attribute's name"));
+  EXPECT_THAT(host_error("attributes: [a]\n"), HasSubstr("must be a map"));
+  EXPECT_THAT(host_error("- a\n"), HasSubstr("a host file must be a map, not a list"));
 }
 
 TEST(HostFile, this_machine_knows_what_it_is) {

@@ -6,6 +6,7 @@
 
 #include "core/identifier.hpp"
 #include "spec/pipeline_file.hpp"
+#include "support/error_text.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -17,13 +18,8 @@ PipelineSpec parse_steps(const std::string& steps) {
   return parse("name: x\nsteps:\n" + steps, "/nowhere/pipeline.yaml", {});
 }
 
-std::string error_of(const std::string& steps) {
-  try {
-    parse_steps(steps);
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string matrix_error(const std::string& steps) {
+  return test::error_text([&] { parse_steps(steps); });
 }
 
 std::vector<std::string> names_of(const PipelineSpec& pipeline) {
@@ -63,7 +59,7 @@ TEST(Matrix, makes_a_step_of_every_combination) {
 TEST(Matrix, an_axis_without_values_is_reported_wherever_it_stands) {
   for (const char* axes : {"{lr: 0.1, c: [1, 2]}", "{c: [1, 2], lr: 0.1}", "{lr: [], c: [1, 2]}",
                            "{lr: [[1]], c: [1, 2], exclude: [{c: 1}]}"})
-    EXPECT_THAT(error_of("  t: {command: [x], matrix: " + std::string(axes) + "}\n"),
+    EXPECT_THAT(matrix_error("  t: {command: [x], matrix: " + std::string(axes) + "}\n"),
                 HasSubstr("'lr'"))
         << axes;
 }
@@ -159,7 +155,7 @@ TEST(Matrix, of_many_reading_all_of_many_is_refused_before_memory_is_gone) {
   const auto steps = "  a: {matrix: {i: [" + values +
                      "]}, command: [a], outputs: [o]}\n  b: {matrix: a, command: [b], inputs: "
                      "{all: \"a[*].o\"}}\n";
-  EXPECT_THAT(error_of(steps), HasSubstr("put one step in between"));
+  EXPECT_THAT(matrix_error(steps), HasSubstr("put one step in between"));
 }
 
 TEST(Matrix, of_ten_thousand_pairs_is_joined_without_comparing_each_with_each) {

@@ -26,8 +26,8 @@ PipelineSpec read(const std::string& steps,
 }
 
 /// Returns the first error as `LINE:COLUMN: message`.
-std::string error_of(const std::string& steps,
-                     const std::map<std::string, std::string>& options = {}) {
+std::string first_error(const std::string& steps,
+                        const std::map<std::string, std::string>& options = {}) {
   try {
     read(steps, options);
   } catch (const core::InputError& error) {
@@ -52,12 +52,12 @@ TEST(Parameters, are_lists_and_maps_of_values) {
 }
 
 TEST(Parameters, wrong_values_are_reported_at_their_own_position) {
-  EXPECT_THAT(error_of("a: {command: x, parameters: {own: [1, {deep: 1e999}]}}"),
+  EXPECT_THAT(first_error("a: {command: x, parameters: {own: [1, {deep: 1e999}]}}"),
               HasSubstr("3:54: the number 1e999 is beyond"));
-  EXPECT_THAT(error_of("a: {command: x, parameters: {own: [\"\\u0001\"]}}"),
+  EXPECT_THAT(first_error("a: {command: x, parameters: {own: [\"\\u0001\"]}}"),
               HasSubstr("3:44: parameter 'own' has a control character"));
   const std::string long_text(70'000, 'x');
-  EXPECT_THAT(error_of("a: {command: x, parameters: {own: [" + long_text + "]}}"),
+  EXPECT_THAT(first_error("a: {command: x, parameters: {own: [" + long_text + "]}}"),
               HasSubstr("3:43: 'own' has 70004 bytes as JSON, and a list or map at most 65536"));
 }
 
@@ -65,11 +65,11 @@ TEST(Parameters, a_command_looks_into_lists_and_maps) {
   const auto pipeline = read("a: {command: [x, '${params.opt.layers.1}', '${params.names.0}']}");
   EXPECT_TRUE(pipeline.steps[0].parameters.contains("opt"));
   EXPECT_TRUE(pipeline.steps[0].parameters.contains("names"));
-  EXPECT_EQ(error_of("a: {command: [x, '${params.opt.layer}']}"),
+  EXPECT_EQ(first_error("a: {command: [x, '${params.opt.layer}']}"),
             "3:27: 'opt' has no member 'layer' | did you mean 'layers'?");
-  EXPECT_EQ(error_of("a: {command: [x, '${params.names.3}']}"),
+  EXPECT_EQ(first_error("a: {command: [x, '${params.names.3}']}"),
             "3:27: 'names' has no item '3': it is a list with 3, counted from 0");
-  EXPECT_EQ(error_of("a: {command: [x, '${params.opt.lr.x}']}"),
+  EXPECT_EQ(first_error("a: {command: [x, '${params.opt.lr.x}']}"),
             "3:27: 'opt.lr' has no member 'x': it is one value, no list or map");
 }
 
@@ -84,7 +84,7 @@ TEST(Parameters, options_set_lists_maps_and_their_members) {
 
 TEST(Parameters, options_keep_the_type) {
   const auto with = [](const std::string& name, const std::string& text) {
-    return error_of("a: {command: x}", {{name, text}});
+    return first_error("a: {command: x}", {{name, text}});
   };
   EXPECT_THAT(with("names", "z"),
               HasSubstr(R"('names' is a list, such as ["a","b c",3], not the text 'z')"));
@@ -131,7 +131,8 @@ TEST(Parameters, a_matrix_takes_the_items_of_a_list) {
 
 TEST(Parameters, what_is_no_list_is_no_matrix) {
   const auto with = [](const std::string& text, const std::string& list = "[1]") {
-    return error_of("a: {command: x, parameters: {l: " + list + "}, matrix: {c: '" + text + "'}}");
+    return first_error("a: {command: x, parameters: {l: " + list + "}, matrix: {c: '" + text +
+                       "'}}");
   };
   EXPECT_THAT(with("${params.opt[*]}"), HasSubstr("`${params.opt[*]}` is a map, not a list"));
   EXPECT_THAT(with("${params.l[*]}", "[]"), HasSubstr("has no items, so step 'a' would not run"));
@@ -145,10 +146,10 @@ TEST(Parameters, a_condition_looks_into_lists_and_maps) {
   const auto pipeline =
       read("a: {command: x, when: \"${params.opt.lr} < 1 and ${params.names.0} == 'a'\"}");
   EXPECT_EQ(*pipeline.steps[0].when->parameters.at("params.opt.lr"), 0.1);
-  EXPECT_THAT(error_of("a: {command: x, when: '${params.names} == 1'}"),
+  EXPECT_THAT(first_error("a: {command: x, when: '${params.names} == 1'}"),
               HasSubstr("is a list, not a number, a text, true or false | name one of its items: "
                         "`${params.names.0}`"));
-  EXPECT_THAT(error_of("a: {command: x, when: '${params.opt.layer.0} == 1'}"),
+  EXPECT_THAT(first_error("a: {command: x, when: '${params.opt.layer.0} == 1'}"),
               HasSubstr("'opt' has no member 'layer' | did you mean 'layers'?"));
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/file.hpp"
 #include "settings/settings.hpp"
+#include "support/error_text.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -50,13 +51,8 @@ PipelineSpec parse_text(const std::string& text, const LoadOptions& options = {}
   return parse(text, "/nowhere/pipeline.yaml", options);
 }
 
-std::string error_of(const std::string& text, const LoadOptions& options = {}) {
-  try {
-    parse_text(text, options);
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string file_error(const std::string& text, const LoadOptions& options = {}) {
+  return test::error_text([&] { parse_text(text, options); });
 }
 
 std::string with_command(const std::string& command) {
@@ -118,11 +114,11 @@ TEST(PipelineFile, dollar_signs_that_open_no_reference_stay) {
 }
 
 TEST(PipelineFile, errors_in_a_quoted_or_folded_command_point_into_it_or_at_it) {
-  EXPECT_THAT(error_of(with_command("'ab ${x.y}'")), HasSubstr(":2:26: error"));
-  EXPECT_THAT(error_of("name: x\nsteps:\n  a:\n    command: >\n      echo one\n      ${x.y}\n"),
+  EXPECT_THAT(file_error(with_command("'ab ${x.y}'")), HasSubstr(":2:26: error"));
+  EXPECT_THAT(file_error("name: x\nsteps:\n  a:\n    command: >\n      echo one\n      ${x.y}\n"),
               HasSubstr(":4:14: error"));
   EXPECT_THAT(
-      error_of("name: x\nsteps:\n  a:\n    command: |\n      echo one\n      \xc3\xa4 ${x.y}\n"),
+      file_error("name: x\nsteps:\n  a:\n    command: |\n      echo one\n      \xc3\xa4 ${x.y}\n"),
       HasSubstr(":6:10: error"));
 }
 
@@ -161,21 +157,21 @@ TEST(PipelineFile, parameters_that_the_pipeline_lacks_are_not_taken) {
   const std::string start =
       "name: x\nparameters: {lr: 0.1}\nsteps: {a: {command: [x], parameters: ";
   for (const char* parameters : {"[lrr]", "{lrr: }"}) {
-    EXPECT_THAT(error_of(start + parameters + "}}\n"), HasSubstr(":3:"));
-    EXPECT_THAT(error_of(start + parameters + "}}\n"), HasSubstr("did you mean 'lr'?"));
+    EXPECT_THAT(file_error(start + parameters + "}}\n"), HasSubstr(":3:"));
+    EXPECT_THAT(file_error(start + parameters + "}}\n"), HasSubstr("did you mean 'lr'?"));
   }
-  EXPECT_THAT(error_of(start + "some}}\n"), HasSubstr("or `all`"));
-  EXPECT_THAT(error_of("name: x\nparameters: [lr]\nsteps: {a: {command: [x]}}\n"),
+  EXPECT_THAT(file_error(start + "some}}\n"), HasSubstr("or `all`"));
+  EXPECT_THAT(file_error("name: x\nparameters: [lr]\nsteps: {a: {command: [x]}}\n"),
               HasSubstr("'parameters' must be a map"));
 }
 
 TEST(PipelineFile, options_of_another_type_are_refused) {
   const std::string text =
       "name: x\nparameters: {lr: 0.1, fast: true, note: \"1\"}\nsteps: {a: {command: [x]}}\n";
-  EXPECT_THAT(error_of(text, {{{"lr", "abc"}}}),
+  EXPECT_THAT(file_error(text, {{{"lr", "abc"}}}),
               HasSubstr("'lr' is a number, such as 0.1, not the text 'abc'"));
-  EXPECT_THAT(error_of(text, {{{"lr", "true"}}}), HasSubstr("not the boolean true"));
-  EXPECT_THAT(error_of(text, {{{"fast", "maybe"}}}),
+  EXPECT_THAT(file_error(text, {{{"lr", "true"}}}), HasSubstr("not the boolean true"));
+  EXPECT_THAT(file_error(text, {{{"fast", "maybe"}}}),
               HasSubstr("'fast' is true or false, not the text 'maybe'"));
   EXPECT_EQ(parse_text(text, {{{"lr", "1e-3"}, {"fast", "false"}, {"note", "true"}}})
                 .parameters.at("note"),
@@ -191,17 +187,18 @@ TEST(PipelineFile, a_shell_is_chosen_for_the_pipeline_or_a_step) {
   EXPECT_THAT(pipeline.steps[1].command.interpreter, ElementsAre());
   EXPECT_THAT(pipeline.steps[2].command.interpreter, ElementsAre("sh", "-c"));
   EXPECT_THAT(pipeline.steps[3].command.interpreter, ElementsAre());
-  EXPECT_THAT(error_of("name: x\nsteps: {a: {command: x, shell: zsh}}\n"),
+  EXPECT_THAT(file_error("name: x\nsteps: {a: {command: x, shell: zsh}}\n"),
               HasSubstr("'shell' must be sh or bash, not the text 'zsh'"));
-  EXPECT_THAT(error_of("name: x\nsteps: {a: {command: x, shell: []}}\n"), HasSubstr("empty list"));
-  EXPECT_THAT(error_of("name: x\nsteps: {a: {command: [x], shell: bash}}\n"),
+  EXPECT_THAT(file_error("name: x\nsteps: {a: {command: x, shell: []}}\n"),
+              HasSubstr("empty list"));
+  EXPECT_THAT(file_error("name: x\nsteps: {a: {command: [x], shell: bash}}\n"),
               HasSubstr("its command is a list"));
 }
 
 TEST(PipelineFile, unknown_options_are_told_with_a_suggestion) {
-  EXPECT_THAT(error_of(example, {{{"testsize", "1"}}}), HasSubstr("did you mean 'test_size'?"));
-  EXPECT_THAT(error_of(example, {{{"c", "1"}}}), HasSubstr("did you mean 'train.c'?"));
-  EXPECT_THAT(error_of(example, {{{"train.cc", "1"}}}), HasSubstr("did you mean 'train.c'?"));
+  EXPECT_THAT(file_error(example, {{{"testsize", "1"}}}), HasSubstr("did you mean 'test_size'?"));
+  EXPECT_THAT(file_error(example, {{{"c", "1"}}}), HasSubstr("did you mean 'train.c'?"));
+  EXPECT_THAT(file_error(example, {{{"train.cc", "1"}}}), HasSubstr("did you mean 'train.c'?"));
 }
 
 TEST(PipelineFile, plain_scalars_follow_yaml_1_2) {
@@ -219,7 +216,7 @@ TEST(PipelineFile, a_byte_order_mark_and_windows_line_ends_do_no_harm) {
   EXPECT_EQ(
       parse_text("\xEF\xBB\xBFname: x\r\nsteps:\r\n  a:\r\n    command: [a]\r\n").steps[0].line,
       3u);
-  EXPECT_THAT(error_of("\xEF\xBB\xBFname: x\r\nstep:\r\n"),
+  EXPECT_THAT(file_error("\xEF\xBB\xBFname: x\r\nstep:\r\n"),
               HasSubstr(":2:1: error: unknown key 'step'"));
 }
 
@@ -300,7 +297,7 @@ TEST(PipelineFile, a_hundred_errors_are_enough) {
   std::string text = "name: x\nsteps:\n";
   for (int i = 0; i < 3000; ++i)
     text += "  s" + std::to_string(i) + ": {command: [a], after: [t" + std::to_string(i) + "]}\n";
-  EXPECT_THAT(error_of(text), HasSubstr("and 2900 further errors"));
+  EXPECT_THAT(file_error(text), HasSubstr("and 2900 further errors"));
 }
 
 TEST(PipelineFile, order_in_the_file_does_not_matter) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "spec/pipeline_file.hpp"
+#include "support/error_text.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -16,13 +17,8 @@ PipelineSpec read_repeated(const std::string& steps) {
   return parse("name: x\nsteps:\n" + steps, "/nowhere/pipeline.yaml", {});
 }
 
-std::string error_of(const std::string& steps) {
-  try {
-    read_repeated(steps);
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "no error";
+std::string repeat_error(const std::string& steps) {
+  return test::error_text([&] { read_repeated(steps); });
 }
 
 const std::string search = R"(  start: {command: [start], outputs: [best]}
@@ -87,11 +83,11 @@ TEST(Repeat, of_an_included_file_has_the_names_of_the_pipeline) {
 }
 
 TEST(Repeat, reports_references_that_no_round_can_have) {
-  EXPECT_THAT(error_of(search + "  use: {command: [use], inputs: {all: \"trial[*].loss\"}}\n"),
+  EXPECT_THAT(repeat_error(search + "  use: {command: [use], inputs: {all: \"trial[*].loss\"}}\n"),
               HasSubstr("step 'trial' has other instances in each round"));
-  EXPECT_THAT(error_of(search + "  use: {matrix: trial, command: [use]}\n"),
+  EXPECT_THAT(repeat_error(search + "  use: {matrix: trial, command: [use]}\n"),
               HasSubstr("step 'use' has the matrix of 'trial', and 'trial' is repeated in rounds"));
-  EXPECT_THAT(error_of(R"(  a: {repeat: {max: 2}, command: [a], outputs: [x]}
+  EXPECT_THAT(repeat_error(R"(  a: {repeat: {max: 2}, command: [a], outputs: [x]}
   b: {command: [b], inputs: {x: a.x}, outputs: [x]}
   c: {repeat: a, command: [c], inputs: {x: b.x}}
 )"),

@@ -1,16 +1,10 @@
 // The stager against a server that keeps what it is sent, and has troubles when the test wants it.
 #include "stager/carry.hpp"
 
-#include <map>
-#include <thread>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "archive/content.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "support/http_server.hpp"
+#include "unit/stager/server_fixture.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -20,16 +14,9 @@ using test::HttpExchange;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
-
-class Carrier : public testing::Test {
+class Carrier : public ServerFixture {
  protected:
-  Carrier() : thread([this] { loop.run(); }) {}
-  ~Carrier() override {
-    loop.stop();
-    thread.join();
-  }
-  async::Task<> serve(HttpExchange& exchange) {
+  async::Task<> serve(HttpExchange& exchange) override {
     if (troubles > 0) {
       --troubles;
       if (troubles % 2)
@@ -92,13 +79,8 @@ class Carrier : public testing::Test {
     return json::parse(objects.at("/report"));
   }
 
-  core::TemporaryFolder folder;
-  asio::io_context loop;
-  std::map<std::string, std::string> objects;
   int troubles = 0, cuts = 0;
   bool forgets = false;
-  test::HttpServer server{loop, [this](HttpExchange& exchange) { return serve(exchange); }};
-  std::thread thread;
 };
 
 TEST_F(Carrier, brings_files_folders_and_texts_through_all_troubles) {

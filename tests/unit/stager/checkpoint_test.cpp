@@ -2,15 +2,10 @@
 #include "stager/checkpoint.hpp"
 
 #include <atomic>
-#include <map>
-#include <thread>
 #include <vector>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "core/file.hpp"
-#include "support/http_server.hpp"
+#include "unit/stager/server_fixture.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -20,16 +15,10 @@ using test::HttpExchange;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 4};
-
-class Checkpoint : public testing::Test {
+class Checkpoint : public ServerFixture {
  protected:
-  Checkpoint() : thread([this] { loop.run(); }) { fs::create_directories(step / "deep"); }
-  ~Checkpoint() override {
-    loop.stop();
-    thread.join();
-  }
-  async::Task<> serve(HttpExchange& exchange) {
+  Checkpoint() { fs::create_directories(step / "deep"); }
+  async::Task<> serve(HttpExchange& exchange) override {
     const auto key = exchange.target;
     if (exchange.method == "PUT" && key == refused) {
       co_await exchange.answer(403, "<Error><Code>AccessDenied</Code></Error>");
@@ -77,14 +66,9 @@ class Checkpoint : public testing::Test {
   void write(const std::string& text) { core::write_file_atomically(step / "deep/state", text); }
   std::string state() const { return core::read_file(step / "deep/state"); }
 
-  core::TemporaryFolder folder;
   const fs::path step = folder.path() / "step", marks = folder.path() / "marks";
-  asio::io_context loop;
-  std::map<std::string, std::string> objects;
   std::vector<std::string> written;
   std::string refused;
-  test::HttpServer server{loop, [this](HttpExchange& exchange) { return serve(exchange); }};
-  std::thread thread;
 };
 
 TEST_F(Checkpoint, is_restored_as_it_was_sent_last) {

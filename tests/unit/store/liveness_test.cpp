@@ -30,7 +30,7 @@ class LivenessTest : public testing::Test {
   fs::path state = folder.path() / "state";
 };
 
-RunRecord run_record(const std::string& id) {
+RunRecord own_run(const std::string& id) {
   RunRecord run;
   run.id = id;
   run.pipeline = "digits";
@@ -103,7 +103,7 @@ class OtherMachine {
 TEST_F(LivenessTest, run_of_another_machine_lives_as_long_as_its_lock) {
   const auto begin = [&] {
     static RunStore theirs(state);
-    theirs.add_run(run_record("far"));
+    theirs.add_run(own_run("far"));
     return 0;
   };
   OtherMachine machine(begin, true);
@@ -128,7 +128,7 @@ TEST_F(LivenessTest, run_of_another_machine_lives_as_long_as_its_lock) {
 
 TEST_F(LivenessTest, another_machine_lets_our_run_be) {
   RunStore store(state);
-  store.add_run(run_record("mine"));
+  store.add_run(own_run("mine"));
   const auto look = [&] {
     RunStore theirs(state);
     return theirs.mark_dead_runs().empty() &&
@@ -144,7 +144,7 @@ TEST_F(LivenessTest, another_machine_lets_our_run_be) {
 
 TEST_F(LivenessTest, run_of_which_nothing_can_be_told_is_left_alone) {
   RunStore store(state);
-  auto run = run_record("old");
+  auto run = own_run("old");
   run.driver.process = {
       1,
       "00000000-1111-2222-3333-444444444444:pid:[4026531836]:77"};  // as an earlier version has it
@@ -159,7 +159,7 @@ TEST_F(LivenessTest, run_of_which_nothing_can_be_told_is_left_alone) {
 
 TEST_F(LivenessTest, heartbeat_tells_of_life_and_its_lack_of_nothing) {
   RunStore store(state);
-  auto run = run_record("far");
+  auto run = own_run("far");
   run.driver.process = {1, "00000000-1111-2222-3333-444444444444:pid:[4026531836]:77"};
   run.driver.sign = SignOfLife::heartbeat;
   run.driver.host = "gpu-1";
@@ -179,7 +179,7 @@ TEST_F(LivenessTest, heartbeat_tells_of_life_and_its_lack_of_nothing) {
 
 TEST_F(LivenessTest, resuming_waits_for_what_removes_the_rest_of_the_run) {
   RunStore store(state);
-  auto run = run_record("r1");
+  auto run = own_run("r1");
   run.status = RunStatus::interrupted;
   store.add_run(run);
   auto held = store.hold("r1");
@@ -221,7 +221,7 @@ TEST_F(LivenessTest, damage_in_the_database_is_found_by_its_check) {
   {
     RunStore store(state);
     for (int i = 0; i < 200; ++i) {
-      auto run = run_record("r" + std::to_string(i));
+      auto run = own_run("r" + std::to_string(i));
       run.status = RunStatus::succeeded;
       store.add_run(run);
     }

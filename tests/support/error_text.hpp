@@ -1,0 +1,23 @@
+/// @file
+/// The errors of a file that is read.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::test {
+
+/// Returns what the InputError of `read` says; `no error` if it throws none.
+template <class Read>
+std::string error_text(Read&& read) {
+  try {
+    std::forward<Read>(read)();
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace pipeline::test

@@ -1,0 +1,13 @@
+/// @file
+/// A log that nothing is kept of.
+#pragma once
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::test {
+
+struct NoLog : orchestrators::LogSink {
+  void write(Stream, std::string_view) override {}
+};
+
+}  // namespace pipeline::test

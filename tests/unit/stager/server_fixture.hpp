@@ -1,0 +1,39 @@
+/// @file
+/// A server for what the stager sends and fetches, on a thread of its own.
+#pragma once
+
+#include <map>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+#include "stager/transfer.hpp"
+#include "support/http_server.hpp"
+
+namespace pipeline::stager {
+
+inline constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2),
+                                       4};
+
+/// What is derived from it says how its server answers, in serve(), and calls stop() before its
+/// own members are gone.
+class ServerFixture : public testing::Test {
+ protected:
+  ServerFixture() : thread([this] { loop.run(); }) {}
+  virtual async::Task<> serve(test::HttpExchange& exchange) = 0;
+  void TearDown() override {
+    loop.stop();
+    thread.join();
+  }
+
+  core::TemporaryFolder folder;
+  asio::io_context loop;
+  std::map<std::string, std::string> objects;
+  test::HttpServer server{loop, [this](test::HttpExchange& exchange) { return serve(exchange); }};
+  std::thread thread;
+};
+
+}  // namespace pipeline::stager
