@@ -206,7 +206,7 @@ TEST_F(VirtualEnvironment, digest_covers_what_determines_it) {
 }
 
 TEST(install_advice, says_what_to_do_for_what_was_printed) {
-  orchestrators::Program python;
+  orchestrators::FoundProgram python;
   python.version = "3.12";
   auto advice = [&](const std::string& output) {
     return orchestrators::advice_for_failed_install(output, python, "/project");

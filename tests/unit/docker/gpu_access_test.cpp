@@ -7,7 +7,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::string first = "GPU-00000000-0000-4000-8000-000000000000",
+const std::string one_first = "GPU-00000000-0000-4000-8000-000000000000",
                   one_second = "GPU-00000000-0000-4000-8000-000000000001";
 
 json system(bool runtime, const std::vector<std::string>& devices = {}, bool folders = false) {
@@ -27,7 +27,7 @@ GpuAccess access(const json& info, bool podman = false, const std::string& versi
 }
 
 json given(const GpuAccess& by, const settings::GpuRequest& request = {},
-           std::vector<GpuName> gpus = {{first, 0}, {one_second, 1}}) {
+           std::vector<GpuName> gpus = {{one_first, 0}, {one_second, 1}}) {
   json body = json::parse(R"({"Env": ["A=1", "NVIDIA_VISIBLE_DEVICES=all"], "HostConfig": {}})");
   by.give(body, request, gpus);
   return body;
@@ -59,10 +59,10 @@ TEST(GpuAccess, podman_gives_none_before_5_4_and_by_cdi_from_then_on) {
 TEST(GpuAccess, a_device_request_names_the_gpus_and_no_number) {
   const auto body = given(access(system(true)));
   EXPECT_EQ(body["HostConfig"]["DeviceRequests"],
-            json::parse(R"([{"Driver": "", "Capabilities": [["gpu"]], "DeviceIDs": [")" + first +
-                        R"(", ")" + one_second + R"("]}])"));
-  EXPECT_EQ(body["Env"],
-            json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=)" + first + "," + one_second + R"("])"))
+            json::parse(R"([{"Driver": "", "Capabilities": [["gpu"]], "DeviceIDs": [")" +
+                        one_first + R"(", ")" + one_second + R"("]}])"));
+  EXPECT_EQ(body["Env"], json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=)" + one_first + "," +
+                                     one_second + R"("])"))
       << "not the image's beside it";
   EXPECT_FALSE(body["HostConfig"].contains("Runtime"));
 }
@@ -87,9 +87,9 @@ TEST(GpuAccess, without_names_all_are_given) {
 
 TEST(GpuAccess, cdi_takes_the_names_that_the_engine_lists) {
   const auto by_uuid = given(access(system(
-      false, {"nvidia.com/gpu=" + first, "nvidia.com/gpu=" + one_second, "nvidia.com/gpu=0"})));
+      false, {"nvidia.com/gpu=" + one_first, "nvidia.com/gpu=" + one_second, "nvidia.com/gpu=0"})));
   EXPECT_EQ(by_uuid["HostConfig"]["DeviceRequests"],
-            json::parse(R"([{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=)" + first +
+            json::parse(R"([{"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=)" + one_first +
                         R"(", "nvidia.com/gpu=)" + one_second + R"("]}])"));
   EXPECT_EQ(by_uuid["Env"], json::parse(R"(["A=1", "NVIDIA_VISIBLE_DEVICES=void"])"))
       << "a default runtime of NVIDIA's adds none of its own";
@@ -99,7 +99,7 @@ TEST(GpuAccess, cdi_takes_the_names_that_the_engine_lists) {
             json::parse(R"(["nvidia.com/gpu=0", "nvidia.com/gpu=1"])"));
   EXPECT_EQ(given(access(system(false), true,
                          "5.4.0"))["HostConfig"]["DeviceRequests"][0]["DeviceIDs"][0],
-            "nvidia.com/gpu=" + first);
+            "nvidia.com/gpu=" + one_first);
 }
 
 TEST(GpuAccess, what_an_engine_lacks_is_not_tried_again) {
@@ -124,7 +124,7 @@ TEST(GpuAccess, the_runtime_gets_its_variables) {
   auto body = given(by, request);
   EXPECT_EQ(body["HostConfig"]["Runtime"], "nvidia");
   EXPECT_FALSE(body["HostConfig"].contains("DeviceRequests"));
-  EXPECT_EQ(body["Env"][1], "NVIDIA_VISIBLE_DEVICES=" + first + "," + one_second);
+  EXPECT_EQ(body["Env"][1], "NVIDIA_VISIBLE_DEVICES=" + one_first + "," + one_second);
   EXPECT_EQ(body["Env"].size(), 2U) << "NVIDIA_DRIVER_CAPABILITIES stays the image's";
   request.capabilities = {"compute", "utility"};
   body = given(by, request);

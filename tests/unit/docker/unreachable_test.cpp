@@ -27,7 +27,7 @@ const std::vector<UnreachableCase> unreachable_cases{
     {tcp, true, get_ping + "Could not resolve host: build.example"},
     {tcp, true,
      get_ping + "Failed to connect to build.example port 2376 after 10001 ms: Timeout was reached"},
-    {tcp, true, get_ping + "SSL certificate problem: unable to get_ping local issuer certificate"},
+    {tcp, true, get_ping + "SSL certificate problem: unable to get local issuer certificate"},
     {tcp, true, get_ping + "SSL certificate problem: self-signed certificate in certificate chain"},
     {tcp, true, get_ping + "SSL certificate problem: certificate has expired"},
     {tcp, true, get_ping + "SSL certificate problem: certificate is not yet valid"},

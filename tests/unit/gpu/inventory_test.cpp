@@ -19,8 +19,8 @@ class GpuInventory : public testing::Test {
     ::unsetenv("PIPE_NVML");
     ::unsetenv("PIPE_NVML_STAND_IN");
   }
-  Inventory read(const std::string& json) {
-    core::write_file_atomically(folder_.path() / "gpus.json", json);
+  Inventory read(const std::string& text) {
+    core::write_file_atomically(folder_.path() / "gpus.json", text);
     ::setenv("PIPE_NVML_STAND_IN", (folder_.path() / "gpus.json").c_str(), 1);
     return Machine().read();
   }

@@ -17,10 +17,10 @@ std::vector<std::string> told(const std::string& steps, const StepCheckContext& 
   const auto pipeline =
       spec::parse("name: x\nsettings: {docker: {parent_image: python:3.11-slim}}\nsteps:\n" + steps,
                   "pipeline.yaml");
-  std::vector<const StepSpec*> all;
-  for (const auto& step : pipeline.steps) all.push_back(&step);
+  std::vector<const StepSpec*> steps_read;
+  for (const auto& step : pipeline.steps) steps_read.push_back(&step);
   std::vector<std::string> texts;
-  for (const auto& each : check_steps(all, context))
+  for (const auto& each : check_steps(steps_read, context))
     texts.push_back((each.severity == core::Severity::error ? "error " : "warning ") +
                     each.message);
   return texts;

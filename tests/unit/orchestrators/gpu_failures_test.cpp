@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path folder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/gpu";
+const fs::path golden_folder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/gpu";
 
 std::optional<Failure> failure_for(const std::string& whose, const std::string& text) {
   test::AttemptBuilder builder(test::program({"python", "train.py"}));
@@ -36,7 +36,7 @@ std::optional<Failure> failure_for(const std::string& whose, const std::string& 
 }
 
 std::string printed(const std::string& name) {
-  const auto text = core::read_file(folder / (name + ".txt"));
+  const auto text = core::read_file(golden_folder / (name + ".txt"));
   const auto end = text.find('\n');
   const auto failure = failure_for(text.substr(0, end), text.substr(end + 1));
   if (!failure) return "no failure\n";
@@ -49,10 +49,12 @@ std::string printed(const std::string& name) {
 
 class GpuFailure : public testing::TestWithParam<std::string> {};
 
-TEST_P(GpuFailure, is_explained) { test::expect_golden(printed(GetParam()), folder, GetParam()); }
+TEST_P(GpuFailure, is_explained) {
+  test::expect_golden(printed(GetParam()), golden_folder, GetParam());
+}
 
 INSTANTIATE_TEST_SUITE_P(golden, GpuFailure,
-                         testing::ValuesIn(test::golden_names(folder, {".txt"})),
+                         testing::ValuesIn(test::golden_names(golden_folder, {".txt"})),
                          [](const auto& each) { return each.param; });
 
 }  // namespace

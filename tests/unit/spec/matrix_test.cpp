@@ -35,7 +35,7 @@ std::vector<std::string> sources_of(const StepSpec& step) {
   return names;
 }
 
-const std::string train = R"(  train:
+const std::string train_matrix = R"(  train:
     matrix: {c: [0.1, 1], kernel: [rbf, linear]}
     command: [train, "${params.c}", "${params.kernel}"]
     parameters: {epochs: 5}
@@ -43,7 +43,7 @@ const std::string train = R"(  train:
 )";
 
 TEST(Matrix, makes_a_step_of_every_combination) {
-  const auto pipeline = parse_steps(train);
+  const auto pipeline = parse_steps(train_matrix);
   EXPECT_THAT(names_of(pipeline), ElementsAre("train.c-0.1.kernel-rbf", "train.c-0.1.kernel-linear",
                                               "train.c-1.kernel-rbf", "train.c-1.kernel-linear"));
   const auto& second = pipeline.steps[1];
@@ -65,7 +65,7 @@ TEST(Matrix, an_axis_without_values_is_reported_wherever_it_stands) {
 }
 
 TEST(Matrix, its_steps_share_their_settings_until_one_is_changed) {
-  auto pipeline = parse_steps(train + "    settings: {docker: {user: ann}}\n");
+  auto pipeline = parse_steps(train_matrix + "    settings: {docker: {user: ann}}\n");
   const auto& [first, second] =
       std::tie(std::as_const(pipeline.steps[0]), std::as_const(pipeline.steps[1]));
   EXPECT_EQ(&*first.settings, &*second.settings);
@@ -90,8 +90,8 @@ TEST(Matrix, leaves_out_and_adds_combinations) {
 }
 
 TEST(Matrix, is_gathered_in_its_order) {
-  const auto pipeline =
-      parse_steps(train + "  choose: {command: [c], inputs: {models: \"train[*].model\"}}\n");
+  const auto pipeline = parse_steps(
+      train_matrix + "  choose: {command: [c], inputs: {models: \"train[*].model\"}}\n");
   const auto& choose = pipeline.steps.back();
   EXPECT_TRUE(choose.inputs[0].gathered);
   EXPECT_THAT(sources_of(choose),
@@ -101,7 +101,8 @@ TEST(Matrix, is_gathered_in_its_order) {
 
 TEST(Matrix, gives_one_of_its_steps_or_some) {
   const auto reads = [](const std::string& reference) {
-    return parse_steps(train + "  one: {command: [c], inputs: {model: \"" + reference + "\"}}\n")
+    return parse_steps(train_matrix + "  one: {command: [c], inputs: {model: \"" + reference +
+                       "\"}}\n")
         .steps.back();
   };
   EXPECT_THAT(sources_of(reads("train[c=1.0,kernel=rbf].model")),
@@ -115,7 +116,7 @@ TEST(Matrix, gives_one_of_its_steps_or_some) {
 }
 
 TEST(Matrix, joins_another_one_pair_by_pair) {
-  const auto pipeline = parse_steps(train + R"(  test:
+  const auto pipeline = parse_steps(train_matrix + R"(  test:
     matrix: train
     command: [t]
     inputs: {model: "train[=].model"}
@@ -136,13 +137,14 @@ TEST(Matrix, joins_another_one_pair_by_pair) {
 }
 
 TEST(Matrix, after_waits_for_all_of_it) {
-  const auto pipeline = parse_steps(train + "  last: {command: [l], after: [train]}\n");
+  const auto pipeline = parse_steps(train_matrix + "  last: {command: [l], after: [train]}\n");
   EXPECT_EQ(pipeline.steps.back().after.size(), 4u);
 }
 
 TEST(Matrix, parameter_of_an_axis_has_no_option) {
   try {
-    parse("name: x\nsteps:\n" + train, "/nowhere/p.yaml", {.parameters = {{"train.c", "5"}}});
+    parse("name: x\nsteps:\n" + train_matrix, "/nowhere/p.yaml",
+          {.parameters = {{"train.c", "5"}}});
     FAIL();
   } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("'c' is an axis of the step's matrix"));
