@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <ctime>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/file.hpp"
 #include "orchestrators/process_waits.hpp"
@@ -19,7 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The shares of pages are read in one of so many parts of a CPU's time.
-constexpr int shares_cost_share = 600;
+constexpr int shares_cost_share = 300;
+/// The first worker is often seen before the others begin; a look at it alone would delay theirs.
+constexpr std::chrono::milliseconds patience_with_changes{200};
 constexpr std::size_t largest_tree = 4096, longest_text = 1 << 16;
 
 /// Returns nothing if the file cannot be opened: the process has ended, or belongs to another user.
@@ -63,6 +67,20 @@ bool append_children(pid_t parent, const fs::path& proc, std::vector<pid_t>& tre
   return has_list;
 }
 
+/// Returns the bytes that a line such as `Pss_Anon:  12 kB` tells; nothing without that line.
+std::optional<std::uint64_t> kibibytes_at(const std::optional<std::string>& text,
+                                          std::string_view word) {
+  const auto line = text ? text->find(word) : std::string::npos;
+  if (line == std::string::npos) return std::nullopt;
+  const auto digits = text->find_first_not_of(" \t", line + word.size());
+  std::uint64_t kibibytes = 0;
+  if (digits != std::string::npos)
+    std::from_chars(text->data() + digits, text->data() + text->size(), kibibytes);
+  return kibibytes * 1024;
+}
+
+std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
+
 std::chrono::nanoseconds cpu_time_of_thread() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -78,51 +96,68 @@ std::vector<pid_t> descendants_of(pid_t root, const fs::path& proc) {
   return tree;
 }
 
-std::uint64_t resident_memory_of(pid_t process, const fs::path& proc) {
+ProcessMemory resident_memory_of(pid_t process, const fs::path& proc) {
   const auto text = opened_text(proc / std::to_string(process) / "statm");
-  std::uint64_t pages = 0;
+  std::array<std::uint64_t, 3> pages{};  // All that it could have, what it has, and not of its own.
   std::size_t field = 0;
   each_number(text.value_or(""), [&](std::uint64_t number) {
-    if (field++ == 1) pages = number;
+    if (field < pages.size()) pages[field++] = number;
   });
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return {.data = difference(pages[1], pages[2]) * page, .mapped = pages[2] * page};
 }
 
-std::uint64_t shared_out_memory_of(pid_t process, const fs::path& proc) {
-  const auto text = opened_text(proc / std::to_string(process) / "smaps_rollup");
-  constexpr std::string_view word = "\nPss:";
-  const auto line = text ? text->find(word) : std::string::npos;
-  if (line == std::string::npos) return resident_memory_of(process, proc);
-  const auto digits = text->find_first_not_of(' ', line + word.size());
-  std::uint64_t kibibytes = 0;
-  if (digits != std::string::npos)
-    std::from_chars(text->data() + digits, text->data() + text->size(), kibibytes);
-  return kibibytes * 1024;
+ProcessMemory shared_out_memory_of(pid_t process, const fs::path& proc) {
+  const auto folder = proc / std::to_string(process);
+  const auto text = opened_text(folder / "smaps_rollup");
+  const auto data = kibibytes_at(text, "\nPss_Anon:"), shared = kibibytes_at(text, "\nPss_Shmem:");
+  if (!data || !shared) return resident_memory_of(process, proc);
+  // Of the same look: a process can grow meanwhile.
+  const auto held = kibibytes_at(text, "\nAnonymous:");
+  const auto files = kibibytes_at(opened_text(folder / "status"), "\nRssFile:");
+  return {.data = *data,
+          .data_in_common = difference(held.value_or(0), *data),
+          .shared = *shared,
+          .mapped = files.value_or(0)};
 }
 
-void TreeMemory::read_shares(const std::vector<pid_t>& tree, std::uint64_t resident) {
+void TreeMemory::read_shares(std::vector<pid_t> tree) {
   const auto start = cpu_time_of_thread();
-  std::uint64_t sum = 0;
-  for (const auto process : tree) sum += shared_out_memory_of(process, proc_);
-  next_shares_ =
-      std::chrono::steady_clock::now() + (cpu_time_of_thread() - start) * shares_cost_share;
-  known_ = tree;
-  in_common_ = resident - std::min(resident, sum);
-  peak_ = std::max(peak_, sum);
+  ProcessMemory all;
+  for (const auto process : tree) {
+    const auto one = shared_out_memory_of(process, proc_);
+    all.data += one.data;
+    all.data_in_common += one.data_in_common;
+    all.shared += one.shared;
+    all.mapped = std::max(all.mapped, one.mapped);
+  }
+  next_shares_ = std::chrono::steady_clock::now() +
+                 std::max(between_shares_, (cpu_time_of_thread() - start) * shares_cost_share);
+  std::ranges::sort(tree);
+  known_ = std::move(tree);
+  in_common_ = all.data_in_common;
+  beside_data_ = all.shared + all.mapped;
+  peak_ = std::max(peak_, all.data + beside_data_);
 }
 
 std::chrono::nanoseconds TreeMemory::sample() {
   const auto start = cpu_time_of_thread();
-  const auto tree = descendants_of(root_, proc_);
-  std::uint64_t resident = 0;
+  auto tree = descendants_of(root_, proc_);
+  std::uint64_t known_data = 0, resident = 0;
   if (tree.size() > 1)
-    for (const auto process : tree) resident += resident_memory_of(process, proc_);
+    for (const auto process : tree) {
+      const auto memory = resident_memory_of(process, proc_);
+      if (std::ranges::binary_search(known_, process)) known_data += memory.data;
+      resident += memory.data + memory.mapped;
+    }
   const auto cost = cpu_time_of_thread() - start;
+  const bool has_changed = tree != std::exchange(last_, tree);
   if (resident <= peak_) return cost;  // Without what they have in common it is even less.
-  if (std::chrono::steady_clock::now() >= next_shares_)
-    read_shares(tree, resident);
-  else if (tree == known_)
-    peak_ = std::max(peak_, resident - std::min(resident, in_common_));
+  const auto patience = has_changed ? patience_with_changes : std::chrono::milliseconds(0);
+  if (std::chrono::steady_clock::now() >= next_shares_ + patience)
+    read_shares(std::move(tree));
+  else if (!known_.empty())
+    peak_ = std::max(peak_, difference(known_data, in_common_) + beside_data_);
   return cost;
 }
 

@@ -35,7 +35,7 @@ bool is_zombie(pid_t pid) {
 }
 
 constexpr std::chrono::milliseconds first_pause{4}, longest_pause{100};
-constexpr int cost_share = 300;  ///< Samples of memory take one of so many parts of a CPU at most.
+constexpr int cost_share = 600;  ///< Samples of memory take one of so many parts of a CPU at most.
 
 /// Waits until the next sample of memory: at first little, for short steps.
 std::chrono::nanoseconds sample_pause(std::chrono::nanoseconds age, std::chrono::nanoseconds cost) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -58,9 +59,15 @@ class Child {
   pid_t pid_ = -1;
 };
 
+/// Two samples show that the tree has not changed in between.
+void look_at_shares(TreeMemory& tree) {
+  tree.sample();
+  tree.sample();
+}
+
 std::uint64_t peak_of(const Child& root) {
   TreeMemory tree(root.pid());
-  tree.sample();
+  look_at_shares(tree);
   return tree.peak();
 }
 
@@ -90,24 +97,81 @@ TEST(TreeMemory, of_one_process_is_left_to_the_kernel) {
   EXPECT_EQ(peak_of(Child([] { hold(mebibyte); })), 0U);
 }
 
-TEST(TreeMemory, keeps_the_largest_sample) {
-  const core::TemporaryFolder proc;
-  const auto process = [&](int pid, const std::string& children, int kibibytes) {
-    const auto folder = proc.path() / std::to_string(pid);
+/// A folder like /proc, with processes that have so many KiB.
+class Proc {
+ public:
+  struct Held {
+    int data, shared = 0, files = 0, data_in_common = 0;
+  };
+  void put(int pid, const std::string& children, Held held) {
+    const auto folder = path() / std::to_string(pid);
     core::make_folders(folder / "task" / std::to_string(pid));
     core::write_file_atomically(folder / "task" / std::to_string(pid) / "children", children);
+    const auto line = [](const char* name, int kibibytes) {
+      return name + std::string(":   ") + std::to_string(kibibytes) + " kB\n";
+    };
     core::write_file_atomically(folder / "smaps_rollup",
-                                "1-2 ---p 0 00:00 0 [rollup]\nRss: 9 kB\nPss:   " +
-                                    std::to_string(kibibytes) + " kB\nPss_Dirty: 1 kB\n");
-    core::write_file_atomically(folder / "statm", "9000 1000 1 1 0 1 0\n");
-  };
-  process(7, "8 ", 100);
-  process(8, "", 30);
+                                "1-2 ---p 0 00:00 0 [rollup]\n" + line("Rss", 1) + line("Pss", 1) +
+                                    line("Pss_Anon", held.data) + line("Pss_File", 1) +
+                                    line("Pss_Shmem", held.shared) +
+                                    line("Anonymous", held.data + held.data_in_common));
+    core::write_file_atomically(folder / "status", "Name:\tx\n" + line("RssFile", held.files));
+    const auto pages = [](int kibibytes) {
+      return std::to_string(kibibytes * 1024 / ::sysconf(_SC_PAGESIZE));
+    };
+    const int mapped = held.shared + held.files;
+    core::write_file_atomically(folder / "statm",
+                                "90000 " + pages(held.data + held.data_in_common + mapped) + " " +
+                                    pages(mapped) + " 1 0 1 0\n");
+  }
+  fs::path path() const { return folder_.path(); }
+
+ private:
+  const core::TemporaryFolder folder_;
+};
+
+TEST(TreeMemory, keeps_the_largest_sample) {
+  Proc proc;
+  proc.put(7, "8 ", {.data = 400});
+  proc.put(8, "", {.data = 120});
   TreeMemory tree(7, proc.path());
+  look_at_shares(tree);
+  proc.put(8, "", {.data = 40});
   tree.sample();
-  process(8, "", 10);
+  EXPECT_EQ(tree.peak(), 520U * 1024);
+}
+
+TEST(TreeMemory, counts_the_files_of_the_process_that_has_most_of_them) {
+  Proc proc;
+  proc.put(7, "8 ", {.data = 400, .shared = 80, .files = 2000});
+  proc.put(8, "", {.data = 120, .shared = 40, .files = 4000});
+  TreeMemory tree(7, proc.path());
+  look_at_shares(tree);
+  EXPECT_EQ(tree.peak(), (400U + 80 + 120 + 40 + 4000) * 1024);
+}
+
+TEST(TreeMemory, between_two_looks_at_shares_only_data_is_followed) {
+  Proc proc;
+  proc.put(7, "8 ", {.data = 400, .files = 800, .data_in_common = 200});
+  proc.put(8, "", {.data = 200, .files = 800, .data_in_common = 400});
+  TreeMemory tree(7, proc.path(), std::chrono::hours(1));
+  look_at_shares(tree);
+  proc.put(8, "", {.data = 360, .shared = 8000, .files = 8000, .data_in_common = 400});
   tree.sample();
-  EXPECT_EQ(tree.peak(), 130U * 1024);
+  EXPECT_EQ(tree.peak(), (400U + 360 + 800) * 1024)
+      << "libraries that both load are not twice there";
+}
+
+TEST(TreeMemory, known_processes_are_followed_while_others_come_and_go) {
+  Proc proc;
+  proc.put(7, "8 ", {.data = 400, .files = 800, .data_in_common = 200});
+  proc.put(8, "", {.data = 200, .data_in_common = 200});
+  TreeMemory tree(7, proc.path(), std::chrono::hours(1));
+  look_at_shares(tree);
+  proc.put(7, "8 9 ", {.data = 2000, .files = 800, .data_in_common = 200});
+  proc.put(9, "", {.data = 40, .data_in_common = 2200});
+  tree.sample();
+  EXPECT_EQ(tree.peak(), (2000U + 200 + 800) * 1024) << "what a new one has in common is not known";
 }
 
 TEST(TreeMemory, that_grows_between_two_looks_at_shares_counts) {
@@ -124,7 +188,7 @@ TEST(TreeMemory, that_grows_between_two_looks_at_shares_counts) {
     }).detach();
   });
   TreeMemory tree(root.pid());
-  tree.sample();
+  look_at_shares(tree);
   const auto before = tree.peak();
   EXPECT_GT(before, 8 * mebibyte);
   [[maybe_unused]] const auto asked = ::write(file, "x", 1);
@@ -150,9 +214,10 @@ TEST(TreeMemory, where_the_kernel_has_no_shares_all_pages_count) {
   const core::TemporaryFolder proc;
   core::make_folders(proc.path() / "7");
   core::write_file_atomically(proc.path() / "7/statm", "1000 250 30 1 0 20 0\n");
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   EXPECT_EQ(shared_out_memory_of(7, proc.path()),
-            250U * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
-  EXPECT_EQ(shared_out_memory_of(8, proc.path()), 0U);
+            (ProcessMemory{.data = 220 * page, .mapped = 30 * page}));
+  EXPECT_EQ(shared_out_memory_of(8, proc.path()), ProcessMemory());
 }
 
 }  // namespace
