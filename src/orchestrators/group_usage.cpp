@@ -64,10 +64,20 @@ const char* memory_in_use(const GroupFolders& group) {
 
 std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min(a, b); }
 
+constexpr const char* bytes_of_version_1 = "blkio.throttle.io_service_bytes";
+
+/// Version 1 counts nothing for a disk without a throttle in newer kernels: each group has the line
+/// `Total 0` then, as one that has used no disk.
+bool counts_no_bytes(const GroupFolders& group, const std::string& text) {
+  constexpr std::string_view of_a_disk = " Read ";
+  return !group.unified && text.find(of_a_disk) == text.npos &&
+         kernel_text(group.all_blocks / bytes_of_version_1).find(of_a_disk) == std::string::npos;
+}
+
 void read_blocks(const GroupFolders& group, core::Usage& usage) {
-  const auto text =
-      kernel_text(group.blocks / (group.unified ? "io.stat" : "blkio.throttle.io_service_bytes"));
+  const auto text = kernel_text(group.blocks / (group.unified ? "io.stat" : bytes_of_version_1));
   if (text.empty() && (group.unified || !fs::exists(group.blocks))) return;
+  if (counts_no_bytes(group, text)) return;
   usage.read = sum_after(text, group.unified ? "rbytes=" : " Read ");
   usage.written = sum_after(text, group.unified ? "wbytes=" : " Write ");
 }
@@ -90,7 +100,8 @@ GroupFolders find_container_group(const std::string& container, const fs::path& 
   } else {
     found.memory = find(mounts / "memory");
     found.cpu = find(mounts / "cpuacct");
-    found.blocks = find(mounts / "blkio");
+    found.all_blocks = mounts / "blkio";
+    found.blocks = find(found.all_blocks);
   }
   return found;
 }

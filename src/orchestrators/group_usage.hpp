@@ -20,6 +20,7 @@ namespace pipeline::orchestrators {
 struct GroupFolders {
   bool unified = false;
   std::filesystem::path memory, cpu, blocks;
+  std::filesystem::path all_blocks;  ///< With version 1, the folder of all groups' disks.
   bool exists() const { return !memory.empty() || !cpu.empty(); }
 };
 

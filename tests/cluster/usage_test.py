@@ -7,7 +7,7 @@ import unittest
 from support_cluster import ROOT, ClusterTest, needs_cluster, needs_test_bed, test_bed
 
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from measured_test import BURN, MEBIBYTE, used_by_its_own_account  # noqa: E402
+from measured_test import BURN, DISK, MEBIBYTE, used_by_its_own_account  # noqa: E402
 
 # Prints as nvidia-smi does for two GPUs, of which one is divided and tells no load; it uses much CPU time itself.
 NVIDIA_SMI = """#!/bin/bash
@@ -38,9 +38,8 @@ class Measured(ClusterTest):
         # Two processes hold memory at a time, and their parent does not wait for one.
         self.write("tree.py", "import os, time\nif os.fork() == 0:\n    held = bytearray(b'x') * (100 << 20)\n    time.sleep(3)\n    os._exit(0)\n"
                               "held = bytearray(b'x') * (100 << 20)\ntime.sleep(1.5)\n")
-        write = "import os\nwith open('/tmp/data', 'wb') as file:\n    file.write(os.urandom(32 << 20))\n    file.flush()\n    os.fsync(file.fileno())\n"
-        self.write("write.py", write)
-        self.pipeline({name: {"command": ["python3", name + ".py"]} for name in ("few", "many", "tree", "write")}, PYTHON)
+        self.write("disk.py", DISK)
+        self.pipeline({name: {"command": ["python3", name + ".py"]} for name in ("few", "many", "tree")} | {"disk": {"command": "python3 disk.py /tmp 32 16"}}, PYTHON)
         self.run_pipe("--jobs", "1")
         few, many = self.attempts("few")[0], self.attempts("many")[0]
         grown = (many["usage"]["peak_memory"] - few["usage"]["peak_memory"]) / (200 * MEBIBYTE)
@@ -56,9 +55,11 @@ class Measured(ClusterTest):
             self.assertIn(phase, many["phases"])
         self.assertGreaterEqual(many["phases"]["running_ms"], 2500)
         self.assertGreater(many["phases"]["preparing_ms"], 0, "the pod's start is no part of its running")
-        written = self.attempts("write")[0]["usage"]["bytes_written"]
-        self.assertGreaterEqual(written, 32 * MEBIBYTE)
-        self.assertLess(written, 34 * MEBIBYTE)
+        disk = self.attempts("disk")[0]["usage"]
+        written, read = (disk["bytes_" + name] / (amount * MEBIBYTE) for name, amount in (("written", 32), ("read", 16)))
+        print(f"in pods: {written:.4f} of the bytes written, {read:.4f} of those read", flush=True)
+        self.assertAlmostEqual(written, 1, delta=0.02)
+        self.assertAlmostEqual(read, 1, delta=0.02)
         told = self.pipe("advise", "pipeline.yaml").out
         self.assertRegex(told, r"many +1")
         self.assert_nothing_left()

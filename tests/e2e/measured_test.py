@@ -1,8 +1,10 @@
 """Usage, metrics and comparison as a user sees them, after runs of known programs."""
 
+import contextlib
 import csv
 import io
 import json
+import os
 import pathlib
 import resource
 import socket
@@ -44,6 +46,18 @@ for worker in all: worker.start()
 ready.wait()
 for worker in all: worker.join()
 """
+# Arguments: a folder, and how many MiB to write there, and to read from the disk: without what the kernel would read ahead.
+DISK = """import os, sys
+path, to_write, to_read = sys.argv[1] + "/data", *(int(word) << 20 for word in sys.argv[2:])
+file = os.open(path, os.O_RDWR | os.O_CREAT)
+os.write(file, os.urandom(to_write))
+os.fsync(file)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+assert len(os.pread(file, to_read, 0)) == to_read
+os.unlink(path)
+"""
+BLOCKS = pathlib.Path("/sys/fs/cgroup/blkio")
 
 
 def used_by_its_own_account(log: str) -> float:
@@ -105,14 +119,14 @@ class Measured(PipeTest):
         self.assertGreaterEqual(self.attempt("short")["usage"].keys(), self.short_has)
 
     def test_bytes_read_and_written(self):
-        self.write("write.py", "import os\nos.chdir(os.environ['PIPE_SCRATCH'])\nwith open('data', 'wb') as file:\n    file.write(os.urandom(32 << 20))\n    file.flush()\n    os.fsync(file.fileno())\n"
-                               "    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)\nopen('data', 'rb').read(8 << 20)\n")
-        self.pipeline({"write": {"command": ["python3", "write.py"]}})
-        self.run_pipe()
-        used = self.attempt("write")["usage"]
-        self.assertAlmostEqual(used["bytes_written"] / (32 * MEBIBYTE), 1, delta=0.02)
-        self.assertLess(used["bytes_read"], 30 * MEBIBYTE)
-        self.assertGreaterEqual(used["bytes_read"], 8 * MEBIBYTE)
+        self.write("disk.py", DISK)
+        for amounts in ((1, 1), (32, 16)):  # the first time Python itself may be read from the disk
+            self.pipeline({"disk": {"command": f"python3 disk.py $PIPE_SCRATCH {amounts[0]} {amounts[1]}"}})
+            self.run_pipe()
+        written, read = (self.attempt("disk")["usage"]["bytes_" + name] / (amount * MEBIBYTE) for name, amount in (("written", 32), ("read", 16)))
+        print(f"{self.orchestrator}: {written:.4f} of the bytes written, {read:.4f} of those read", flush=True)
+        self.assertAlmostEqual(written, 1, delta=0.02)
+        self.assertAlmostEqual(read, 1, delta=0.02)
 
     def test_a_small_step_of_a_large_run_has_not_its_drivers_memory(self):
         """The driver, which the step's process is a copy of at first, has 20,000 steps in memory."""
@@ -221,13 +235,36 @@ steps:
         self.finish(process)
 
 
+def kernel_counts_bytes() -> bool:
+    """Version 1 of control groups counts nothing before a disk has a throttle; as root it gets one of 1 TB/s, for a moment."""
+    if not BLOCKS.exists():
+        return True
+
+    def counts() -> bool:
+        return " Read " in (BLOCKS / "blkio.throttle.io_service_bytes").read_text()
+
+    if not counts() and os.geteuid() == 0:
+        group = BLOCKS / f"pipe-test-{os.getpid()}"
+        group.mkdir()
+        for disk in pathlib.Path("/sys/block").glob("*/dev"):
+            with contextlib.suppress(OSError):
+                (group / "blkio.throttle.write_bps_device").write_text(f"{disk.read_text().strip()} {10**12}")
+        group.rmdir()
+    return counts()
+
+
 class MeasuredInContainers(Measured):
     orchestrator = "docker"
     short = ["sleep", "0.1"]  # of one that ends before the engine has answered, the group can be gone
-    short_has = Measured.short_has | {"peak_memory"}
+    short_has = {"user_ms", "system_ms", "peak_memory"}
 
     test_advice_knows_of_workers = test_a_run_that_runs_has_its_time_so_far = None
-    test_bytes_read_and_written = test_a_small_step_of_a_large_run_has_not_its_drivers_memory = None
+    test_a_small_step_of_a_large_run_has_not_its_drivers_memory = None
+
+    def test_bytes_read_and_written(self):
+        if not kernel_counts_bytes():
+            self.skipTest("the kernel counts no bytes of containers")
+        super().test_bytes_read_and_written()
 
     def test_children_count_though_their_parent_does_not_wait(self):
         self.skipTest("the same group counts them")
@@ -264,7 +301,6 @@ class MeasuredByTheEngine(PipeTest):
         print(f"docker elsewhere: CPU time {cpu / own:.4f} of what the program knows of, at its last answer", flush=True)
         self.assertLess(cpu, own * 1.02 + 0.1)
         self.assertGreater(cpu, own / 2)
-        self.assertIn("bytes_written", many)
         self.assertEqual(attempts[0]["node"], docker("info", "--format", "{{.Name}}"))
 
 

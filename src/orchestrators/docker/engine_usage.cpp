@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace pipeline::orchestrators {
@@ -30,11 +31,13 @@ std::uint64_t memory_of_stats(const json& stats) {
   return less(stat_at(stats, "/memory_stats/usage"), less(cached, shared));
 }
 
-/// Sum of an operation over all disks. Version 1 writes `Read`, version 2 `read`.
-std::uint64_t bytes_of(const json& stats, char initial) {
+/// Sum of an operation over all disks; nothing if there is none: it was not used, or its bytes are
+/// not counted. Version 1 writes `Read`, version 2 `read`.
+std::optional<std::uint64_t> bytes_of(const json& stats, char initial) {
   const json::json_pointer place("/blkio_stats/io_service_bytes_recursive");
+  if (!stats.contains(place) || !stats.at(place).is_array() || stats.at(place).empty())
+    return std::nullopt;
   std::uint64_t sum = 0;
-  if (!stats.contains(place) || !stats.at(place).is_array()) return sum;
   for (const auto& entry : stats.at(place)) {
     const auto found = entry.is_object() ? entry.find("op") : entry.end();
     if (found == entry.end() || !found->is_string()) continue;
@@ -72,8 +75,8 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
     }
   }
   if (memory > 0) keep_most(usage.peak_memory, memory);
-  keep_most(usage.read, bytes_of(stats, 'r'));
-  keep_most(usage.written, bytes_of(stats, 'w'));
+  if (const auto read = bytes_of(stats, 'r')) keep_most(usage.read, *read);
+  if (const auto written = bytes_of(stats, 'w')) keep_most(usage.written, *written);
 }
 
 }  // namespace pipeline::orchestrators

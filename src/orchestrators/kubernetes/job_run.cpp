@@ -6,12 +6,12 @@
 
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
-#include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
+#include "orchestrators/kubernetes/pod_events.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
@@ -74,9 +74,6 @@ class JobRun {
   bool is_lost(const PodState& pod_state);
   bool is_hopeless(const PodState& pod_state);
   void say_why(const PodState& pod_state);
-  async::Task<json> events_of(std::string name, std::string selector);
-  async::Task<> add_warnings(Failure& failure);
-  async::Task<> explain(Failure& failure);
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
 
@@ -238,40 +235,6 @@ void JobRun::say_why(const PodState& pod_state) {
   attempt_.log.write(Stream::err, "[kubernetes] waiting: " + pod_state.waits_for + "\n");
 }
 
-async::Task<json> JobRun::events_of(std::string name, std::string selector) {
-  try {
-    const auto query =
-        "?fieldSelector=" + net::url_encode(selector + "involvedObject.name=" + name);
-    co_return co_await client_.get("read the events of " + name,
-                                   client_.path("", "events") + query);
-  } catch (const core::EnvironmentError& error) {
-    core::log::info(error.what());
-  }
-  co_return json::object();
-}
-
-/// Adds the cluster's warnings about the Job or its pod: failing mounts, quotas.
-async::Task<> JobRun::add_warnings(Failure& failure) {
-  std::string name = name_;  // A variable instead of a conditional in the call, because g++ 12
-                             // destroys its temporary twice.
-  if (!there_is_no_pod()) name = pod_name();
-  const auto events = co_await events_of(name, "type=Warning,");
-  for (const auto& event : kubernetes::list_at(events, "/items")) {
-    const auto message = text_at(event, "/message");
-    if (failure.message.find(message) != std::string::npos) continue;
-    auto line = text_at(event, "/reason") + ": " + message;
-    if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end())
-      failure.details.push_back(std::move(line));
-  }
-}
-
-/// Explains a deleted pod by the cluster's events if its status has no reason.
-async::Task<> JobRun::explain(Failure& failure) {
-  if (failure.kind != FailureKind::infrastructure || !is_unexplained(entry_.pod)) co_return;
-  const auto events = co_await events_of(pod_name(), "");
-  if (auto better = explained(entry_.pod, events)) failure = std::move(*better);
-}
-
 /// Waits until the pod has ended or is lost; stops it on request.
 async::Task<> JobRun::watch() {
   core::CancelSource::Listener listener(attempt_.cancel,
@@ -308,7 +271,8 @@ async::Task<> JobRun::watch() {
     if (is_lost(pod_state)) break;
     if (is_hopeless(pod_state) && stopping_ == core::StopLevel::none) {
       failure_ = std::move(pod_state.hopeless);
-      co_await add_warnings(*failure_);
+      const auto failing = there_is_no_pod() ? name_ : pod_name();
+      co_await add_warnings(client_, failing, *failure_);
       if (!pod_state.unfetched.empty()) {
         auto said = failure_->message;
         for (const auto& line : failure_->details) said += "\n" + line;
@@ -452,7 +416,7 @@ async::Task<AttemptResult> JobRun::run() {
   result.exit_code = exit_code_of(entry_.pod);
   result.node = text_at(entry_.pod, "/spec/nodeName");
   result.failure = judge();
-  if (result.failure) co_await explain(*result.failure);
+  if (result.failure) co_await explain(client_, entry_.pod, *result.failure);
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
   co_await take_files(result);

@@ -58,6 +58,16 @@ TEST(EngineUsage, keeps_the_most_and_what_was_known_before_the_end) {
   EXPECT_EQ(usage.read, 150U);
 }
 
+TEST(EngineUsage, bytes_of_no_disk_are_not_known) {
+  core::Usage usage;
+  auto stats = version_1(40'000'000, 1200);
+  stats["blkio_stats"]["io_service_bytes_recursive"] = json::array();
+  add_engine_sample(stats, usage);
+  EXPECT_TRUE(usage.user);
+  EXPECT_FALSE(usage.read);
+  EXPECT_FALSE(usage.written);
+}
+
 TEST(EngineUsage, of_an_answer_of_another_form_is_not_known) {
   core::Usage usage;
   for (const char* text :

@@ -78,5 +78,18 @@ TEST_F(GroupUsageTest, version_1) {
   EXPECT_EQ(usage.read().peak_memory, 7900u) << "a sample counts, if it is more";
 }
 
+TEST_F(GroupUsageTest, bytes_that_the_kernel_does_not_count_are_not_known) {
+  const std::string file = "/blkio.throttle.io_service_bytes";
+  write("blkio/docker/abc/cgroup.procs", "");
+  write("blkio/docker/abc" + file, "Total 0\n");
+  write("blkio" + file, "Total 0\n");
+  const auto folders = find_container_group("abc", folder.path());
+  EXPECT_FALSE(GroupUsage(folders).read().read);
+  EXPECT_FALSE(GroupUsage(folders).read().written);
+  write("blkio" + file, "8:0 Read 100\n8:0 Write 7\nTotal 107\n");
+  EXPECT_EQ(GroupUsage(folders).read().read, 0U) << "it counts, and the group has used no disk";
+  EXPECT_EQ(GroupUsage(folders).read().written, 0U);
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators

@@ -1,0 +1,48 @@
+#include "orchestrators/kubernetes/pod_events.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "kubernetes/json.hpp"
+#include "net/url.hpp"
+#include "orchestrators/kubernetes/verdict.hpp"
+
+namespace pipeline::orchestrators {
+namespace {
+
+using kubernetes::text_at;
+using nlohmann::json;
+
+async::Task<json> events_of(kubernetes::Client& client, std::string name, std::string selector) {
+  try {
+    const auto query =
+        "?fieldSelector=" + net::url_encode(selector + "involvedObject.name=" + name);
+    co_return co_await client.get("read the events of " + name, client.path("", "events") + query);
+  } catch (const core::EnvironmentError& error) {
+    core::log::info(error.what());
+  }
+  co_return json::object();
+}
+
+}  // namespace
+
+async::Task<> add_warnings(kubernetes::Client& client, std::string name, Failure& failure) {
+  const auto events = co_await events_of(client, std::move(name), "type=Warning,");
+  for (const auto& event : kubernetes::list_at(events, "/items")) {
+    const auto message = text_at(event, "/message");
+    if (failure.message.find(message) != std::string::npos) continue;
+    auto line = text_at(event, "/reason") + ": " + message;
+    if (std::ranges::find(failure.details, line) == failure.details.end())
+      failure.details.push_back(std::move(line));
+  }
+}
+
+async::Task<> explain(kubernetes::Client& client, const json& pod, Failure& failure) {
+  if (failure.kind != FailureKind::infrastructure || !is_unexplained(pod)) co_return;
+  const auto events = co_await events_of(client, text_at(pod, "/metadata/name"), "");
+  if (auto better = explained(pod, events)) failure = std::move(*better);
+}
+
+}  // namespace pipeline::orchestrators
