@@ -12,7 +12,7 @@ import urllib.parse
 
 from report_test import HOSTILE
 from serve_test import ServeTest
-from support import PIPE
+from support import PIPE, wait_until
 from support_browser import BROWSER, Browser, axe, violations
 from support_history import History
 
@@ -35,6 +35,12 @@ def part(kind, body): return struct.pack('>I', len(body)) + kind + body + struct
 rows = b''.join(b'\0' + bytes(v for x in range(96) for v in (int(127 + 127 * math.sin(x * c / 9)), int(127 + 127 * math.cos(y / 9)), 160)) for y in range(64))
 open(plot, 'wb').write(b'\x89PNG\r\n\x1a\n' + part(b'IHDR', struct.pack('>IIBBBBB', 96, 64, 8, 2, 0, 0, 0)) + part(b'IDAT', zlib.compress(rows)) + part(b'IEND', b''))
 open(model, 'w').write('model %s' % c)
+"""
+LIVE = """import math, time
+for step in range(100000):
+    if step % 5 == 0: print(f'\x1b[32minfo:\x1b[0m step {step}', flush=True)
+    print('@pipe {"metric": "loss", "value": %r, "step": %d}' % (math.exp(-step / 50), step), flush=True)
+    time.sleep(0.02 if step < 100 else 0.5)
 """
 
 
@@ -67,6 +73,22 @@ class Views(ServeTest):
                       parameters={"seed": seed})
         return self.run_pipe().events("run_started")[0]["run"]
 
+    def live_run(self) -> str:
+        """Runs until the test ends: a step has ended, one of a matrix reports as it goes, the others and what is after them wait."""
+        self.write("live.py", LIVE)
+        self.pipeline({"load": {"command": "echo loaded; echo 1 > ${outputs.data}", "outputs": ["data"]},
+                       "train": {"command": "python3 live.py", "code": ["live.py"], "inputs": {"data": "load.data"}, "matrix": {"c": [1, 2, 4]}},
+                       "choose": {"command": "true", "after": ["train"]}}, tags=["live"])
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--jobs", "1")
+        self.addCleanup(self.finish, process)
+        self.addCleanup(process.terminate)
+
+        def reporting() -> str | None:
+            runs = json.loads(self.pipe("runs", "--tag", "live", "--output", "json").out)["runs"]
+            return next((run["id"] for run in runs if self.pipe("metrics", run["id"], "--csv").out.count("loss") > 20), None)
+
+        return wait_until(reporting, "a run that reports a metric")
+
     def report(self, state: pathlib.Path, run: str, name: str) -> View:
         made = self.pipe("report", run, "--state", state, "-o", f"{name}.html")
         self.assertEqual(made.code, 0, made)
@@ -83,6 +105,7 @@ class Views(ServeTest):
         history.add_runs(150)
         history.add_wide_run("many", 10_000)
         history.close()
+        live = self.live_run()
         self.serve()
         digest = self.json(f"/api/step?run={swept[0]}&step=choose")["step"]["o"][0][3]
         open_step = "document.querySelector('.details dl') && document.querySelectorAll('pre').length"
@@ -97,6 +120,7 @@ class Views(ServeTest):
             self.page("run", f"/run/{swept[0]}?step=choose", open_step),
             self.page("failed-run", f"/run/{hostile}?step=load", open_step),
             self.page("log", f"/run/{swept[0]}?step=train.c-1", open_step, "document.querySelector('.details').scrollIntoView()"),
+            self.page("live-run", f"/run/{live}?step=train.c-1", open_step),
             self.page("ten-thousand-steps", "/run/many", "document.querySelector('#steps tbody tr')"),
             self.page("comparison", f"/compare?run={swept[0]}&run={swept[1]}&run={hostile}", "document.querySelector('table.compared')"),
             self.page("lineage", f"/artifact/{digest}", "document.querySelector('.made')"),
@@ -132,11 +156,20 @@ class Views(ServeTest):
                 if script:  # It is put there by DevTools, past the page's policy.
                     self.assertEqual(violations(self.browser, script), [], where)
 
+    def goes_on(self):
+        """A live run's log grows while it is looked at, and its step is said to be running."""
+        log = "document.querySelector('.details pre.log').textContent"
+        before = self.browser.js(log)
+        self.browser.wait(f"{log}.length > {len(before)}")
+        self.assertIn("running", self.browser.js("document.querySelector('.details').textContent") + self.browser.js("document.querySelector('#steps').textContent"))
+
     def test_all_views_are_accessible_at_each_width_in_both_themes(self):
         script = axe()
         for view in self.views() + [view for state in STATES for view in self.views_of(state)]:
             with self.subTest(view=view.name):
                 self.look_at(view, script)
+                if view.name == "serve-live-run":
+                    self.goes_on()
         self.assertEqual([one for one in self.browser.complaints if "params.seed" not in one], [], "only the wrong condition is refused")
         if not script:
             self.skipTest("axe-core cannot be had from npm: nothing is cut off, but its rules were not applied")
