@@ -12,6 +12,16 @@ namespace pipeline::report {
 
 using nlohmann::json;
 
+namespace {
+
+/// Returns null for a run that has not ended.
+json seconds_of(const store::RunRecord& run) {
+  if (run.status == RunStatus::running) return {};
+  return static_cast<double>(run.took.count()) / 1000;
+}
+
+}  // namespace
+
 const std::vector<store::StepRecord>& RunValues::steps() {
   if (!std::exchange(has_steps_, true)) steps_ = runs_.steps(run_.id);
   return steps_;
@@ -83,7 +93,7 @@ std::map<std::string, json> RunValues::properties() const {
                                   {"status", to_string(run_.status)},
                                   {"orchestrator", run_.orchestrator},
                                   {"started", core::format_time(run_.started)},
-                                  {"seconds", static_cast<double>(run_.took.count()) / 1000},
+                                  {"seconds", seconds_of(run_)},
                                   {"steps", run_.steps},
                                   {"reused", run_.cached},
                                   {"failed", run_.failed},

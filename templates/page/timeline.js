@@ -55,7 +55,7 @@ function drawTimeline(data, into) {
       const [what, ms] = part, wide = x(at + ms) - x(at);
       if (wide >= 0.5 || part === longest) { // a part that nobody could see is left out, so that thousands are drawn fast
         const kind = what === "running" ? (one.attempt.m || one.attempt.x ? "failed" : one.attempt.e ? "running" : "succeeded") : what;
-        used.add(kind === "succeeded" ? "running" : kind);
+        used.add(kind === "succeeded" ? "running" : kind === "running" ? "running now" : kind);
         bar.append(svg("rect", { class: "f-" + kind, x: x(at).toFixed(1), y, width: Math.max(1, wide - (part === last ? 1 : 0)).toFixed(1), height: rowHeight })); // a gap before the next attempt in the row
       }
       at += ms;
@@ -64,8 +64,8 @@ function drawTimeline(data, into) {
     if (rowHeight > 12 && x(one.to) - x(one.from) > label.length * 7 + 8) bar.append(svg("text", { x: x(one.from) + 4, y: y + 14, class: "on" }, label));
     drawing.append(bar);
   }
-  const kinds = ["waiting", "preparing", "transfers", "running", "storing", "failed"].filter((one) => used.has(one));
-  legend.append(...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one }), one)));
+  const kinds = ["waiting", "preparing", "transfers", "running", "running now", "storing", "failed"].filter((one) => used.has(one));
+  legend.append(...kinds.map((one) => el("span", {}, el("span", { class: "key k-" + one.replace(" ", "-") }), one)));
   into.append(scroller("Drawing of the timeline", drawing));
   return true;
 }

@@ -231,6 +231,7 @@ steps:
         running = wait_until(lambda: next((line for line in self.pipe("runs").out.splitlines() if " running " in line), None), "a running run")
         self.assertRegex(running, r"running +\d{4}-\d\d-\d\d \S+ +\d")
         self.assertRegex(self.pipe("show").out.splitlines()[0], r": running for \d")
+        self.assertEqual(json.loads(self.pipe("runs", "--where", "run.seconds < 100", "--output", "json").out)["runs"], [], "it has none before it has ended")
         process.terminate()
         self.finish(process)
 

@@ -124,7 +124,7 @@ class Views(ServeTest):
             self.page("ten-thousand-steps", "/run/many", "document.querySelector('#steps tbody tr')"),
             self.page("comparison", f"/compare?run={swept[0]}&run={swept[1]}&run={hostile}", "document.querySelector('table.compared')"),
             self.page("lineage", f"/artifact/{digest}", "document.querySelector('.made')"),
-            self.page("machine", "/machine", "document.querySelectorAll('meter').length >= 3"),
+            self.page("machine", "/machine", "document.body.textContent.includes(' busy, load ')"),
         ]
 
     def views_of(self, state: pathlib.Path) -> list[View]:

@@ -76,7 +76,9 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
   }
   if (memory > 0) keep_most(usage.peak_memory, memory);
   if (const auto read = bytes_of(stats, 'r')) keep_most(usage.read, *read);
-  if (const auto written = bytes_of(stats, 'w')) keep_most(usage.written, *written);
+  // Version 1 counts only what the step has waited for: 0 says nothing.
+  if (const auto written = bytes_of(stats, 'w').value_or(0); written > 0)
+    keep_most(usage.written, written);
 }
 
 }  // namespace pipeline::orchestrators
