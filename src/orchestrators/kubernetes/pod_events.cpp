@@ -28,15 +28,24 @@ async::Task<json> events_of(kubernetes::Client& client, std::string name, std::s
 
 }  // namespace
 
-async::Task<> add_warnings(kubernetes::Client& client, std::string name, Failure& failure) {
-  const auto events = co_await events_of(client, std::move(name), "type=Warning,");
+std::vector<std::string> warnings_in(const json& events, std::string_view said) {
+  constexpr std::string_view prefix = "Error: ";
+  std::vector<std::string> lines;
   for (const auto& event : kubernetes::list_at(events, "/items")) {
     const auto message = text_at(event, "/message");
-    if (failure.message.find(message) != std::string::npos) continue;
+    const auto what =
+        std::string_view(message).substr(message.starts_with(prefix) ? prefix.size() : 0);
+    if (said.find(what) != said.npos) continue;
     auto line = text_at(event, "/reason") + ": " + message;
-    if (std::ranges::find(failure.details, line) == failure.details.end())
-      failure.details.push_back(std::move(line));
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
   }
+  return lines;
+}
+
+async::Task<> add_warnings(kubernetes::Client& client, std::string name, Failure& failure) {
+  const auto events = co_await events_of(client, std::move(name), "type=Warning,");
+  for (auto& line : warnings_in(events, failure.message))
+    failure.details.push_back(std::move(line));
 }
 
 async::Task<> explain(kubernetes::Client& client, const json& pod, Failure& failure) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,11 @@
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators {
+
+/// Returns the events as lines, each once, but for what is said already. A kubelet says `Error: X`
+/// of a container whose status has X, and says it late: on a busy node its events wait for a
+/// minute.
+std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_view said);
 
 /// Adds the cluster's warnings about a Job or a pod to the failure's details: failing mounts,
 /// quotas. A cluster that does not answer adds none.
