@@ -28,7 +28,8 @@ Table table_of(const std::vector<store::RunRecord>& runs,
                                    {for_terminal(row.name, false), colour}};
     group = row.group;
     for (const auto& value : row.values)
-      cells.emplace_back(clip(for_terminal(report::shown_value(value), false), widest));
+      cells.emplace_back(clip(
+          for_terminal(report::shown_value_of(row.group + "." + row.name, value), false), widest));
     table.add(std::move(cells));
   }
   return table;

@@ -73,8 +73,9 @@ core::ExitCode runs_command(Context& context) {
                                  std::to_string(run.steps),
                                  std::to_string(run.cached),
                                  std::to_string(run.failed)};
-    for (const auto& value : values)
-      row.emplace_back(for_terminal(report::shown_value(value), false));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      row.emplace_back(
+          for_terminal(report::shown_value_of(options.runs.columns[i], values[i]), false));
     row.emplace_back(report::tags_of(run));
     table.add(std::move(row));
   }

@@ -8,12 +8,13 @@
 #include "core/diagnostic.hpp"
 #include "engine/declared.hpp"
 #include "engine/publishing.hpp"
+#include "engine/reused_metrics.hpp"
 
 namespace pipeline::engine {
 
-Journal::Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
-                 const EngineOptions& options)
-    : runs_(runs), events_(events), publishes_here_(!options.shared) {
+Journal::Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+                 const PipelineSpec& pipeline, const EngineOptions& options)
+    : runs_(runs), artifacts_(artifacts), events_(events), publishes_here_(!options.shared) {
   record_.id = options.run_id;
   record_.pipeline = pipeline.name;
   record_.file = pipeline.file.string();
@@ -229,6 +230,7 @@ void Journal::reused(const std::vector<Reuse>& steps) {
     }
   });
   for (const auto& [step, entry] : steps) {
+    note_reused_metrics(runs_, artifacts_, record_.id, *step, entry);
     ++summary_.cached;
     events_.emit(
         event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});

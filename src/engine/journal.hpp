@@ -47,8 +47,8 @@ struct Reuse {
 /// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
 class Journal {
  public:
-  Journal(store::RunStore& runs, EventSink& events, const PipelineSpec& pipeline,
-          const EngineOptions& options);
+  Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+          const PipelineSpec& pipeline, const EngineOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
   /// Records that the run is resumed; steps that have succeeded stay as they are.
@@ -119,6 +119,7 @@ class Journal {
                               const AttemptCounts& counts) const;
 
   store::RunStore& runs_;
+  const store::ArtifactStore& artifacts_;
   EventSink& events_;
   store::RunRecord record_;
   const bool publishes_here_;  ///< Names are those of the state folder.

@@ -53,7 +53,7 @@ class Run {
                           stop_.stop(core::StopLevel::graceful);
                       }),
         gpus_(executor, pool_, orchestrator_, events, stop_, slots_.here, options_, spawner()),
-        journal_(services_.runs, events, pipeline_, options_),
+        journal_(services_.runs, services_.artifacts, events, pipeline_, options_),
         checks_(services_, steps_, environments_, results_, gpus_, pool_, options_, events, user),
         endings_(pipeline_, services_.artifacts, steps_, scheduler_, journal_, results_, stop_,
                  spawner()),

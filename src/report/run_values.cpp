@@ -142,6 +142,12 @@ std::string shown_value(const json& value) {
   return text;
 }
 
+std::string shown_value_of(const std::string& name, const json& value) {
+  const bool is_bytes = name == "usage.memory" || name == "usage.read" || name == "usage.written";
+  if (!is_bytes || !value.is_number()) return shown_value(value);
+  return core::format_bytes(static_cast<std::uint64_t>(value.get<double>()));
+}
+
 bool is_before(const json& a, const json& b) {
   const auto rank = [](const json& value) {
     return value.is_number() ? 0 : value.is_null() ? 2 : 1;

@@ -49,6 +49,8 @@ class RunValues {
 std::string tags_of(const store::RunRecord& run);
 /// Returns the value as a table shows it.
 std::string shown_value(const nlohmann::json& value);
+/// The same of a run's value by its name: `usage.memory` and the like are bytes.
+std::string shown_value_of(const std::string& name, const nlohmann::json& value);
 /// Returns true if `a` is before `b`: numbers before texts, nothing last.
 bool is_before(const nlohmann::json& a, const nlohmann::json& b);
 

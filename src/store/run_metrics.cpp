@@ -112,20 +112,25 @@ StepMetrics read_metrics(Database& database, const std::string& run, const std::
 }  // namespace
 
 std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::string& step) {
-  // A step, and the run that made it. A run that had nothing to do shows the steps of another.
+  // A step, its run and the one that made it. A run that had nothing to do shows another's steps.
   auto row = self_->database.prepare(
-      "SELECT name, CASE reused_from WHEN '' THEN run ELSE reused_from END FROM steps WHERE run = "
-      "coalesce((SELECT nullif(same_as, '') FROM runs WHERE id = ?1), ?1) ORDER BY id");
+      "SELECT name, run, CASE reused_from WHEN '' THEN run ELSE reused_from END FROM steps WHERE "
+      "run = coalesce((SELECT nullif(same_as, '') FROM runs WHERE id = ?1), ?1) ORDER BY id");
   row.bind(run);
   std::vector<MetricRecord> found;
   std::map<std::string, StepMetrics> of_runs;  // Steps can be reused from several runs.
+  const auto append = [&](const std::string& from, const std::string& name) {
+    const auto [of_run, is_new] = of_runs.try_emplace(from);
+    if (is_new) of_run->second = read_metrics(self_->database, from, step);
+    const auto of_step = of_run->second.find(name);
+    if (of_step == of_run->second.end()) return false;
+    for (const auto& [metric_name, metric] : of_step->second) found.push_back(metric);
+    return true;
+  };
   while (row.step()) {
-    const auto name = row.text(0), made_by = row.text(1);
+    const auto name = row.text(0);
     if (!step.empty() && name != step) continue;
-    const auto [of_run, is_new] = of_runs.try_emplace(made_by);
-    if (is_new) of_run->second = read_metrics(self_->database, made_by, step);
-    if (const auto of_step = of_run->second.find(name); of_step != of_run->second.end())
-      for (const auto& [metric_name, metric] : of_step->second) found.push_back(metric);
+    if (!append(row.text(2), name)) append(row.text(1), name);
   }
   return found;
 }

@@ -66,7 +66,7 @@ class Measured(ClusterTest):
 
     def test_gpus_are_measured_by_nvidia_smi_in_the_pod(self):
         test_bed("gpus", "2")
-        self.addCleanup(test_bed, "gpus", "0")
+        self.addCleanup(test_bed, "gpus", "4")  # as the tests begin with
         self.write("nvidia-smi", NVIDIA_SMI).chmod(0o755)
         variables = {"runtime_environment": {"PATH": "/pipe/code:/usr/bin:/bin"}}
         gpus = {"settings": {"resources": {"gpu_count": 2}}}

@@ -367,6 +367,18 @@ class Metrics(PipeTest):
         self.pipeline({"evaluate": step})
         self.assertIn("did you mean 'metrics'?", self.pipe("validate").err)
 
+    def test_an_output_that_is_marked_later_has_its_metrics_though_it_is_reused(self):
+        step = {"command": "echo '{\"accuracy\": 0.93}' > ${outputs.scores}", "outputs": {"scores": {"file": "scores.json"}}}
+        self.pipeline({"evaluate": step})
+        self.run_pipe()
+        self.assertEqual(self.metrics(), [])
+        step["outputs"]["scores"]["metrics"] = True
+        self.pipeline({"evaluate": step})
+        for _ in range(2):
+            self.assertEqual(self.run_pipe().steps(), {"evaluate": "cached"})
+            self.assertEqual([(metric["step"], metric["name"], metric["value"]) for metric in self.metrics()], [("evaluate", "accuracy", 0.93)])
+        self.assertEqual(len(json.loads(self.pipe("runs", "--where", "metrics.accuracy > 0.9", "--output", "json").out)["runs"]), 2)
+
     def test_a_sweep_is_found_sorted_and_compared(self):
         step = {"command": """echo '@pipe {"metric": "accuracy", "value": '${params.c}'}'""", "parameters": {"c": None}}
         self.pipeline({"train": step}, parameters={"c": 0.5})
@@ -375,6 +387,7 @@ class Metrics(PipeTest):
         listed = json.loads(self.pipe("runs", "--sort", "metrics.accuracy", "--columns", "params.c,metrics.accuracy", "--output", "json").out)["runs"]
         self.assertEqual([run["values"]["params.c"] for run in listed], [0.9, 0.7, 0.5])
         self.assertIn("ACCURACY", self.pipe("runs", "--columns", "metrics.accuracy").out)
+        self.assertRegex(self.pipe("runs", "--columns", "usage.written").out, r"\d (B|KiB)")
         found = json.loads(self.pipe("runs", "--where", "params.c >= 0.7 and not metrics.accuracy > 0.8 and status == 'succeeded'", "--output", "json").out)["runs"]
         self.assertEqual([run["id"] for run in found], [listed[1]["id"]])
         self.assertEqual(json.loads(self.pipe("runs", "--where", "metrics.loss < 1", "--output", "json").out)["runs"], [], "no run has it")
