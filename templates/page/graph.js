@@ -104,7 +104,10 @@ function drawGraph(data, into) {
   if (!groups.size) return false;
   const most = 150, list = shownGroups(groups, most), { columns, height: tallest } = layout(groups, list);
   if (list.length < groups.size) into.append(el("p", { class: "dim" }, "The pipeline has " + count(groups.size, "step") + "; the graph shows " + list.length + (list.some((group) => group.status === "failed") ? ": those that failed, and what they need." : " of them.")));
-  const nodeWidth = 168, nodeHeight = 40, gap = 56, pad = 12, left = (item) => pad + item.x * (nodeWidth + gap);
+  const shownName = (group) => { const all = clean(group.name); return all.length > 22 ? all.slice(0, 21) + "\u2026" : all; };
+  const state = (group) => word(group.status) + ofInstances(group);
+  const letters = Math.max(...list.map((group) => Math.max(shownName(group).length, state(group).length * 0.9)));
+  const nodeWidth = Math.min(168, Math.max(104, Math.round(26 + letters * 7.2))), nodeHeight = 40, gap = 56, pad = 12, left = (item) => pad + item.x * (nodeWidth + gap);
   const height = pad + tallest, width = pad * 2 + columns.length * (nodeWidth + gap) - gap, middle = (item) => pad / 2 + item.y;
   const widest = 1500; // is still legible where a wide page shrinks it
   const drawing = svg("svg", { width, height, class: width <= widest ? "shrinks" : "", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Graph of " + count(list.length, "step") + "; the table of steps lists the same" });
@@ -115,13 +118,13 @@ function drawGraph(data, into) {
   }
   for (const item of columns.flat()) {
     if (!item.group) continue;
-    const group = item.group, x = left(item), y = middle(item) - nodeHeight / 2, shown = clean(group.name);
+    const group = item.group, x = left(item), y = middle(item) - nodeHeight / 2;
     drawing.append(svg("g", { class: "node" },
       svg("title", {}, group.name + ": " + word(group.status) + (group.n > 1 ? ", " + grouped(group.n) + " instances" : "")),
       svg("rect", { class: "box", x, y, width: nodeWidth, height: nodeHeight, rx: 4 }),
       svg("rect", { class: "f-" + group.status, x, y, width: 5, height: nodeHeight, rx: 2 }),
-      svg("text", { x: x + 14, y: y + 17 }, shown.length > 22 ? shown.slice(0, 21) + "\u2026" : shown),
-      svg("text", { class: "small", x: x + 14, y: y + 32 }, word(group.status) + ofInstances(group))));
+      svg("text", { x: x + 14, y: y + 17 }, shownName(group)),
+      svg("text", { class: "small", x: x + 14, y: y + 32 }, state(group))));
   }
   into.append(scroller("Drawing of the graph", drawing));
   return true;
