@@ -17,9 +17,11 @@ class Uses {
  public:
   explicit Uses(store::RunStore& runs) : runs_(runs) {}
 
-  json of(const core::Digest& artifact) {
+  /// @param since when it was made: what has another's equal artifact may have begun before
+  json of(const core::Digest& artifact, WallTime since = {}) {
     auto users = json::array();
-    for (const auto& step : runs_.users(artifact)) users.push_back(entry_of(step, artifact));
+    for (const auto& step : runs_.users(artifact))
+      if (step.started >= since) users.push_back(entry_of(step, artifact));
     return users;
   }
 
@@ -33,8 +35,8 @@ class Uses {
     if (const auto run = runs_.find_run(step.run)) entry["pipeline"] = run->pipeline;
     for (const auto& output : step.outputs) {
       json made{{"output", output.name}, {"digest", output.digest.hex()}, {"bytes", output.bytes}};
-      if (seen_.insert(output.digest.hex()).second)
-        made["used"] = of(output.digest);
+      if (seen_.insert(output.digest.hex() + step.run + "." + step.name).second)
+        made["used"] = of(output.digest, step.ended);
       else
         made["shown_before"] = true;
       entry["outputs"].push_back(std::move(made));

@@ -17,9 +17,10 @@ class Lineage {
  public:
   explicit Lineage(store::RunStore& runs) : runs_(runs) {}
 
-  /// Null if no step made it.
-  json of(const core::Digest& artifact) {
-    const auto step = runs_.maker(artifact);
+  /// Null if no step made it. @param by when it was there: another step may have made the same
+  /// later
+  json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt) {
+    const auto step = runs_.maker(artifact, by);
     if (!step) return nullptr;
     json entry{{"digest", artifact.hex()}, {"run", step->run}, {"step", step->name}};
     for (const auto& output : step->outputs)
@@ -27,7 +28,7 @@ class Lineage {
         entry["output"] = output.name;
         entry["bytes"] = output.bytes;
       }
-    if (!seen_.insert(artifact.hex()).second) {
+    if (!seen_.insert(artifact.hex() + step->run + "." + step->name).second) {
       entry["shown_before"] = true;
       return entry;
     }
@@ -58,19 +59,19 @@ class Lineage {
       if (part.name.starts_with("code ")) entry["code"][part.name.substr(5)] = part.value;
       if (!part.name.starts_with("input ")) continue;
       const auto source = store::artifact_of(part);
-      entry["inputs"][part.name.substr(6)] = source ? source_of(*source) : json();
+      entry["inputs"][part.name.substr(6)] = source ? source_of(*source, step.started) : json();
     }
     // An entry of a folder is no artifact itself.
     for (const auto& [axis, artifact] : runs_.taken_values(step.key))
-      entry["inputs"][axis] = of(artifact);
+      entry["inputs"][axis] = of(artifact, step.started);
   }
 
   /// A gathered input is a list of artifacts.
-  json source_of(const core::Digest& input) {
+  json source_of(const core::Digest& input, WallTime by) {
     const auto pieces = runs_.gathered(input);
-    if (pieces.empty()) return of(input);
+    if (pieces.empty()) return of(input, by);
     auto list = json::array();
-    for (const auto& piece : pieces) list.push_back(of(piece));
+    for (const auto& piece : pieces) list.push_back(of(piece, by));
     return list;
   }
 

@@ -38,14 +38,16 @@ void add_taken(const TakenValues& values, InputDigests& inputs) {
 
 }  // namespace
 
-std::optional<StepRecord> RunStore::maker(const core::Digest& artifact) {
+std::optional<StepRecord> RunStore::maker(const core::Digest& artifact,
+                                          std::optional<WallTime> by) {
   std::string run, name;
   {
     auto row = self_->database.prepare(
-        "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY id "
-        "DESC LIMIT 1");
+        "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY "
+        "ended <= ?3 DESC, id DESC LIMIT 1");
     const auto digest = artifact.hex();
-    row.bind(static_cast<int>(StepStatus::succeeded), digest);
+    const auto latest = by.value_or(WallTime::max());
+    row.bind(static_cast<int>(StepStatus::succeeded), digest, latest.time_since_epoch().count());
     if (!row.step()) return std::nullopt;
     run = row.text(0);
     name = row.text(1);

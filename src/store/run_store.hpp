@@ -220,7 +220,10 @@ class RunStore {
   /// Replaces the run's note.
   void note_run(const std::string& run, const std::string& note);
   /// Returns the newest succeeded step that made an artifact with this digest.
-  std::optional<StepRecord> maker(const core::Digest& artifact);
+  /// @param by when that had ended, such as the start of a step that took the artifact; if none
+  /// had, by the clocks of the machines, any
+  std::optional<StepRecord> maker(const core::Digest& artifact,
+                                  std::optional<WallTime> by = std::nullopt);
   /// Records which artifacts a gathered input consists of, by the digest that stands in keys.
   void add_gathered(const core::Digest& input, const std::vector<core::Digest>& pieces);
   /// Returns the artifacts of a gathered input, in order; none if it is not known.

@@ -31,6 +31,20 @@ class Lineage(PipeTest):
         database.close()
         return count
 
+    def test_equal_artifacts_of_two_steps_are_told_apart_by_what_came_first(self):
+        """The best model is copied: what was trained was evaluated, not its later copy."""
+        self.pipeline({"train": {"command": "echo model > ${outputs.model}", "outputs": ["model"]},
+                       "evaluate": {"command": "echo good > ${outputs.score}", "inputs": {"model": "train.model"}, "outputs": ["score"]},
+                       "choose": {"command": "cp ${inputs.model} ${outputs.best}", "inputs": {"model": "train.model", "score": "evaluate.score"}, "outputs": ["best"]},
+                       "publish": {"command": "cat ${inputs.best}", "inputs": {"best": "choose.best"}}})
+        self.run_pipe()
+        best = self.why("choose.best")
+        self.assertEqual((best["step"], best["inputs"]["model"]["step"], best["inputs"]["score"]["inputs"]["model"]["step"]), ("choose", "train", "train"))
+        evaluated, chosen, published = self.used("train.model")
+        self.assertEqual([use["step"] for use in (evaluated, chosen, published)], ["evaluate", "choose", "publish"])
+        (copied,) = evaluated["outputs"][0]["used"]
+        self.assertEqual([use["step"] for use in copied["outputs"][0]["used"]], ["publish"])
+
     def test_entries_of_a_folder_that_a_matrix_took(self):
         self.pipeline(growing_test.over_folder({"a.csv": "aa", "b.csv": "bb"}))
         self.run_pipe()
