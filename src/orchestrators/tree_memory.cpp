@@ -22,6 +22,9 @@ namespace fs = std::filesystem;
 
 /// The shares of pages are read in one of so many parts of a CPU's time.
 constexpr int shares_cost_share = 300;
+/// The pause doubles with each look that has found no more, up to this long.
+constexpr std::chrono::seconds quiet_pause{2};
+constexpr int most_doublings = 8;
 /// The first worker is often seen before the others begin; a look at it alone would delay theirs.
 constexpr std::chrono::milliseconds patience_with_changes{200};
 constexpr std::size_t largest_tree = 4096, longest_text = 1 << 16;
@@ -131,13 +134,16 @@ void TreeMemory::read_shares(std::vector<pid_t> tree) {
     all.shared += one.shared;
     all.mapped = std::max(all.mapped, one.mapped);
   }
-  next_shares_ = std::chrono::steady_clock::now() +
-                 std::max(between_shares_, (cpu_time_of_thread() - start) * shares_cost_share);
   std::ranges::sort(tree);
   known_ = std::move(tree);
   in_common_ = all.data_in_common;
   beside_data_ = all.shared + all.mapped;
-  peak_ = std::max(peak_, all.data + beside_data_);
+  const auto sum = all.data + beside_data_;
+  quiet_looks_ = sum > peak_ ? 0 : std::min(quiet_looks_ + 1, most_doublings);
+  peak_ = std::max(peak_, sum);
+  const auto pause = (cpu_time_of_thread() - start) * shares_cost_share;
+  const auto longer = std::min<std::chrono::nanoseconds>(pause * (1 << quiet_looks_), quiet_pause);
+  next_shares_ = std::chrono::steady_clock::now() + std::max({between_shares_, pause, longer});
 }
 
 std::chrono::nanoseconds TreeMemory::sample() {

@@ -60,6 +60,7 @@ class TreeMemory {
   std::uint64_t in_common_ = 0;    ///< Bytes of data that these have in memory more than once.
   std::uint64_t beside_data_ = 0;  ///< Bytes of their shared memory and files.
   std::chrono::steady_clock::time_point next_shares_ = std::chrono::steady_clock::now();
+  int quiet_looks_ = 0;  ///< Looks at shares in a row that have found no more.
   std::uint64_t peak_ = 0;
 };
 
