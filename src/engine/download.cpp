@@ -152,6 +152,41 @@ async::Task<core::Digest> Downloads::fetch_new(DataSpec data, sources::ContentSt
   co_return co_await flights(executor).get(name, work, &stop_);
 }
 
+std::optional<orchestrators::RemoteContent> Downloads::remote(const DataSpec& data,
+                                                              const lock::LockedData& pin) {
+  if (sources::is_local(data.url)) return std::nullopt;
+  const auto address =
+      sources::address_of(data.url, data.version.empty() ? pin.version : data.version);
+  orchestrators::RemoteContent content;
+  content.shown = name_of(data);
+  content.server = address.server();
+  if (is_locked_data(data)) content.size = pin.size;
+  content.is_folder = address.is_folder();
+  content.is_public = !address.is_s3();
+  content.files = [this, address] { return files(address); };
+  content.fetch = [this, data, pin]() -> async::Task<> { co_await fetch(data, pin); };
+  return content;
+}
+
+/// Returns what the address has, each file with a URL that needs no login.
+async::Task<std::vector<orchestrators::RemoteFile>> Downloads::files(sources::Address address) {
+  auto& from = sources(co_await asio::this_coro::executor);
+  std::vector<orchestrators::RemoteFile> found;
+  if (!address.is_folder()) {
+    auto url = co_await from.signed_url(address);
+    found.push_back({{}, std::move(url)});
+    co_return found;
+  }
+  const auto state = co_await from.state(address, stop_);
+  for (const auto& object : state.objects) {
+    auto each = address;
+    each.key += object.key;
+    auto url = co_await from.signed_url(each);
+    found.push_back({object.key, std::move(url)});
+  }
+  co_return found;
+}
+
 async::Task<> Downloads::fetch_named(const DataSpec& data, const store::PublishedVersion& version,
                                      RemoteCache* cache, asio::thread_pool& pool) {
   const auto digest = version.output.digest;

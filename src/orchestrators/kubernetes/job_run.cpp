@@ -12,6 +12,7 @@
 #include "kubernetes/time.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
+#include "orchestrators/kubernetes/pod_events.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
@@ -74,7 +75,6 @@ class JobRun {
   bool is_lost(const PodState& pod_state);
   bool is_hopeless(const PodState& pod_state);
   void say_why(const PodState& pod_state);
-  async::Task<json> events_of(std::string name, std::string selector);
   async::Task<> add_warnings(Failure& failure);
   async::Task<> explain(Failure& failure);
   async::Task<> take_files(AttemptResult& result);
@@ -99,8 +99,8 @@ class JobRun {
   JobInformer::Entry& entry_;
   std::string& waits_;
   std::string uid_;
-  std::optional<async::JoinableTask> log_;
-  core::CancelSource log_connection_;
+  std::optional<async::JoinableTask> log_, help_;
+  core::CancelSource log_connection_, fetched_;
   bool pod_ended_ = false;
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
@@ -238,37 +238,19 @@ void JobRun::say_why(const PodState& pod_state) {
   attempt_.log.write(Stream::err, "[kubernetes] waiting: " + pod_state.waits_for + "\n");
 }
 
-async::Task<json> JobRun::events_of(std::string name, std::string selector) {
-  try {
-    const auto query =
-        "?fieldSelector=" + net::url_encode(selector + "involvedObject.name=" + name);
-    co_return co_await client_.get("read the events of " + name,
-                                   client_.path("", "events") + query);
-  } catch (const core::EnvironmentError& error) {
-    core::log::info(error.what());
-  }
-  co_return json::object();
-}
-
 /// Adds the cluster's warnings about the Job or its pod: failing mounts, quotas.
 async::Task<> JobRun::add_warnings(Failure& failure) {
   std::string name = name_;  // A variable instead of a conditional in the call, because g++ 12
                              // destroys its temporary twice.
   if (!there_is_no_pod()) name = pod_name();
-  const auto events = co_await events_of(name, "type=Warning,");
-  for (const auto& event : kubernetes::list_at(events, "/items")) {
-    const auto message = text_at(event, "/message");
-    if (failure.message.find(message) != std::string::npos) continue;
-    auto line = text_at(event, "/reason") + ": " + message;
-    if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end())
-      failure.details.push_back(std::move(line));
-  }
+  const auto events = co_await events_of(client_, name, "type=Warning,");
+  add_events(failure, events);
 }
 
 /// Explains a deleted pod by the cluster's events if its status has no reason.
 async::Task<> JobRun::explain(Failure& failure) {
   if (failure.kind != FailureKind::infrastructure || !is_unexplained(entry_.pod)) co_return;
-  const auto events = co_await events_of(pod_name(), "");
+  const auto events = co_await events_of(client_, pod_name(), "");
   if (auto better = explained(entry_.pod, events)) failure = std::move(*better);
 }
 
@@ -318,6 +300,8 @@ async::Task<> JobRun::watch() {
       break;
     }
     say_why(pod_state);
+    if (pod_state.phase != PodState::Phase::waiting) fetched_.stop(core::StopLevel::immediate);
+    if (help_ && help_->error()) std::rethrow_exception(help_->error());
     const bool timed = !pod_state.stage.empty() || pod_state.leaving || log_ended_;
     co_await change(timed ? Clock::now() + 1s : Clock::time_point::max());
   }
@@ -433,12 +417,16 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
 async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   co_await create();
+  if (files_ && !addresses_of(attempt_).empty())
+    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { changed_.cancel(); });
   std::exception_ptr lost;
   try {
     co_await watch();
   } catch (...) {
     lost = std::current_exception();
   }
+  fetched_.stop(core::StopLevel::immediate);
+  if (help_) co_await help_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
   if (lost) std::rethrow_exception(lost);
@@ -488,8 +476,8 @@ async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& info
   for (const auto& output : attempt.output_names) outputs.push_back(output.name);
   result.cleanup = [&client, &removals, files, executor, name = run.name(), uid = run.uid(),
                     run_id = attempt.run_id, step = attempt.step.name, number = attempt.number,
-                    outputs] {
-    if (files) removals.begin(executor, files->forget(run_id, step, number, outputs));
+                    outputs, addresses = addresses_of(attempt)] {
+    if (files) removals.begin(executor, files->forget(run_id, step, number, outputs, addresses));
     removals.begin(executor, delete_job(client, name, uid));
   };
   if (files && !attempt.checkpoint_key.empty())
