@@ -6,6 +6,7 @@ import http.server
 import re
 import threading
 
+import support_cluster  # noqa: F401  puts tests/e2e on the path
 from support_s3 import S3
 
 POD = "pipe-stager"  # as servers are told by the stager
