@@ -124,8 +124,9 @@ class Download {
                     std::to_string(range.end - 1)};
     bool is_whole = false;  // The server has no ranges.
     call.on_headers = [&](const Reply& head) {
-      if (head.status == 206) return accept(head, range);
-      if (head.status != 200) return;
+      if (head.status >= 300) return;
+      // Some servers of buckets answer a range with 200.
+      if (head.status == 206 || head.headers.contains("content-range")) return accept(head, range);
       is_whole = true;
       begin_anew(head, range);
     };

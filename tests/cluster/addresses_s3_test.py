@@ -1,7 +1,6 @@
 """Data at addresses that pods fetch by themselves, and what this machine's driver brings where they cannot. On a cluster that shares no files with it."""
 
 import hashlib
-import json
 import os
 import unittest
 
@@ -80,11 +79,8 @@ class Addresses(Served, S3Bucket, ClusterTest):
         self.saw(content, "first")
         self.saw(content + b"y", "second")
         self.assertEqual(server.by(POD), 1, server.asked)
-        self.assertEqual(self.attempts(result), {"first": 1, "second": 1})
+        self.assertEqual({event["step"]: event["attempts"] for event in result.events("step_finished")}, {"first": 1, "second": 1})
         self.assertIn("the pod cannot fetch " + server.url("/x"), self.pipe("logs", "latest", "first").text)
-
-    def attempts(self, result) -> dict:
-        return {step["name"]: step["attempts"] for step in json.loads(self.pipe("show", "latest", "--json").out)["steps"]}
 
     def test_content_that_has_changed_since_it_was_locked_is_an_error_that_says_so(self):
         server = self.server({"/x": b"first" * 100})
@@ -109,6 +105,7 @@ class Addresses(Served, S3Bucket, ClusterTest):
         self.new_machine()
         self.run_pipe("--locked")
         self.saw(big)
+        self.assertNotIn("cannot fetch", self.pipe("logs", "latest", "use").text)
         self.assertEqual([file for file in (self.state / "artifacts").rglob("*") if file.is_file() and file.stat().st_size > 8 * MIB], [])
         self.pipeline({"use": {"command": "cd ${inputs.data}; cat a.txt 'c d.txt' deep/b.txt | sha256sum > ${outputs.sum}", "outputs": ["sum"],
                                "inputs": {"data": f"s3://{self.bucket}/corpus/"}}})

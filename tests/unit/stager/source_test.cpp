@@ -75,7 +75,7 @@ class Source : public testing::Test {
       co_await exchange.answer(503, "");
       co_return;
     }
-    co_await exchange.answer(206, text.substr(begin, size), range);
+    co_await exchange.answer(range_status, text.substr(begin, size), range);
   }
 
   async::Task<> whole(HttpExchange& exchange, const std::string& text) {
@@ -126,6 +126,7 @@ class Source : public testing::Test {
   std::set<std::size_t> begins;  ///< Of the ranges that were asked for.
   int cuts = 0, reads = 0;
   bool has_ranges = true;
+  int range_status = 206;
   test::HttpServer server{loop, [this](HttpExchange& exchange) { return serve(exchange); }};
   std::thread thread;
 };
@@ -136,6 +137,13 @@ TEST_F(Source, large_content_comes_in_ranges_through_troubles) {
   EXPECT_EQ(read("/file", content.size()), content);
   EXPECT_EQ(begins, (std::set<std::size_t>{0, 8 * mib, 16 * mib}));
   EXPECT_EQ(cuts, 0);
+}
+
+TEST_F(Source, ranges_are_known_by_their_header_whatever_the_status) {
+  range_status = 200;
+  objects["/file"] = content;
+  EXPECT_EQ(read("/file", content.size()), content);
+  EXPECT_EQ(begins.size(), 3u);
 }
 
 TEST_F(Source, a_server_without_ranges_gives_all_at_once_and_is_asked_again) {
