@@ -68,7 +68,7 @@ class BucketFiles {
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
   std::set<std::string> unreached_;  ///< Servers from which a pod could not have something.
-  std::set<std::string> kept_;       ///< Keys of artifacts that a pod was told to upload.
+  std::set<std::string> kept_;       ///< Keys of artifacts that a pod has to upload.
   asio::thread_pool pool_;           ///< Computes digests.
 };
 
