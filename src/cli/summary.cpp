@@ -17,12 +17,22 @@ namespace {
 struct Trouble {
   std::vector<std::string> steps;
   const Failure* failure;
-  std::string matrix;  ///< The step with the matrix; empty if they are no instances.
+  std::string matrix;                ///< The step with the matrix; empty if they are no instances.
+  std::vector<std::string> details;  ///< As details_of() returns them.
 };
 
 /// Returns true for failures of a build or a machine, which the step itself did not print.
 bool is_of_environment(const Failure& failure) {
   return failure.kind == FailureKind::build || failure.kind == FailureKind::environment;
+}
+
+/// Returns the failure's details without the step's own name, which its files have in their paths.
+std::vector<std::string> details_of(const StepView& step) {
+  auto lines = step.failure->details;
+  for (auto& line : lines)
+    for (auto at = line.find(step.name); at != line.npos; at = line.find(step.name, at))
+      line.erase(at, step.name.size());
+  return lines;
 }
 
 std::vector<Trouble> troubles_of(const RunModel& model) {
@@ -34,17 +44,17 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
     const bool is_shared = is_of_environment(*step.failure);
     const std::string base(core::base_name(step.name));
     const bool is_instance = base != step.name;
+    auto details = details_of(step);
     const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) {
       return (is_shared || (is_instance && t.matrix == base)) &&
-             t.failure->message == step.failure->message &&
-             t.failure->details == step.failure->details;
+             t.failure->message == step.failure->message && t.details == details;
     });
     if (same != troubles.end()) {
       same->steps.push_back(step.name);
       continue;
     }
     if (!is_shared && step.group && ++of_group[*step.group] > most_of_group) continue;
-    troubles.push_back({{step.name}, &*step.failure, is_instance ? base : ""});
+    troubles.push_back({{step.name}, &*step.failure, is_instance ? base : "", std::move(details)});
   }
   return troubles;
 }

@@ -34,6 +34,8 @@ class Downloads {
   /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
   /// Throws EnvironmentError if it cannot be fetched, or is not what `pin` says.
   async::Task<core::Digest> fetch(DataSpec data, lock::LockedData pin);
+  /// @param stop ends this download alone
+  async::Task<core::Digest> fetch(DataSpec data, lock::LockedData pin, core::CancelSource& stop);
   /// Fetches the content, whatever it is. Throws EnvironmentError if it changes meanwhile.
   /// @param state what state() has returned
   async::Task<core::Digest> fetch_new(DataSpec data, sources::ContentState state);

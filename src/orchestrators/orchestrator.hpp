@@ -84,7 +84,7 @@ struct RemoteContent {
   /// Returns a file, or all that the folder has. Throws EnvironmentError.
   std::function<async::Task<std::vector<RemoteFile>>()> files = {};
   /// Brings the content to AttemptInput::path, unless it is there. Throws EnvironmentError.
-  std::function<async::Task<>()> fetch = {};
+  std::function<async::Task<>(core::CancelSource&)> fetch = {};
 };
 
 /// A step's input in this attempt.

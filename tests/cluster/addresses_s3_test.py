@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 import unittest
 
 from support_addresses import POD, Served
@@ -81,6 +82,24 @@ class Addresses(Served, S3Bucket, ClusterTest):
         self.assertEqual(server.by(POD), 1, server.asked)
         self.assertEqual({event["step"]: event["attempts"] for event in result.events("step_finished")}, {"first": 1, "second": 1})
         self.assertIn("the pod cannot fetch " + server.url("/x"), self.pipe("logs", "latest", "first").text)
+
+    def test_a_timeout_ends_what_this_machine_brings(self):
+        content, begun, ended = b"x" * 1000, threading.Event(), threading.Event()
+        server = self.server({"/x": content}, trouble=lambda agent, path: 403 if agent == POD else None)
+        self.addCleanup(ended.set)
+
+        def hold(agent, path):
+            if agent == "pipe":
+                begun.set()
+                ended.wait(120)
+
+        server.hold = hold
+        self.takes({"url": server.url("/x"), "sha256": hashlib.sha256(content).hexdigest()}, timeout="8s")
+        failed = self.run_pipe(code=1)
+        self.assertTrue(begun.is_set())
+        self.assertFalse(ended.is_set())
+        self.assertEqual(failed.failure("use")["kind"], "timed_out")
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
 
     def test_content_that_has_changed_since_it_was_locked_is_an_error_that_says_so(self):
         server = self.server({"/x": b"first" * 100})

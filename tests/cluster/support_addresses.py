@@ -21,6 +21,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with server.lock:
             server.asked[(agent, self.path)] += 1
             trouble = server.trouble(agent, self.path)
+        server.hold(agent, self.path)
         if trouble == "cut":
             self.close_connection = True
             return
@@ -54,6 +55,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, host: str, content: dict, trouble=lambda agent, path: None):
         self.content, self.trouble, self.asked, self.lock = content, trouble, collections.Counter(), threading.Lock()
+        self.hold = lambda agent, path: None  # may wait
         super().__init__((host, 0), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 

@@ -77,7 +77,7 @@ class AsProcesses(OnDocker):
     orchestrator = "local"
 
     def test_instances_that_fail_alike_are_told_once_with_their_number(self):
-        command = "test ${params.n} = 9 && echo other && exit 4; echo 'No module named x' >&2; exit 3"
+        command = "test ${params.n} = 9 && echo other && exit 4; echo No module named x in $PWD >&2; exit 3"
         for values, lines in ((["a", "b", "c", 9], 2), ([*range(40)], 0)):
             self.pipeline({"fit": {"matrix": {"n": values}, "command": command}})
             result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")

@@ -39,7 +39,7 @@ async::Task<json> BucketFiles::address_item(const Attempt& attempt, std::string 
   if (auto from = co_await source(attempt, input, key); !from.is_null())
     made["source"] = std::move(from);
   else
-    co_await bring_address(attempt, input);
+    co_await bring_address(input, attempt.cancel);
   co_return made;
 }
 
@@ -77,9 +77,9 @@ async::Task<json> BucketFiles::source(const Attempt& attempt, const AttemptInput
   co_return made;
 }
 
-async::Task<> BucketFiles::bring_address(const Attempt& attempt, const AttemptInput& input) {
-  co_await input.remote->fetch();
-  co_await artifacts_.send(input.digest, input.path, &attempt.cancel);
+async::Task<> BucketFiles::bring_address(const AttemptInput& input, core::CancelSource& stop) {
+  co_await input.remote->fetch(stop);
+  co_await artifacts_.send(input.digest, input.path, &stop);
 }
 
 async::Task<> BucketFiles::help(const Attempt& attempt, core::CancelSource& enough) {
@@ -102,7 +102,7 @@ async::Task<> BucketFiles::help(const Attempt& attempt, core::CancelSource& enou
     attempt.log.write(Stream::err, "[kubernetes] the pod cannot fetch " + input.remote->shown +
                                        ", so this driver brings it: " +
                                        (why.is_string() ? why.get<std::string>() : "") + "\n");
-    co_await bring_address(attempt, input);
+    co_await bring_address(input, enough);
   }
 }
 

@@ -53,7 +53,7 @@ class BucketFiles {
                                            const AttemptInput& input);
   async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
                                      const std::string& key);
-  async::Task<> bring_address(const Attempt& attempt, const AttemptInput& input);
+  async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
   async::Task<nlohmann::json> upload(const Attempt& attempt, const AttemptOutput& output,
                                      std::string path);
   async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,

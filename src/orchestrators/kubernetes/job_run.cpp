@@ -6,7 +6,6 @@
 
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
-#include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
@@ -75,8 +74,6 @@ class JobRun {
   bool is_lost(const PodState& pod_state);
   bool is_hopeless(const PodState& pod_state);
   void say_why(const PodState& pod_state);
-  async::Task<> add_warnings(Failure& failure);
-  async::Task<> explain(Failure& failure);
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
 
@@ -238,22 +235,6 @@ void JobRun::say_why(const PodState& pod_state) {
   attempt_.log.write(Stream::err, "[kubernetes] waiting: " + pod_state.waits_for + "\n");
 }
 
-/// Adds the cluster's warnings about the Job or its pod: failing mounts, quotas.
-async::Task<> JobRun::add_warnings(Failure& failure) {
-  std::string name = name_;  // A variable instead of a conditional in the call, because g++ 12
-                             // destroys its temporary twice.
-  if (!there_is_no_pod()) name = pod_name();
-  const auto events = co_await events_of(client_, name, "type=Warning,");
-  add_events(failure, events);
-}
-
-/// Explains a deleted pod by the cluster's events if its status has no reason.
-async::Task<> JobRun::explain(Failure& failure) {
-  if (failure.kind != FailureKind::infrastructure || !is_unexplained(entry_.pod)) co_return;
-  const auto events = co_await events_of(client_, pod_name(), "");
-  if (auto better = explained(entry_.pod, events)) failure = std::move(*better);
-}
-
 /// Waits until the pod has ended or is lost; stops it on request.
 async::Task<> JobRun::watch() {
   core::CancelSource::Listener listener(attempt_.cancel,
@@ -290,7 +271,8 @@ async::Task<> JobRun::watch() {
     if (is_lost(pod_state)) break;
     if (is_hopeless(pod_state) && stopping_ == core::StopLevel::none) {
       failure_ = std::move(pod_state.hopeless);
-      co_await add_warnings(*failure_);
+      const auto failing = there_is_no_pod() ? name_ : pod_name();
+      co_await add_warnings(client_, failing, *failure_);
       if (!pod_state.unfetched.empty()) {
         auto said = failure_->message;
         for (const auto& line : failure_->details) said += "\n" + line;
@@ -301,7 +283,8 @@ async::Task<> JobRun::watch() {
     }
     say_why(pod_state);
     if (pod_state.phase != PodState::Phase::waiting) fetched_.stop(core::StopLevel::immediate);
-    if (help_ && help_->error()) std::rethrow_exception(help_->error());
+    if (help_ && help_->error() && stopping_ == core::StopLevel::none)
+      std::rethrow_exception(help_->error());
     const bool timed = !pod_state.stage.empty() || pod_state.leaving || log_ended_;
     co_await change(timed ? Clock::now() + 1s : Clock::time_point::max());
   }
@@ -440,7 +423,7 @@ async::Task<AttemptResult> JobRun::run() {
   result.exit_code = exit_code_of(entry_.pod);
   result.node = text_at(entry_.pod, "/spec/nodeName");
   result.failure = judge();
-  if (result.failure) co_await explain(*result.failure);
+  if (result.failure) co_await explain(client_, entry_.pod, *result.failure);
   if (result.failure && result.failure->kind == FailureKind::not_started) result.exit_code.reset();
   if (!files_ || attempt_.shell) co_return result;
   co_await take_files(result);

@@ -1,12 +1,16 @@
 #include "orchestrators/kubernetes/pod_events.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "core/error.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators {
+namespace {
 
 using kubernetes::text_at;
 using nlohmann::json;
@@ -22,14 +26,32 @@ async::Task<json> events_of(kubernetes::Client& client, std::string name, std::s
   co_return json::object();
 }
 
-void add_events(Failure& failure, const json& events) {
+}  // namespace
+
+std::vector<std::string> warnings_in(const json& events, std::string_view said) {
+  constexpr std::string_view prefix = "Error: ";
+  std::vector<std::string> lines;
   for (const auto& event : kubernetes::list_at(events, "/items")) {
     const auto message = text_at(event, "/message");
-    if (failure.message.find(message) != std::string::npos) continue;
+    const auto what =
+        std::string_view(message).substr(message.starts_with(prefix) ? prefix.size() : 0);
+    if (said.find(what) != said.npos) continue;
     auto line = text_at(event, "/reason") + ": " + message;
-    if (std::find(failure.details.begin(), failure.details.end(), line) == failure.details.end())
-      failure.details.push_back(std::move(line));
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
   }
+  return lines;
+}
+
+async::Task<> add_warnings(kubernetes::Client& client, std::string name, Failure& failure) {
+  const auto events = co_await events_of(client, std::move(name), "type=Warning,");
+  for (auto& line : warnings_in(events, failure.message))
+    failure.details.push_back(std::move(line));
+}
+
+async::Task<> explain(kubernetes::Client& client, const json& pod, Failure& failure) {
+  if (failure.kind != FailureKind::infrastructure || !is_unexplained(pod)) co_return;
+  const auto events = co_await events_of(client, text_at(pod, "/metadata/name"), "");
+  if (auto better = explained(pod, events)) failure = std::move(*better);
 }
 
 }  // namespace pipeline::orchestrators

@@ -1,22 +1,29 @@
 /// @file
-/// What the cluster notes about a Job or a pod: its events.
+/// What a cluster's events say of a Job or a pod, beside its status.
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "async/task.hpp"
 #include "kubernetes/client.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators {
 
-/// Returns the list of an object's events; an empty one if they cannot be read.
-/// @param selector begin of a field selector: empty, or ends with a comma
-async::Task<nlohmann::json> events_of(kubernetes::Client& client, std::string name,
-                                      std::string selector);
+/// Returns the events as lines, each once, but for what is said already. A kubelet says `Error: X`
+/// of a container whose status has X, and says it late: on a busy node its events wait for a
+/// minute.
+std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_view said);
 
-/// Adds the events to the failure's details, unless it says the same already.
-void add_events(Failure& failure, const nlohmann::json& events);
+/// Adds the cluster's warnings about a Job or a pod to the failure's details: failing mounts,
+/// quotas. A cluster that does not answer adds none.
+async::Task<> add_warnings(kubernetes::Client& client, std::string name, Failure& failure);
+
+/// Explains a deleted pod by the cluster's events if its status has no reason.
+async::Task<> explain(kubernetes::Client& client, const nlohmann::json& pod, Failure& failure);
 
 }  // namespace pipeline::orchestrators
