@@ -1,12 +1,14 @@
 """Data at addresses that pods fetch by themselves, and what this machine's driver brings where they cannot. On a cluster that shares no files with it."""
 
 import hashlib
+import json
 import os
 import threading
 import unittest
 
-from support_addresses import POD, Served
+from support_addresses import HOST, POD, Served
 from support_cluster import ClusterTest, kubectl, needs_cluster, needs_test_bed
+from support_moto import VersionedBucket
 from support_s3 import S3Bucket, needs_s3
 
 MIB = 1 << 20
@@ -83,6 +85,31 @@ class Addresses(Served, S3Bucket, ClusterTest):
         self.assertEqual({event["step"]: event["attempts"] for event in result.events("step_finished")}, {"first": 1, "second": 1})
         self.assertIn("the pod cannot fetch " + server.url("/x"), self.pipe("logs", "latest", "first").text)
 
+    def test_a_driver_that_is_killed_while_it_brings_is_continued_and_its_pod_waits(self):
+        step = f"use-{self.mark}"
+        content, begun, go = os.urandom(1 * MIB), threading.Event(), threading.Event()
+        server = self.server({"/x": content}, trouble=lambda agent, path: 403 if agent == POD else None)
+        self.addCleanup(go.set)
+
+        def hold(agent, path):
+            if agent == "pipe":
+                begun.set()
+                go.wait(120)
+
+        server.hold = hold
+        self.takes({"url": server.url("/x"), "sha256": hashlib.sha256(content).hexdigest()}, step)
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        self.assertTrue(begun.wait(120))
+        process.kill()
+        process.wait()
+        go.set()
+        resumed = self.pipe("resume", "--output", "json")
+        self.assertEqual(resumed.code, 0, resumed)
+        self.saw(content, step)
+        self.assertEqual(server.by(POD), 1)
+        self.assertEqual(list(self.pods_made().values()), [1])
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
     def test_a_timeout_ends_what_this_machine_brings(self):
         content, begun, ended = b"x" * 1000, threading.Event(), threading.Event()
         server = self.server({"/x": content}, trouble=lambda agent, path: 403 if agent == POD else None)
@@ -141,6 +168,31 @@ class Addresses(Served, S3Bucket, ClusterTest):
         self.run_pipe()
         self.saw(content)
         self.assertEqual(server.by(POD), 0)
+
+
+@needs_cluster
+@needs_test_bed
+@needs_s3
+class Versions(VersionedBucket, ClusterTest):
+    """All in a bucket that keeps versions, the artifacts too."""
+
+    host = HOST
+
+    def environment(self, env: dict) -> dict:
+        keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": str(self.folder), "PIPE_PROFILE": "lab"}
+        return super().environment({**keys, **env})
+
+    def test_a_pod_reads_the_version_that_is_locked(self):
+        self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": {"bucket": f"s3://{self.bucket}/store", "endpoint": self.endpoint}}}))
+        first = os.urandom(9 * MIB)
+        self.put(first)
+        self.pipeline({"use": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "inputs": {"data": f"s3://{self.bucket}/raw/table.csv"}, "outputs": ["sum"]}})
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.put(b"second")
+        self.state = self.folder / "another-machine"
+        self.run_pipe("--locked")
+        self.assertEqual(self.artifact("use.sum").split()[0], hashlib.sha256(first).hexdigest())
+        self.assertEqual([file for file in (self.state / "artifacts").rglob("*") if file.is_file() and file.stat().st_size > 8 * MIB], [])
 
 
 if __name__ == "__main__":
