@@ -92,11 +92,11 @@ nlohmann::json error_json(const std::exception_ptr& error) {
   if (facts.input) {
     report["message"] = facts.input->diagnostics().empty()
                             ? facts.message
-                            : core::without_secrets(facts.input->diagnostics().front().message);
+                            : core::masked_addresses(facts.input->diagnostics().front().message);
     for (const auto& diagnostic : facts.input->diagnostics()) {
       json entry{{"code", diagnostic.code},
                  {"severity", diagnostic.severity == core::Severity::error ? "error" : "warning"},
-                 {"message", core::without_secrets(diagnostic.message)}};
+                 {"message", core::masked_addresses(diagnostic.message)}};
       if (!facts.input->file().empty()) entry["file"] = facts.input->file_of(diagnostic);
       if (diagnostic.span.line) {
         entry["line"] = diagnostic.span.line;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 namespace pipeline::core {
 namespace {
@@ -36,10 +35,6 @@ std::string without_credentials(std::string text) {
     if (login) text.erase(login->begin, login->sign - login->begin + (login->begin == at ? 1 : 0));
   }
   return text;
-}
-
-std::string without_secrets(std::string text) {
-  return masked_addresses(without_credentials(std::move(text)));
 }
 
 std::string masked_addresses(std::string text) {

@@ -212,13 +212,14 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
   }
   if (!text.empty()) text += ' ';
   text += (diagnostic.severity == Severity::error ? "error: " : "warning: ") +
-          printable(without_secrets(diagnostic.message));
+          printable(masked_addresses(diagnostic.message));
   if (diagnostic.span.line > 0 && !source.empty())
     text += '\n' + excerpt(masked_addresses(std::string(line_of(source, diagnostic.span.line))),
                            diagnostic.span);
-  for (const auto& note : diagnostic.notes) text += "\n  note: " + printable(without_secrets(note));
+  for (const auto& note : diagnostic.notes)
+    text += "\n  note: " + printable(masked_addresses(note));
   if (!diagnostic.suggestion.empty())
-    text += "\n  " + printable(without_secrets(diagnostic.suggestion));
+    text += "\n  " + printable(masked_addresses(diagnostic.suggestion));
   return text;
 }
 

@@ -31,11 +31,11 @@ TEST(Diagnostic, logins_and_queries_of_addresses_are_not_shown) {
                          {"as https://me:secret@host/y"},
                          "write 'https://me:secret@host/z'"};
   EXPECT_EQ(render(wrong, "p.yaml", "url: https://me:secret@host/x?token=abc  # why?"),
-            "p.yaml:1:6: error: 'https://host/x?*********' has a login\n"
+            "p.yaml:1:6: error: 'https://*********@host/x?*********' has a login\n"
             "    url: https://*********@host/x?*********  # why?\n"
             "         ^~~~\n"
-            "  note: as https://host/y\n"
-            "  write 'https://host/z'");
+            "  note: as https://*********@host/y\n"
+            "  write 'https://*********@host/z'");
 }
 
 TEST(Diagnostic, place_may_be_missing) {
