@@ -4,6 +4,7 @@
 
 #include "cli/origin.hpp"
 #include "core/event_json.hpp"
+#include "core/instance.hpp"
 #include "core/quantity.hpp"
 #include "core/structured_line.hpp"
 
@@ -164,9 +165,27 @@ std::string event_lines(const Event& event, const Paint& paint, bool verbose) {
 void Progress::emit(const Event& event, SteadyTime at) {
   if (record_) record_(event);
   model_.apply(event, at);
-  if (shows_all_ || is_told(event)) show(event);
+  if (shows_all_)
+    show(event);
+  else if (is_told(event))
+    show_once(event);
   if (const auto* finished = std::get_if<event::StepFinished>(&event); finished && !shows_all_)
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);
+}
+
+/// Of instances of a step that fail in the same way, the first one's failure is shown.
+void Progress::show_once(const Event& event) {
+  const auto* finished = std::get_if<event::StepFinished>(&event);
+  if (!finished || !finished->failure) return show(event);
+  const std::string base(core::base_name(finished->step));
+  if (base == finished->step) return show(event);
+  const auto [first, is_new] =
+      failed_.try_emplace(base + "\n" + finished->failure->message, finished->step);
+  if (is_new) return show(event);
+  if (model_.group_of(finished->step)) return;  // They are counted.
+  auto again = *finished;
+  again.failure = Failure{finished->failure->kind, "as " + first->second, {}, {}};
+  show(again);
 }
 
 bool Progress::is_told(const Event& event) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -47,9 +48,11 @@ class Progress : public EventSink {
   virtual void show_group(const GroupView&) {}
   ProgressIo io_;
   RunModel model_;
+  std::map<std::string, std::string> failed_;  ///< By matrix and message: the instance shown.
 
  private:
   bool is_told(const Event& event);
+  void show_once(const Event& event);
   std::function<void(const Event&)> record_;
   bool shows_all_;
 };

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal.hpp"
+#include "core/address.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 
@@ -91,11 +92,11 @@ nlohmann::json error_json(const std::exception_ptr& error) {
   if (facts.input) {
     report["message"] = facts.input->diagnostics().empty()
                             ? facts.message
-                            : facts.input->diagnostics().front().message;
+                            : core::masked_addresses(facts.input->diagnostics().front().message);
     for (const auto& diagnostic : facts.input->diagnostics()) {
       json entry{{"code", diagnostic.code},
                  {"severity", diagnostic.severity == core::Severity::error ? "error" : "warning"},
-                 {"message", diagnostic.message}};
+                 {"message", core::masked_addresses(diagnostic.message)}};
       if (!facts.input->file().empty()) entry["file"] = facts.input->file_of(diagnostic);
       if (diagnostic.span.line) {
         entry["line"] = diagnostic.span.line;

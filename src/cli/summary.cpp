@@ -6,20 +6,33 @@
 #include "cli/context.hpp"
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
+#include "core/instance.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
 namespace {
 
-/// Steps that failed for the same reason, such as an image that two of them need.
+/// Steps that failed for the same reason, such as an image that two of them need; instances of one
+/// matrix that failed in the same way.
 struct Trouble {
   std::vector<std::string> steps;
   const Failure* failure;
+  std::string matrix;                ///< The step with the matrix; empty if they are no instances.
+  std::vector<std::string> details;  ///< As details_of() returns them.
 };
 
 /// Returns true for failures of a build or a machine, which the step itself did not print.
 bool is_of_environment(const Failure& failure) {
   return failure.kind == FailureKind::build || failure.kind == FailureKind::environment;
+}
+
+/// Returns the failure's details without the step's own name, which its files have in their paths.
+std::vector<std::string> details_of(const StepView& step) {
+  auto lines = step.failure->details;
+  for (auto& line : lines)
+    for (auto at = line.find(step.name); at != line.npos; at = line.find(step.name, at))
+      line.erase(at, step.name.size());
+  return lines;
 }
 
 std::vector<Trouble> troubles_of(const RunModel& model) {
@@ -28,19 +41,20 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
   std::map<std::size_t, std::size_t> of_group;
   for (const auto& step : model.steps) {
     if (step.status != StepStatus::failed || !step.failure) continue;
-    if (is_of_environment(*step.failure)) {
-      const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) {
-        return t.failure->message == step.failure->message &&
-               t.failure->details == step.failure->details;
-      });
-      if (same != troubles.end()) {
-        same->steps.push_back(step.name);
-        continue;
-      }
-    } else if (step.group && ++of_group[*step.group] > most_of_group) {
+    const bool is_shared = is_of_environment(*step.failure);
+    const std::string base(core::base_name(step.name));
+    const bool is_instance = base != step.name;
+    auto details = details_of(step);
+    const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) {
+      return (is_shared || (is_instance && t.matrix == base)) &&
+             t.failure->message == step.failure->message && t.details == details;
+    });
+    if (same != troubles.end()) {
+      same->steps.push_back(step.name);
       continue;
     }
-    troubles.push_back({{step.name}, &*step.failure});
+    if (!is_shared && step.group && ++of_group[*step.group] > most_of_group) continue;
+    troubles.push_back({{step.name}, &*step.failure, is_instance ? base : "", std::move(details)});
   }
   return troubles;
 }
@@ -56,6 +70,8 @@ std::string render(const Trouble& trouble, const std::string& logs, const std::s
     names += (i ? ", " : "") + trouble.steps[i];
   if (trouble.steps.size() > many_instances)
     names += " and " + counted(trouble.steps.size() - many_instances, "more step");
+  if (!trouble.matrix.empty() && trouble.steps.size() > 1)
+    names += " (" + std::to_string(trouble.steps.size()) + " instances)";
   std::string text = paint(Colour::red, names + " failed: ") + for_terminal(message, false) + "\n";
   const bool is_log = !is_of_environment(*trouble.failure);
   for (std::size_t i = is_log && details.size() > last_lines ? details.size() - last_lines : 0;
@@ -64,7 +80,7 @@ std::string render(const Trouble& trouble, const std::string& logs, const std::s
   for (const auto& hint : hints)
     text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
   if (is_log && !details.empty())
-    text += "  all that it printed: " + logs + " " + names + state + "\n";
+    text += "  all that it printed: " + logs + " " + trouble.steps.front() + state + "\n";
   return text;
 }
 

@@ -1,19 +1,52 @@
 #include "core/address.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace pipeline::core {
+namespace {
+
+constexpr std::string_view after_host = "/ \t\"'", after_address = " \t\"'";
+
+/// The part of a text that is a login: at `begin`, up to the `@`.
+struct Login {
+  std::size_t begin, sign;
+};
+
+/// Returns the login of the address with `://` at this place; for ssh without the user's name.
+std::optional<Login> login_of(std::string_view text, std::size_t at) {
+  const bool is_ssh = text.substr(0, at).ends_with("ssh");
+  at += 3;
+  const auto end = std::min(text.find_first_of(after_host, at), text.size());
+  const auto sign = text.substr(at, end - at).rfind('@');
+  if (sign == std::string_view::npos) return std::nullopt;
+  const auto kept = is_ssh ? std::min(text.find(':', at), at + sign) : at;
+  return Login{kept, at + sign};
+}
+
+}  // namespace
 
 std::string without_credentials(std::string text) {
   for (auto at = text.find("://"); at != text.npos; at = text.find("://", at)) {
-    const bool is_ssh = std::string_view(text).substr(0, at).ends_with("ssh");
+    const auto login = login_of(text, at);
     at += 3;
-    const auto end = std::min(text.find_first_of("/ \t\"'", at), text.size());
-    const auto sign = std::string_view(text).substr(at, end - at).rfind('@');
-    if (sign == std::string_view::npos) continue;
-    const auto kept = is_ssh ? std::min(text.find(':', at), at + sign) - at : 0;
-    text.erase(at + kept, is_ssh ? sign - kept : sign + 1);
+    // The user's name of ssh is kept with its `@`.
+    if (login) text.erase(login->begin, login->sign - login->begin + (login->begin == at ? 1 : 0));
+  }
+  return text;
+}
+
+std::string masked_addresses(std::string text) {
+  const auto mask = [&text](std::size_t begin, std::size_t end) {
+    std::fill(text.begin() + static_cast<std::ptrdiff_t>(begin),
+              text.begin() + static_cast<std::ptrdiff_t>(end), '*');
+  };
+  for (auto at = text.find("://"); at != text.npos; at = text.find("://", at)) {
+    if (const auto login = login_of(text, at)) mask(login->begin, login->sign);
+    at += 3;
+    const auto end = std::min(text.find_first_of(after_address, at), text.size());
+    if (const auto query = text.find('?', at); query < end) mask(query + 1, end);
   }
   return text;
 }

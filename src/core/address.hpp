@@ -11,4 +11,8 @@ namespace pipeline::core {
 /// it is no secret, and there is no access without it.
 std::string without_credentials(std::string text);
 
+/// Returns the text, equally long, with `*` in place of the logins and queries of its addresses.
+/// Queries may hold signatures.
+std::string masked_addresses(std::string text);
+
 }  // namespace pipeline::core

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "core/address.hpp"
 #include "core/utf8.hpp"
 
 namespace pipeline::core {
@@ -211,11 +212,14 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
   }
   if (!text.empty()) text += ' ';
   text += (diagnostic.severity == Severity::error ? "error: " : "warning: ") +
-          printable(diagnostic.message);
+          printable(masked_addresses(diagnostic.message));
   if (diagnostic.span.line > 0 && !source.empty())
-    text += '\n' + excerpt(line_of(source, diagnostic.span.line), diagnostic.span);
-  for (const auto& note : diagnostic.notes) text += "\n  note: " + printable(note);
-  if (!diagnostic.suggestion.empty()) text += "\n  " + printable(diagnostic.suggestion);
+    text += '\n' + excerpt(masked_addresses(std::string(line_of(source, diagnostic.span.line))),
+                           diagnostic.span);
+  for (const auto& note : diagnostic.notes)
+    text += "\n  note: " + printable(masked_addresses(note));
+  if (!diagnostic.suggestion.empty())
+    text += "\n  " + printable(masked_addresses(diagnostic.suggestion));
   return text;
 }
 

@@ -42,8 +42,8 @@ std::string printable(std::string_view text);
 
 /// Renders `FILE:LINE:COLUMN: error: MESSAGE`, the source line with a caret under the span, notes
 /// and suggestion, one per line, without a line end after the last. `source` is the whole text of
-/// `file`; all texts are made printable. A diagnostic without a line gives `FILE: error: MESSAGE`,
-/// one without a file `error: MESSAGE`.
+/// `file`; all texts are made printable, without the secrets of addresses. A diagnostic without a
+/// line gives `FILE: error: MESSAGE`, one without a file `error: MESSAGE`.
 std::string render(const Diagnostic& diagnostic, std::string_view file, std::string_view source);
 
 /// Returns the candidate that `word` most likely stands for, if any: by Damerau-Levenshtein

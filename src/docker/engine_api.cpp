@@ -68,6 +68,8 @@ const EngineLimits& EngineApi::limits() const { return self_->limits(); }
 
 async::Task<const EngineInfo*> EngineApi::info() { return self_->info(); }
 
+std::unique_ptr<net::Connection> EngineApi::open_connection() { return self_->open(); }
+
 async::Task<nlohmann::json> EngineApi::system_info() {
   return self_->send_json(EngineCall("ask the engine about itself", "GET", "/info"));
 }

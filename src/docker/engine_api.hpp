@@ -15,6 +15,7 @@
 #include "core/cancel.hpp"
 #include "core/error.hpp"
 #include "docker/transfer_progress.hpp"
+#include "net/connection.hpp"
 #include "net/http.hpp"
 
 namespace pipeline::docker {
@@ -102,6 +103,8 @@ class EngineApi {
   /// above.
   async::Task<nlohmann::json> call(std::string method, std::string path,
                                    nlohmann::json body = nullptr);
+  /// Opens a connection of its own, over which the caller speaks (raw_stream.hpp).
+  std::unique_ptr<net::Connection> open_connection();
 
   /// Returns nothing if the engine does not have it. An engine that keeps an image for several
   /// platforms describes the one for `platform` (`OS/ARCHITECTURE[/VARIANT]`) from API 1.49 on,

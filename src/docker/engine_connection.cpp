@@ -139,6 +139,19 @@ net::Request EngineConnection::request(const std::string& path) {
   return request;
 }
 
+std::unique_ptr<net::Connection> EngineConnection::open() {
+  auto prepared = request("/");
+  if (ssh_)
+    prepared.connect = [this](sockaddr& address, unsigned& length) {
+      return ssh_->offer(loop_.get_executor(), address, length).socket.release();
+    };
+  try {
+    return std::make_unique<net::Connection>(loop_, std::move(prepared));
+  } catch (const net::TransportError& error) {
+    throw unreachable(endpoint_, error.what());
+  }
+}
+
 async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
                                                       const EngineCall& call) {
   constexpr int most_tries = 12;

@@ -11,6 +11,7 @@
 #include "async/gate.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/ssh_connection.hpp"
+#include "net/connection.hpp"
 
 namespace pipeline::docker {
 
@@ -62,6 +63,9 @@ class EngineConnection {
   async::Task<net::Response> send(EngineCall call);
   /// The same as JSON; null for an empty response.
   async::Task<nlohmann::json> send_json(EngineCall call);
+  /// Opens a connection over which another protocol is spoken after a first request. Throws
+  /// EnvironmentError.
+  std::unique_ptr<net::Connection> open();
 
  private:
   struct Negotiation {

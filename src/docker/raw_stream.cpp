@@ -1,12 +1,11 @@
 #include "docker/raw_stream.hpp"
 
-#include <boost/asio/read_until.hpp>
-#include <boost/asio/write.hpp>
+#include <array>
+#include <cstdlib>
 
 namespace pipeline::docker {
 namespace {
 
-constexpr std::string_view unix_scheme = "unix://";
 constexpr std::size_t longest_head = 64 << 10;
 
 /// Returns the number in `HTTP/1.1 101 UPGRADED`; 0 if there is none.
@@ -19,30 +18,29 @@ long status_of(const std::string& head) {
 
 }  // namespace
 
-async::Task<RawStream> attach_raw(EngineApi& engine, std::string container) {
-  const auto& url = engine.endpoint().url;
-  if (!url.starts_with(unix_scheme))
-    throw core::EnvironmentError(
-        "a terminal needs an engine at a Unix socket, and this one is " + url,
-        {"open the shell on that machine, where the state folder has to be, too"});
+async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std::string container) {
   const auto* info = co_await engine.info();
   const std::string what = "attach to the container " + container.substr(0, 12);
-  RawStream stream(co_await asio::this_coro::executor);
-  boost::system::error_code error;
-  const asio::local::stream_protocol::endpoint socket(url.substr(unix_scheme.size()));
-  co_await stream.async_connect(socket, asio::redirect_error(asio::use_awaitable, error));
-  if (error) throw core::EnvironmentError("cannot " + what + ": " + error.message());
-  const auto request = "POST /v" + info->api_version + "/containers/" + container +
-                       "/attach?stream=1&stdin=1&stdout=1&stderr=1 HTTP/1.1\r\nHost: engine\r\n"
-                       "Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n";
-  co_await asio::async_write(stream, asio::buffer(request),
-                             asio::redirect_error(asio::use_awaitable, error));
+  auto stream = engine.open_connection();
   std::string head;
-  // The head has no more than its end in the buffer: the container has not been started.
-  if (!error)
-    co_await asio::async_read_until(stream, asio::dynamic_buffer(head, longest_head), "\r\n\r\n",
-                                    asio::redirect_error(asio::use_awaitable, error));
-  if (error) throw core::EnvironmentError("cannot " + what + ": " + error.message());
+  std::optional<std::string> lost;
+  try {
+    auto request = "POST /v" + info->api_version + "/containers/" + container +
+                   "/attach?stream=1&stdin=1&stdout=1&stderr=1 HTTP/1.1\r\nHost: engine\r\n"
+                   "Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n";
+    co_await stream->write(std::move(request));
+    // Nothing follows the head: the container has not been started.
+    std::array<char, 4096> buffer;
+    while (head.find("\r\n\r\n") == head.npos && head.size() < longest_head) {
+      const auto count = co_await stream->read_some(buffer);
+      if (count == 0) break;
+      head.append(buffer.data(), count);
+    }
+  } catch (const net::TransportError& error) {
+    lost = error.what();
+  }
+  if (!lost && head.empty()) lost = "it has closed the connection";
+  if (lost) throw core::EnvironmentError("cannot " + what + ": " + *lost);
   const auto status = status_of(head);
   if (status != 101 && status != 200)
     throw EngineError(

@@ -91,7 +91,7 @@ async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
 }
 
 /// Returns the user's data where it lies; for a cluster, a copy in the artifact store. Fetches
-/// what has a URL.
+/// what has a URL, unless the step's executor does.
 async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpec& input) {
   const auto& data = *input.data;
   if (!data.artifact.empty()) {
@@ -104,14 +104,15 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
     if (!pin)
       throw core::EnvironmentError(name_of(data) + " was not fetched when the run began",
                                    {"`pipe lock` fetches it"});
-    orchestrators::RemoteContent remote{data.url, pin->sha256, pin->size, pin->etag,
-                                        data.version.empty() ? pin->version : data.version};
-    const auto digest = co_await context_.downloads.fetch(data, std::move(*pin));
-    co_return orchestrators::AttemptInput{.name = input.name,
-                                          .file_name = file_name,
-                                          .path = services_.artifacts.path(digest),
-                                          .digest = digest.hex(),
-                                          .remote = std::move(remote)};
+    const auto digest = core::Digest::from_hex(pin->sha256);
+    orchestrators::AttemptInput made{.name = input.name,
+                                     .file_name = file_name,
+                                     .path = services_.artifacts.path(digest),
+                                     .digest = pin->sha256};
+    if (services_.orchestrator.capabilities_of(step_).fetches_addresses)
+      made.remote = context_.downloads.remote(data, *pin);
+    if (!made.remote) co_await context_.downloads.fetch(data, std::move(*pin));
+    co_return made;
   }
   const auto digest = context_.data.of(data.path).digest;
   if (services_.orchestrator.capabilities_of(step_).on_this_machine)

@@ -64,6 +64,7 @@ struct Downloads::Wanted {
   std::optional<std::uint64_t> size;
   sources::ContentState state;  ///< Of new content.
   std::string version;          ///< Of the object to read.
+  core::CancelSource& stop;     ///< Ends the download.
   bool is_of_lock = false;      ///< The lock file says the digest, and not the pipeline.
 
   /// Name of the incomplete content: the same for a later process, and another for other content.
@@ -121,6 +122,11 @@ async::Task<sources::ContentState> Downloads::state(const DataSpec& data, core::
 }
 
 async::Task<core::Digest> Downloads::fetch(DataSpec data, lock::LockedData pin) {
+  co_return co_await fetch(std::move(data), std::move(pin), stop_);
+}
+
+async::Task<core::Digest> Downloads::fetch(DataSpec data, lock::LockedData pin,
+                                           core::CancelSource& stop) {
   const auto digest = core::Digest::from_hex(pin.sha256);
   if (artifacts_.looks_whole(digest)) co_return digest;
   Wanted wanted{.data = std::move(data),
@@ -128,14 +134,14 @@ async::Task<core::Digest> Downloads::fetch(DataSpec data, lock::LockedData pin) 
                 .size = std::nullopt,
                 .state = {},
                 .version = pin.version,
-                .is_of_lock = false};
+                .stop = stop};
   wanted.is_of_lock = is_locked_data(wanted.data);
   if (wanted.is_of_lock) wanted.size = pin.size;
   if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
   const auto executor = co_await asio::this_coro::executor;
   const std::function<async::Task<core::Digest>()> work = [&]() { return download(wanted); };
   const auto name = wanted.name();
-  co_return co_await flights(executor).get(name, work, &stop_);
+  co_return co_await flights(executor).get(name, work, &stop);
 }
 
 async::Task<core::Digest> Downloads::fetch_new(DataSpec data, sources::ContentState state) {
@@ -144,12 +150,50 @@ async::Task<core::Digest> Downloads::fetch_new(DataSpec data, sources::ContentSt
                 .size = state.size,
                 .state = state,
                 .version = state.version,
+                .stop = stop_,
                 .is_of_lock = true};
   if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
   const auto executor = co_await asio::this_coro::executor;
   const std::function<async::Task<core::Digest>()> work = [&]() { return download(wanted); };
   const auto name = wanted.name();
   co_return co_await flights(executor).get(name, work, &stop_);
+}
+
+std::optional<orchestrators::RemoteContent> Downloads::remote(const DataSpec& data,
+                                                              const lock::LockedData& pin) {
+  if (sources::is_local(data.url)) return std::nullopt;
+  const auto address =
+      sources::address_of(data.url, data.version.empty() ? pin.version : data.version);
+  orchestrators::RemoteContent content;
+  content.shown = name_of(data);
+  content.server = address.server();
+  if (is_locked_data(data)) content.size = pin.size;
+  content.is_folder = address.is_folder();
+  content.is_public = !address.is_s3();
+  content.files = [this, address] { return files(address); };
+  content.fetch = [this, data, pin](core::CancelSource& stop) -> async::Task<> {
+    co_await fetch(data, pin, stop);
+  };
+  return content;
+}
+
+/// Returns what the address has, each file with a URL that needs no login.
+async::Task<std::vector<orchestrators::RemoteFile>> Downloads::files(sources::Address address) {
+  auto& from = sources(co_await asio::this_coro::executor);
+  std::vector<orchestrators::RemoteFile> found;
+  if (!address.is_folder()) {
+    auto url = co_await from.signed_url(address);
+    found.push_back({{}, std::move(url)});
+    co_return found;
+  }
+  const auto state = co_await from.state(address, stop_);
+  for (const auto& object : state.objects) {
+    auto each = address;
+    each.key += object.key;
+    auto url = co_await from.signed_url(each);
+    found.push_back({object.key, std::move(url)});
+  }
+  co_return found;
 }
 
 async::Task<> Downloads::fetch_named(const DataSpec& data, const store::PublishedVersion& version,
@@ -178,8 +222,8 @@ async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   const auto path = folder_ / wanted.name();
   sources::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
   while (!lock.try_lock()) {  // Another run fetches it.
-    co_await async::pause_for(std::chrono::milliseconds(200), &stop_);
-    if (stop_.level() != core::StopLevel::none) throw stopped(wanted.data);
+    co_await async::pause_for(std::chrono::milliseconds(200), &wanted.stop);
+    if (wanted.stop.level() != core::StopLevel::none) throw stopped(wanted.data);
   }
   if (!wanted.sha256.empty())
     if (const auto digest = core::Digest::from_hex(wanted.sha256); artifacts_.looks_whole(digest)) {
@@ -210,7 +254,7 @@ async::Task<> Downloads::receive_file(const Wanted& wanted, const sources::DataA
   const sources::Expected expected{wanted.size, !wanted.sha256.empty(), wanted.state};
   sources::PartFile part(path, expected.is_verified);
   part.load();
-  sources::DataTransfer transfer(sources, from, expected, part, stop_);
+  sources::DataTransfer transfer(sources, from, expected, part, wanted.stop);
   co_await transfer.run();
   part.forget_progress();
 }
@@ -220,7 +264,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::Dat
                                         const fs::path& folder) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
   auto state = wanted.state;
-  if (state.objects.empty()) state = co_await sources.state(from, stop_);
+  if (state.objects.empty()) state = co_await sources.state(from, wanted.stop);
   if (wanted.size && *state.size != *wanted.size)
     throw wrong_content(wanted, std::to_string(*state.size) + " bytes in " +
                                     std::to_string(state.objects.size()) + " files");
@@ -238,7 +282,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::Dat
     const fs::path path(folder.string() + "." + id.substr(0, 16));
     sources::PartFile part(path, false);
     part.load();
-    sources::DataTransfer transfer(sources, address, expected, part, stop_);
+    sources::DataTransfer transfer(sources, address, expected, part, wanted.stop);
     co_await transfer.run();
     part.forget_progress();
     fs::rename(path, target);

@@ -34,9 +34,15 @@ class Downloads {
   /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
   /// Throws EnvironmentError if it cannot be fetched, or is not what `pin` says.
   async::Task<core::Digest> fetch(DataSpec data, lock::LockedData pin);
+  /// @param stop ends this download alone
+  async::Task<core::Digest> fetch(DataSpec data, lock::LockedData pin, core::CancelSource& stop);
   /// Fetches the content, whatever it is. Throws EnvironmentError if it changes meanwhile.
   /// @param state what state() has returned
   async::Task<core::Digest> fetch_new(DataSpec data, sources::ContentState state);
+  /// Returns how an executor fetches the content by itself; nothing for an address that only this
+  /// machine reaches. The value must not outlive this object.
+  std::optional<orchestrators::RemoteContent> remote(const DataSpec& data,
+                                                     const lock::LockedData& pin);
   /// Returns the size of a file that was fetched.
   std::uint64_t size_of(const core::Digest& digest) const;
   /// Returns what the server says of the content. Throws EnvironmentError also if it says nothing
@@ -56,6 +62,7 @@ class Downloads {
 
  private:
   struct Wanted;
+  async::Task<std::vector<orchestrators::RemoteFile>> files(sources::Address address);
   async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
   sources::Sources& sources(const asio::any_io_executor& executor);
   async::Task<core::Digest> download(const Wanted& wanted);

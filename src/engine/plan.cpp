@@ -380,7 +380,11 @@ class Planner {
                         : std::vector<std::string>{newest_.why_no_success(step.name)};
     if (waits_for.empty() || !plan.changes.empty()) return;
     plan.action = StepPlan::Action::depends;
-    plan.changes = {"reused if '" + waits_for + "' gives the same as before"};
+    const bool has_result =
+        services_.runs.last_key_parts(services_.pipeline.name, waits_for).has_value();
+    plan.changes = {has_result ? "reused if '" + waits_for + "' gives the same as before"
+                               : "takes what '" + waits_for + "' makes, which has no result yet: " +
+                                     newest_.why_no_success(waits_for)};
   }
 
   void override_by_options(const StepSpec& step, StepPlan& plan) const {

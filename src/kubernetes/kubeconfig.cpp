@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 /// One file of KUBECONFIG. Unknown keys belong to other programs and are ignored.
 struct File {
   fs::path path;
-  std::string source;
+  std::string source;  ///< Its text for messages, without_secrets().
   core::Value root;
 };
 
@@ -98,14 +98,26 @@ struct Entry {
   std::string said(std::string_view key) const { return "'" + std::string(key) + "' of " + what; }
 };
 
+/// Returns the text, equally long, with `*` in place of what logs a user in.
+std::string without_secrets(std::string text) {
+  for (const std::string_view key : {"token:", "password:", "client-key-data:", "client-secret:"})
+    for (auto at = text.find(key); at != text.npos; at = text.find(key, at)) {
+      at += key.size();
+      for (auto end = std::min(text.find('\n', at), text.size()); at < end; ++at)
+        if (text[at] != ' ') text[at] = '*';
+    }
+  return text;
+}
+
 std::vector<File> read_files(const std::vector<fs::path>& paths) {
   std::vector<File> files;
   for (const auto& path : paths) {
     std::error_code error;
     if (path.empty() || !fs::exists(path, error)) continue;
-    File file{fs::absolute(path), core::read_file(path), {}};
+    const auto text = core::read_file(path);
+    File file{fs::absolute(path), without_secrets(text), {}};
     settings::Diagnostics diagnostics;
-    auto root = yaml::parse_yaml(file.source, diagnostics);
+    auto root = yaml::parse_yaml(text, diagnostics);
     if (!diagnostics.empty())
       throw core::InputError(std::move(diagnostics), file.path.string(), file.source);
     if (!root || root->kind == core::Value::Kind::null) continue;

@@ -1,5 +1,6 @@
 #include "net/connection.hpp"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -30,6 +31,15 @@ struct Connection::Implementation {
     easy = curl::easy_init();
     if (!easy) throw TransportError(CURLE_OUT_OF_MEMORY, "libcurl gives no handle");
     set_option(easy, request, CURLOPT_ERRORBUFFER, words);
+    if (!request.unix_socket.empty()) {
+      set_option(easy, request, CURLOPT_UNIX_SOCKET_PATH, request.unix_socket.c_str());
+      set_option(easy, request, CURLOPT_PROXY, "");
+    }
+    if (request.connect) {
+      curl_socket_t (*create)(void*, curlsocktype, curl_sockaddr*) = &Implementation::on_open;
+      set_option(easy, request, CURLOPT_OPENSOCKETFUNCTION, create);
+      set_option(easy, request, CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
+    }
     addresses = set_transport(easy, request);
     set_option(easy, request, CURLOPT_HTTPPROXYTUNNEL, 1L);
     set_option(easy, request, CURLOPT_CONNECT_ONLY, 1L);
@@ -40,6 +50,14 @@ struct Connection::Implementation {
     const int own = ::dup(number);
     if (own < 0) throw core::system_error("cannot watch a connection", errno);
     socket.assign(own);
+  }
+
+  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* address) noexcept {
+    try {
+      return static_cast<Implementation*>(self)->request.connect(address->addr, address->addrlen);
+    } catch (...) {
+      return CURL_SOCKET_BAD;
+    }
   }
 
   Request request;
@@ -54,6 +72,10 @@ Connection::Connection(asio::io_context& loop, Request request)
   self_->open();
 }
 Connection::~Connection() { close(); }
+
+void Connection::end_writing() {
+  if (self_->socket.is_open()) ::shutdown(self_->socket.native_handle(), SHUT_WR);
+}
 
 void Connection::close() {
   boost::system::error_code ignored;

@@ -1,6 +1,6 @@
 /// @file
 /// A connection over which another protocol than HTTP is spoken, such as WebSocket: libcurl opens
-/// it, with TLS and through a proxy where the request says so.
+/// it, with TLS, at a Unix socket or through a proxy where the request says so.
 #pragma once
 
 #include <memory>
@@ -24,6 +24,8 @@ class Connection {
   async::Task<std::size_t> read_some(std::span<char> buffer);
   /// Writes everything. Throws TransportError. One writer at a time.
   async::Task<> write(std::string bytes);
+  /// Ends what the other side reads; its bytes can still be read.
+  void end_writing();
   /// Lets a read in progress return 0.
   void close();
 

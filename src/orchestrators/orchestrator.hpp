@@ -36,8 +36,9 @@ struct Capabilities {
   bool cpu_limits = false;
   bool outlives_driver =
       false;  ///< Attempts continue when the driver is killed, and another driver can join them.
-  bool on_this_machine = true;  ///< Attempts use this machine's CPUs: by default, as many run
-                                ///< concurrently as there are CPUs.
+  bool fetches_addresses = false;  ///< AttemptInput::remote is honoured.
+  bool on_this_machine = true;     ///< Attempts use this machine's CPUs: by default, as many run
+                                   ///< concurrently as there are CPUs.
   /// Names of the folders that the orchestrator creates in Attempt::scratch. When an attempt
   /// begins, they may exist without files, left from an earlier attempt.
   std::vector<std::string> scratch_folders = {};
@@ -68,26 +69,36 @@ struct AttemptPiece {
   std::filesystem::path path;
   std::string digest;
 };
-/// Content at an address, with all that an executor needs to fetch and verify it by itself.
+/// A file at an address.
+struct RemoteFile {
+  std::string path;  ///< In the folder; empty for content that is a file itself.
+  std::string url;   ///< Gives the content without a login, for some days; may be a secret.
+};
+/// Content at an address, for executors with Capabilities::fetches_addresses.
 struct RemoteContent {
-  /// `https://...`, `http://...`, `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/`, which is a folder.
-  std::string url;
-  std::string sha256;      ///< Hex; of a folder its digest as an artifact.
+  std::string shown;       ///< The address for messages.
+  std::string server;      ///< What answers there or does not.
   std::uint64_t size = 0;  ///< In bytes; 0: not known.
-  std::string etag;        ///< As it was when it was locked; empty: not known.
-  std::string version;     ///< Of an object in a versioned bucket; empty: the current one.
+  bool is_folder = false;
+  bool is_public = false;  ///< Of a server on the Internet, not of a bucket.
+  /// Returns a file, or all that the folder has. Throws EnvironmentError.
+  std::function<async::Task<std::vector<RemoteFile>>()> files = {};
+  /// Brings the content to AttemptInput::path, unless it is there. Throws EnvironmentError.
+  std::function<async::Task<>(core::CancelSource&)> fetch = {};
 };
 
 /// A step's input in this attempt.
 struct AttemptInput {
   std::string name;
   std::string file_name;
-  std::filesystem::path path;  ///< The artifact on this machine, a read-only file or folder.
+  std::filesystem::path path;  ///< The artifact on this machine, a read-only file or folder; see
+                               ///< `remote`.
   std::string digest = {};  ///< The artifact's digest in hex; empty for a gathered input, which is
                             ///< no artifact itself.
   std::vector<AttemptPiece> pieces =
       {};  ///< The artifacts that a gathered input links to, and texts.
-  std::optional<RemoteContent> remote = {};  ///< Where else the same content is.
+  /// Where the content is, for an executor that fetches it: `path` may not be there yet.
+  std::optional<RemoteContent> remote = {};
 };
 struct AttemptOutput {
   std::string name;

@@ -56,8 +56,16 @@ std::string BucketArtifacts::key_of(const std::string& digest, bool is_tree) {
   return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
 }
 
+async::Task<bool> BucketArtifacts::has(std::string key) {
+  if (distrusted_.contains(key)) co_return false;
+  if (there_.find(key)) co_return true;
+  const bool is_there = co_await bucket().has(key);
+  if (is_there) there_.set(key, true);
+  co_return is_there;
+}
+
 async::Task<std::string> BucketArtifacts::send(std::string digest, fs::path path,
-                                               core::CancelSource* cancel) {
+                                         core::CancelSource* cancel) {
   const auto key = key_of(digest, fs::is_directory(path));
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     if (distrusted_.erase(key) == 0) {

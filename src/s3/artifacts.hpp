@@ -39,6 +39,8 @@ class BucketArtifacts {
   /// Returns the object's key; a folder is stored as a tar, with the suffix `.tar`.
   static std::string key_of(const std::string& digest, bool is_tree);
 
+  /// Returns true if the bucket has the object under this key.
+  async::Task<bool> has(std::string key);
   /// Uploads the file or folder unless the bucket has it; returns its key.
   async::Task<std::string> send(std::string digest, std::filesystem::path path,
                                 core::CancelSource* cancel);

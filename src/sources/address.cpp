@@ -22,7 +22,7 @@ std::string_view authority_of(std::string_view url) {
 
 /// Returns true for names of this machine and of addresses that only its neighbours have, such as
 /// those at which clouds give a machine's credentials (RFC 1122, 3927, 4291).
-bool is_local(std::string_view authority) {
+bool is_local_host(std::string_view authority) {
   const auto host =
       authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':'));
   constexpr std::array<std::string_view, 6> begins{"127.", "169.254.", "0.",
@@ -50,6 +50,10 @@ DataAddress address_of(const std::string& url, const std::string& version) {
   return address;
 }
 
+bool is_local(const std::string& url) {
+  return !url.starts_with(s3_scheme) && is_local_host(authority_of(url));
+}
+
 std::string shown(const std::string& url) {
   return url.starts_with(s3_scheme) ? url : url.substr(0, url.find_first_of("?#"));
 }
@@ -69,7 +73,7 @@ std::string redirected(const std::string& url, const std::string& location) {
   const auto host = authority_of(target);
   if (host.empty() || host.find('@') != host.npos) return {};
   if (std::ranges::any_of(target, [](char c) { return c <= 0x20 || c >= 0x7f; })) return {};
-  return is_local(host) && !is_local(authority_of(url)) ? std::string() : target;
+  return is_local_host(host) && !is_local_host(authority_of(url)) ? std::string() : target;
 }
 
 bool is_safe_path(const std::string& path) {

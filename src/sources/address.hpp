@@ -19,6 +19,9 @@ struct DataAddress {
 
 DataAddress address_of(const std::string& url, const std::string& version);
 
+/// Returns true for a URL at this machine, or at addresses that only its neighbours have.
+bool is_local(const std::string& url);
+
 /// Returns the URL for messages: without its query, which may hold a signature.
 std::string shown(const std::string& url);
 

@@ -73,17 +73,7 @@ std::optional<std::chrono::seconds> wanted_pause(const net::Response& response) 
 }
 
 std::optional<ContentRange> range_of(const net::Response& response) {
-  const auto text = response.header("content-range");
-  constexpr std::string_view unit = "bytes ";
-  const auto dash = text.find('-'), slash = text.find('/');
-  if (!text.starts_with(unit) || dash == text.npos || slash == text.npos || slash < dash)
-    return std::nullopt;
-  const std::string_view view(text);
-  const auto begin = number_in(view.substr(unit.size(), dash - unit.size())),
-             last = number_in(view.substr(dash + 1, slash - dash - 1)),
-             total = number_in(view.substr(slash + 1));
-  if (!begin || !last || !total || *last < *begin || *total <= *last) return std::nullopt;
-  return ContentRange{*begin, *last + 1, *total};
+  return range_in(response.header("content-range"));
 }
 
 Sources::Sources(asio::io_context& loop, settings::ArtifactStoreSettings buckets)
@@ -144,6 +134,13 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
                                    ", which is not followed");
   }
   throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected too often");
+}
+
+async::Task<std::string> Sources::signed_url(const DataAddress& from) {
+  if (!from.is_s3()) co_return from.url;
+  s3::Query query;
+  if (!from.version.empty()) query["versionId"] = from.version;
+  co_return co_await bucket(from.bucket).presigned("GET", from.key, std::move(query));
 }
 
 core::EnvironmentError Sources::refused(const DataAddress& from, const net::Response& response) {

@@ -16,6 +16,7 @@
 #include "s3/bucket.hpp"
 #include "settings/artifact_store.hpp"
 #include "sources/address.hpp"
+#include "sources/content_range.hpp"
 
 namespace pipeline::sources {
 
@@ -57,8 +58,9 @@ class Sources {
                                   async::RetryPolicy retries = source_retries);
   /// Sends one request, once, and follows redirections. Returns the response whatever its status
   /// is. Throws TransportError, also after a minute of silence.
-  async::Task<net::Response> read(const DataAddress& from, Reading& reading,
-                                  core::CancelSource& stop);
+  async::Task<net::Response> read(const DataAddress& from, Reading& reading, core::CancelSource& stop);
+  /// Returns a URL by which a machine without keys reads the content, for some days.
+  async::Task<std::string> signed_url(const DataAddress& from);
   /// Returns the error for a response that is none of the expected ones.
   core::EnvironmentError refused(const DataAddress& from, const net::Response& response);
 
@@ -80,10 +82,7 @@ class Sources {
 bool is_temporary(long status);
 /// Returns the pause that the server asks for (Retry-After in seconds), a minute at most.
 std::optional<std::chrono::seconds> wanted_pause(const net::Response& response);
-/// The range of a 206: `bytes 0-9/100`. Nothing for any other text.
-struct ContentRange {
-  std::uint64_t begin, end, total;  ///< `end` is one past the last byte.
-};
+/// Returns the range of a 206; nothing for any other text.
 std::optional<ContentRange> range_of(const net::Response& response);
 /// True if no retry helps.
 bool is_hopeless(const net::TransportError& error);

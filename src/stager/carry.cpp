@@ -1,6 +1,10 @@
 #include "stager/carry.hpp"
 
+#include <chrono>
 #include <cstdio>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,6 +12,7 @@
 
 #include "archive/content.hpp"
 #include "archive/unpack.hpp"
+#include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "stager/parts.hpp"
@@ -20,6 +25,9 @@ namespace fs = std::filesystem;
 
 // Maximum size that servers accept in one request.
 constexpr std::uint64_t largest_at_once = std::uint64_t{5} << 30;
+// For the driver to bring what this pod cannot have from its address.
+constexpr std::chrono::hours longest_wait{1};
+constexpr std::chrono::seconds between_looks{1};
 
 void check(const std::string& what, const core::Digest& got, const std::string& wanted) {
   if (got.hex() != wanted)
@@ -40,15 +48,94 @@ void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
   check(to.string(), hasher.finish(), item.at("digest"));
 }
 
+void check_tree(const fs::path& to, const json& item) {
+  auto nodes = archive::scan_tree(to);
+  archive::hash_tree(to, nodes);
+  check(to.string(), archive::tree_digest(nodes), item.at("digest"));
+}
+
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
   archive::Unpacker unpacker(to);
   transfer.receive(to.string(), item.at("url"),
                    [&](std::string_view bytes) { unpacker.feed(bytes); });
   unpacker.finish();
-  auto nodes = archive::scan_tree(to);
-  archive::hash_tree(to, nodes);
-  check(to.string(), archive::tree_digest(nodes), item.at("digest"));
+  check_tree(to, item);
+}
+
+void fetch_item(const json& item, Transfer& transfer) {
+  const fs::path to = item.at("to").get<std::string>();
+  const std::string kind = item.at("kind");
+  if (kind == "tree") {
+    fetch_tree(item, to, transfer);
+  } else if (kind == "text") {
+    core::make_folders(to.parent_path());
+    core::write_file_atomically(to, item.at("text").get<std::string>());
+  } else {
+    fetch_file(item, to, transfer);
+  }
+}
+
+void send_text(const std::string& what, const std::string& url, const std::string& text,
+               Transfer& transfer) {
+  transfer.send(what, url, text.size(), [&](std::uint64_t offset, std::span<char> into) {
+    return text.copy(into.data(), into.size(), offset);
+  });
+}
+
+/// Uploads a file that came from an address. Nothing depends on it.
+void keep(const fs::path& file, const std::string& url, Transfer& transfer) {
+  try {
+    const archive::Content content(file);
+    if (content.size() > largest_at_once) return;
+    transfer.send(
+        file.string(), url, content.size(),
+        [&](std::uint64_t offset, std::span<char> into) { return content.read(offset, into); });
+  } catch (const core::EnvironmentError& error) {
+    std::fprintf(stderr, "pipe-stager: %s\n", error.what());
+  }
+}
+
+/// Returns why the item cannot be had from its address; nothing if it is there.
+std::optional<std::string> fetch_from_source(const json& item, Transfer& transfer,
+                                             const SourceReader& sources) {
+  const fs::path to = item.at("to").get<std::string>();
+  const auto& source = item.at("source");
+  const std::string shown = source.at("shown");
+  try {
+    if (item.at("kind") == "tree") {
+      std::string list;
+      transfer.receive("the list of " + shown, source.at("files"),
+                       [&](std::string_view bytes) { list += bytes; });
+      sources.read_folder(core::parse_json(list), to);
+      check_tree(to, item);
+    } else {
+      sources.read_file(source, to);
+      check(shown, core::sha256_file(to), item.at("digest"));
+      if (source.contains("keep")) keep(to, source.at("keep"), transfer);
+    }
+  } catch (const core::EnvironmentError& error) {
+    core::remove_tree(to);
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+/// Downloads an item once the driver has brought it.
+void wait_for(const json& item, Transfer& transfer) {
+  const fs::path to = item.at("to").get<std::string>();
+  const auto until = std::chrono::steady_clock::now() + longest_wait;
+  for (;;) {
+    try {
+      return fetch_item(item, transfer);
+    } catch (const TransferError& error) {
+      if (error.code() != "NoSuchKey") throw;
+    }
+    core::remove_tree(to);
+    if (std::chrono::steady_clock::now() > until)
+      throw TransferError("the driver has not brought " + to.string(), true);
+    std::this_thread::sleep_for(between_looks);
+  }
 }
 
 json no_output(const json& output) {
@@ -119,19 +206,21 @@ std::string failure_text(const fs::path& file) {
 
 }  // namespace
 
-void fetch(const json& document, Transfer& transfer) {
+void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
+  json wanted = json::object();
+  std::vector<const json*> left;
   for (const auto& item : document.at("items")) {
-    const fs::path to = item.at("to").get<std::string>();
-    const std::string kind = item.at("kind");
-    if (kind == "tree") {
-      fetch_tree(item, to, transfer);
-    } else if (kind == "text") {
-      core::make_folders(to.parent_path());
-      core::write_file_atomically(to, item.at("text").get<std::string>());
-    } else {
-      fetch_file(item, to, transfer);
+    if (!item.contains("source")) {
+      fetch_item(item, transfer);
+    } else if (auto why = fetch_from_source(item, transfer, sources)) {
+      wanted[item.at("digest").get<std::string>()] = std::move(*why);
+      left.push_back(&item);
     }
   }
+  if (left.empty()) return;
+  send_text("what it wants", document.at("wanted"),
+            wanted.dump(-1, ' ', false, json::error_handler_t::replace), transfer);
+  for (const auto* item : left) wait_for(*item, transfer);
 }
 
 bool collect(const json& document, int exit_code, Transfer& transfer) {
@@ -144,10 +233,7 @@ bool collect(const json& document, int exit_code, Transfer& transfer) {
   }
   if (exit_code != 0) report["failure"] = failure_text(document.at("failure").get<std::string>());
   const auto text = report.dump(-1, ' ', false, json::error_handler_t::replace);
-  transfer.send("the report", document.at("report"), text.size(),
-                [&](std::uint64_t offset, std::span<char> into) {
-                  return text.copy(into.data(), into.size(), offset);
-                });
+  send_text("the report", document.at("report"), text, transfer);
   return is_complete;
 }
 

@@ -9,14 +9,23 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stager/source.hpp"
 #include "stager/transfer.hpp"
 
 namespace pipeline::stager {
 
 /// Downloads the items of the document: `{"items": [{"to": PATH, "kind": "file", "url", "digest",
 /// "executable"}, {"kind": "tree", ...}, {"kind": "text", "text"}]}`. Each item is checked against
-/// its digest. Throws TransferError, EnvironmentError.
-void fetch(const nlohmann::json& document, Transfer& transfer);
+/// its digest.
+///
+/// An item with `"source": {"shown", "url", "size", "keep": URL}` comes from an address
+/// (SourceReader); of a folder `{"shown", "files": URL}` names the list of its files. With `keep`,
+/// the file is then uploaded, so that others find it at `url`. What cannot be had from its address
+/// is written to `{"wanted": URL}` of the document, `{DIGEST: WHY}`; then the driver has an hour to
+/// bring it to `url`.
+/// Throws TransferError, EnvironmentError.
+void fetch(const nlohmann::json& document, Transfer& transfer,
+           const SourceReader& sources = SourceReader({}));
 
 /// Uploads the outputs of the document: `{"report": URL, "failure": PATH, "outputs": [{"name",
 /// "path", "key", "whole": URL, "upload", "before", "after", "signatures"}]}`. The report describes

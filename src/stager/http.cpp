@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include <fcntl.h>
@@ -137,7 +138,8 @@ class Connection {
  private:
   void open_socket(const Target& target) {
     // The image may configure name services that a static program cannot load.
-    __nss_configure_lookup("hosts", "files dns");
+    static std::once_flag is_configured;
+    std::call_once(is_configured, [] { __nss_configure_lookup("hosts", "files dns"); });
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
     if (const int error = getaddrinfo(target.host.c_str(), target.port.c_str(), &hints, &found);
@@ -238,6 +240,7 @@ class ReplyReader {
   Reply read() {
     do read_head();
     while (reply_.status < 200);
+    if (call_.on_headers) call_.on_headers(reply_);
     if (call_.method == "HEAD" || reply_.status == 204 || reply_.status == 304)
       return std::move(reply_);
     const auto encoding = reply_.headers.find("transfer-encoding");

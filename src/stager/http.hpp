@@ -18,21 +18,23 @@
 
 namespace pipeline::stager {
 
+struct Reply {
+  int status = 0;
+  std::map<std::string, std::string> headers;  ///< Names in lower case.
+  std::string body;
+};
+
 struct HttpCall {
   std::string method = "GET";
   std::string url;
   std::vector<std::string> headers = {};  ///< `Name: value`.
   std::uint64_t size = 0;                 ///< Size of the body, which `read` returns at any offset.
   std::function<std::size_t(std::uint64_t offset, std::span<char> into)> read = {};
+  /// Receives the response before its body.
+  std::function<void(const Reply&)> on_headers = {};
   /// Receives the response's body if its status is below 300; otherwise the body is collected.
   /// @param is_range the server sends only the requested range
   std::function<void(bool is_range, std::string_view bytes)> on_bytes = {};
-};
-
-struct Reply {
-  int status = 0;
-  std::map<std::string, std::string> headers;  ///< Names in lower case.
-  std::string body;
 };
 
 /// There was no response, or an incomplete one.

@@ -61,7 +61,10 @@ void fetch(const json& document, const fs::path& here, const fs::path& folder) {
   auto transfer = transfer_for(document, here);
   for (const char* each : {"agent", "stager", "ca.pem"})
     if (fs::exists(here / each)) bring(here / each, folder / each);
-  stager::fetch(document, transfer);
+  // An address may be of any server, not only of the one that has a CA of its own.
+  auto authorities = document.value("authorities", std::string());
+  if (fs::exists(here / "ca.pem")) authorities += "\n" + core::read_file(here / "ca.pem");
+  stager::fetch(document, transfer, stager::SourceReader(std::move(authorities)));
   if (!document.contains("checkpoint")) return;
   const auto restored =
       stager::restore_checkpoint(document.at("checkpoint"), folder / marks_file, transfer);

@@ -51,14 +51,13 @@ std::string md5(std::uint64_t size,
 
 }  // namespace
 
-void Transfer::pause(unsigned tries, const NoAnswer& why) {
-  if (!why.passes() || tries + 1 >= retry_policy_.most_tries)
+void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoAnswer& why) {
+  if (!why.passes() || tries + 1 >= policy.most_tries)
     throw TransferError(why.what(), why.passes());
-  static std::minstd_rand random{std::random_device{}()};
-  const auto longest =
-      std::min<std::chrono::milliseconds>(retry_policy_.first_pause * (1LL << std::min(tries, 20u)),
-                                          retry_policy_.longest_pause)
-          .count();
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const auto longest = std::min<std::chrono::milliseconds>(
+                           policy.first_pause * (1LL << std::min(tries, 20u)), policy.longest_pause)
+                           .count();
   std::this_thread::sleep_for(std::chrono::milliseconds(
       std::uniform_int_distribution<long long>(longest / 2, longest)(random)));
 }
@@ -90,7 +89,7 @@ void Transfer::receive(const std::string& what, const std::string& url,
       refuse("read " + what, reply);
     } catch (const NoAnswer& error) {
       if (received > before) tries = 0;
-      pause(tries, error);
+      pause_before_retry(retry_policy_, tries, error);
     }
   }
 }
@@ -126,7 +125,7 @@ std::string Transfer::send(const std::string& what, const std::string& url, std:
       const auto tag = reply.headers.find("etag");
       return tag == reply.headers.end() ? "" : tag->second;
     } catch (const NoAnswer& error) {
-      pause(tries, error);
+      pause_before_retry(retry_policy_, tries, error);
     }
   }
 }

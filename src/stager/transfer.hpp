@@ -31,6 +31,10 @@ class TransferError : public core::EnvironmentError {
   std::string code_;
 };
 
+/// Sleeps before the next try. Throws TransferError if no more of them make sense.
+/// @param tries number of those that have failed before this one
+void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoAnswer& why);
+
 class Transfer {
  public:
   explicit Transfer(std::string authorities, TransferRetries retry_policy = {})
@@ -49,7 +53,6 @@ class Transfer {
       const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);
 
  private:
-  void pause(unsigned tries, const NoAnswer& why);
   Http http_;
   TransferRetries retry_policy_;
 };

@@ -1,5 +1,6 @@
 """Runs that are driven from within a cluster whose pods share no files with whoever has begun them: all goes through a bucket."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import subprocess
 import unittest
 
 import detach_test
+from support_addresses import POD, Served
 from support_cluster import needs_cluster, needs_test_bed, wait_until
 from support_s3 import S3, S3Bucket, needs_s3
 
@@ -14,7 +16,7 @@ from support_s3 import S3, S3Bucket, needs_s3
 @needs_cluster
 @needs_test_bed
 @needs_s3
-class DetachedThroughABucketTest(S3Bucket, detach_test.GrowsAnywhere, detach_test.StopsAnywhere, detach_test.DetachedTest):
+class DetachedThroughABucketTest(Served, S3Bucket, detach_test.GrowsAnywhere, detach_test.StopsAnywhere, detach_test.DetachedTest):
     def left_in_bucket(self) -> list[str]:
         return [name for name in self.objects() if not name.startswith(("team/pipe/artifacts/", "team/pipe/results/"))]
 
@@ -48,6 +50,20 @@ class DetachedThroughABucketTest(S3Bucket, detach_test.GrowsAnywhere, detach_tes
         self.assertNotIn(S3["SECRET_KEY"].encode(), b"".join(file.read_bytes() for file in self.folder.rglob("*") if file.is_file()))
         again = self.run_pipe("--namespace", self.namespace)
         self.assertEqual(again.steps()["make"], "cached")
+
+    def test_data_at_addresses_is_fetched_by_pods_and_by_the_driver_where_they_cannot(self):
+        near, far = os.urandom(9 << 20), os.urandom(1 << 20)
+        server = self.server({"/near": near, "/far": far}, trouble=lambda agent, path: 403 if agent == POD and path == "/far" else None)
+        self.pipeline({"near": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "outputs": ["sum"],
+                                "inputs": {"data": {"url": server.url("/near"), "sha256": hashlib.sha256(near).hexdigest()}}},
+                       "far": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "outputs": ["sum"], "after": ["near"], "inputs": {"data": server.url("/far")}}})
+        self.detached()
+        self.assert_ended_well(["near", "far"])
+        for step, content in (("near", near), ("far", far)):
+            self.assertEqual(self.artifact(f"{step}.sum").split()[0], hashlib.sha256(content).hexdigest())
+        self.assertEqual(server.asked[("pipe", "/near")], 0, server.asked)
+        self.assertEqual(server.asked[(POD, "/far")], 1, server.asked)
+        self.assertIn(hashlib.sha256(far).hexdigest(), (self.folder / "pipeline.lock").read_text())
 
     def test_run_completes_though_its_driver_is_lost_twice_with_all_that_it_had(self):
         steps = self.write_chain(4, 3)

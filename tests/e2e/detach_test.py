@@ -1,5 +1,6 @@
 """pipe run --detach without a cluster: a driver that outlives its terminal, and pipe attach."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -7,10 +8,12 @@ import pty
 import select
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
 from support import NOWHERE, PipeTest, wait_until
+from support_http import Server
 
 BIN = pathlib.Path(os.environ["BUILD_DIR"]) / "bin"
 
@@ -99,6 +102,47 @@ class DetachedLocally(PipeTest):
         self.pipeline({"slow": {"command": SLOW}})
         os.kill(self.driver(), signal.SIGHUP)
         self.assertEqual(self.pipe("attach").code, 0)
+
+    def served(self, content: bytes) -> Server:
+        server = Server(content)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.pipeline({"a": {"command": "cat ${inputs.base} > ${outputs.x}", "inputs": {"base": server.url()}, "outputs": ["x"]}})
+        return server
+
+    def test_data_at_an_address_is_fetched_locked_and_reused(self):
+        server = self.served(b"first\n" * 2_000_000)
+        self.detach()
+        self.assertEqual(self.await_end(), "succeeded")
+        self.assertEqual(self.artifact("a.x"), "first\n" * 2_000_000)
+        self.assertIn(server.url(), (self.folder / "pipeline.lock").read_text())
+        server.content = b"second\n"
+        self.assertIn("changed at the source", self.plan()["a"]["notes"][0])
+        self.detach()
+        self.assertEqual(self.pipe("attach", "--output", "json").steps(), {"a": "cached"})
+
+    def test_a_driver_that_is_killed_while_it_fetches_is_continued_where_it_was(self):
+        content = os.urandom(9 << 20).hex().encode()  # in three ranges
+        server = self.served(content)
+        digest = hashlib.sha256(content).hexdigest()
+        self.pipeline({"a": {"command": "cat ${inputs.base} > ${outputs.x}", "inputs": {"base": {"url": server.url(), "sha256": digest}}, "outputs": ["x"]}})
+        killed, rest = threading.Event(), threading.Event()
+
+        def hold(request):
+            if request.begin > 0 and not killed.is_set():
+                rest.set()
+                killed.wait(60)
+
+        server.on_request = hold
+        driver = self.driver()
+        self.assertTrue(rest.wait(60))
+        os.kill(driver, signal.SIGKILL)
+        killed.set()
+        self.assertEqual(self.pipe("attach").code, 3)  # it is gone
+        before = len(server.requests)
+        self.assertEqual(self.pipe("resume").code, 0)
+        self.assertEqual(hashlib.sha256(self.artifact("a.x").encode()).hexdigest(), digest)
+        self.assertNotIn(0, [request.begin for request in server.requests[before:] if request.method == "GET"])
 
     def test_attach_shows_what_run_shows_as_often_as_one_likes(self):
         self.pipeline({"slow": {"command": SLOW + "echo x > ${outputs.x}", "outputs": ["x"]}, "next": {"command": "echo more", "after": ["slow"]}})

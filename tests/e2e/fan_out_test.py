@@ -76,6 +76,31 @@ class OnDocker(PipeTest):
 class AsProcesses(OnDocker):
     orchestrator = "local"
 
+    def test_instances_that_fail_alike_are_told_once_with_their_number(self):
+        command = "test ${params.n} = 9 && echo other && exit 4; echo No module named x in $PWD >&2; exit 3"
+        for values, lines in ((["a", "b", "c", 9], 2), ([*range(40)], 0)):
+            self.pipeline({"fit": {"matrix": {"n": values}, "command": command}})
+            result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
+            self.assertEqual(result.code, 1, result)
+            alike = len(values) - 1
+            self.assertIn(f"({alike} instances) failed: ended with exit code 3", result.out)
+            self.assertIn("fit.n-9 failed: ended with exit code 4", result.out)
+            self.assertEqual(result.out.count("ended with exit code 3"), 2, result)  # once as it happened, once at the end
+            self.assertEqual(result.out.count(": as fit.n-"), lines, result)
+            self.assertEqual(result.out.count("| No module named x"), 1, result)
+
+    def test_a_plan_does_not_promise_what_a_step_that_never_ran_gives(self):
+        pipeline = {"fit": {"matrix": {"n": "${params.values[*]}"}, "command": "echo ${params.n} > ${outputs.x}", "outputs": ["x"]},
+                    "plot": {"command": "cat ${inputs.all}/* > ${outputs.x} && rm -f x", "inputs": {"all": "fit[*].x"}, "outputs": ["x"]}}
+        self.pipeline(pipeline, parameters={"values": ["a", "b"]})
+        self.run_pipe()
+        pipeline["fit"]["command"] += " # the same"
+        self.pipeline(pipeline, parameters={"values": ["a", "b"]})
+        self.assertEqual(self.plan()["plot"]["changes"], ["reused if 'fit.n-b' gives the same as before"])
+        pipeline["fit"]["command"] = pipeline["fit"]["command"].removesuffix(" # the same")
+        self.pipeline(pipeline, parameters={"values": ["a", "b", "c"]})
+        self.assertEqual(self.plan()["plot"]["changes"], ["takes what 'fit.n-c' makes, which has no result yet: never run before"])
+
     def test_many_instances_are_shown_as_one(self):
         values = list(range(60))
         self.pipeline({"sweep": {"matrix": {"n": values}, "command": "echo line of ${params.n}; test ${params.n} != 7"},

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import signal
 import socket
 import ssl
@@ -128,6 +129,36 @@ class OverTls(RemoteTest):
         self.assertEqual(self.pipe("artifacts", "latest", "bad.folder", "--copy", self.folder / "half").code, 0)
         self.assertEqual((self.folder / "half/f").read_text(), "half\n")
         self.assert_nothing_left()
+
+    def shell(self, *words: str, text: str = "") -> subprocess.CompletedProcess:
+        return subprocess.run([self.command, "shell", "latest", "train", *words], cwd=self.folder, env=self.environment({}), input=text, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+
+    def test_a_shell_there_has_the_attempts_files_and_this_machines_streams(self):
+        self.write("helper.txt", "from the code\n")
+        self.pipeline({"make": {"command": "echo data > ${outputs.x}", "outputs": ["x"]},
+                       "train": {"command": "cat helper.txt ${inputs.x}; exit 7", "inputs": {"x": "make.x"}, "code": ["helper.txt"]}})
+        self.run_pipe(code=1)
+        again = self.shell("--", "sh", "-c", 'eval "$PIPE_COMMAND"')
+        self.assertEqual((again.returncode, again.stdout), (7, "from the code\ndata\n"), again)
+        typed = self.shell(text="cat $PIPE_INPUT_X; echo oops >&2; exit 5\n")
+        self.assertEqual((typed.returncode, typed.stdout), (5, "data\n"), typed)
+        self.assertIn("oops", typed.stderr)
+        text = "x" * 79 + "\n"
+        self.assertEqual(self.shell("--", "cat", text=text * 20_000).stdout, text * 20_000)
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execvpe(self.command, [self.command, "shell", "latest", "train", "--", "sh", "-c", "tty -s && echo on-a-terminal; read line; exit $line"], self.environment({}))
+        shown = b""
+        while b"on-a-terminal" not in shown:
+            shown += os.read(terminal, 4096)
+        os.write(terminal, b"9\n")
+        with contextlib.suppress(OSError):
+            while os.read(terminal, 4096):
+                pass
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 9)
+        self.assertEqual(second("ps", "-aq", "--filter", "label=pipe.shell", "--filter", f"label=e2e={self.mark}"), "")
 
     def begin(self) -> subprocess.Popen:
         self.pipeline({"wait": {"command": "trap 'echo asked; exit 1' TERM; echo begun; while :; do sleep 0.1; done", "outputs": ["never"]}})

@@ -147,7 +147,7 @@ class ShellsInContainers(ShellsLocally):
         text = "x" * 79 + "\n"
         self.assertEqual(self.shell("latest", "train", "--", "cat", text=text * 50_000).stdout, text * 50_000)
 
-    def test_an_engine_elsewhere_is_refused(self):
+    def test_an_engine_that_is_not_there_is_an_error(self):
         self.failed()
         self.assertNotEqual(self.pipe("shell", "latest", "train", "--", "true", TOKEN="x", DOCKER_HOST=NOWHERE).code, 0)
 

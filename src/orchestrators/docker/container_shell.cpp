@@ -4,10 +4,9 @@
 
 #include <array>
 
-#include <boost/asio/write.hpp>
-
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
+#include "core/log.hpp"
 #include "docker/log_frames.hpp"
 #include "docker/raw_stream.hpp"
 #include "orchestrators/docker/container_end.hpp"
@@ -20,35 +19,35 @@ namespace pipeline::orchestrators {
 namespace {
 
 /// Writes a container's output to this process's streams until it closes it.
-async::Task<> pass_output(docker::RawStream& stream, bool has_terminal) {
+async::Task<> pass_output(net::Connection& stream, bool has_terminal) {
   docker::EngineLogFrames frames([](bool is_stderr, std::string_view bytes) {
     core::write_all(is_stderr ? STDERR_FILENO : STDOUT_FILENO, bytes);
   });
   std::array<char, 65536> buffer;
-  for (;;) {
-    boost::system::error_code error;
-    const auto got = co_await stream.async_read_some(
-        asio::buffer(buffer), asio::redirect_error(asio::use_awaitable, error));
-    if (error) break;
-    const std::string_view bytes(buffer.data(), got);
-    if (has_terminal)
-      core::write_all(STDOUT_FILENO, bytes);
-    else
-      frames.feed(bytes);
+  try {
+    while (const auto got = co_await stream.read_some(buffer)) {
+      const std::string_view bytes(buffer.data(), got);
+      if (has_terminal)
+        core::write_all(STDOUT_FILENO, bytes);
+      else
+        frames.feed(bytes);
+    }
+  } catch (const net::TransportError& error) {  // How a container ended is known by its exit code.
+    core::log::info(error.what());
   }
   frames.finish();
 }
 
-async::Task<> send_input(docker::RawStream& stream, std::string bytes) {
-  boost::system::error_code error;
-  co_await asio::async_write(stream, asio::buffer(bytes),
-                             asio::redirect_error(asio::use_awaitable, error));
-  if (error) throw core::EnvironmentError("the shell takes no input any more: " + error.message());
+async::Task<> send_input(net::Connection& stream, std::string bytes) {
+  try {
+    co_await stream.write(std::move(bytes));
+  } catch (const net::TransportError& error) {
+    throw core::EnvironmentError(std::string("the shell takes no input any more: ") + error.what());
+  }
 }
 
-async::Task<> end_input(docker::RawStream& stream) {
-  boost::system::error_code ignored;
-  stream.shutdown(docker::RawStream::shutdown_send, ignored);
+async::Task<> end_input(net::Connection& stream) {
+  stream.end_writing();
   co_return;
 }
 
@@ -59,7 +58,7 @@ async::Task<> resize(docker::EngineApi& engine, std::string container, unsigned 
 }
 
 RemoteShell shell_of(docker::EngineApi& engine, const std::string& container,
-                     docker::RawStream& stream, bool has_terminal) {
+                     net::Connection& stream, bool has_terminal) {
   return {.send = [&stream](std::string bytes) { return send_input(stream, std::move(bytes)); },
           .end_input = [&stream] { return end_input(stream); },
           .resize = [&engine, container](
@@ -130,11 +129,11 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
       co_await copy_in(engine, attempt, container.id);
       if (!place.passwd.empty()) co_await copy_passwd(engine, place, container.id, attempt.cancel);
     }
-    auto stream = co_await docker::attach_raw(engine, container.id);
+    const auto stream = co_await docker::attach_raw(engine, container.id);
     co_await end.is_awaited();
     co_await engine.start_container(container.id);
     const bool has_terminal = attempt.shell->has_terminal;
-    auto shell = shell_of(engine, container.id, stream, has_terminal);
+    auto shell = shell_of(engine, container.id, *stream, has_terminal);
     co_await connect_terminal(std::move(shell), has_terminal);
   } catch (const docker::EngineError& refused) {
     result.failure = start_failure(refused, attempt, image);

@@ -10,6 +10,7 @@
 #include "core/log.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/kubernetes/bucket_checkpoint.hpp"
+#include "orchestrators/kubernetes/bucket_keys.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators {
@@ -20,17 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr unsigned parts_of_output = 100;  // Parts of at most 5 GiB each: 500 GiB.
-
-std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
-  return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
-}
-std::string folder_of(const Attempt& attempt) {
-  return folder_of(attempt.run_id, attempt.step.name, attempt.number);
-}
-std::string report_key(const std::string& folder) { return folder + "report.json"; }
-std::string output_key(const std::string& folder, const std::string& name) {
-  return folder + "outputs/" + name;
-}
 
 std::string text_of(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -115,6 +105,10 @@ async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
   items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
   for (const auto& input : attempt.inputs) {
     const auto to = path_of(input, layout);
+    if (input.remote) {
+      items.push_back(co_await address_item(attempt, to, input));
+      continue;
+    }
     if (input.pieces.empty()) {
       items.push_back(co_await item(attempt, to, input.path, input.digest));
       continue;
@@ -133,6 +127,8 @@ async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
 
   json fetch, collect;
   fetch["items"] = std::move(items);
+  if (!addresses_of(attempt).empty())
+    fetch["wanted"] = co_await bucket_.presigned("PUT", wanted_key(folder_of(attempt)));
   collect["outputs"] = std::move(outputs);
   collect["failure"] = layout.scratch + "/" + std::string(failure_file_name);
   collect["report"] = co_await bucket_.presigned("PUT", report_key(folder_of(attempt)));
@@ -262,10 +258,14 @@ async::Task<> BucketFiles::abandon(const Attempt& attempt) {
 }
 
 async::Task<> BucketFiles::forget(std::string run_id, std::string step, unsigned number,
-                                  std::vector<std::string> outputs) {
+                                  std::vector<std::string> outputs,
+                                  std::vector<std::string> addresses) {
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await bucket_.remove(output_key(folder, name));
   co_await bucket_.remove(report_key(folder));
+  if (addresses.empty()) co_return;
+  co_await bucket_.remove(wanted_key(folder));
+  for (const auto& name : addresses) co_await bucket_.remove(list_key(folder, name));
 }
 
 async::Task<> BucketFiles::forget_checkpoint(std::string key) {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "s3/artifacts.hpp"
 
 namespace pipeline::orchestrators {
+
+/// Returns the names of the inputs that pods fetch from addresses.
+std::vector<std::string> addresses_of(const Attempt& attempt);
 
 class BucketFiles {
  public:
@@ -26,14 +30,18 @@ class BucketFiles {
   /// Uploads the attempt's inputs that the bucket lacks, and returns the documents for the pod's
   /// stager.
   async::Task<StagedFiles> bring(const Attempt& attempt);
+  /// Brings to the bucket what the pod's stager cannot have from its address, and returns then, or
+  /// once the pod has what it needs. Throws EnvironmentError.
+  async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
   /// Downloads what the pod has uploaded: outputs, and the reason of a failure. Returns a failure
   /// if that is incomplete or invalid, of an attempt that succeeded.
   async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
   /// Aborts uploads that will not be completed, for attempts without take().
   async::Task<> abandon(const Attempt& attempt);
   /// Removes the objects of this attempt alone. @param outputs names of its outputs
+  /// @param addresses names of its inputs with AttemptInput::remote
   async::Task<> forget(std::string run_id, std::string step, unsigned number,
-                       std::vector<std::string> outputs);
+                       std::vector<std::string> outputs, std::vector<std::string> addresses);
   /// Removes the checkpoint of a step that has succeeded.
   async::Task<> forget_checkpoint(std::string key);
 
@@ -41,6 +49,11 @@ class BucketFiles {
   struct Sent;
   async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
                                    std::filesystem::path path, std::string digest);
+  async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
+                                           const AttemptInput& input);
+  async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
+                                     const std::string& key);
+  async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
   async::Task<nlohmann::json> upload(const Attempt& attempt, const AttemptOutput& output,
                                      std::string path);
   async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,
@@ -54,7 +67,9 @@ class BucketFiles {
   s3::Bucket& bucket_;
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
-  asio::thread_pool pool_;  ///< Computes digests.
+  std::set<std::string> unreached_;  ///< Servers from which a pod could not have something.
+  std::set<std::string> kept_;       ///< Keys of artifacts that a pod has to upload.
+  asio::thread_pool pool_;           ///< Computes digests.
 };
 
 }  // namespace pipeline::orchestrators

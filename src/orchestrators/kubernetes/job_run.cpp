@@ -96,8 +96,8 @@ class JobRun {
   JobInformer::Entry& entry_;
   std::string& waits_;
   std::string uid_;
-  std::optional<async::JoinableTask> log_;
-  core::CancelSource log_connection_;
+  std::optional<async::JoinableTask> log_, help_;
+  core::CancelSource log_connection_, fetched_;
   bool pod_ended_ = false;
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
@@ -282,6 +282,9 @@ async::Task<> JobRun::watch() {
       break;
     }
     say_why(pod_state);
+    if (pod_state.phase != PodState::Phase::waiting) fetched_.stop(core::StopLevel::immediate);
+    if (help_ && help_->error() && stopping_ == core::StopLevel::none)
+      std::rethrow_exception(help_->error());
     const bool timed = !pod_state.stage.empty() || pod_state.leaving || log_ended_;
     co_await change(timed ? Clock::now() + 1s : Clock::time_point::max());
   }
@@ -397,12 +400,16 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
 async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   co_await create();
+  if (files_ && !addresses_of(attempt_).empty())
+    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { changed_.cancel(); });
   std::exception_ptr lost;
   try {
     co_await watch();
   } catch (...) {
     lost = std::current_exception();
   }
+  fetched_.stop(core::StopLevel::immediate);
+  if (help_) co_await help_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
   if (lost) std::rethrow_exception(lost);
@@ -452,8 +459,8 @@ async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& info
   for (const auto& output : attempt.output_names) outputs.push_back(output.name);
   result.cleanup = [&client, &removals, files, executor, name = run.name(), uid = run.uid(),
                     run_id = attempt.run_id, step = attempt.step.name, number = attempt.number,
-                    outputs] {
-    if (files) removals.begin(executor, files->forget(run_id, step, number, outputs));
+                    outputs, addresses = addresses_of(attempt)] {
+    if (files) removals.begin(executor, files->forget(run_id, step, number, outputs, addresses));
     removals.begin(executor, delete_job(client, name, uid));
   };
   if (files && !attempt.checkpoint_key.empty())

@@ -37,6 +37,7 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
     capabilities_.outlives_driver = capabilities_.shells = true;
+    capabilities_.fetches_addresses = options_.artifacts != nullptr;
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }

@@ -20,5 +20,14 @@ TEST(Address, user_name_of_ssh_is_no_secret) {
   EXPECT_EQ(without_credentials("ssh://git:secret@host/a.git"), "ssh://git@host/a.git");
 }
 
+TEST(Address, logins_and_queries_are_masked_in_place) {
+  EXPECT_EQ(masked_addresses("x: https://user:p@ss@host/x  # a?b"),
+            "x: https://*********@host/x  # a?b");
+  EXPECT_EQ(masked_addresses("'https://h/x?sig=a&b=c' ?"), "'https://h/x?*********' ?");
+  EXPECT_EQ(masked_addresses("ssh://git:secret@host/a"), "ssh://git*******@host/a");
+  for (const auto* text : {"a: b?c", "https://host/x@1", "git+ssh://git@host/a.git", "://"})
+    EXPECT_EQ(masked_addresses(text), text);
+}
+
 }  // namespace
 }  // namespace pipeline::core

@@ -24,6 +24,20 @@ TEST(Diagnostic, shows_place_line_caret_notes_and_suggestion) {
             "  did you mean 'parent_image'?");
 }
 
+TEST(Diagnostic, logins_and_queries_of_addresses_are_not_shown) {
+  const Diagnostic wrong{"x",
+                         "'https://me:secret@host/x?token=abc' has a login",
+                         {1, 6, 4},
+                         {"as https://me:secret@host/y"},
+                         "write 'https://me:secret@host/z'"};
+  EXPECT_EQ(render(wrong, "p.yaml", "url: https://me:secret@host/x?token=abc  # why?"),
+            "p.yaml:1:6: error: 'https://*********@host/x?*********' has a login\n"
+            "    url: https://*********@host/x?*********  # why?\n"
+            "         ^~~~\n"
+            "  note: as https://*********@host/y\n"
+            "  write 'https://*********@host/z'");
+}
+
 TEST(Diagnostic, place_may_be_missing) {
   EXPECT_EQ(render({"x", "empty", {}, {}, {}}, "p.yaml", "text"), "p.yaml: error: empty");
   EXPECT_EQ(render({"x", "empty", {}, {}, {}, Severity::warning}, "", ""), "warning: empty");

@@ -14,8 +14,10 @@ namespace pipeline::kubernetes {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class Kubeconfig : public testing::Test {
  protected:
@@ -112,6 +114,13 @@ TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
       HasSubstr("must be client.authentication.k8s.io/v1"));
   EXPECT_THAT(error(with_user("{exec: {apiVersion: client.authentication.k8s.io/v1}}")),
               HasSubstr("'exec' of user 'u' has no 'command'"));
+}
+
+TEST_F(Kubeconfig, errors_show_no_secret_of_the_file) {
+  for (const auto* user : {"{token: secret: x}", "{token: [secret]}", "{client-key-data: secret?}",
+                           "{auth-provider: {name: oidc, config: {id-token: secret}}}"})
+    EXPECT_THAT(error(with_user(user)),
+                AllOf(HasSubstr("config:9"), HasSubstr("***"), Not(HasSubstr("secret"))));
 }
 
 TEST_F(Kubeconfig, without_a_chosen_context_those_that_there_are_are_listed) {

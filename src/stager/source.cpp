@@ -1,0 +1,238 @@
+#include "stager/source.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "core/file.hpp"
+#include "sources/address.hpp"
+#include "sources/content_range.hpp"
+
+namespace pipeline::stager {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t connections_of_file = 4, connections_of_folder = 8;
+constexpr unsigned most_redirects = 5;
+constexpr std::uint64_t range_size = std::uint64_t{8} << 20;
+constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
+
+core::Descriptor new_file(const fs::path& path) {
+  core::make_folders(path.parent_path());
+  core::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
+  if (!file) throw core::system_error("cannot write " + path.string(), errno);
+  return file;
+}
+
+/// Threads that take one number after the other, each with what it has made for itself.
+class Workers {
+ public:
+  using Work = std::function<void(std::size_t)>;
+
+  explicit Workers(std::size_t count) : count_(count) {}
+  /// True once one of them has failed: the others need not finish what they do.
+  bool is_over() const { return is_over_; }
+  /// Returns once all numbers were taken. Rethrows the first exception.
+  /// @param make_worker called in each thread
+  void run(std::size_t threads, const std::function<Work()>& make_worker) {
+    std::vector<std::jthread> running;
+    for (std::size_t i = 0; i < std::min(threads, count_); ++i)
+      running.emplace_back([this, &make_worker] { take_all(make_worker); });
+    running.clear();  // Joins them.
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void take_all(const std::function<Work()>& make_worker) {
+    try {
+      const auto work = make_worker();
+      for (auto i = next_++; i < count_ && !is_over_; i = next_++) work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!is_over_.exchange(true)) error_ = std::current_exception();
+    }
+  }
+
+  const std::size_t count_;
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<bool> is_over_ = false;
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+/// The content of one URL, on its way to a file.
+class Download {
+ public:
+  /// @param size in bytes; 0: not known
+  Download(std::string shown, std::string url, std::uint64_t size, const fs::path& path,
+           const TransferRetries& policy)
+      : shown_(std::move(shown)),
+        url_(std::move(url)),
+        size_(size),
+        path_(path),
+        file_(new_file(path)),
+        policy_(policy) {}
+
+  void read(const std::string& authorities) {
+    Http first(authorities);
+    read_range(first, {0, range_size}, nullptr);
+    if (!total_ || *total_ <= range_size) return;
+    Workers workers((*total_ - 1) / range_size);
+    workers.run(connections_of_file, [&]() -> Workers::Work {
+      const auto http = std::make_shared<Http>(authorities);  // Shared: a function is copied.
+      return [this, http, &workers](std::size_t i) {
+        const auto begin = (i + 1) * range_size;
+        read_range(*http, {begin, std::min(begin + range_size, *total_)}, &workers);
+      };
+    });
+  }
+
+ private:
+  struct Range {
+    std::uint64_t begin, end;  ///< What is missing of it; `end` is one past the last byte.
+  };
+
+  void read_range(Http& http, Range range, const Workers* workers) {
+    for (unsigned tries = 0; range.begin < range.end;) {
+      const auto before = range.begin;
+      try {
+        read_once(http, range, workers);
+        if (range.begin == before) throw NoAnswer(shown_ + " is cut", true);
+      } catch (const NoAnswer& error) {
+        if (range.begin > before) tries = 0;
+        pause_before_retry(policy_, tries++, error);
+      }
+    }
+  }
+
+  void read_once(Http& http, Range& range, const Workers* workers) {
+    Call call;
+    call.headers = {"Range: bytes=" + std::to_string(range.begin) + "-" +
+                    std::to_string(range.end - 1)};
+    bool is_whole = false;  // The server has no ranges.
+    call.on_headers = [&](const Reply& head) {
+      if (head.status >= 300) return;
+      // Some servers of buckets answer a range with 200.
+      if (head.status == 206 || head.headers.contains("content-range")) return accept(head, range);
+      is_whole = true;
+      begin_anew(head, range);
+    };
+    call.on_bytes = [&](bool, std::string_view bytes) {
+      if (workers && workers->is_over()) throw TransferError(shown_ + " was stopped", true);
+      if (bytes.size() > range.end - range.begin)
+        throw TransferError(shown_ + " gives more than it has said", false);
+      write(range.begin, bytes);
+      range.begin += bytes.size();
+    };
+    const auto reply = send(http, call);
+    if (reply.status == 416 && range.begin == 0)
+      range.end = 0;  // There is nothing.
+    else if (reply.status >= 300)
+      refuse(reply.status);
+    if (is_whole) range.end = range.begin;
+  }
+
+  /// Follows redirections.
+  Reply send(Http& http, Call& call) const {
+    call.url = url_;
+    for (unsigned redirects = 0; redirects <= most_redirects; ++redirects) {
+      auto reply = http.send(call);
+      const auto location = reply.headers.find("location");
+      if (reply.status < 300 || reply.status >= 400 || location == reply.headers.end())
+        return reply;
+      call.url = sources::redirected(call.url, location->second);
+      if (call.url.empty())
+        throw TransferError(shown_ + " is redirected to where a pod does not follow", false);
+    }
+    throw TransferError(shown_ + " is redirected too often", false);
+  }
+
+  void check_size(std::uint64_t size) const {
+    if (size_ && size != size_)
+      throw TransferError(
+          shown_ + " has " + std::to_string(size) + " bytes, not " + std::to_string(size_), false);
+  }
+
+  /// Takes the head of a range.
+  void accept(const Reply& head, Range& range) {
+    const auto text = head.headers.find("content-range");
+    const auto got = sources::range_in(text == head.headers.end() ? "" : text->second);
+    if (!got || got->begin != range.begin)
+      throw TransferError(shown_ + " was answered with another range", false);
+    check_size(got->total);
+    if (total_ && got->total != *total_)
+      throw TransferError(shown_ + " changes while it is fetched", false);
+    if (!total_) total_ = got->total;
+    range.end = std::min(range.end, got->end);
+  }
+
+  /// Takes the head of all content. Only of the first request, which is the only one at a time.
+  void begin_anew(const Reply& head, Range& range) {
+    if (total_) throw TransferError(shown_ + " was answered without a range", false);
+    if (const auto size = head.headers.find("content-length"); size != head.headers.end())
+      check_size(sources::number_in(size->second).value_or(0));
+    if (::ftruncate(file_.get(), 0) != 0) throw core::system_error("cannot write " + path_, errno);
+    range = {0, size_ ? size_ : unlimited};
+  }
+
+  void write(std::uint64_t at, std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const auto count = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw core::system_error("cannot write " + path_, errno);
+      at += static_cast<std::uint64_t>(count);
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+  }
+
+  [[noreturn]] void refuse(int status) const {
+    const auto text = shown_ + ": the server answered " + std::to_string(status);
+    if (status == 408 || status == 429 || status >= 500) throw NoAnswer(text, true);
+    throw TransferError(text, false);
+  }
+
+  const std::string shown_, url_;
+  const std::uint64_t size_;
+  const std::string path_;
+  const core::Descriptor file_;
+  const TransferRetries policy_;
+  std::optional<std::uint64_t> total_;  ///< As the first range says.
+};
+
+}  // namespace
+
+void SourceReader::read_file(const json& source, const fs::path& to) const {
+  Download(source.at("shown"), source.at("url"), source.at("size"), to, policy_).read(authorities_);
+}
+
+void SourceReader::read_folder(const json& files, const fs::path& to) const {
+  core::make_folders(to);
+  Workers workers(files.size());
+  workers.run(connections_of_folder, [&]() -> Workers::Work {
+    const auto transfer = std::make_shared<Transfer>(authorities_, policy_);
+    return [&files, &to, transfer](std::size_t i) {
+      const std::string name = files[i].at("path");
+      if (!sources::is_safe_path(name)) throw TransferError("a key is no path: " + name, false);
+      const auto path = to / name;
+      const auto file = new_file(path);
+      transfer->receive(name, files[i].at("url"), [&](std::string_view bytes) {
+        core::write_fully(file.get(), bytes, path);
+      });
+    };
+  });
+}
+
+}  // namespace pipeline::stager

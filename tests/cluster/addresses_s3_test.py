@@ -1,0 +1,199 @@
+"""Data at addresses that pods fetch by themselves, and what this machine's driver brings where they cannot. On a cluster that shares no files with it."""
+
+import hashlib
+import json
+import os
+import threading
+import unittest
+
+from support_addresses import HOST, POD, Served
+from support_cluster import ClusterTest, kubectl, needs_cluster, needs_test_bed
+from support_moto import VersionedBucket
+from support_s3 import S3Bucket, needs_s3
+
+MIB = 1 << 20
+
+
+@needs_cluster
+@needs_test_bed
+@needs_s3
+class Addresses(Served, S3Bucket, ClusterTest):
+    def takes(self, address, step: str = "use", **more):
+        self.pipeline({step: {"command": "if [ -d ${inputs.data} ]; then cd ${inputs.data}; cat $(find . -type f | LC_ALL=C sort); else cat ${inputs.data}; fi"
+                                         " | sha256sum > ${outputs.sum}", "inputs": {"data": address}, "outputs": ["sum"], **more}})
+
+    def saw(self, content: bytes, step: str = "use"):
+        self.assertEqual(self.artifact(f"{step}.sum").split()[0], hashlib.sha256(content).hexdigest())
+
+    def stored(self) -> list[str]:
+        """Objects of the bucket that are artifacts."""
+        return [name.split("artifacts/")[1].replace("/", "") for name in self.objects() if "/artifacts/" in name]
+
+    def new_machine(self):
+        """Another state folder, which has nothing."""
+        self.state = self.folder / f"state-{os.urandom(3).hex()}"
+
+    def test_a_pod_fetches_by_ranges_what_this_machine_never_had_and_keeps_it_for_others(self):
+        content = os.urandom(20 * MIB + 1)
+        digest = hashlib.sha256(content).hexdigest()
+        troubles = ["cut", None, 503, "cut"]
+        server = self.server({"/base?signature=secret": content}, trouble=lambda agent, path: troubles.pop(0) if agent == POD and troubles else None)
+        self.takes({"url": server.url("/base?signature=secret"), "sha256": digest})
+        self.assertEqual(self.run_pipe().steps(), {"use": "succeeded"})
+        self.saw(content)
+        self.assertEqual((server.by("pipe"), troubles), (0, []), server.asked)
+        self.assertGreaterEqual(server.by(POD), 3)
+        self.assertIn(digest, self.stored())
+        self.assertFalse((self.state / "artifacts" / digest[:2] / digest[2:]).exists())
+        asked = server.by(POD)
+        self.new_machine()
+        self.assertEqual(self.run_pipe("--no-cache").steps(), {"use": "succeeded"})
+        self.assertEqual((server.by("pipe"), server.by(POD)), (0, asked))
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
+    def test_no_signature_is_in_a_job_a_log_or_an_event(self):
+        content = b"data" * 1000
+        server = self.server({"/x?signature=secret-of-the-url": content})
+        self.pipeline({"use": {"command": "sleep 3; cat ${inputs.data} > ${outputs.sum}", "outputs": ["sum"],
+                               "inputs": {"data": {"url": server.url("/x?signature=secret-of-the-url"), "sha256": hashlib.sha256(content).hexdigest()}}}})
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        seen = []
+
+        def look():
+            while process.poll() is None:
+                seen.append(kubectl("get", "jobs,pods,events", "-o", "json"))
+
+        result = self.finish_beside(process, look)
+        self.assertEqual(result.code, 0, result.text)
+        self.assertEqual(server.by(POD), 1)
+        self.assertIn(self.mark, "".join(seen))
+        self.assertNotIn("secret-of-the-url", "".join(seen) + result.text)
+        for file in [*(self.state / "logs").rglob("*"), *self.data.rglob("*.json")]:
+            if file.is_file():
+                self.assertNotIn(b"secret-of-the-url", file.read_bytes(), file)
+
+    def test_this_machine_brings_what_a_pod_cannot_reach_and_later_pods_do_not_try(self):
+        content = os.urandom(3 * MIB)
+        server = self.server({"/x": content, "/y": content + b"y"}, trouble=lambda agent, path: 403 if agent == POD else None)
+        self.pipeline({"first": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "inputs": {"data": server.url("/x")}, "outputs": ["sum"]},
+                       "second": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "inputs": {"data": server.url("/y")}, "outputs": ["sum"], "after": ["first"]}})
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"first": "succeeded", "second": "succeeded"})
+        self.saw(content, "first")
+        self.saw(content + b"y", "second")
+        self.assertEqual(server.by(POD), 1, server.asked)
+        self.assertEqual({event["step"]: event["attempts"] for event in result.events("step_finished")}, {"first": 1, "second": 1})
+        self.assertIn("the pod cannot fetch " + server.url("/x"), self.pipe("logs", "latest", "first").text)
+
+    def test_a_driver_that_is_killed_while_it_brings_is_continued_and_its_pod_waits(self):
+        step = f"use-{self.mark}"
+        content, begun, go = os.urandom(1 * MIB), threading.Event(), threading.Event()
+        server = self.server({"/x": content}, trouble=lambda agent, path: 403 if agent == POD else None)
+        self.addCleanup(go.set)
+
+        def hold(agent, path):
+            if agent == "pipe":
+                begun.set()
+                go.wait(120)
+
+        server.hold = hold
+        self.takes({"url": server.url("/x"), "sha256": hashlib.sha256(content).hexdigest()}, step)
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        self.assertTrue(begun.wait(120))
+        process.kill()
+        process.wait()
+        go.set()
+        resumed = self.pipe("resume", "--output", "json")
+        self.assertEqual(resumed.code, 0, resumed)
+        self.saw(content, step)
+        self.assertEqual(server.by(POD), 1)
+        self.assertEqual(list(self.pods_made().values()), [1])
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
+    def test_a_timeout_ends_what_this_machine_brings(self):
+        content, begun, ended = b"x" * 1000, threading.Event(), threading.Event()
+        server = self.server({"/x": content}, trouble=lambda agent, path: 403 if agent == POD else None)
+        self.addCleanup(ended.set)
+
+        def hold(agent, path):
+            if agent == "pipe":
+                begun.set()
+                ended.wait(120)
+
+        server.hold = hold
+        self.takes({"url": server.url("/x"), "sha256": hashlib.sha256(content).hexdigest()}, timeout="8s")
+        failed = self.run_pipe(code=1)
+        self.assertTrue(begun.is_set())
+        self.assertFalse(ended.is_set())
+        self.assertEqual(failed.failure("use")["kind"], "timed_out")
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
+    def test_content_that_has_changed_since_it_was_locked_is_an_error_that_says_so(self):
+        server = self.server({"/x": b"first" * 100})
+        self.takes(server.url("/x"))
+        self.run_pipe()
+        server.content["/x"] = b"other" * 100
+        self.new_machine()
+        for name in self.data.rglob("*"):
+            if name.is_file() and "/artifacts/" in str(name):
+                name.unlink()
+        failed = self.run_pipe("--no-cache", code=3)
+        self.assertIn("has changed at the source since it was locked", failed.text)
+        self.assertEqual(self.jobs(), [])
+
+    def test_a_locked_object_and_a_folder_of_a_bucket_come_without_this_machine(self):
+        big, files = os.urandom(9 * MIB), {"a.txt": b"a", "deep/b.txt": b"b" * 100_000, "c d.txt": b"c"}
+        for key, content in {"raw/big.bin": big, **{f"corpus/{name}": text for name, text in files.items()}}.items():
+            (self.data / key).parent.mkdir(parents=True, exist_ok=True)
+            (self.data / key).write_bytes(content)
+        self.takes(f"s3://{self.bucket}/raw/big.bin")
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.new_machine()
+        self.run_pipe("--locked")
+        self.saw(big)
+        self.assertNotIn("cannot fetch", self.pipe("logs", "latest", "use").text)
+        self.assertEqual([file for file in (self.state / "artifacts").rglob("*") if file.is_file() and file.stat().st_size > 8 * MIB], [])
+        self.pipeline({"use": {"command": "cd ${inputs.data}; cat a.txt 'c d.txt' deep/b.txt | sha256sum > ${outputs.sum}", "outputs": ["sum"],
+                               "inputs": {"data": f"s3://{self.bucket}/corpus/"}}})
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.new_machine()
+        self.run_pipe("--locked")
+        self.saw(b"a" + b"c" + b"b" * 100_000)
+        self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+
+    def test_an_address_of_this_machine_alone_is_fetched_here(self):
+        content = b"of this machine" * 100
+        server = self.server({"/x": content}, host="127.0.0.1")
+        self.takes({"url": server.url("/x"), "sha256": hashlib.sha256(content).hexdigest()})
+        self.run_pipe()
+        self.saw(content)
+        self.assertEqual(server.by(POD), 0)
+
+
+@needs_cluster
+@needs_test_bed
+@needs_s3
+class Versions(VersionedBucket, ClusterTest):
+    """All in a bucket that keeps versions, the artifacts too."""
+
+    host = HOST
+
+    def environment(self, env: dict) -> dict:
+        keys = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": str(self.folder), "PIPE_PROFILE": "lab"}
+        return super().environment({**keys, **env})
+
+    def test_a_pod_reads_the_version_that_is_locked(self):
+        self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "kubernetes", "artifact_store": {"bucket": f"s3://{self.bucket}/store", "endpoint": self.endpoint}}}))
+        first = os.urandom(9 * MIB)
+        self.put(first)
+        self.pipeline({"use": {"command": "sha256sum < ${inputs.data} > ${outputs.sum}", "inputs": {"data": f"s3://{self.bucket}/raw/table.csv"}, "outputs": ["sum"]}})
+        self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
+        self.put(b"second")
+        self.state = self.folder / "another-machine"
+        self.run_pipe("--locked")
+        self.assertEqual(self.artifact("use.sum").split()[0], hashlib.sha256(first).hexdigest())
+        self.assertEqual([file for file in (self.state / "artifacts").rglob("*") if file.is_file() and file.stat().st_size > 8 * MIB], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,225 @@
+// Inputs that the stager reads from addresses of other servers, and what it does where it cannot.
+#include "stager/source.hpp"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "archive/tree.hpp"
+#include "core/digest.hpp"
+#include "core/file.hpp"
+#include "stager/carry.hpp"
+#include "support/http_server.hpp"
+
+namespace pipeline::stager {
+namespace {
+
+using nlohmann::json;
+using test::HttpExchange;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 3};
+constexpr std::size_t mib = 1 << 20;
+
+/// Text in which each place differs from its neighbours.
+std::string text_of(std::size_t size) {
+  std::string text;
+  for (std::size_t i = 0; text.size() < size; ++i) text += std::to_string(i) + "\n";
+  text.resize(size);
+  return text;
+}
+
+class Source : public testing::Test {
+ protected:
+  Source() : thread([this] { loop.run(); }) {}
+  ~Source() override {
+    loop.stop();
+    thread.join();
+  }
+
+  async::Task<> serve(HttpExchange& exchange) {
+    const auto key = exchange.target;
+    if (exchange.method == "PUT") {
+      objects[key] = exchange.body;
+      if (key == "/wanted") objects["/store"] = content;  // As the driver does.
+      co_await exchange.answer(200, "");
+    } else if (key == "/moved") {
+      co_await exchange.answer(302, "", "Location: /file?signature=1\r\n");
+    } else if (key == "/elsewhere") {
+      co_await exchange.answer(302, "", "Location: http://user:password@h/x\r\n");
+    } else if (!objects.contains(key)) {
+      co_await exchange.answer(404, "<Error><Code>NoSuchKey</Code></Error>");
+    } else {
+      co_await give(exchange, objects[key]);
+    }
+  }
+
+  async::Task<> give(HttpExchange& exchange, const std::string& text) {
+    const auto at = exchange.headers.find("bytes=");
+    if (!has_ranges || at == std::string::npos) co_return co_await whole(exchange, text);
+    std::size_t begin = 0, last = 0;
+    std::sscanf(exchange.headers.c_str() + at, "bytes=%zu-%zu", &begin, &last);
+    begins.insert(begin);
+    if (begin >= text.size()) co_return co_await exchange.answer(416, "");
+    const auto size = std::min(last + 1, text.size()) - begin;
+    const auto range = "Content-Range: bytes " + std::to_string(begin) + "-" +
+                       std::to_string(begin + size - 1) + "/" + std::to_string(text.size()) +
+                       "\r\n";
+    if (cuts > 0 && --cuts % 2) {
+      co_await exchange.answer(503, "");
+      co_return;
+    }
+    co_await exchange.answer(range_status, text.substr(begin, size), range);
+  }
+
+  async::Task<> whole(HttpExchange& exchange, const std::string& text) {
+    if (cuts > 0) {
+      --cuts;
+      co_await exchange.begin_stream();
+      co_await exchange.piece(text.substr(0, text.size() / 2));
+      exchange.cut();
+      co_return;
+    }
+    co_await exchange.answer(200, text);
+  }
+
+  std::string read(const std::string& path, std::size_t size = 0) {
+    const auto to = folder.path() / "to" / std::to_string(++reads);
+    SourceReader("", hasty).read_file(
+        {{"shown", "https://host/x"}, {"url", server.url() + path}, {"size", size}}, to);
+    return core::read_file(to);
+  }
+
+  std::string refusal(const std::string& path, std::size_t size = 0) {
+    try {
+      read(path, size);
+    } catch (const core::EnvironmentError& error) {
+      return error.what();
+    }
+    return "none";
+  }
+
+  json item(const std::string& path, json more = json::object()) {
+    json source{{"shown", "https://host/x"}, {"url", server.url() + path}, {"size", 0}};
+    source.update(more);
+    return {{"to", (folder.path() / "item").string()}, {"kind", "file"},
+            {"digest", core::sha256(content).hex()},   {"executable", false},
+            {"url", server.url() + "/store"},          {"source", std::move(source)}};
+  }
+  void fetch_item(json made) {
+    const json document{{"items", json::array({std::move(made)})},
+                        {"wanted", server.url() + "/wanted"}};
+    Transfer transfer("", hasty);
+    fetch(document, transfer, SourceReader("", hasty));
+  }
+
+  core::TemporaryFolder folder;
+  asio::io_context loop;
+  std::string content = text_of(20 * mib + 7);
+  std::map<std::string, std::string> objects;
+  std::set<std::size_t> begins;  ///< Of the ranges that were asked for.
+  int cuts = 0, reads = 0;
+  bool has_ranges = true;
+  int range_status = 206;
+  test::HttpServer server{loop, [this](HttpExchange& exchange) { return serve(exchange); }};
+  std::thread thread;
+};
+
+TEST_F(Source, large_content_comes_in_ranges_through_troubles) {
+  objects["/file"] = content;
+  cuts = 5;
+  EXPECT_EQ(read("/file", content.size()), content);
+  EXPECT_EQ(begins, (std::set<std::size_t>{0, 8 * mib, 16 * mib}));
+  EXPECT_EQ(cuts, 0);
+}
+
+TEST_F(Source, ranges_are_known_by_their_header_whatever_the_status) {
+  range_status = 200;
+  objects["/file"] = content;
+  EXPECT_EQ(read("/file", content.size()), content);
+  EXPECT_EQ(begins.size(), 3u);
+}
+
+TEST_F(Source, a_server_without_ranges_gives_all_at_once_and_is_asked_again) {
+  has_ranges = false;
+  cuts = 2;
+  objects["/file"] = content;
+  EXPECT_EQ(read("/file"), content);
+  EXPECT_EQ(cuts, 0);
+}
+
+TEST_F(Source, redirections_are_followed_but_to_no_login) {
+  objects["/file?signature=1"] = content;
+  EXPECT_EQ(read("/moved"), content);
+  EXPECT_THAT(refusal("/elsewhere"), HasSubstr("does not follow"));
+}
+
+TEST_F(Source, empty_content_is_a_file) {
+  objects["/file"] = "";
+  EXPECT_EQ(read("/file"), "");
+  has_ranges = false;
+  EXPECT_EQ(read("/file"), "");
+}
+
+TEST_F(Source, refusals_name_the_address_and_not_the_url) {
+  objects["/file?signature=1"] = "other";
+  EXPECT_EQ(refusal("/nothing?signature=1"), "https://host/x: the server answered 404");
+  EXPECT_EQ(refusal("/file?signature=1", 4), "https://host/x has 5 bytes, not 4");
+  has_ranges = false;
+  EXPECT_EQ(refusal("/file?signature=1", 4), "https://host/x has 5 bytes, not 4");
+}
+
+TEST_F(Source, an_item_comes_from_its_address_and_is_kept_for_others) {
+  objects["/file"] = content;
+  fetch_item(item("/file", {{"keep", server.url() + "/kept"}}));
+  EXPECT_EQ(core::read_file(folder.path() / "item"), content);
+  EXPECT_EQ(objects["/kept"], content);
+  EXPECT_FALSE(objects.contains("/wanted"));
+}
+
+TEST_F(Source, what_cannot_be_had_or_is_something_else_is_asked_of_the_driver) {
+  objects["/file"] = "other";
+  for (const auto* path : {"/file", "/nothing"}) {
+    objects.erase("/wanted");
+    objects.erase("/store");
+    fetch_item(item(path, {{"keep", server.url() + "/kept"}}));
+    EXPECT_EQ(core::read_file(folder.path() / "item"), content);
+    fs::remove(folder.path() / "item");
+    EXPECT_THAT(json::parse(objects.at("/wanted")).at(core::sha256(content).hex()),
+                HasSubstr("https://host/x"));
+  }
+  EXPECT_FALSE(objects.contains("/kept"));
+}
+
+TEST_F(Source, a_folder_is_read_by_the_list_of_its_files) {
+  json list = json::array();
+  const auto tree = folder.path() / "tree";
+  for (int i = 0; i < 30; ++i) {
+    const auto name = "deep/" + std::to_string(i);
+    core::make_folders(tree / "deep");
+    core::write_file_atomically(tree / name, std::to_string(i));
+    objects["/o" + std::to_string(i)] = std::to_string(i);
+    list.push_back({{"path", name}, {"url", server.url() + "/o" + std::to_string(i)}});
+  }
+  objects["/list"] = list.dump();
+  auto nodes = archive::scan_tree(tree);
+  archive::hash_tree(tree, nodes);
+  auto made = item("", {{"files", server.url() + "/list"}});
+  made["kind"] = "tree";
+  made["digest"] = archive::tree_digest(nodes).hex();
+  fetch_item(made);
+  EXPECT_EQ(core::read_file(folder.path() / "item/deep/29"), "29");
+  EXPECT_FALSE(objects.contains("/wanted"));
+  EXPECT_THROW(SourceReader("", hasty).read_folder(
+                   {{{"path", "../x"}, {"url", server.url() + "/o1"}}}, folder.path() / "out"),
+               TransferError);
+}
+
+}  // namespace
+}  // namespace pipeline::stager
