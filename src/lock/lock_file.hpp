@@ -55,6 +55,13 @@ class LockFile {
   const std::filesystem::path& path() const { return path_; }
   const LockOptions& options() const { return options_; }
 
+  /// From now on a file in which git has left conflict markers is no error: its two versions are
+  /// taken together: what is not the same in both has to be resolved, and their packages are
+  /// preferred, the first one's where they differ.
+  void merge_conflicts() { merges_ = true; }
+  /// Returns true if the file had two versions.
+  bool had_conflict() const { return had_conflict_; }
+
   /// Returns the environment that the file has for the request, if nothing has to be resolved.
   /// Throws InputError if the file is damaged, or if it is frozen and does not fit the request.
   std::optional<LockedEnvironment> find(const LockRequest& request);
@@ -91,20 +98,23 @@ class LockFile {
 
  private:
   void read();
+  bool read_sides();
   std::string write();
   const LockedEnvironment* exact(const LockRequest& request) const;
-  const LockedEnvironment* nearest(const LockRequest& request) const;
+  static const LockedEnvironment* nearest(const LockRequest& request,
+                                          const std::vector<LockedEnvironment>& environments);
   std::string text() const;
   void replace(const LockRequest& request, LockedEnvironment environment);
   [[noreturn]] void refuse(const LockRequest& request) const;
 
   const std::filesystem::path path_;
   LockOptions options_;
-  bool is_read_ = false;
+  bool is_read_ = false, merges_ = false, had_conflict_ = false;
   std::string text_;  ///< Of the file, as it was read or written last.
   std::vector<LockedEnvironment> environments_;
-  std::vector<LockRequest> asked_;     ///< All requests of this object's life.
-  std::vector<LockRequest> resolved_;  ///< Those of put().
+  std::vector<LockedEnvironment> ours_, theirs_;  ///< The versions of a file in conflict.
+  std::vector<Request> asked_;                    ///< All requests of this object's life.
+  std::vector<Request> resolved_;                 ///< Those of put().
   std::vector<LockChange> changes_;
   std::map<std::string, LockedData> data_;  ///< By address.
   std::optional<std::map<std::string, std::set<std::string>>> used_data_;
