@@ -104,7 +104,8 @@ std::string to_text(Session& session, const std::string& file) {
   for (const auto& change : data) text += "  " + for_terminal(describe(change), false) + "\n";
   if (changes.empty() && data.empty() && !is_merged)
     return file + " has all that the steps ask for\n";
-  return text + (is_dry ? file + " was not written (--diff)\n" : file + " is written\n");
+  if (is_dry) return text + file + " was not written (--diff)\n";
+  return text + file + (session.lock().is_written() ? " is written\n" : " stays as it was\n");
 }
 
 }  // namespace
@@ -119,6 +120,8 @@ core::ExitCode lock_command(Context& context) {
   display.close();
   if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
   session.settle_lock();
+  if (auto unknown = session.lock().unknown_upgrade())
+    throw core::InputError({std::move(*unknown)}, std::string(), std::string());
   const auto file = shown_path(session.lock().path());
   if (context.options().json)
     context.print(to_json(session, file).dump() + "\n");

@@ -121,14 +121,22 @@ void LockFile::read() {
   if (std::exchange(is_read_, true)) return;
   try {
     text_ = text_of(path_);
-    if (text_.empty() || (merges_ && read_sides())) return;
-    auto content = parse(text_, path_.string());
-    environments_ = std::move(content.environments);
-    for (auto& data : content.data) data_[data.address] = std::move(data);
+    if (text_.empty()) return;
+    if (!merges_ || !read_sides()) {
+      auto content = parse(text_, path_.string());
+      environments_ = std::move(content.environments);
+      for (auto& data : content.data) data_[data.address] = std::move(data);
+    }
+    for (const auto* list : {&environments_, &ours_, &theirs_})
+      for (const auto& environment : *list) add_names(environment);
   } catch (...) {
     is_read_ = false;
     throw;
   }
+}
+
+void LockFile::add_names(const LockedEnvironment& environment) {
+  for (const auto& package : environment.packages) names_.insert(package.name);
 }
 
 /// Returns false for a file without a conflict, or with one that is not between items of lists.
@@ -256,6 +264,7 @@ std::string LockFile::put(const LockRequest& request, LockedEnvironment environm
   environment.installer = request.installer;
   environment.requirements = request.requirements;
   std::ranges::sort(environment.packages, {}, &LockedPackage::name);
+  add_names(environment);
   change.after = environment;
   changes_.push_back(std::move(change));
   resolved_.push_back(request);
@@ -327,6 +336,7 @@ std::string LockFile::write() {
   try {
     text_ = text();
     core::write_file_atomically(path_, text_, core::Durability::power);
+    is_written_ = true;
   } catch (const core::EnvironmentError& failed) {
     return std::string(failed.what()) +
            ": what was chosen and fetched holds for this run only, and the next one may choose "
@@ -362,8 +372,26 @@ void LockFile::remove_unused() {
       fs::remove(path_);
     else
       core::write_file_atomically(path_, text_, core::Durability::power);
+    is_written_ = true;
   } catch (const std::exception&) {  // They do no harm; put() has reported a read-only folder.
   }
+}
+
+std::optional<core::Diagnostic> LockFile::unknown_upgrade() const {
+  std::vector<std::string> known(names_.begin(), names_.end());
+  if (used_data_)
+    for (const auto& [address, names] : *used_data_)
+      known.insert(known.end(), names.begin(), names.end());
+  for (const auto& name : options_.upgrade) {
+    if (names_.contains(name)) continue;
+    core::Diagnostic unknown;
+    unknown.code = "unknown-upgrade";
+    unknown.message =
+        "cannot upgrade '" + name + "': no package, input or address of the pipeline has this name";
+    unknown.suggestion = core::did_you_mean(name, known);
+    return unknown;
+  }
+  return std::nullopt;
 }
 
 bool LockFile::is_current() {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/diagnostic.hpp"
 #include "lock/locked_data.hpp"
 #include "lock/locked_environment.hpp"
 
@@ -89,6 +90,13 @@ class LockFile {
   /// it once all steps of the pipeline have been looked up.
   void remove_unused();
 
+  /// Returns an error for a name that is to be upgraded, and is neither that of a package that the
+  /// file had or has, nor of data. Call it once all requests were resolved.
+  std::optional<core::Diagnostic> unknown_upgrade() const;
+
+  /// Returns true if this object has written another text than the file had.
+  bool is_written() const { return is_written_; }
+
   /// Returns true if the file has what this object has read or written last.
   bool is_current();
 
@@ -99,6 +107,7 @@ class LockFile {
  private:
   void read();
   bool read_sides();
+  void add_names(const LockedEnvironment& environment);
   std::string write();
   const LockedEnvironment* exact(const LockRequest& request) const;
   static const LockedEnvironment* nearest(const LockRequest& request,
@@ -109,7 +118,7 @@ class LockFile {
 
   const std::filesystem::path path_;
   LockOptions options_;
-  bool is_read_ = false, merges_ = false, had_conflict_ = false;
+  bool is_read_ = false, merges_ = false, had_conflict_ = false, is_written_ = false;
   std::string text_;  ///< Of the file, as it was read or written last.
   std::vector<LockedEnvironment> environments_;
   std::vector<LockedEnvironment> ours_, theirs_;  ///< The versions of a file in conflict.
@@ -120,6 +129,7 @@ class LockFile {
   std::optional<std::map<std::string, std::set<std::string>>> used_data_;
   std::set<std::string> upgraded_data_;  ///< Addresses to upgrade.
   std::set<std::string> fetched_;        ///< Addresses of put_data().
+  std::set<std::string> names_;          ///< Of packages that the file has had.
   std::vector<DataChange> data_changes_;
 };
 

@@ -246,6 +246,22 @@ TEST_F(Locks, an_upgrade_resolves_each_environment_once) {
   EXPECT_EQ(describe(upgrade.changes()[0]), std::vector<std::string>{"~ six 1 -> 2"});
 }
 
+TEST_F(Locks, an_upgrade_of_a_name_that_nothing_has_is_an_error) {
+  LockFile(file).put(of_image({"numpy"}), environment_of({package("numpy", "1")}));
+  LockFile upgrade(file, {.upgrade = {"nmupy"}});
+  EXPECT_FALSE(upgrade.find(of_image({"numpy"})));
+  upgrade.put(of_image({"numpy"}), environment_of({package("numpy", "1")}));
+  ASSERT_TRUE(upgrade.unknown_upgrade());
+  EXPECT_EQ(upgrade.unknown_upgrade()->suggestion, "did you mean 'numpy'?");
+  EXPECT_FALSE(upgrade.is_written()) << "nothing has changed";
+
+  LockFile known(file, {.upgrade = {"numpy"}});
+  EXPECT_FALSE(known.find(of_image({"numpy"})));
+  known.put(of_image({"numpy"}), environment_of({package("six", "1")}));
+  EXPECT_FALSE(known.unknown_upgrade()) << "it was there";
+  EXPECT_TRUE(known.is_written());
+}
+
 TEST_F(Locks, a_machine_with_a_newer_c_library_uses_the_same_files) {
   LockFile(file).put(of_machine({"six"}, "manylinux_2_31_x86_64"), [] {
     auto environment = environment_of({package("six", "1")});
