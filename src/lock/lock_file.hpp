@@ -122,8 +122,8 @@ class LockFile {
   std::string text_;  ///< Of the file, as it was read or written last.
   std::vector<LockedEnvironment> environments_;
   std::vector<LockedEnvironment> ours_, theirs_;  ///< The versions of a file in conflict.
-  std::vector<Request> asked_;                    ///< All requests of this object's life.
-  std::vector<Request> resolved_;                 ///< Those of put().
+  std::vector<LockRequest> asked_;                ///< All requests of this object's life.
+  std::vector<LockRequest> resolved_;             ///< Those of put().
   std::vector<LockChange> changes_;
   std::map<std::string, LockedData> data_;  ///< By address.
   std::optional<std::map<std::string, std::set<std::string>>> used_data_;
