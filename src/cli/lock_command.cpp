@@ -68,8 +68,9 @@ json to_json(Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
   json document{{"event", "lock"}, {"file", file}, {"changes", json::array()}};
-  document["written"] =
-      !session.context.options().lock.dry_run && !(changes.empty() && data.empty());
+  document["written"] = !session.context.options().lock.dry_run &&
+                        (session.lock().had_conflict() || !(changes.empty() && data.empty()));
+  document["merged"] = session.lock().had_conflict();
   document["data"] = json::array();
   for (const auto& change : data)
     document["data"].push_back({{"address", change.after.address},
@@ -88,7 +89,11 @@ std::string to_text(Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
   const bool is_dry = session.context.options().lock.dry_run;
+  const bool is_merged = session.lock().had_conflict();
   std::string text;
+  if (is_merged)
+    text += "git could not merge two versions of " + file +
+            ": what both have locked is taken together, and where they differ, ours\n";
   for (const auto& change : changes) {
     const auto lines = describe(change);
     text += environment_of(change.after) + ": " + counted(change.after.packages.size(), "package") +
@@ -97,14 +102,17 @@ std::string to_text(Session& session, const std::string& file) {
   }
   if (!data.empty()) text += "data from elsewhere:\n";
   for (const auto& change : data) text += "  " + for_terminal(describe(change), false) + "\n";
-  if (changes.empty() && data.empty()) return file + " has all that the steps ask for\n";
-  return text + (is_dry ? file + " was not written (--diff)\n" : file + " is written\n");
+  if (changes.empty() && data.empty() && !is_merged)
+    return file + " has all that the steps ask for\n";
+  if (is_dry) return text + file + " was not written (--diff)\n";
+  return text + file + (session.lock().is_written() ? " is written\n" : " stays as it was\n");
 }
 
 }  // namespace
 
 core::ExitCode lock_command(Context& context) {
   Session session(context);
+  if (!session.lock().options().frozen) session.lock().merge_conflicts();
   session.pipeline();
   require_engine(session);
   Display display(context);
@@ -112,6 +120,8 @@ core::ExitCode lock_command(Context& context) {
   display.close();
   if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
   session.settle_lock();
+  if (auto unknown = session.lock().unknown_upgrade())
+    throw core::InputError({std::move(*unknown)}, std::string(), std::string());
   const auto file = shown_path(session.lock().path());
   if (context.options().json)
     context.print(to_json(session, file).dump() + "\n");

@@ -100,7 +100,7 @@ json body_of(const Resolution& resolution) {
 std::vector<std::string> last_lines(const std::string& printed) {
   std::vector<std::string> lines;
   for (const auto line : core::split(printed, '\n'))
-    if (const auto text = core::trimmed(line, "\r\n"); !text.empty())
+    if (const auto text = core::trimmed(line, "\r\n"); !text.empty() && progress_of(text).empty())
       lines.push_back(core::printable(text));
   if (lines.size() > kept_answer_lines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kept_answer_lines));
@@ -157,6 +157,12 @@ std::string resolution_request(const std::vector<std::string>& arguments,
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::string_view progress_of(std::string_view line) {
+  constexpr std::string_view progress_marker = "pipe-progress: ";
+  if (!line.starts_with(progress_marker)) return {};
+  return core::trimmed(line.substr(progress_marker.size()), "\r\n");
+}
+
 std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed) {
   if (const auto at = printed.find(unlocked_marker); at != printed.npos)
     throw CannotResolve(std::string(core::trimmed(
@@ -193,8 +199,12 @@ async::Task<lock::LockedEnvironment> resolve_packages(
   const auto count = resolution.plan.python.requirements.size();
   on_line("resolving " + std::to_string(count) + (count == 1 ? " requirement" : " requirements") +
           " with " + resolution.plan.python.installer);
+  const std::function<void(std::string_view)> follow = [&](std::string_view line) {
+    if (const auto progress = progress_of(line); !progress.empty())
+      on_line(core::printable(progress));
+  };
   auto output = co_await run_to_end(engine, name, body_of(resolution), files_of(resolution),
-                                    resolution.plan.platform, &cancel);
+                                    resolution.plan.platform, &cancel, follow);
   auto environment = output.code == 0 ? read_resolution(output.text) : std::nullopt;
   if (!environment) throw failed_resolution(resolution.plan, output.text);
   if (const auto& parts = resolution.plan.parts; parts.contains("apt_snapshot"))

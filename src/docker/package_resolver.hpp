@@ -48,6 +48,10 @@ std::string resolution_request(const std::vector<std::string>& arguments,
                                const lock::LockedEnvironment& preferred, bool refresh,
                                bool is_empty);
 
+/// Returns what a line that resolve.py prints says of its progress: `12 packages so far, now numpy
+/// 1.26.4`. Empty for other lines.
+std::string_view progress_of(std::string_view line);
+
 /// Reads what resolve.py has printed, in its order; nothing if it has failed. Throws CannotResolve
 /// if it says so, and EnvironmentError if it printed what is no lock.
 std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed);

@@ -3,30 +3,49 @@
 #include <algorithm>
 #include <exception>
 #include <functional>
+#include <optional>
 
 #include <nlohmann/json.hpp>
+
+#include "async/joinable_task.hpp"
+#include "core/lines.hpp"
 
 namespace pipeline::docker {
 namespace {
 
-constexpr std::size_t most_printed = 4 << 20;
+constexpr std::size_t most_printed = 4 << 20, longest_line = 64 << 10;
+
+/// Visits the lines while the container prints them.
+async::Task<> follow(EngineApi& engine, std::string id,
+                     std::function<void(std::string_view)> on_line, core::CancelSource& over) {
+  core::Lines lines(longest_line);
+  const std::function<void(bool, std::string_view)> feed = [&](bool, std::string_view bytes) {
+    lines.feed(bytes, on_line);
+  };
+  co_await engine.follow_logs(std::move(id), feed, &over);
+}
 
 }  // namespace
 
 async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlohmann::json body,
                                         std::vector<archive::ContextFile> files,
-                                        std::string platform, core::CancelSource* cancel) {
+                                        std::string platform, core::CancelSource* cancel,
+                                        std::function<void(std::string_view)> on_line) {
   ContainerOutput output;
   core::CancelSource never;
   const auto id =
       co_await engine.create_container(name, std::move(body), std::move(platform), cancel);
   std::exception_ptr error;
+  const auto executor = co_await asio::this_coro::executor;
+  core::CancelSource over;
+  std::optional<async::JoinableTask> following;
   try {
     if (!files.empty()) {
       const std::function<net::BodySource()> tar = [&] { return archive::tar_stream(files); };
       co_await engine.put_archive(id, "/", tar, cancel ? *cancel : never);
     }
     co_await engine.start_container(id, cancel);
+    if (on_line) following.emplace(executor, follow(engine, id, std::move(on_line), over));
     output.code = co_await engine.wait_container(id, "not-running", {}, cancel);
     const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) {
       output.text += bytes.substr(0, most_printed - std::min(most_printed, output.text.size()));
@@ -35,6 +54,8 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
   } catch (...) {
     error = std::current_exception();
   }
+  over.stop(core::StopLevel::immediate);
+  if (following) co_await following->join();  // What it threw is of no account.
   co_await engine.remove_container(id);
   if (error) std::rethrow_exception(error);
   co_return output;

@@ -2,7 +2,9 @@
 /// Runs a short-lived container and returns its output.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,9 +23,11 @@ struct ContainerOutput {
 /// @param files    copied into its root folder before the start
 /// @param platform `os/arch[/variant]`, or empty
 /// @param cancel   a stop ends the container; may be null
+/// @param on_line  receives each line as it is printed; may be empty
 async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlohmann::json body,
                                         std::vector<archive::ContextFile> files = {},
                                         std::string platform = {},
-                                        core::CancelSource* cancel = nullptr);
+                                        core::CancelSource* cancel = nullptr,
+                                        std::function<void(std::string_view)> on_line = {});
 
 }  // namespace pipeline::docker

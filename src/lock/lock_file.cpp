@@ -15,6 +15,7 @@
 #include "core/file.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
+#include "lock/conflict.hpp"
 #include "lock/text.hpp"
 
 namespace pipeline::lock {
@@ -74,6 +75,17 @@ std::size_t shared(const std::vector<std::string>& one, const std::vector<std::s
       one, [&](const auto& line) { return std::ranges::find(other, line) != other.end(); }));
 }
 
+/// Adds the requirements and packages that only `other` has.
+void add_missing(LockedEnvironment& environment, const LockedEnvironment& other) {
+  for (const auto& line : other.requirements)
+    if (std::ranges::find(environment.requirements, line) == environment.requirements.end())
+      environment.requirements.push_back(line);
+  for (const auto& package : other.packages)
+    if (std::ranges::find(environment.packages, package.name, &LockedPackage::name) ==
+        environment.packages.end())
+      environment.packages.push_back(package);
+}
+
 std::vector<std::string> difference(const std::vector<std::string>& before,
                                     const std::vector<std::string>& after) {
   std::vector<std::string> lines;
@@ -110,13 +122,44 @@ void LockFile::read() {
   try {
     text_ = text_of(path_);
     if (text_.empty()) return;
-    auto content = parse(text_, path_.string());
-    environments_ = std::move(content.environments);
-    for (auto& data : content.data) data_[data.address] = std::move(data);
+    if (!merges_ || !read_sides()) {
+      auto content = parse(text_, path_.string());
+      environments_ = std::move(content.environments);
+      for (auto& data : content.data) data_[data.address] = std::move(data);
+    }
+    for (const auto* list : {&environments_, &ours_, &theirs_})
+      for (const auto& environment : *list) add_names(environment);
   } catch (...) {
     is_read_ = false;
     throw;
   }
+}
+
+void LockFile::add_names(const LockedEnvironment& environment) {
+  for (const auto& package : environment.packages) names_.insert(package.name);
+}
+
+/// Returns false for a file without a conflict, or with one that is not between items of lists.
+/// What differs is only preferred: git may have merged a part of it into both versions.
+bool LockFile::read_sides() {
+  const auto sides = conflict_sides(text_);
+  if (!sides) return false;
+  LockContent ours, theirs;
+  try {
+    ours = parse(sides->ours, path_.string());
+    theirs = parse(sides->theirs, path_.string());
+  } catch (const core::InputError&) {  // Its lines are not those of the file.
+    return false;
+  }
+  had_conflict_ = true;
+  std::ranges::copy_if(ours.environments, std::back_inserter(environments_), [&](const auto& each) {
+    return std::ranges::find(theirs.environments, each) != theirs.environments.end();
+  });
+  ours_ = std::move(ours.environments);
+  theirs_ = std::move(theirs.environments);
+  for (auto* side : {&ours.data, &theirs.data})
+    for (auto& data : *side) data_.try_emplace(data.address, std::move(data));
+  return true;
 }
 
 const LockedEnvironment* LockFile::exact(const LockRequest& request) const {
@@ -125,10 +168,11 @@ const LockedEnvironment* LockFile::exact(const LockRequest& request) const {
   return found == environments_.end() ? nullptr : &*found;
 }
 
-const LockedEnvironment* LockFile::nearest(const LockRequest& request) const {
+const LockedEnvironment* LockFile::nearest(const LockRequest& request,
+                                           const std::vector<LockedEnvironment>& environments) {
   const LockedEnvironment* best = nullptr;
   std::size_t most = 0, fewest_others = 0;
-  for (const auto& environment : environments_) {
+  for (const auto& environment : environments) {
     const bool is_same_place = environment.parent == request.parent &&
                                (request.tag.empty() || environment.tag == request.tag);
     const auto common = shared(environment.requirements, request.requirements);
@@ -158,9 +202,10 @@ std::optional<LockedEnvironment> LockFile::find(const LockRequest& request) {
 
 LockedEnvironment LockFile::preferred(const LockRequest& request) {
   read();
-  const auto* found = nearest(request);
+  const auto* found = nearest(request, had_conflict_ ? ours_ : environments_);
   if (!found || options_.upgrade_all) return {};
   auto environment = *found;
+  if (const auto* other = nearest(request, theirs_)) add_missing(environment, *other);
   std::erase_if(environment.packages,
                 [&](const auto& package) { return options_.upgrade.contains(package.name); });
   return environment;
@@ -173,7 +218,7 @@ void LockFile::refuse(const LockRequest& request) const {
       "the environment from " +
       (request.parent == local_parent ? "this machine's Python" : request.parent);
   std::string message = environment + " is not in " + file + ", and --locked adds nothing to it";
-  if (const auto* found = nearest(request)) {
+  if (const auto* found = nearest(request, environments_)) {
     notes = difference(found->requirements, request.requirements);
     if (found->parent != request.parent)
       notes.push_back("the parent is " + request.parent + ", and was " + found->parent);
@@ -208,7 +253,7 @@ std::string LockFile::put(const LockRequest& request, LockedEnvironment environm
   read();
   LockChange change;
   // An environment that other steps ask for stays, so it is not the one that changes.
-  const auto* before = nearest(request);
+  const auto* before = nearest(request, had_conflict_ ? ours_ : environments_);
   const auto is_for_before = [&](const LockRequest& other) { return is_for(*before, other); };
   if (before && (is_for_before(request) || std::ranges::none_of(asked_, is_for_before)))
     change.before = *before;
@@ -219,6 +264,7 @@ std::string LockFile::put(const LockRequest& request, LockedEnvironment environm
   environment.installer = request.installer;
   environment.requirements = request.requirements;
   std::ranges::sort(environment.packages, {}, &LockedPackage::name);
+  add_names(environment);
   change.after = environment;
   changes_.push_back(std::move(change));
   resolved_.push_back(request);
@@ -290,6 +336,7 @@ std::string LockFile::write() {
   try {
     text_ = text();
     core::write_file_atomically(path_, text_, core::Durability::power);
+    is_written_ = true;
   } catch (const core::EnvironmentError& failed) {
     return std::string(failed.what()) +
            ": what was chosen and fetched holds for this run only, and the next one may choose "
@@ -317,7 +364,7 @@ void LockFile::remove_unused() {
     return used_data_ && !used_data_->contains(each.first);
   };
   const bool loses_data = std::erase_if(data_, is_unused_data) > 0;
-  if (!loses_data && std::ranges::all_of(environments_, is_used)) return;
+  if (!loses_data && !had_conflict_ && std::ranges::all_of(environments_, is_used)) return;
   std::erase_if(environments_, [&](const auto& each) { return !is_used(each); });
   try {
     text_ = environments_.empty() && data_.empty() ? std::string() : text();
@@ -325,8 +372,26 @@ void LockFile::remove_unused() {
       fs::remove(path_);
     else
       core::write_file_atomically(path_, text_, core::Durability::power);
+    is_written_ = true;
   } catch (const std::exception&) {  // They do no harm; put() has reported a read-only folder.
   }
+}
+
+std::optional<core::Diagnostic> LockFile::unknown_upgrade() const {
+  std::vector<std::string> known(names_.begin(), names_.end());
+  if (used_data_)
+    for (const auto& [address, names] : *used_data_)
+      known.insert(known.end(), names.begin(), names.end());
+  for (const auto& name : options_.upgrade) {
+    if (names_.contains(name)) continue;
+    core::Diagnostic unknown;
+    unknown.code = "unknown-upgrade";
+    unknown.message =
+        "cannot upgrade '" + name + "': no package, input or address of the pipeline has this name";
+    unknown.suggestion = core::did_you_mean(name, known);
+    return unknown;
+  }
+  return std::nullopt;
 }
 
 bool LockFile::is_current() {

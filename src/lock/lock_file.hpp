@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/diagnostic.hpp"
 #include "lock/locked_data.hpp"
 #include "lock/locked_environment.hpp"
 
@@ -55,6 +56,13 @@ class LockFile {
   const std::filesystem::path& path() const { return path_; }
   const LockOptions& options() const { return options_; }
 
+  /// From now on a file in which git has left conflict markers is no error: its two versions are
+  /// taken together: what is not the same in both has to be resolved, and their packages are
+  /// preferred, the first one's where they differ.
+  void merge_conflicts() { merges_ = true; }
+  /// Returns true if the file had two versions.
+  bool had_conflict() const { return had_conflict_; }
+
   /// Returns the environment that the file has for the request, if nothing has to be resolved.
   /// Throws InputError if the file is damaged, or if it is frozen and does not fit the request.
   std::optional<LockedEnvironment> find(const LockRequest& request);
@@ -82,6 +90,13 @@ class LockFile {
   /// it once all steps of the pipeline have been looked up.
   void remove_unused();
 
+  /// Returns an error for a name that is to be upgraded, and is neither that of a package that the
+  /// file had or has, nor of data. Call it once all requests were resolved.
+  std::optional<core::Diagnostic> unknown_upgrade() const;
+
+  /// Returns true if this object has written another text than the file had.
+  bool is_written() const { return is_written_; }
+
   /// Returns true if the file has what this object has read or written last.
   bool is_current();
 
@@ -91,25 +106,30 @@ class LockFile {
 
  private:
   void read();
+  bool read_sides();
+  void add_names(const LockedEnvironment& environment);
   std::string write();
   const LockedEnvironment* exact(const LockRequest& request) const;
-  const LockedEnvironment* nearest(const LockRequest& request) const;
+  static const LockedEnvironment* nearest(const LockRequest& request,
+                                          const std::vector<LockedEnvironment>& environments);
   std::string text() const;
   void replace(const LockRequest& request, LockedEnvironment environment);
   [[noreturn]] void refuse(const LockRequest& request) const;
 
   const std::filesystem::path path_;
   LockOptions options_;
-  bool is_read_ = false;
+  bool is_read_ = false, merges_ = false, had_conflict_ = false, is_written_ = false;
   std::string text_;  ///< Of the file, as it was read or written last.
   std::vector<LockedEnvironment> environments_;
-  std::vector<LockRequest> asked_;     ///< All requests of this object's life.
-  std::vector<LockRequest> resolved_;  ///< Those of put().
+  std::vector<LockedEnvironment> ours_, theirs_;  ///< The versions of a file in conflict.
+  std::vector<LockRequest> asked_;                ///< All requests of this object's life.
+  std::vector<LockRequest> resolved_;             ///< Those of put().
   std::vector<LockChange> changes_;
   std::map<std::string, LockedData> data_;  ///< By address.
   std::optional<std::map<std::string, std::set<std::string>>> used_data_;
   std::set<std::string> upgraded_data_;  ///< Addresses to upgrade.
   std::set<std::string> fetched_;        ///< Addresses of put_data().
+  std::set<std::string> names_;          ///< Of packages that the file has had.
   std::vector<DataChange> data_changes_;
 };
 

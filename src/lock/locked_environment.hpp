@@ -29,6 +29,7 @@ struct LockedPackage {
                        ///< for a local file or folder its path, relative to the pipeline's folder.
   std::vector<std::string> required_by;  ///< Names of packages, sorted; empty for what the step's
                                          ///< requirements ask for themselves alone.
+  bool operator==(const LockedPackage&) const = default;
 };
 
 /// Equal environments of a pipeline's steps are one.
@@ -45,6 +46,7 @@ struct LockedEnvironment {
   std::vector<std::string> apt_packages;  ///< `name=version`, as installed; sorted.
   std::vector<LockedPackage> packages;    ///< Those that are installed: what the parent brings is
                                           ///< not among them. Sorted by name.
+  bool operator==(const LockedEnvironment&) const = default;
 };
 
 /// Returns a digest, hex, over what is installed and for which Python: equal digests, equal files.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.hpp"
+#include "lock/conflict.hpp"
 #include "settings/decode.hpp"
 #include "yaml/document.hpp"
 
@@ -47,18 +48,15 @@ std::optional<core::Diagnostic> find_conflict(std::string_view text) {
   unsigned number = 0;
   for (const auto line : core::split(text, '\n')) {
     ++number;
-    if (!line.starts_with("<<<<<<< ") && !line.starts_with(">>>>>>> ") && line != "=======" &&
-        !line.starts_with("||||||| "))
-      continue;
+    if (!is_conflict_marker(line)) continue;
     core::Diagnostic conflict;
     conflict.code = "lock-conflict";
     conflict.message = "git could not merge two versions of this file: it has conflict markers";
     conflict.span = {number, 1, static_cast<unsigned>(line.size())};
     conflict.notes = {"both sides locked other packages; the lock follows from the requirements"};
     conflict.suggestion =
-        "merge the pipeline file first, then take one side (`git checkout --ours` or `--theirs`, "
-        "then the file's name) and run `pipe lock`: it adds what the other side's requirements ask "
-        "for";
+        "merge the pipeline file first, then run `pipe lock`: it takes what both sides have "
+        "locked, and resolves what the merged requirements ask for beyond that";
     return conflict;
   }
   return std::nullopt;

@@ -1,5 +1,6 @@
 # Usage: finish.py NAMES [STORE]. Compiles the packages in the file NAMES, and makes a layer of them the same on every machine: byte code that is
-# valid whatever the times of files are (PEP 552), and one time for all. STORE, a folder that builds share, keeps byte code.
+# valid whatever the times of files are (PEP 552), and one time for all. STORE, a folder that builds share, keeps byte code. The packages' own tests,
+# half of what numpy, pandas and their like bring, stay source: no step imports them.
 # finish.py --compile: what does a part of that, from lines on its standard input, each a source, its byte code, and perhaps where that is kept.
 import gc
 import hashlib
@@ -18,11 +19,12 @@ TIME = 315532800  # 1980-01-01, the first that a zip file can have.
 
 
 def files_of(names):
+    """Yields paths, and whether byte code is made of them."""
     for package in metadata.distributions():
         if re.sub("[-_.]+", "-", package.metadata["Name"] or "").lower() in names:
             folder = os.path.realpath(str(package.locate_file("")))
             for file in package.files or []:
-                yield os.path.normpath(os.path.join(folder, str(file)))
+                yield os.path.normpath(os.path.join(folder, str(file))), file.suffix == ".py" and "tests" not in file.parts[:-1]
 
 
 def compile_one(source, target):
@@ -87,12 +89,13 @@ if sys.argv[1] == "--compile":
     compile_listed()
     sys.exit()
 with open(sys.argv[1]) as stream:
-    installed = sorted(file for file in set(files_of(set(stream.read().split()))) if os.path.lexists(file))
+    found = {file: is_compiled for file, is_compiled in files_of(set(stream.read().split())) if os.path.lexists(file)}
+installed = sorted(found)
 store = None
 if len(sys.argv) > 2:
     store = os.path.join(sys.argv[2], sys.implementation.cache_tag + "-" + util.MAGIC_NUMBER.hex())
     os.makedirs(store, exist_ok=True)
-byte_code = compile_all([file for file in installed if file.endswith(".py")], store)
+byte_code = compile_all([file for file in installed if found[file]], store)
 for file in byte_code:
     os.chmod(file, 0o644)
 folders = set()

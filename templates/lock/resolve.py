@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 try:
@@ -52,6 +53,35 @@ def without_credentials(url):
         scheme, login = match.group(1), match.group(2)
         return scheme + (login.split(":")[0] + "@" if scheme.endswith("ssh://") else "")
     return re.sub(r"([a-zA-Z+]+://)([^/?#@\s]*)@", strip, url)
+
+
+class Progress:
+    """Says on standard error about once a second how far a resolution is."""
+    def __init__(self):
+        self.chosen, self.said = set(), time.monotonic()
+
+    def choose(self, name, version):
+        self.chosen.add(normalised(name))
+        if time.monotonic() >= self.said + 1:
+            self.said = time.monotonic()
+            count = len(self.chosen)
+            print("pipe-progress: %d package%s so far, now %s %s" % (count, "" if count == 1 else "s", name, version), file=sys.stderr, flush=True)
+
+
+def run_followed(command, pattern, progress, in_errors):
+    """Runs it as run() does; each line of its output, or of its errors, that says what was chosen is progress."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, universal_newlines=True, errors="replace")
+    followed, rest = (process.stderr, process.stdout) if in_errors else (process.stdout, process.stderr)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        other = pool.submit(rest.read)
+        lines = []
+        for line in followed:
+            lines.append(line)
+            match = re.match(pattern, line)
+            if match:
+                progress.choose(*match.groups())
+        texts = ["".join(lines), other.result()]
+    return subprocess.CompletedProcess(command, process.wait(), *(reversed(texts) if in_errors else texts))
 
 
 def run(command, check=True):
@@ -174,6 +204,9 @@ class Uv:
         self.tags, self.hashes = sys_tags(), hashes_in(folder)
         self.early_reasons = None  # Of versions that were expected, being looked for: (versions, future).
         self.arguments = [each for each in request["arguments"] if each.split("=")[0] not in INSTALL_ONLY]
+        if any(each.startswith("--no-cache") for each in self.arguments):  # What was read for the first question serves the next ones.
+            self.arguments = [each for each in self.arguments if not each.startswith("--no-cache")]
+            os.environ["UV_CACHE_DIR"] = os.path.join(folder, "cache")
         if request["refresh"]:  # Who asks for newer versions does not mean those of ten minutes ago.
             self.arguments.append("--refresh")
 
@@ -183,9 +216,12 @@ class Uv:
     def constraints(self):
         return constraints_in(self.folder)
 
-    def compile(self, name, *more, check=True):
+    def compile(self, name, *more, check=True, follows=False):
         output = os.path.join(self.folder, name)
-        done = run([self.request["uv"], "pip", "compile", "--quiet", "--python", sys.executable, "-o", output] + self.arguments + list(more), check=False)
+        command = [self.request["uv"], "pip", "compile", "--python", sys.executable, "-o", output] + self.arguments + list(more)
+        done = run_followed(command + ["--verbose"], r"DEBUG Selecting: ([A-Za-z0-9._-]+)==(\S+) ", Progress(), True) if follows else None
+        if not done or done.returncode:  # Its error is told without all that.
+            done = run(command + ["--quiet"], check=False)
         if "'--format" in done.stderr:
             raise Unable("this uv, %s, is too old: 0.6.15 and newer write what is locked" % run([self.request["uv"], "--version"]).stdout.strip())
         if check and done.returncode:
@@ -203,7 +239,7 @@ class Uv:
                     stream.write("\n[[packages]]\nname = %s\nversion = %s\n" % (json.dumps(name), json.dumps(version)))
         packages = self.resolve_added()
         if packages is None:
-            packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs(), *self.constraints())[0])
+            packages = self.read(self.compile("pylock.toml", "--format", "pylock.toml", *self.inputs(), *self.constraints(), follows=True)[0])
         known = {each["name"] for each in packages}
         if known & set(self.request["installed"]):
             packages = self.beside_installed(packages)
@@ -225,7 +261,7 @@ class Uv:
             listed = os.path.join(self.folder, "added.txt")
             with open(listed, "w") as stream:
                 stream.writelines(line + "\n" for line in [line for line in lines if line.startswith("-")] + added)
-            output, done = self.compile("pylock.added.toml", "--format", "pylock.toml", listed, check=False)
+            output, done = self.compile("pylock.added.toml", "--format", "pylock.toml", listed, check=False, follows=True)
             if done.returncode:
                 return None
             fresh = {(each["name"], each["version"]) for each in self.read(output)}
@@ -343,7 +379,7 @@ class Pip:
         report, preferred = os.path.join(self.folder, "report.json"), os.path.join(self.folder, "preferred.txt")
         with open(preferred, "w") as stream:
             stream.writelines("%s==%s\n" % each for each in sorted(self.request["preferred"].items()))
-        command = [sys.executable, "-m", "pip"] + self.request.get("pip", []) + ["install", "--dry-run", "--quiet", "--report", report] + self.arguments
+        command = [sys.executable, "-m", "pip"] + self.request.get("pip", []) + ["install", "--dry-run", "--report", report] + self.arguments
         if self.request["is_empty"]:
             command.append("--ignore-installed")
         if self.request["externally_managed"]:
@@ -352,9 +388,10 @@ class Pip:
         if os.path.exists(os.path.join(self.folder, "pyproject.toml")):
             self.add_project(requirements)
         command += ["-r", requirements] + constraints_in(self.folder)
-        done = run(command + ["-c", preferred], check=False)
+        collecting, progress = r"Collecting ([A-Za-z0-9._-]+)(\S*)", Progress()
+        done = run_followed(command + ["-c", preferred], collecting, progress, False)
         if done.returncode:
-            done = run(command, check=False)
+            done = run_followed(command, collecting, progress, False)
             if done.returncode:
                 if "no such option" in done.stderr:
                     raise Unable("pip %s cannot say what it would install: 22.2 and newer can, and so can `python_package_installer: uv`" % metadata.version("pip"))

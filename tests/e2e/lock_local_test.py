@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
 
 from lock_test import LockTest
@@ -102,30 +101,6 @@ class LocalHistory(LocalLockTest):
         self.assertIn("('base', '1.1'), ('top', '1.1')", upgraded.text)
         self.assertEqual(len(self.environments()), len(before) + 1)
 
-    def test_branches_that_each_add_a_requirement_merge_cleanly(self):
-        for name in ("alpha", "beta", "middle", "omega", "zeta"):
-            self.index.add(name, "1.0")
-        git = ["git", "-C", str(self.folder), "-c", "user.name=test", "-c", "user.email=test@example.org"]
-
-        def commit(*requirements: str):
-            self.declare(*requirements)
-            self.assertEqual(self.lock_command().code, 0)
-            subprocess.run([*git, "add", "pipeline.yaml", "pipeline.lock"], check=True)
-            subprocess.run([*git, "commit", "-q", "-m", " ".join(requirements)], check=True)
-
-        subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
-        commit("alpha", "middle", "other", "zeta")
-        subprocess.run([*git, "checkout", "-q", "-b", "theirs"], check=True)
-        commit("alpha", "beta", "middle", "other", "zeta")
-        subprocess.run([*git, "checkout", "-q", "main"], check=True)
-        self.newer_versions()
-        commit("alpha", "middle", "omega", "other", "zeta")
-        merged = subprocess.run([*git, "merge", "--no-edit", "theirs"], capture_output=True, text=True)
-        self.assertEqual(merged.returncode, 0, merged.stdout)
-        self.assertEqual(self.locked(), {"alpha": "1.0", "beta": "1.0", "middle": "1.0", "omega": "1.0", "other": "1.0", "zeta": "1.0"})
-        self.assertEqual(self.lock_command("--check").code, 0, "nothing is left to resolve")
-        self.assertEqual(self.run_pipe("--locked").steps(), {"one": "succeeded"})
-
     def test_upgrade_check_and_diff(self):
         self.declare("top", "other")
         self.assertEqual(self.lock_command("--check").code, 2)
@@ -187,6 +162,18 @@ class LocalHistory(LocalLockTest):
         self.assertIn("cannot resolve top==3", failed.failure("one")["message"])
         self.assertFalse((self.folder / "pipeline.lock").exists())
         self.assertEqual(self.environments(), [])
+
+    def test_a_slow_resolution_says_how_far_it_is(self):
+        for name, needs in (("third", ()), ("second", ("third",)), ("first", ("second",))):
+            self.index.add(name, "1.0", requires=needs)
+        self.index.pause = 0.6  # Before each answer, as of an index far away.
+        for self.installer in ("uv", "pip"):
+            with self.subTest(self.installer):
+                self.declare("first")
+                made = self.run_pipe("--no-cache")
+                said = [event["text"] for event in made.events("build_progress") if event["image"].startswith("packages for ")]
+                self.assertRegex("\n".join(said), r"(?m)^[123] packages? so far, now (first|second|third) ", made)
+                self.assertNotIn("pipe-progress", made.text)
 
     def test_files_are_links_to_uvs_cache(self):
         self.declare("top", "other")

@@ -6,6 +6,7 @@ import html
 import http.server
 import pathlib
 import threading
+import time
 import zipfile
 
 
@@ -37,6 +38,7 @@ class Index:
     def __init__(self, folder: pathlib.Path, login: str = ""):
         self.folder, self.requests = folder, []
         self.yanked, self.python = set(), {}  # Names of files, and what Python they require.
+        self.pause = 0.0  # Seconds before each answer.
         (folder / "simple").mkdir(parents=True)
         index = self
 
@@ -55,6 +57,7 @@ class Index:
 
             def do_GET(self):
                 index.requests.append(self.path)
+                time.sleep(index.pause)
                 if self.is_allowed():
                     super().do_GET()
 

@@ -74,6 +74,15 @@ TEST_F(LayersTest, nothing_of_the_tools_stays_and_modules_are_compiled) {
       << "byte code does not depend on times";
 }
 
+TEST_F(LayersTest, tests_of_packages_are_there_and_not_compiled) {
+  const auto made = build_locked({locked("toolz", "0.12.1")});
+  EXPECT_EQ(run(made.image_id,
+                "cd $(python -c 'import toolz; print(toolz.__path__[0])'); "
+                "ls __pycache__ | grep -c '^dicttoolz.*pyc'; ls tests/test_dicttoolz.py; "
+                "ls tests/__pycache__ 2>/dev/null; python -c 'import toolz.tests.test_dicttoolz'"),
+            "1\ntests/test_dicttoolz.py\n");
+}
+
 TEST_F(LayersTest, a_file_with_another_hash_is_refused) {
   auto swapped = locked("six", "1.16.0");
   swapped.sha256 = std::string(64, '0');

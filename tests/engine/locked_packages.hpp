@@ -21,6 +21,7 @@ inline lock::LockedPackage locked(const std::string& name, const std::string& ve
       {"tabulate-0.9.0", "024ca478df22e9340661486f85298cff5f6dcdba14f3813e8830015b9ed1948f"},
       {"tabulate-0.8.10", "0ba055423dbaa164b9e456abe7920c5e8ed33fcc16f6d1b2f2d152c8e1e8b4fc"},
       {"colorama-0.4.6", "4f1d9991f5acc0ca119f9d443620b77f9d6b33703e51011c16baf57afb285fc6"},
+      {"toolz-0.12.1", "d22731364c07d72eea0a0ad45bafb2c2937ab6fd38a3507bf55eae8744aa7d85"},
       {"click-8.1.7", "ae74fb96c20a0277a1d615f1e4d73c8414f5a98db8b799a7931d1582f3390c28"}};
   return {.name = name,
           .version = version,

@@ -11,11 +11,13 @@
 #include <cstring>
 #include <iterator>
 
+#include "async/joinable_task.hpp"
 #include "core/error.hpp"
 #include "docker/host_config.hpp"
 #include "docker/package_resolver.hpp"
 #include "docker/templates.hpp"
 #include "orchestrators/local/install_advice.hpp"
+#include "orchestrators/local/written_bytes.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -201,6 +203,8 @@ async::Task<bool> Installer::run(std::vector<std::string> command, const fs::pat
   last_command_ = fs::path(command[0]).filename().string();
   for (std::size_t i = 1; i < command.size() && i < 4; ++i) last_command_ += " " + command[i];
   auto keep = [&](std::string line) {
+    if (const auto progress = docker::progress_of(line); !progress.empty())
+      return on_line_(std::string(progress));
     last_lines_.push_back(line);
     if (last_lines_.size() > kept_lines) last_lines_.pop_front();
     on_line_(std::move(line));
@@ -216,16 +220,36 @@ async::Task<bool> Installer::run(std::vector<std::string> command, const fs::pat
   options.environment = variables_;
   options.folder = folder;
   options.grace = std::chrono::seconds(2);
-  auto end =
-      co_await run_process(options, reaper_, cancel_, [&](Stream stream, std::string_view bytes) {
-        (stream == Stream::out ? out : err).add(bytes);
-      });
+  auto end = co_await run_reported(options, [&](Stream stream, std::string_view bytes) {
+    (stream == Stream::out ? out : err).add(bytes);
+  });
   out.end();
   err.end();
   if (end.stopped) throw core::EnvironmentError("stopped while making a virtual environment");
   if (end.start_error)
     keep(options.program.string() + ": " + std::string(strerror(end.start_error)));
   co_return !end.start_error && end.exited && end.code == 0;
+}
+
+/// What the process has written is shown meanwhile.
+async::Task<ProcessEnd> Installer::run_reported(ProcessOptions options, OutputCallback output) {
+  const auto executor = co_await asio::this_coro::executor;
+  core::CancelSource over;
+  std::optional<async::JoinableTask> report;
+  options.on_start = [&](pid_t process) {
+    report.emplace(executor, report_written_bytes(process, on_line_, over));
+  };
+  ProcessEnd end;
+  std::exception_ptr error;
+  try {
+    end = co_await run_process(options, reaper_, cancel_, std::move(output));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  over.stop(core::StopLevel::immediate);
+  if (report) co_await report->join();
+  if (error) std::rethrow_exception(error);
+  co_return end;
 }
 
 async::Task<> Installer::require(std::vector<std::string> command, const fs::path& folder,

@@ -35,6 +35,7 @@ class Installer {
  private:
   async::Task<bool> run(std::vector<std::string> command,
                         const std::filesystem::path& folder);  ///< Returns true for exit code 0.
+  async::Task<ProcessEnd> run_reported(ProcessOptions options, OutputCallback output);
   async::Task<> require(std::vector<std::string> command, const std::filesystem::path& folder,
                         const std::string& what);
   async::Task<std::filesystem::path> find_uv();

@@ -8,6 +8,7 @@
 #include "core/address.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "lock/conflict.hpp"
 #include "lock/text.hpp"
 
 namespace {
@@ -145,6 +146,96 @@ TEST_F(Locks, an_edit_prefers_the_versions_of_the_nearest_environment) {
   EXPECT_TRUE(LockFile(file, {.upgrade_all = true}).preferred(of_image({"six"})).packages.empty());
 }
 
+/// Both sides have added a package at one place, and share another environment.
+constexpr auto conflicted = R"(version: 1
+environments:
+  - parent: "python:3.11"
+    parent_digest: "aa"
+    python: "3.11.2"
+    tag: "cp311"
+    platform: "manylinux_2_36_x86_64"
+    installer: "uv"
+    requirements:
+      - "six"
+    packages:
+      - {name: "six", version: "1"}
+  - parent: "python:3.11"
+    parent_digest: "aa"
+    installer: "uv"
+    requirements:
+      - "idna"
+<<<<<<< HEAD
+      - "attrs"
+||||||| 1234567
+=======
+      - "click"
+>>>>>>> other
+    packages:
+<<<<<<< HEAD
+      - {name: "attrs", version: "3"}
+      - {name: "idna", version: "2"}
+||||||| 1234567
+      - {name: "idna", version: "1"}
+=======
+      - {name: "click", version: "8"}
+      - {name: "idna", version: "3"}
+>>>>>>> other
+)";
+
+TEST_F(Locks, of_a_conflict_both_sides_are_preferred_and_what_is_equal_stays) {
+  core::write_file_atomically(file, conflicted);
+  EXPECT_THROW(LockFile(file).find(of_image({"six"})), core::InputError);
+  LockFile merged(file);
+  merged.merge_conflicts();
+  const auto all = of_image({"idna", "attrs", "click"});
+  EXPECT_FALSE(merged.find(all));
+  EXPECT_TRUE(merged.had_conflict());
+  const auto preferred = merged.preferred(all);
+  EXPECT_EQ(preferred.requirements, (std::vector<std::string>{"idna", "attrs", "click"}));
+  std::string packages;
+  for (const auto& each : preferred.packages) packages += each.name + each.version + " ";
+  EXPECT_EQ(packages, "attrs3 idna2 click8 ");
+  EXPECT_FALSE(merged.find(of_image({"idna", "attrs"}))) << "git may have merged half of it";
+  ASSERT_TRUE(merged.find(of_image({"six"})));
+  merged.put(all, preferred);
+  EXPECT_TRUE(LockFile(file).find(all));
+  EXPECT_TRUE(LockFile(file).find(of_image({"six"})));
+}
+
+TEST_F(Locks, a_conflict_in_which_nothing_is_asked_for_is_removed_with_the_unused) {
+  core::write_file_atomically(file, conflicted);
+  LockFile merged(file);
+  merged.merge_conflicts();
+  ASSERT_TRUE(merged.find(of_image({"six"})));
+  merged.remove_unused();
+  EXPECT_EQ(lock::parse(text(), "f").environments.size(), 1u);
+}
+
+TEST_F(Locks, of_data_in_conflict_each_address_is_kept) {
+  const auto line = [](const std::string& address, char digit) {
+    return "  - {address: \"" + address + "\", sha256: \"" + std::string(64, digit) +
+           "\", size: 1}\n";
+  };
+  core::write_file_atomically(file, "version: 1\ndata:\n<<<<<<< HEAD\n" + line("https://h/a", '1') +
+                                        line("https://h/b", '1') + "=======\n" +
+                                        line("https://h/b", '2') + line("https://h/c", '2') +
+                                        ">>>>>>> other\n");
+  LockFile merged(file);
+  merged.merge_conflicts();
+  ASSERT_TRUE(merged.find_data("https://h/a") && merged.find_data("https://h/c"));
+  EXPECT_EQ(merged.find_data("https://h/b")->sha256, std::string(64, '1'));
+}
+
+TEST(LockConflict, markers_that_are_missing_or_out_of_order_give_no_sides) {
+  for (const auto* text : {"a\n", "<<<<<<< a\nb\n", "=======\nb\n", ">>>>>>> a\n",
+                           "<<<<<<< a\n>>>>>>> b\n", "<<<<<<< a\n<<<<<<< a\n=======\n>>>>>>> b\n"})
+    EXPECT_FALSE(lock::conflict_sides(text)) << text;
+  const auto sides = lock::conflict_sides("1\n<<<<<<< a\n2\n=======\r\n3\n>>>>>>> b\n4");
+  ASSERT_TRUE(sides);
+  EXPECT_EQ(sides->ours, "1\n2\n4");
+  EXPECT_EQ(sides->theirs, "1\n3\n4");
+}
+
 TEST_F(Locks, an_upgrade_resolves_each_environment_once) {
   LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
   LockFile upgrade(file, {.upgrade_all = true});
@@ -153,6 +244,22 @@ TEST_F(Locks, an_upgrade_resolves_each_environment_once) {
   EXPECT_EQ(upgrade.find(of_image({"six"}))->packages[0].version, "2");
   ASSERT_EQ(upgrade.changes().size(), 1u);
   EXPECT_EQ(describe(upgrade.changes()[0]), std::vector<std::string>{"~ six 1 -> 2"});
+}
+
+TEST_F(Locks, an_upgrade_of_a_name_that_nothing_has_is_an_error) {
+  LockFile(file).put(of_image({"numpy"}), environment_of({package("numpy", "1")}));
+  LockFile upgrade(file, {.upgrade = {"nmupy"}});
+  EXPECT_FALSE(upgrade.find(of_image({"numpy"})));
+  upgrade.put(of_image({"numpy"}), environment_of({package("numpy", "1")}));
+  ASSERT_TRUE(upgrade.unknown_upgrade());
+  EXPECT_EQ(upgrade.unknown_upgrade()->suggestion, "did you mean 'numpy'?");
+  EXPECT_FALSE(upgrade.is_written()) << "nothing has changed";
+
+  LockFile known(file, {.upgrade = {"numpy"}});
+  EXPECT_FALSE(known.find(of_image({"numpy"})));
+  known.put(of_image({"numpy"}), environment_of({package("six", "1")}));
+  EXPECT_FALSE(known.unknown_upgrade()) << "it was there";
+  EXPECT_TRUE(known.is_written());
 }
 
 TEST_F(Locks, a_machine_with_a_newer_c_library_uses_the_same_files) {
