@@ -18,7 +18,7 @@ struct Trouble {
   std::vector<std::string> steps;
   const Failure* failure;
   std::string matrix;                ///< The step with the matrix; empty if they are no instances.
-  std::vector<std::string> details;  ///< As details_of() returns them.
+  std::vector<std::string> details;  ///< Of instances nameless_details().
 };
 
 /// Returns true for failures of a build or a machine, which the step itself did not print.
@@ -26,8 +26,8 @@ bool is_of_environment(const Failure& failure) {
   return failure.kind == FailureKind::build || failure.kind == FailureKind::environment;
 }
 
-/// Returns the failure's details without the step's own name, which its files have in their paths.
-std::vector<std::string> details_of(const StepView& step) {
+/// Returns an instance's details without its own name, which its files have in their paths.
+std::vector<std::string> nameless_details(const StepView& step) {
   auto lines = step.failure->details;
   for (auto& line : lines)
     for (auto at = line.find(step.name); at != line.npos; at = line.find(step.name, at))
@@ -43,8 +43,8 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
     if (step.status != StepStatus::failed || !step.failure) continue;
     const bool is_shared = is_of_environment(*step.failure);
     const std::string base(core::base_name(step.name));
-    const bool is_instance = base != step.name;
-    auto details = details_of(step);
+    const bool is_instance = !is_shared && base != step.name;
+    auto details = is_instance ? nameless_details(step) : step.failure->details;
     const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) {
       return (is_shared || (is_instance && t.matrix == base)) &&
              t.failure->message == step.failure->message && t.details == details;

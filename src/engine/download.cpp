@@ -178,7 +178,7 @@ std::optional<orchestrators::RemoteContent> Downloads::remote(const DataSpec& da
 }
 
 /// Returns what the address has, each file with a URL that needs no login.
-async::Task<std::vector<orchestrators::RemoteFile>> Downloads::files(sources::Address address) {
+async::Task<std::vector<orchestrators::RemoteFile>> Downloads::files(sources::DataAddress address) {
   auto& from = sources(co_await asio::this_coro::executor);
   std::vector<orchestrators::RemoteFile> found;
   if (!address.is_folder()) {

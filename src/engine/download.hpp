@@ -62,7 +62,7 @@ class Downloads {
 
  private:
   struct Wanted;
-  async::Task<std::vector<orchestrators::RemoteFile>> files(sources::Address address);
+  async::Task<std::vector<orchestrators::RemoteFile>> files(sources::DataAddress address);
   async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
   sources::Sources& sources(const asio::any_io_executor& executor);
   async::Task<core::Digest> download(const Wanted& wanted);

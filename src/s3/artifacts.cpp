@@ -65,7 +65,7 @@ async::Task<bool> BucketArtifacts::has(std::string key) {
 }
 
 async::Task<std::string> BucketArtifacts::send(std::string digest, fs::path path,
-                                         core::CancelSource* cancel) {
+                                               core::CancelSource* cancel) {
   const auto key = key_of(digest, fs::is_directory(path));
   const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
     if (distrusted_.erase(key) == 0) {

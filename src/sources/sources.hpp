@@ -58,7 +58,8 @@ class Sources {
                                   async::RetryPolicy retries = source_retries);
   /// Sends one request, once, and follows redirections. Returns the response whatever its status
   /// is. Throws TransportError, also after a minute of silence.
-  async::Task<net::Response> read(const DataAddress& from, Reading& reading, core::CancelSource& stop);
+  async::Task<net::Response> read(const DataAddress& from, Reading& reading,
+                                  core::CancelSource& stop);
   /// Returns a URL by which a machine without keys reads the content, for some days.
   async::Task<std::string> signed_url(const DataAddress& from);
   /// Returns the error for a response that is none of the expected ones.

@@ -119,7 +119,7 @@ class Download {
   }
 
   void read_once(Http& http, Range& range, const Workers* workers) {
-    Call call;
+    HttpCall call;
     call.headers = {"Range: bytes=" + std::to_string(range.begin) + "-" +
                     std::to_string(range.end - 1)};
     bool is_whole = false;  // The server has no ranges.
@@ -146,7 +146,7 @@ class Download {
   }
 
   /// Follows redirections.
-  Reply send(Http& http, Call& call) const {
+  Reply send(Http& http, HttpCall& call) const {
     call.url = url_;
     for (unsigned redirects = 0; redirects <= most_redirects; ++redirects) {
       auto reply = http.send(call);

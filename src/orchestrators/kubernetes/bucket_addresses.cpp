@@ -28,7 +28,7 @@ std::vector<std::string> addresses_of(const Attempt& attempt) {
 async::Task<json> BucketFiles::address_item(const Attempt& attempt, std::string to,
                                             const AttemptInput& input) {
   const auto& remote = *input.remote;
-  const auto key = s3::Artifacts::key_of(input.digest, remote.is_folder);
+  const auto key = s3::BucketArtifacts::key_of(input.digest, remote.is_folder);
   json made;
   made["to"] = std::move(to);
   made["kind"] = remote.is_folder ? "tree" : "file";

@@ -61,9 +61,9 @@ class BucketAddresses : public test::BucketTest {
   bool has_artifact() { return objects.contains("/team/pipe/" + key); }
 
   const std::string content = "content", digest = core::sha256(content).hex(),
-                    key = s3::Artifacts::key_of(digest, false);
+                    key = s3::BucketArtifacts::key_of(digest, false);
   test::AttemptBuilder attempt{test::program({"true"})};
-  s3::Artifacts artifacts{loop, settings()};
+  s3::BucketArtifacts artifacts{loop, settings()};
   BucketFiles files{artifacts};
   int fetched = 0;
   std::string wanted;  ///< Where the pod writes what it cannot have.

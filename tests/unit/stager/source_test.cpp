@@ -24,11 +24,12 @@ using test::HttpExchange;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-constexpr TransferRetries hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 3};
-constexpr std::size_t mib = 1 << 20;
+constexpr TransferRetries three_tries{std::chrono::milliseconds(1), std::chrono::milliseconds(2),
+                                      3};
+constexpr std::size_t mebibyte = 1 << 20;
 
 /// Text in which each place differs from its neighbours.
-std::string text_of(std::size_t size) {
+std::string counted_text(std::size_t size) {
   std::string text;
   for (std::size_t i = 0; text.size() < size; ++i) text += std::to_string(i) + "\n";
   text.resize(size);
@@ -91,8 +92,8 @@ class Source : public testing::Test {
 
   std::string read(const std::string& path, std::size_t size = 0) {
     const auto to = folder.path() / "to" / std::to_string(++reads);
-    SourceReader("", hasty).read_file(
-        {{"shown", "https://host/x"}, {"url", server.url() + path}, {"size", size}}, to);
+    SourceReader("", three_tries)
+        .read_file({{"shown", "https://host/x"}, {"url", server.url() + path}, {"size", size}}, to);
     return core::read_file(to);
   }
 
@@ -115,13 +116,13 @@ class Source : public testing::Test {
   void fetch_item(json made) {
     const json document{{"items", json::array({std::move(made)})},
                         {"wanted", server.url() + "/wanted"}};
-    Transfer transfer("", hasty);
-    fetch(document, transfer, SourceReader("", hasty));
+    Transfer transfer("", three_tries);
+    fetch(document, transfer, SourceReader("", three_tries));
   }
 
   core::TemporaryFolder folder;
   asio::io_context loop;
-  std::string content = text_of(20 * mib + 7);
+  std::string content = counted_text(20 * mebibyte + 7);
   std::map<std::string, std::string> objects;
   std::set<std::size_t> begins;  ///< Of the ranges that were asked for.
   int cuts = 0, reads = 0;
@@ -135,7 +136,7 @@ TEST_F(Source, large_content_comes_in_ranges_through_troubles) {
   objects["/file"] = content;
   cuts = 5;
   EXPECT_EQ(read("/file", content.size()), content);
-  EXPECT_EQ(begins, (std::set<std::size_t>{0, 8 * mib, 16 * mib}));
+  EXPECT_EQ(begins, (std::set<std::size_t>{0, 8 * mebibyte, 16 * mebibyte}));
   EXPECT_EQ(cuts, 0);
 }
 
@@ -216,9 +217,10 @@ TEST_F(Source, a_folder_is_read_by_the_list_of_its_files) {
   fetch_item(made);
   EXPECT_EQ(core::read_file(folder.path() / "item/deep/29"), "29");
   EXPECT_FALSE(objects.contains("/wanted"));
-  EXPECT_THROW(SourceReader("", hasty).read_folder(
-                   {{{"path", "../x"}, {"url", server.url() + "/o1"}}}, folder.path() / "out"),
-               TransferError);
+  EXPECT_THROW(
+      SourceReader("", three_tries)
+          .read_folder({{{"path", "../x"}, {"url", server.url() + "/o1"}}}, folder.path() / "out"),
+      TransferError);
 }
 
 }  // namespace
