@@ -13,12 +13,12 @@
 namespace pipeline::docker {
 namespace {
 
-constexpr std::size_t most_printed = 4 << 20, longest_line = 64 << 10;
+constexpr std::size_t most_printed = 4 << 20, longest_printed_line = 64 << 10;
 
 /// Visits the lines while the container prints them.
 async::Task<> follow(EngineApi& engine, std::string id,
                      std::function<void(std::string_view)> on_line, core::CancelSource& over) {
-  core::Lines lines(longest_line);
+  core::Lines lines(longest_printed_line);
   const std::function<void(bool, std::string_view)> feed = [&](bool, std::string_view bytes) {
     lines.feed(bytes, on_line);
   };
