@@ -20,7 +20,7 @@ std::vector<pid_t> descendants_of(pid_t root, const std::filesystem::path& proc 
 struct ProcessMemory {
   std::uint64_t data = 0;            ///< Of no file: heap, stacks, changed pages of files.
   std::uint64_t data_in_common = 0;  ///< What it has of data beyond its shares.
-  std::uint64_t shared = 0;  ///< Shared memory; a part of `mapped` where it is not told apart.
+  std::uint64_t shared = 0;  ///< Shared memory; a part of `mapped` where the kernel has one sum.
   std::uint64_t mapped = 0;  ///< Files, such as programs and libraries.
   bool operator==(const ProcessMemory&) const = default;
 };
