@@ -8,13 +8,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <exception>
+#include <memory>
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 
-#include "async/on_pool.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "orchestrators/tree_memory.hpp"
@@ -59,6 +61,22 @@ core::Usage usage_of(const rusage& used) {
   usage.written = static_cast<std::uint64_t>(used.ru_oublock) * block;
   return usage;
 }
+
+using Clock = std::chrono::steady_clock;
+
+/// How long to wait for the end of a sample before the next look.
+constexpr std::chrono::milliseconds shortest_look{1};
+
+/// What the event loop shares with the pool's thread: each uses it while the other does not, as
+/// `is_busy` says. Neither refers to anything else of the other's, so that a loop may be destroyed
+/// while a sample is taken.
+struct Sampling {
+  explicit Sampling(pid_t process) : tree(process) {}
+
+  TreeMemory tree;
+  std::chrono::nanoseconds cost{};
+  std::atomic<bool> is_busy = false;
+};
 
 /// A process from the request for its start until it has been waited for.
 class Running {
@@ -142,21 +160,27 @@ class Running {
     ended_ = std::chrono::steady_clock::now();
   }
 
-  /// Samples the memory of the process and its descendants. Ends when it is cancelled.
+  /// Samples the memory of the process and its descendants. Ends when it is cancelled, after the
+  /// sample that has begun.
   async::Task<> measure_tree() {
     co_await asio::this_coro::throw_if_cancelled(false);
     if (!measured_on_) co_return;
-    TreeMemory tree(pid_);
-    std::chrono::nanoseconds cost{};
+    const auto sampling = std::make_shared<Sampling>(pid_);
     asio::steady_timer pause(exit_.get_executor());
     boost::system::error_code ignored;
     for (;;) {
-      pause.expires_after(sample_pause(std::chrono::steady_clock::now() - began_, cost));
+      pause.expires_after(sampling->is_busy ? shortest_look
+                                            : sample_pause(Clock::now() - began_, sampling->cost));
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
       const auto state = co_await asio::this_coro::cancellation_state;
+      if (sampling->is_busy) continue;
+      tree_peak_ = sampling->tree.peak();
       if (state.cancelled() != asio::cancellation_type::none) co_return;
-      cost = co_await async::on_pool(*measured_on_, [&tree] { return tree.sample(); });
-      tree_peak_ = tree.peak();
+      sampling->is_busy = true;
+      asio::post(*measured_on_, [sampling] {
+        sampling->cost = sampling->tree.sample();
+        sampling->is_busy = false;
+      });
     }
   }
 

@@ -309,6 +309,19 @@ TEST_F(Local, a_coroutine_given_up_leaves_no_process) {
   EXPECT_FALSE(stays_alive(std::stoi(step.written("pid"))));
 }
 
+TEST_F(Local, a_loop_may_end_while_memory_is_sampled) {
+  AttemptBuilder step(shell("sleep 1000 & sleep 1000 & sleep 1000 & sleep 1000"));
+  auto attempt = step.attempt();
+  for (int i = 0; i < 150; ++i) {
+    auto own_loop = std::make_unique<asio::io_context>();
+    auto own = make_local_orchestrator(*own_loop, {.root = root.path()});
+    asio::co_spawn(*own_loop, own->run(attempt), asio::detached);
+    // Samples begin some milliseconds after the process.
+    own_loop->run_for(std::chrono::milliseconds(4) + std::chrono::microseconds(100 * i));
+    own_loop.reset();
+  }
+}
+
 TEST_F(Local, step_over_its_memory_limit_is_told_so) {
   if (!orchestrator->capabilities().memory_limits) GTEST_SKIP() << "no control groups to be had";
   AttemptBuilder step(shell("head -c 200000000 /dev/zero | tail | wc -c"));
