@@ -35,7 +35,7 @@ namespace {
 constexpr int most_children = 4096;
 constexpr int fixed_files = 4;  ///< The header, out, err, reply; control groups, inherited
                                 ///< descriptors and the sandbox follow.
-constexpr int most_files = 128;
+constexpr int most_open_files = 128;
 constexpr int most_passes =
     5000;  ///< Tries of a millisecond each, until killed processes must be gone.
 
@@ -305,7 +305,7 @@ void end_step(Child& child) {
   if (open("/dev/null", O_RDWR) != STDOUT_FILENO || dup(STDOUT_FILENO) != STDERR_FILENO) _exit(1);
   for (;;) {
     Request request{};
-    alignas(cmsghdr) char control[CMSG_SPACE(most_files * sizeof(int))];
+    alignas(cmsghdr) char control[CMSG_SPACE(most_open_files * sizeof(int))];
     iovec text{&request, sizeof request};
     msghdr message{};
     message.msg_iov = &text;
@@ -315,7 +315,7 @@ void end_step(Child& child) {
     const auto got = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    int files[most_files], count = 0;
+    int files[most_open_files], count = 0;
     if (const auto* header = CMSG_FIRSTHDR(&message); header && header->cmsg_type == SCM_RIGHTS) {
       count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
       std::memcpy(files, CMSG_DATA(header), static_cast<std::size_t>(count) * sizeof(int));
@@ -375,7 +375,7 @@ void ProcessReaper::start() {
 
 bool ProcessReaper::send(const Request& request, const std::vector<int>& files) {
   iovec text{const_cast<Request*>(&request), sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(most_files * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(most_open_files * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &text;
   message.msg_iovlen = 1;
@@ -414,7 +414,7 @@ core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   files.insert(files.end(), request.control_groups.begin(), request.control_groups.end());
   files.insert(files.end(), request.inherited.begin(), request.inherited.end());
   if (request.sandbox >= 0) files.push_back(request.sandbox);
-  if (files.size() > most_files)
+  if (files.size() > most_open_files)
     throw core::system_error("cannot start " + request.program.string(), EMFILE);
   const Request message{Request::Kind::launch,
                         0,
