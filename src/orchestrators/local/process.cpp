@@ -168,19 +168,22 @@ class Running {
     const auto sampling = std::make_shared<Sampling>(pid_);
     asio::steady_timer pause(exit_.get_executor());
     boost::system::error_code ignored;
-    for (;;) {
-      pause.expires_after(sampling->is_busy ? shortest_look
-                                            : sample_pause(Clock::now() - began_, sampling->cost));
+    constexpr auto none = asio::cancellation_type::none;
+    for (auto is_over = false; !is_over;) {
+      pause.expires_after(sample_pause(Clock::now() - began_, sampling->cost));
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-      const auto state = co_await asio::this_coro::cancellation_state;
-      if (sampling->is_busy) continue;
-      tree_peak_ = sampling->tree.peak();
-      if (state.cancelled() != asio::cancellation_type::none) co_return;
+      if ((co_await asio::this_coro::cancellation_state).cancelled() != none) co_return;
       sampling->is_busy = true;
       asio::post(*measured_on_, [sampling] {
         sampling->cost = sampling->tree.sample();
         sampling->is_busy = false;
       });
+      while (sampling->is_busy) {
+        pause.expires_after(shortest_look);
+        co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      }
+      tree_peak_ = sampling->tree.peak();
+      is_over = (co_await asio::this_coro::cancellation_state).cancelled() != none;
     }
   }
 
