@@ -2,19 +2,14 @@
 #include "stager/source.hpp"
 
 #include <atomic>
-#include <map>
 #include <mutex>
 #include <set>
-#include <thread>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "archive/tree.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "stager/carry.hpp"
-#include "support/http_server.hpp"
+#include "unit/stager/server_fixture.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -36,15 +31,9 @@ std::string counted_text(std::size_t size) {
   return text;
 }
 
-class Source : public testing::Test {
+class Source : public ServerFixture {
  protected:
-  Source() : thread([this] { loop.run(); }) {}
-  ~Source() override {
-    loop.stop();
-    thread.join();
-  }
-
-  async::Task<> serve(HttpExchange& exchange) {
+  async::Task<> serve(HttpExchange& exchange) override {
     const auto key = exchange.target;
     if (exchange.method == "PUT") {
       objects[key] = exchange.body;
@@ -120,16 +109,11 @@ class Source : public testing::Test {
     fetch(document, transfer, SourceReader("", three_tries));
   }
 
-  core::TemporaryFolder folder;
-  asio::io_context loop;
   std::string content = counted_text(20 * mebibyte + 7);
-  std::map<std::string, std::string> objects;
   std::set<std::size_t> begins;  ///< Of the ranges that were asked for.
   int cuts = 0, reads = 0;
   bool has_ranges = true;
   int range_status = 206;
-  test::HttpServer server{loop, [this](HttpExchange& exchange) { return serve(exchange); }};
-  std::thread thread;
 };
 
 TEST_F(Source, large_content_comes_in_ranges_through_troubles) {
