@@ -79,9 +79,9 @@ void read_blocks(const GroupFolders& group, core::Usage& usage) {
   if (text.empty() && (group.unified || !fs::exists(group.blocks))) return;
   if (counts_no_bytes(group, text)) return;
   usage.read = sum_after(text, group.unified ? "rbytes=" : " Read ");
-  const auto written = sum_after(text, group.unified ? "wbytes=" : " Write ");
-  // Version 1 counts for no group what the kernel writes later by itself.
-  if (group.unified || written > 0) usage.written = written;
+  // Version 1 counts for no group what the kernel writes by itself, at any time: the rest says
+  // nothing.
+  if (group.unified) usage.written = sum_after(text, "wbytes=");
 }
 
 }  // namespace
