@@ -4,6 +4,7 @@ SEARCH_TRIALS is the number of trials of the latter: 100, or 1000 for all.
 """
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -70,6 +71,11 @@ class ManyTrials(SearchTest):
         ledger = self.folder / "ledger" / "begun"
         return collections.Counter(ledger.read_text().split()) if ledger.exists() else collections.Counter()
 
+    def wait_for_trials(self, process, count: int):
+        """Until so many have begun in all, or the driver has ended."""
+        while self.begun().total() < count and process.poll() is None:
+            time.sleep(0.002)
+
     def test_a_search_that_is_killed_ten_times_finds_what_an_undisturbed_one_finds(self):
         begun = time.monotonic()
         undisturbed = self.run_pipe(*self.words)
@@ -87,9 +93,9 @@ class ManyTrials(SearchTest):
             words = ("resume", "latest") if resumes else ("run", "pipeline.yaml", "--orchestrator", "local", *self.words)
             process = self.start(*words)
             if kills < KILLS:
-                try:
-                    process.wait(moment.uniform(0.3, 1.2) * took / KILLS)
-                except Exception:
+                self.wait_for_trials(process, before.total() + moment.randint(1, TRIALS * 3 // 4 // KILLS))
+                time.sleep(moment.uniform(0, 0.05))
+                with contextlib.suppress(ProcessLookupError):  # it has ended, which is told below
                     os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate(timeout=600)
             again = {step for step, count in (self.begun() - before).items() if step in safe}

@@ -34,7 +34,9 @@ class S3Bucket:
         self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": self.orchestrator, "artifact_store": settings}}))
 
     def objects(self) -> list[str]:
-        return sorted(str(file.relative_to(self.data)) for file in self.data.rglob("*") if file.is_file())
+        """Names of the objects, but for the server's own files of uploads that it has not ended."""
+        files = (file for file in self.data.rglob("*") if file.is_file() and not file.name.startswith(".rclone_temp_"))
+        return sorted(str(file.relative_to(self.data)) for file in files)
 
 
 class Between(http.server.ThreadingHTTPServer):
