@@ -105,8 +105,9 @@ async::Task<std::string> PublishedImages::push(std::string reference, std::strin
       digest = split_reference(known).second;
     }
   } catch (const EngineError& error) {
-    auto advice = push_advice(error.what(), reference, config_folder() / "config.json", auth.found);
-    failed.emplace(error.what(), advice.empty() ? error.advice() : std::move(advice));
+    const auto advice =
+        push_advice(error.what(), reference, config_folder() / "config.json", auth.found);
+    failed.emplace(error.what(), advice.empty() ? error.advice() : advice);
   } catch (const core::EnvironmentError& error) {
     failed = error;
   }

@@ -145,7 +145,7 @@ async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t
 
 async::Task<net::Request> Bucket::request(std::string method, std::string key, Query query,
                                           std::map<std::string, std::string> headers) {
-  Call call("read " + key + " from", std::move(method), std::move(key));
+  Call call("read " + key + " from", std::move(method), key);
   call.query = std::move(query);
   call.headers = std::move(headers);
   auto request = co_await signed_request(call);

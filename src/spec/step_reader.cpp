@@ -280,8 +280,10 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
 void StepReader::check_file(const core::Value& settings,
                             std::initializer_list<std::string_view> keys, bool folder) {
   const core::Value* value = &settings;
-  for (const auto key : keys)
-    if (!(value = value->find(key))) return;
+  for (const auto key : keys) {
+    value = value->find(key);
+    if (!value) return;
+  }
   if (value->kind != core::Value::Kind::scalar || !settings::formats::path.accepts(value->scalar))
     return;
   const auto [known, is_new] = memory_->exists.emplace(value->scalar + (folder ? "/" : ""), false);
