@@ -42,7 +42,12 @@ class EnvParser {
       return report("bad-env-line", at_, "expected `=` after " + name, "write " + name + "=VALUE");
     ++at_;
     skip(blanks);
+    const auto value_begin = at_;
     auto value = read_value(name);
+    if (const auto null = text_.substr(0, at_).find('\0', value_begin); null != text_.npos)
+      return report("bad-env-line", null,
+                    "the value of " + name + " contains a byte 0, which no variable can have",
+                    "save the file as plain text in UTF-8");
     if (value && !values_.emplace(name, std::move(*value)).second)
       report("duplicate-key", begin, name + " is there twice", "keep one of the lines");
   }

@@ -37,6 +37,13 @@ TEST(EnvFile, a_wrong_line_has_its_position_and_shows_no_value) {
             std::string::npos);
 }
 
+TEST(EnvFile, a_value_with_a_byte_0_is_refused) {
+  using namespace std::string_literals;
+  for (const auto& text : {"A=1\nB=hu\0sh\n"s, "A=1\nB='u\0sh'\n"s})
+    EXPECT_TRUE(env_error(text).starts_with("/p/.env:2:5: error: the value of B contains a byte 0"))
+        << env_error(text);
+}
+
 TEST(EnvFile, all_wrong_lines_are_reported_at_once) {
   const auto text = env_error("A\nB=1\nB=2\nC='x' y\n");
   for (const auto* part : {".env:1:2: ", ".env:3:1: ", ".env:4:7: "})
