@@ -31,7 +31,7 @@ bool has_pipefail(const DockerSettings& settings) {
 bool has_item(const nlohmann::json& parameter, const nlohmann::json& value) {
   if (!parameter.is_structured()) return false;
   return std::ranges::any_of(parameter, [&](const nlohmann::json& item) {
-    return (parameter.is_array() && (item == value || item.dump() == value)) ||
+    return (parameter.is_array() && (item == value || nlohmann::json(item.dump()) == value)) ||
            has_item(item, value);
   });
 }
