@@ -97,7 +97,8 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
       co_await stopped.wait();
       result = {Failure{FailureKind::cancelled, "was stopped", {}, {}}, 143, "fake"};
     } else {
-      co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+      do co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+      while (most_at_once < waits_for);
       const auto found = steps.find(attempt.step.name);
       result = found == steps.end() ? writes(attempt, attempt.step.name) : found->second(attempt);
     }
@@ -127,6 +128,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   std::map<std::string, int> started;
   std::vector<std::string> order, joined, given_up;
   int builds = 0, most_at_once = 0;
+  int waits_for = 0;  ///< No step ends before so many have run at once.
 
  private:
   static std::string image_of(const StepSpec& step) {

@@ -339,6 +339,7 @@ TEST_F(RunTest, store_that_cannot_be_written_ends_the_run) {
 
 TEST_F(RunTest, jobs_bounds_the_steps_at_a_time) {
   for (int i = 0; i < 20; ++i) pipeline.steps.push_back(step("s" + std::to_string(i)));
+  orchestrator.waits_for = 3;
   run({.jobs = 3});
   EXPECT_EQ(orchestrator.most_at_once, 3);
 }

@@ -33,10 +33,10 @@ class Include : public testing::Test {
     }
     return "no error";
   }
-  static const StepSpec& step(const PipelineSpec& pipeline, const std::string& name) {
+  static const StepSpec& step(const PipelineSpec& pipeline, std::string_view name) {
     for (const auto& each : pipeline.steps)
       if (each.name == name) return each;
-    throw std::runtime_error("no step " + name);
+    throw std::runtime_error("no step " + std::string(name));
   }
 
  private:
