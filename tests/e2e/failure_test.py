@@ -136,7 +136,7 @@ class Failures(PipeTest):
         result = self.run_pipe()
         notice, = [notice for notice in result.events("notice") if "stalled" in notice["text"]]
         self.assertEqual(notice["step"], "hangs")
-        self.assertRegex(notice["text"], r"stalled: has printed nothing for 2\.0s; \d+ .*python.*: sleeps")
+        self.assertRegex(notice["text"], r"stalled: has printed nothing for 2\.0s; \d+ \S*python\S* .*: sleeps")
         log = self.pipe("logs", "latest", "hangs").text
         self.assertIn("pipe: stalled: has printed nothing for 2.0s", log)
         self.assertIn("goes on", log)

@@ -121,7 +121,10 @@ class DockerOrchestrator : public Orchestrator {
     for (const auto& container : containers) {
       const auto group = find_container_group(container.value("Id", std::string()));
       if (!group.exists()) continue;
-      for (auto& line : waits_of_processes(processes_in(group))) lines.push_back(std::move(line));
+      auto processes = processes_in(group);
+      // The engine's init only waits for the step's command.
+      if (processes.size() > 1) std::erase(processes, first_process(group));
+      for (auto& line : waits_of_processes(processes)) lines.push_back(std::move(line));
     }
     co_return lines;
   }
