@@ -226,7 +226,10 @@ void BuildLog::message(const nlohmann::json& message) {
                                                  detail->contains("message") &&
                                                  (*detail)["message"].is_string())
     error_ = (*detail)["message"].get<std::string>();
-  while (error_.ends_with('\n')) error_.pop_back();  // Podman's.
+  // Podman ends it with a line's end, and tells of a step that it cannot read all its members.
+  if (const auto members = error_.find(" &imagebuilder.Step{"); members != error_.npos)
+    error_.erase(members);
+  while (error_.ends_with('\n')) error_.pop_back();
   if (failed() && failed_instruction_.empty() && !classic.name.empty())
     failed_instruction_ = instruction_in(classic.name);
 }
@@ -306,6 +309,16 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
   return advice;
 }
 
+namespace {
+
+/// The text is the runtime's, in which quotes may be escaped once more.
+bool misses_shell(const std::string& text) {
+  return text.find("no such file or directory") != text.npos &&
+         (text.find("\"/bin/sh\"") != text.npos || text.find("\"/bin/sh\\\"") != text.npos);
+}
+
+}  // namespace
+
 core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile,
                                const BuildLog& log, const std::string& rejected) {
   std::string error = rejected.empty() ? log.error() : rejected;
@@ -349,12 +362,7 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
   auto advice = log.hints();
   if (!log.reason().empty())
     return core::BuildError("cannot build " + name + ": " + log.reason(), details, advice);
-  bool no_shell = error.find("\"/bin/sh\"") != error.npos &&
-                  error.find("no such file or directory") != error.npos;
-  for (auto& line : lines)
-    no_shell = no_shell || (line.find("\"/bin/sh\"") != line.npos &&
-                            line.find("no such file or directory") != line.npos);
-  if (no_shell && !plan.own)
+  if (!plan.own && (misses_shell(error) || std::ranges::any_of(lines, misses_shell)))
     return core::BuildError(
         "cannot build " + name + ": " + parent +
             " has no shell (/bin/sh), which every install needs",

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from support import NOWHERE, PipeTest, docker, wait_until
+from support import NOWHERE, PipeTest, docker, engine_is_podman, wait_until
 
 # Says when it has begun (in an output's folder that the test sees), notes a SIGTERM, and does not end by itself.
 STUBBORN = """
@@ -106,7 +106,8 @@ class InterruptedLocally(Interrupted):
 
 class InterruptedBuild(PipeTest):
     def begin(self) -> subprocess.Popen:
-        self.write("Dockerfile", f"FROM python:3.11-slim-bookworm\nENV E2E={self.mark}\nRUN echo building-{self.mark} && sleep 120\n")
+        seconds = 20 if engine_is_podman() else 120  # Podman ends the instruction, and begins no other
+        self.write("Dockerfile", f"FROM python:3.11-slim-bookworm\nENV E2E={self.mark}\nRUN echo building-{self.mark} && sleep {seconds}\nRUN touch /after\n")
         self.pipeline({"one": {"command": ["python3", "-c", ""]}}, {"dockerfile": "Dockerfile", "parent_image": None})
         text = (self.folder / "pipeline.yaml").read_text().replace('"parent_image": null,', "")
         self.write("pipeline.yaml", text)

@@ -8,7 +8,7 @@ import tarfile
 import threading
 import unittest
 
-from support import NOWHERE, PipeTest, docker
+from support import NOWHERE, PipeTest, docker, engine_is_podman
 
 
 def holds(path: pathlib.Path, needle: bytes) -> bool:
@@ -127,7 +127,8 @@ class BuildSecrets(PipeTest):
                 pass
 
         gateway = docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}") or "172.17.0.1"
-        self.server = http.server.ThreadingHTTPServer((gateway, 0), Index)
+        # Podman gives its bridge that address with the first container.
+        self.server = http.server.ThreadingHTTPServer(("" if engine_is_podman() else gateway, 0), Index)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)

@@ -45,6 +45,10 @@ def docker(*words: str) -> str:
     return subprocess.run(["docker", *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout.strip()
 
 
+def engine_is_podman() -> bool:
+    return "Podman" in docker("version", "--format", "{{json .Server.Components}}")
+
+
 def wait_until(condition, what: str, seconds: float = 60):
     end = time.monotonic() + seconds
     while (asked := time.monotonic()) < end:

@@ -6,6 +6,7 @@
 
 #include "async/joinable_task.hpp"
 #include "docker/engine_connection.hpp"
+#include "support/podman.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -39,7 +40,11 @@ class EngineApiTest : public testing::Test {
 TEST_F(EngineApiTest, errors_say_what_was_tried_what_came_back_and_what_to_do) {
   const auto [status, text] = failure(engine_.start_container("no-such-" + unique_));
   EXPECT_EQ(status, 404);
-  EXPECT_EQ(text, "cannot start the container no-such-pipe: No such container: no-such-" + unique_);
+  const auto container = "no-such-" + unique_;
+  EXPECT_EQ(text, "cannot start the container no-such-pipe: " +
+                      (test::is_podman() ? "no container with name or ID \"" + container +
+                                               "\" found: no such container"
+                                         : "No such container: " + container));
   nlohmann::json body;
   body["Image"] = unique_ + ":none";
   const auto [created, missing] =
@@ -47,7 +52,10 @@ TEST_F(EngineApiTest, errors_say_what_was_tried_what_came_back_and_what_to_do) {
         co_await engine.create_container(name, description);
       }(engine_, unique_, body));
   EXPECT_EQ(created, 404);
-  EXPECT_NE(missing.find("No such image: " + unique_ + ":none"), std::string::npos) << missing;
+  EXPECT_NE(missing.find(test::is_podman() ? "no such image: docker.io/library/" + unique_ + ":none"
+                                           : "No such image: " + unique_ + ":none"),
+            std::string::npos)
+      << missing;
   EXPECT_NE(missing.find(" / check the image's name"), std::string::npos) << missing;
 }
 

@@ -15,7 +15,14 @@ constexpr const char* versions =
     "  try: print(name, v(name))\n"
     "  except Exception: pass'";
 
-TEST_F(LayersTest, a_new_light_requirement_makes_only_the_last_layer_again) {
+class LayersByWeight : public LayersTest {
+ protected:
+  void SetUp() override {
+    if (test::is_podman()) GTEST_SKIP() << "Podman makes one layer of all (docs/engines.md)";
+  }
+};
+
+TEST_F(LayersByWeight, a_new_light_requirement_makes_only_the_last_layer_again) {
   const auto before = build_locked({locked("colorama", "0.4.6"), locked("six", "1.16.0", heavy),
                                     locked("tabulate", "0.9.0", heavier)});
   const auto after =
@@ -30,7 +37,7 @@ TEST_F(LayersTest, a_new_light_requirement_makes_only_the_last_layer_again) {
             "six 1.16.0\ntabulate 0.9.0\ncolorama 0.4.6\nclick 8.1.7\n");
 }
 
-TEST_F(LayersTest, a_new_version_of_a_heavy_package_keeps_the_content_of_all_others) {
+TEST_F(LayersByWeight, a_new_version_of_a_heavy_package_keeps_the_content_of_all_others) {
   const auto before = build_locked({locked("colorama", "0.4.6"), locked("six", "1.16.0", heavy),
                                     locked("tabulate", "0.9.0", heavier)});
   const auto after = build_locked({locked("colorama", "0.4.6"), locked("six", "1.17.0", heavy),
@@ -44,7 +51,7 @@ TEST_F(LayersTest, a_new_version_of_a_heavy_package_keeps_the_content_of_all_oth
   EXPECT_EQ(run(after.image_id, versions), "six 1.17.0\ntabulate 0.9.0\ncolorama 0.4.6\n");
 }
 
-TEST_F(LayersTest, environments_that_share_heavy_packages_share_their_layers) {
+TEST_F(LayersByWeight, environments_that_share_heavy_packages_share_their_layers) {
   const auto one =
       build_locked({locked("colorama", "0.4.6"), locked("tabulate", "0.9.0", heavier)});
   const auto other = build_locked({locked("click", "8.1.7"), locked("tabulate", "0.9.0", heavier)});
@@ -52,7 +59,7 @@ TEST_F(LayersTest, environments_that_share_heavy_packages_share_their_layers) {
   EXPECT_NE(layers(one)[2], layers(other)[2]);
 }
 
-TEST_F(LayersTest, layers_built_again_without_a_cache_are_equal) {
+TEST_F(LayersByWeight, layers_built_again_without_a_cache_are_equal) {
   const std::vector packages{locked("click", "8.1.7"), locked("six", "1.16.0", heavy)};
   const auto one = build_locked(packages);
   DockerSettings again;
@@ -94,7 +101,7 @@ TEST_F(LayersTest, a_file_with_another_hash_is_refused) {
   }
 }
 
-TEST_F(LayersTest, pip_makes_layers_too_and_packages_without_a_hash_are_the_last) {
+TEST_F(LayersByWeight, pip_makes_layers_too_and_packages_without_a_hash_are_the_last) {
   std::filesystem::create_directory(folder.path() / "mine");
   core::write_file_atomically(
       folder.path() / "mine/pyproject.toml",
@@ -127,7 +134,7 @@ TEST_F(LayersTest, everything_else_that_settings_install_is_there_too) {
       << events.text();
 }
 
-TEST_F(LayersTest, the_classic_builder_makes_the_same_layers_each_time) {
+TEST_F(LayersByWeight, the_classic_builder_makes_the_same_layers_each_time) {
   setenv("DOCKER_BUILDKIT", "0", 1);
   const auto one =
       build_locked({locked("colorama", "0.4.6"), locked("tabulate", "0.9.0", heavier)});

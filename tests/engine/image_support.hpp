@@ -15,6 +15,7 @@
 #include "core/file.hpp"
 #include "docker/image_builder.hpp"
 #include "support/event_recorder.hpp"
+#include "support/podman.hpp"
 
 namespace pipeline::docker {
 

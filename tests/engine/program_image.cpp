@@ -21,6 +21,7 @@
 #include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
+#include "support/podman.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline {
@@ -228,8 +229,10 @@ TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_lea
   layers[0].pop_back();
   layers[1].pop_back();
   EXPECT_EQ(layers[0], layers[1]) << "one layer differs";
-  EXPECT_EQ(layers[0],
-            inspect("debian:bookworm-slim")["RootFS"]["Layers"].get<std::vector<std::string>>());
+  const auto parent =
+      inspect("debian:bookworm-slim")["RootFS"]["Layers"].get<std::vector<std::string>>();
+  if (test::is_podman()) layers[0].resize(parent.size());  // It makes a layer of settings, too.
+  EXPECT_EQ(layers[0], parent);
 
   events_.events.clear();
   auto third = step("debian:bookworm-slim");

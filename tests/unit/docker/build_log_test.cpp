@@ -94,6 +94,31 @@ TEST(BuildLogs, a_failure_of_podman_is_found_too) {
   EXPECT_EQ(joined(error.details()), "Dockerfile:3: RUN make\nmake: no rule\n");
 }
 
+TEST(BuildLogs, a_parent_without_a_shell_is_told_in_podmans_words_too) {
+  BuildLog log([](const std::string&) {});
+  for (auto* text :
+       {"STEP 1/2: FROM bare\n", "STEP 2/2: RUN [\"/bin/sh\", \"-c\", \"touch /a\"]\n",
+        "error running container: from /usr/bin/crun creating container for [/bin/sh -c "
+        "touch /a]: level=error msg=\"runc create failed: exec: \\\"/bin/sh\\\": stat "
+        "/bin/sh: no such file or directory\"\n"})
+    log.message({{"stream", text}});
+  log.message({{"error", "building at STEP \"RUN /bin/sh -c touch /a\": exit status 1\n"}});
+  ImagePlan plan;
+  plan.parent_image = "bare";
+  EXPECT_STREQ(
+      build_failure(plan, "FROM bare\nRUN [\"/bin/sh\", \"-c\", \"touch /a\"]\n", log, "").what(),
+      "cannot build the image from bare: bare has no shell (/bin/sh), which every install needs");
+}
+
+TEST(BuildLogs, an_instruction_that_podman_does_not_know_is_told_without_its_members) {
+  BuildLog log([](const std::string&) {});
+  log.message({{"stream", "STEP 2/2: RUNN true\n"}});
+  log.message({{"error",
+                "building at STEP \"RUNN \": Build error: Unknown instruction: \"RUNN\" "
+                "&imagebuilder.Step{Env:[]string{}, Command:\"runn\"}\n"}});
+  EXPECT_EQ(log.error(), "building at STEP \"RUNN \": Build error: Unknown instruction: \"RUNN\"");
+}
+
 TEST(BuildLogs, a_reason_from_our_own_script_is_the_message) {
   BuildLog log([](const std::string&) {});
   log.message({{"stream", "pipe: error: no Python here\npipe: hint: add it\n"}});
