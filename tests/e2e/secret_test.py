@@ -3,6 +3,7 @@
 import http.server
 import os
 import pathlib
+import socket
 import subprocess
 import tarfile
 import threading
@@ -127,8 +128,11 @@ class BuildSecrets(PipeTest):
                 pass
 
         gateway = docker("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}") or "172.17.0.1"
-        # Podman gives its bridge that address with the first container.
-        self.server = http.server.ThreadingHTTPServer(("" if engine_is_podman() else gateway, 0), Index)
+        if engine_is_podman():  # its bridge has an address while a container is on it
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way_out:
+                way_out.connect(("192.0.2.1", 9))
+                gateway = way_out.getsockname()[0]
+        self.server = http.server.ThreadingHTTPServer((gateway, 0), Index)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)

@@ -50,7 +50,7 @@ class ImageTest : public testing::Test {
     for (auto& image : images) {
       if (!image["RepoTags"].is_array()) continue;
       for (auto& tag : image["RepoTags"])
-        if (tag.get<std::string>().starts_with(repository + ":")) try {
+        if (tag.get<std::string>().find(repository + ":") != std::string::npos) try {
             wait(engine->remove_image(tag.get<std::string>()));
           } catch (const core::EnvironmentError&) {
           }
