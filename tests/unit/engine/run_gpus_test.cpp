@@ -80,9 +80,12 @@ TEST_F(RunWithGpus, what_a_container_of_a_dead_driver_uses_is_not_given_to_anyon
   pipeline.steps = {on_gpus("a", 4)};
   int asked = 0;
   orchestrator.in_use = [&] {
-    return ++asked < 4
-               ? std::vector<orchestrators::GpuHold>{{uuid(3), "dead-run", "train", "container x"}}
-               : std::vector<orchestrators::GpuHold>{{uuid(0), "run-1", "a", "its own"}};
+    std::vector<orchestrators::GpuHold> holds;
+    if (++asked < 4)
+      holds.push_back({uuid(3), "dead-run", "train", "container x"});
+    else
+      holds.push_back({uuid(0), "run-1", "a", "its own"});
+    return holds;
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_GE(asked, 4);
