@@ -24,6 +24,8 @@ target_compile_options(pipeline_options INTERFACE -Wall -Wextra -Wpedantic -Wsha
                        # of the two, Asio's allocation and release of a coroutine's frame for a mismatched pair.
                        # In a batch of sources it takes a coroutine's own lambdas for another file's (-Wsubobject-linkage).
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
+                       # Clang takes another file's names in it for shadowed ones.
+                       $<$<AND:$<CXX_COMPILER_ID:Clang>,$<BOOL:${PIPELINE_UNITY}>>:-Wno-shadow>
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 target_include_directories(pipeline_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 

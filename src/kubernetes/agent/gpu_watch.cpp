@@ -60,7 +60,7 @@ std::size_t GpuWatch::write(char* text, std::size_t size) const {
         static_cast<unsigned long long>(gpu.sums.peak_used),
         static_cast<unsigned long long>(gpu.sums.memory));
   }
-  if (length > 0) put("]");
+  if (length > 0) put("%s", "]");
   return length;
 }
 
