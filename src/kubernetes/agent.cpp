@@ -5,7 +5,11 @@
 #include "core/error.hpp"
 
 // The macros name the built programs (src/CMakeLists.txt); one that was not built has no bytes.
-#define PIPELINE_EMBED(symbol, file) symbol "_begin:\n" file "\n" symbol "_end: .byte 0\n"
+// Labels are global: an assembler of arm64 writes a local one as a section and a distance, and its
+// linker forgets the distance where code is position independent.
+#define PIPELINE_LABEL(name) ".global " name "\n.hidden " name "\n" name ":\n"
+#define PIPELINE_EMBED(symbol, file) \
+  PIPELINE_LABEL(symbol "_begin") file "\n" PIPELINE_LABEL(symbol "_end") ".byte 0\n"
 #ifdef PIPELINE_STAGER
 #define PIPELINE_STAGER_BYTES ".incbin \"" PIPELINE_STAGER "\""
 #else
