@@ -99,7 +99,8 @@ TEST_F(TheLease, one_that_nobody_has_is_ours_at_once) {
 }
 
 TEST_F(TheLease, whoever_comes_second_waits_until_the_first_is_silent) {
-  Lease first(client, "run", "first", brief), second(client, "run", "second", brief);
+  const LeaseTerms terms{400ms, 200ms, 5ms};  // A busy machine may stop this process meanwhile.
+  Lease first(client, "run", "first", terms), second(client, "run", "second", terms);
   run_task(loop, first.acquire());
   core::CancelSource stop;
   bool kept = false, second_has_it = false;
@@ -109,7 +110,7 @@ TEST_F(TheLease, whoever_comes_second_waits_until_the_first_is_silent) {
                  second.acquire([&](const std::string& holder) { waited_for.push_back(holder); }),
                  [&](std::exception_ptr) { second_has_it = true; });
   asio::steady_timer later(loop,
-                           200ms);  // several times as long as the first has it without a renewal
+                           1s);  // several times as long as the first has it without a renewal
   later.async_wait([&](auto) {
     EXPECT_FALSE(second_has_it);
     stop.stop(core::StopLevel::graceful);
