@@ -22,14 +22,14 @@ std::optional<std::string> decoded(std::string_view text, bool is_query) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
       const auto byte = byte_of(text.substr(i + 1, 2));
-      if (!byte || *byte == 0) return std::nullopt;
+      if (!byte) return std::nullopt;
       result += static_cast<char>(*byte);
       i += 2;
     } else {
       result += is_query && text[i] == '+' ? ' ' : text[i];
     }
   }
-  if (!core::is_utf8(result)) return std::nullopt;
+  if (!core::is_utf8(result) || result.find('\0') != result.npos) return std::nullopt;
   return result;
 }
 

@@ -39,7 +39,8 @@ class EnvParser {
       return report("bad-name", begin, "this is no name of a variable",
                     "a name has letters, digits and `_`, and does not begin with a digit");
     if (ends_line() || text_[at_] != '=')
-      return report("bad-env-line", at_, "expected `=` after " + name, "write " + name + "=VALUE");
+      return report("bad-env-line", at_, "expected `=` after the variable's name",
+                    "write NAME=VALUE; a value of several lines is put in quotes");
     ++at_;
     skip(blanks);
     const auto value_begin = at_;

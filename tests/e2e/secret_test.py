@@ -75,7 +75,7 @@ class Secrets(PipeTest):
         self.pipeline({"use": {"command": "true", "secrets": ["TOKEN"]}})
         refused = self.pipe("validate", "pipeline.yaml")
         self.assertEqual(refused.code, 2, refused)
-        self.assertIn(".env:2:7: error: expected `=` after TOKEN", refused.err)
+        self.assertIn(".env:2:7: error: expected `=` after the variable's name", refused.err)
         self.assertNotIn("canary", refused.text)
         self.pipeline({"use": {"command": "true", "code": [".env"]}})
         self.assertIn("is never code", self.run_pipe(code=2).err)

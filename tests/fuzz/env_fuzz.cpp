@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     // A secret of more than three letters that the text has nowhere else.
     if (text.find("canary") != text.npos &&
         std::string_view(error.what()).find("canary") != std::string_view::npos &&
-        text.find("=canary") != text.npos && text.find("canary") == text.find("=canary") + 1)
+        text.find("=canary") != text.npos && text.find("canary") == text.find("=canary") + 1 &&
+        text.rfind("canary") == text.find("canary"))
       __builtin_trap();
   }
   return 0;

@@ -39,6 +39,15 @@ TEST(Smi, reads_what_the_script_prints) {
   EXPECT_EQ(whole.processes[0].pid, 4242);
 }
 
+TEST(Smi, a_gpu_with_slices_is_divided_whatever_its_mode_was_before) {
+  const auto inventory = read_smi(
+      "0, GPU-a, NVIDIA A100, 00000000:07:00.0, 40960, 0, 550.54.15, Default, Disabled, 8.0\n"
+      "GPU 0: NVIDIA A100 (UUID: GPU-a)\n"
+      "  MIG 1g.5gb      Device  0: (UUID: MIG-1)\n");
+  ASSERT_EQ(inventory.devices.size(), 1U);
+  EXPECT_TRUE(inventory.devices[0].mig) << "or it would be offered as a whole, too";
+}
+
 TEST(Smi, an_old_driver_has_no_compute_capability) {
   const auto inventory = read_smi(
       "Field \"compute_cap\" is not a valid field to query.\n"

@@ -22,6 +22,7 @@ TEST(PageRequest, what_is_no_path_or_not_encoded_is_none) {
   for (const char* target : {"", "*", "http://127.0.0.1/", "run", "/%", "/%4", "/%zz", "/%+1",
                              "/%00", "/%ff", "/?a=%c3", "/?%00=1", "/?a=\xff"})
     EXPECT_FALSE(parse_target(target)) << target;
+  EXPECT_FALSE(parse_target(std::string_view("/?a=\0", 5)));
 }
 
 TEST(PageRequest, numbers_are_whole) {
