@@ -28,8 +28,9 @@ TEST(EnvFile, values_are_words_or_quoted_texts) {
 TEST(EnvFile, a_wrong_line_has_its_position_and_shows_no_value) {
   EXPECT_TRUE(env_error("A=1\nTOKEN hush\n").starts_with("/p/.env:2:7: error: expected `=`"));
   EXPECT_TRUE(env_error("A=1\n\n  1B=hush").starts_with("/p/.env:3:3: error: this is no name"));
-  for (const auto* text : {"TOKEN hush\n", "KEY=begin\nhush\n", "1B=hush", "A='hush", "A='hush' hush", "A=hush${B}",
-                           "A=\"hush ${B}\"", "A=hush\nA=hush", "=hush"}) {
+  for (const auto* text :
+       {"TOKEN hush\n", "KEY=begin\nhush\n", "1B=hush", "A='hush", "A='hush' hush", "A=hush${B}",
+        "A=\"hush ${B}\"", "A=hush\nA=hush", "=hush"}) {
     EXPECT_TRUE(env_error(text).starts_with("/p/.env:")) << env_error(text);
     EXPECT_EQ(env_error(text).find("hush"), std::string::npos) << env_error(text);
   }
