@@ -30,8 +30,9 @@ bool has_pipefail(const DockerSettings& settings) {
 /// Returns whether the value is an item of a list in the parameter: `matrix: {x: ${params.X[*]}}`.
 bool has_item(const nlohmann::json& parameter, const nlohmann::json& value) {
   if (!parameter.is_structured()) return false;
+  const auto* text = value.get_ptr<const std::string*>();
   return std::ranges::any_of(parameter, [&](const nlohmann::json& item) {
-    return (parameter.is_array() && (item == value || nlohmann::json(item.dump()) == value)) ||
+    return (parameter.is_array() && (item == value || (text && item.dump() == *text))) ||
            has_item(item, value);
   });
 }

@@ -141,6 +141,13 @@ class Failures(PipeTest):
         self.assertIn("pipe: stalled: has printed nothing for 2.0s", log)
         self.assertIn("goes on", log)
 
+    def test_a_stalled_step_without_the_engines_init_is_shown_with_its_own_first_process(self):
+        self.pipeline({"hangs": {"command": ["python3", "-c", "import subprocess\nsubprocess.run(['sleep', '6'])"],
+                                 "settings": {"docker": {"run_args": {"init": False}}}}}, stalled_after="2s")
+        notice, = [notice for notice in self.run_pipe().events("notice") if "stalled" in notice["text"]]
+        self.assertRegex(notice["text"], r"; \d+ \S*python\S* .*: sleeps in do_wait \(1 more in its log\)")
+        self.assertRegex(self.pipe("logs", "latest", "hangs").text, r"\d+ sleep 6: sleeps in ")
+
     def test_a_stalled_step_is_ended_and_tried_again_where_that_is_asked_for(self):
         self.pipeline({"hangs": python("import os, time\nprint('begun', flush=True)\nif os.environ['PIPE_ATTEMPT'] == '1': time.sleep(600)\nprint('well')",
                                        stalled_after="2s", retry={"stalled": True})})

@@ -40,7 +40,8 @@ std::string looked_up(const char* host) {
   return error ? ::gai_strerror(error) : "found";
 }
 
-/// What a step sees where it runs.
+/// No test, hence disabled: the command of the steps below, which says what it sees in its
+/// container.
 TEST(Inside, DISABLED_tells_what_it_sees) {
   json seen;
   seen["libc"] = ::gnu_get_libc_version();

@@ -116,6 +116,9 @@ class DockerOrchestrator : public Orchestrator {
     const std::vector<std::string> labels{"pipe.run=" + attempt.run_id,
                                           "pipe.step=" + attempt.step.name,
                                           "pipe.attempt=" + std::to_string(attempt.number)};
+    const auto& arguments = attempt.step.settings->docker.run_args;
+    const auto init = arguments.find("init");
+    const bool has_init = init == arguments.end() || *init->second == true;
     std::vector<std::string> lines;
     const auto containers = co_await engine_.list_containers(labels);
     for (const auto& container : containers) {
@@ -123,7 +126,7 @@ class DockerOrchestrator : public Orchestrator {
       if (!group.exists()) continue;
       auto processes = processes_in(group);
       // The engine's init only waits for the step's command.
-      if (processes.size() > 1) std::erase(processes, first_process(group));
+      if (has_init && processes.size() > 1) std::erase(processes, first_process(group));
       for (auto& line : waits_of_processes(processes)) lines.push_back(std::move(line));
     }
     co_return lines;
