@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
                                      {"python", "plot.py", "${inputs.evaluation}",
                                       "${inputs.scores}", "${outputs.picture}"},
                                      {.docker = {.parent_image = "python:3.11-slim-bookworm",
-                                                 .requirements = {"matplotlib==3.9.2"}}}),
+                                                 .requirements = {"matplotlib==3.10.7"}}}),
                          {{"evaluation", evaluation}, {"scores", scores}});
   digits.add(pl::step<report>(), plot["picture"], evaluation);
   return pl::run_main(digits, argc, argv);

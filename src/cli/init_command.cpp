@@ -32,7 +32,7 @@ parameters:
 settings:
   docker:
     parent_image: python:3.11-slim-bookworm
-    # requirements: [scikit-learn==1.5.2]     # Python packages of all steps; a step may have its own
+    # requirements: [scikit-learn==1.7.2]     # Python packages of all steps; a step may have its own
 
 steps:
   load:

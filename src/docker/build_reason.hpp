@@ -12,7 +12,7 @@
 namespace pipeline::docker {
 
 /// Returns `new`, or a reason such as `requirements changed since pipe:env-1a2b (added
-/// joblib==1.4.2)`.
+/// joblib==1.5.2)`.
 /// @param images GET /images/json; images with the label `pipe.parts` and the same parent image are
 /// compared
 /// @param layers of the locked packages; what they have in common with that image's is not made

@@ -45,7 +45,7 @@ struct EnvironmentPlan {
   std::vector<std::string> notices;
   /// Returns true if the packages are known, and so the digest.
   bool is_resolved() const { return !request || locked; }
-  std::string summary() const;  ///< For messages: `scikit-learn==1.5.2 and 3 more`.
+  std::string summary() const;  ///< For messages: `scikit-learn==1.7.2 and 3 more`.
 };
 
 class VirtualEnvironments {

@@ -22,7 +22,7 @@ environment: [CUDA_VISIBLE_DEVICES]
 settings:
   docker:
     parent_image: python:3.11-slim-bookworm
-    requirements: [scikit-learn==1.5.2]
+    requirements: [scikit-learn==1.7.2]
     environment: {A: one, B: two}
 retry: {max_retries: 1, delay: 500ms}
 timeout: 1h
