@@ -167,3 +167,23 @@ ensure_parent_images() {
     fi
   done
 }
+
+# In a build's folder: what any engine must do, on the one of DOCKER_HOST; SUITES=engine leaves e2e out. Prints a row for each suite: engine, suite, ctest's counts, how many skipped themselves.
+# What concerns an engine of another machine, GPUs or a registry is left out: it brings an engine of its own.
+run_engine_suites() { # NAME OF THE ENGINE [CTEST OPTIONS...]
+  local name=$1 suite log status=0 rows=()
+  local not='[Rr]emote|[Mm]apped|[Rr]estarted|[Rr]egistry|gpu|Gpu|GPU|[Pp]odman|newer|[Ff]aults|proxy|two_engines'
+  local e2e='^e2e/(clean|failure|hostile_step|interrupt|run|secret|workflow)_test$'
+  log=$(mktemp)
+  shift
+  for suite in ${SUITES:-engine e2e}; do
+    local what=(-L '^engine$' -E "$not")
+    [ "$suite" = engine ] || what=(-R "$e2e")
+    say "$suite on $name"
+    ctest --output-on-failure --no-tests=error -FA '.*' -j "$(nproc)" "${what[@]}" "$@" | tee "$log" || status=1
+    rows+=("| $name | $suite | $(grep -E 'tests passed' "$log" || echo "not run"); $(grep -c '\*\*\*Skipped' "$log" || true) skipped |")
+  done
+  rm -f "$log"
+  printf '%s\n' "${rows[@]}"
+  return "$status"
+}

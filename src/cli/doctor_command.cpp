@@ -137,14 +137,8 @@ class Doctor {
 
   /// Reports how the engine runs, and which of pipe's features it lacks for that.
   void kind(const docker::EngineInfo& info, const json& system) {
-    const auto has_security = [&system](std::string_view name) {
-      for (const auto& option : system.value("SecurityOptions", json::array()))
-        if (option.is_string() && option.get<std::string>().find(name) != std::string::npos)
-          return true;
-      return false;
-    };
     const bool containerd = docker::has_containerd_store(system);
-    const bool rootless = has_security("rootless");
+    const bool rootless = docker::has_security_option(system, "rootless");
     const auto cgroup = system.value("CgroupVersion", std::string("1"));
     add("engine's kind", Level::ok,
         std::string(rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
@@ -158,13 +152,13 @@ class Doctor {
     if (rootless && cgroup == "1")
       add("limits", Level::warn, "a rootless engine cannot enforce limits with cgroup v1",
           {"boot the machine with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"});
-    if (has_security("userns"))
+    if (docker::has_security_option(system, "userns"))
       add("user namespace", Level::warn,
-          "the engine maps users (userns-remap): files that a step makes belong to mapped users, "
-          "and a step may be unable to write its outputs",
-          {"start the engine without userns-remap, or give the steps "
-           "`run_args: {userns_mode: host}`"});
-    if (has_security("selinux"))
+          "the engine maps users (userns-remap), so they may not use this machine's files: "
+          "each step's files are copied into its container and back",
+          {"with `run_args: {userns_mode: host}` a step's users are not mapped, and its files are "
+           "mounted"});
+    if (docker::has_security_option(system, "selinux"))
       add("SELinux", Level::warn,
           "the engine confines containers by SELinux: a step may be unable to read its files",
           {"give the steps `run_args: {security_opt: [label=disable]}`"});

@@ -97,6 +97,18 @@ bool has_containerd_store(const nlohmann::json& system_info) {
          });
 }
 
+bool has_security_option(const nlohmann::json& system_info, std::string_view name) {
+  if (!system_info.is_object()) return false;
+  const auto options = system_info.value("SecurityOptions", nlohmann::json());
+  return options.is_array() &&
+         std::any_of(options.begin(), options.end(), [name](const nlohmann::json& option) {
+           // `name=seccomp,profile=builtin`
+           const auto text = option.is_string() ? option.get<std::string>() : std::string();
+           const auto named = "name=" + std::string(name);
+           return text == named || text.starts_with(named + ",");
+         });
+}
+
 bool speaks_api(const EngineInfo& info, int minor) {
   const auto& text = info.api_version;
   int own = 0;

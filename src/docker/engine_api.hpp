@@ -64,6 +64,9 @@ struct EngineInfo {
 /// Returns true for the response of GET /info of a Docker Engine that keeps images in containerd's
 /// store.
 bool has_containerd_store(const nlohmann::json& system_info);
+/// Returns true if the response of GET /info names this security option: `rootless`, `userns` (the
+/// containers' users have other numbers on the engine's machine), `selinux`.
+bool has_security_option(const nlohmann::json& system_info, std::string_view name);
 /// Returns true if the negotiated version of the API is `1.MINOR` or newer.
 bool speaks_api(const EngineInfo& info, int minor);
 

@@ -160,6 +160,18 @@ class EnginePlayed(PipeTest):
         self.assertEqual((checks["engine"]["status"], checks["limits"]["status"], checks["runc"]["status"]), ("ok", "warn", "ok"))
         self.assertTrue(checks["limits"]["mend"])
 
+    def test_doctor_says_how_the_engine_keeps_the_users_of_containers_apart(self):
+        self.info = {"SecurityOptions": ["name=seccomp,profile=builtin", "name=cgroupns"]}
+        checks = self.doctor()
+        self.assertNotIn("user namespace", checks)
+        self.assertIn("as root", checks["engine's kind"]["found"])
+        self.info = {"SecurityOptions": ["name=seccomp,profile=builtin", "name=userns"]}
+        mapped = self.doctor()["user namespace"]
+        self.assertIn("copied", mapped["found"])
+        self.assertIn("userns_mode: host", mapped["mend"][0])
+        self.info = {"SecurityOptions": ["name=rootless"], "CgroupVersion": "2"}
+        self.assertIn("rootless, cgroup v2", self.doctor()["engine's kind"]["found"])
+
     def test_doctor_warns_of_an_old_runc(self):
         self.runc = "1.1.5+ds1"
         self.assertEqual(self.doctor()["runc"]["status"], "warn")

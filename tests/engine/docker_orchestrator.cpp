@@ -357,7 +357,7 @@ TEST_F(DockerOrchestrator, a_hundred_thousand_lines_of_a_quick_step_all_arrive) 
   AttemptOptions a(folder_.path(), "lines");
   a.shell("seq 100000; echo last >&2");
   const auto result = run(a);
-  EXPECT_FALSE(result.failure);
+  EXPECT_FALSE(result.failure) << result.failure->message;
   std::string expected;
   for (int i = 1; i <= 100000; ++i) expected += std::to_string(i) + "\n";
   EXPECT_TRUE(a.log.out == expected) << a.log.out.size() << " of " << expected.size();

@@ -25,8 +25,9 @@ struct ContainerOptions {
   std::string owner;                  ///< Owner of the containers: value of the label pipe.state.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
-  bool elsewhere = false;  ///< The engine does not see this machine's files: a volume replaces the
-                           ///< mounts, and files are copied.
+  bool elsewhere = false;  ///< The engine does not see this machine's files, or its containers'
+                           ///< users may not use them: a volume replaces the mounts, and files are
+                           ///< copied.
   Bytes memory = 0;        ///< Memory of the engine's machine; 0: unknown.
   docker::GpuAccess* gpu_access = nullptr;  ///< For an attempt that holds GPUs.
   bool gate = false;  ///< nvidia-smi must find these GPUs before the command starts.

@@ -177,13 +177,14 @@ class DockerOrchestrator : public Orchestrator {
         co_return refused;
       }
     }
-    place.elsewhere = elsewhere_;
+    const bool is_mapped = co_await maps_users(attempt.step);
+    place.elsewhere = elsewhere_ || is_mapped;
     if (attempt.shell) {
       place.gate = false;
       co_return co_await run_shell(engine_, attempt, place, image.reference);
     }
     auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
-    elsewhere_ |= place.elsewhere;
+    if (!is_mapped) elsewhere_ |= place.elsewhere;
     if (attempt.step.settings->docker.user && !place.elsewhere)
       co_await take_over_files(engine_, attempt, place);
     result.image = image.id;
@@ -323,15 +324,20 @@ class DockerOrchestrator : public Orchestrator {
   async::Task<std::string> caller() {
     if (caller_.empty()) {
       auto user = core::user_and_group();
-      if (geteuid() != 0) {
-        const auto* info = co_await system();
-        for (const auto& option : info->value("SecurityOptions", json::array()))
-          if (option.is_string() && option.get<std::string>().find("rootless") != std::string::npos)
-            user = "0:0";
-      }
+      if (geteuid() != 0 && docker::has_security_option(*co_await system(), "rootless"))
+        user = "0:0";
       caller_ = user;
     }
     co_return caller_;
+  }
+
+  /// True if the engine gives the container's users other numbers on its machine (userns-remap), so
+  /// that none of them could write the attempt's folders or read private ones.
+  async::Task<bool> maps_users(const StepSpec& step) {
+    const auto& arguments = step.settings->docker.run_args;
+    const auto mode = arguments.find("userns_mode");
+    if (mode != arguments.end() && *mode->second == "host") co_return false;
+    co_return docker::has_security_option(*co_await system(), "userns");
   }
 
   /// Makes the attempt's folders writable for users that exist only in the image.
