@@ -4,6 +4,7 @@
 #include "detached/invocation.hpp"
 #include "detached/run_replica.hpp"
 #include "kubernetes/client.hpp"
+#include "kubernetes/lease.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 
 namespace pipeline::detached {
@@ -12,6 +13,21 @@ namespace {
 constexpr std::chrono::seconds good_for{3}, news_good_for{1};
 constexpr async::RetryPolicy hasty{std::chrono::milliseconds(200), std::chrono::milliseconds(200),
                                    1};
+
+/// A driver whose pod is being deleted saves once more. A pod that stays, for example on a lost
+/// node, saves nothing after the time of its Lease.
+async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
+  kubernetes::Client client(
+      loop, kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
+  asio::steady_timer pause(loop);
+  const auto until = std::chrono::steady_clock::now() + kubernetes::LeaseTerms().duration;
+  while (std::chrono::steady_clock::now() < until) {
+    const bool may_save = co_await orchestrators::driver_has_pod(client, lease.name);
+    if (!may_save) co_return;
+    pause.expires_after(std::chrono::milliseconds(300));
+    co_await pause.async_wait(asio::use_awaitable);
+  }
+}
 
 }  // namespace
 
@@ -87,6 +103,7 @@ void Drivers::bring(store::RunRecord& run, Elsewhere& elsewhere) {
 void Drivers::bring_home(store::RunRecord& run) {
   auto& elsewhere = elsewhere_of(run);
   if (!elsewhere.bucket) return;
+  context_.await(wait_for_last_save(context_.loop, run.driver.lease));
   bring(run, elsewhere);
   context_.await(elsewhere.bucket->remove());
 }

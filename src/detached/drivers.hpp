@@ -23,8 +23,8 @@ class Drivers {
   /// Updates the record to the run's current progress. Costs nothing if its driver shares the state
   /// folder.
   void update(store::RunRecord& run);
-  /// For a run whose Lease this process holds: downloads everything that a driver has saved to the
-  /// replica, and removes the replica.
+  /// For a run whose Lease this process holds: waits until the pod of the driver is gone, downloads
+  /// everything that it has saved to the replica, and removes the replica.
   void bring_home(store::RunRecord& run);
 
   using Liveness = store::Liveness;

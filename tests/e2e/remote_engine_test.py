@@ -52,15 +52,8 @@ class RemoteTest(PipeTest):
         super().remove_everything()
 
 
-class OverTls(RemoteTest):
-    def test_a_user_by_number_has_an_entry_there(self):
-        user = {"user": "4321:77", "skip_build": True}
-        self.pipeline({"who": {"command": "whoami && tail -1 /etc/passwd", "settings": {"docker": user}},
-                       "closed": {"command": "whoami || echo unknown", "settings": {"docker": {**user, "run_args": {"read_only": True}}}}})
-        self.run_pipe()
-        self.assertEqual(self.pipe("logs", "latest", "who").out, "user4321\nuser4321:x:4321:77::/pipe/scratch:/bin/sh\n")
-        self.assertIn("unknown", self.pipe("logs", "latest", "closed").out)
-        self.assert_nothing_left()
+class HoweverReached:
+    """Put before a RemoteTest: what depends on the connection, which are streams, many at once, and their ends."""
 
     def test_a_built_image_runs_there_and_its_artifacts_come_back(self):
         self.write("count.py", "import pathlib, sys, helper\npathlib.Path(sys.argv[2]).write_text(helper.twice(pathlib.Path(sys.argv[1]).read_text()))\n")
@@ -88,46 +81,6 @@ class OverTls(RemoteTest):
         result = self.run_pipe("--jobs", "15")
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
         self.assertEqual([self.artifact(f"s{i}.x") for i in (0, 17, 29)], ["0\n", "17\n", "29\n"])
-        self.assert_nothing_left()
-
-    def test_a_folder_under_volumes_is_that_machines_and_it_is_said(self):
-        self.pipeline({"look": {"command": "cat /there/hostname > ${outputs.x}", "outputs": ["x"]}}, {"volumes": ["/etc:/there:ro"]})
-        result = self.run_pipe()
-        self.assertIn("taken from the engine's machine", result.text)
-        self.assertEqual(self.artifact("look.x"), pathlib.Path("/etc/hostname").read_text())
-        self.pipeline({"look": {"command": "true"}}, {"volumes": [f"{self.folder}:/there"]})
-        failed = self.run_pipe(code=1).failure("look")
-        self.assertIn("bind source path does not exist", failed["message"])
-        self.assertIn("engine's own machine", " ".join(failed["hints"]))
-
-    def test_a_checkpoint_survives_failed_attempts_and_runs(self):
-        """It comes back with each attempt, and goes there with the next one."""
-        command = ("echo $PIPE_ATTEMPT >> ${checkpoint}/lines; mkdir -p ${checkpoint}/deep; echo x >> ${checkpoint}/deep/x;"
-                   " test $(wc -l < ${checkpoint}/lines) -ge 3; cat ${checkpoint}/lines ${checkpoint}/deep/x > ${outputs.all}")
-        self.pipeline({"count": {"command": command, "outputs": ["all"], "retry": {"max_retries": 1, "delay": "0s"}}}, {"user": "4321:77", "skip_build": True})
-        self.run_pipe(code=1)
-        self.run_pipe()
-        self.assertEqual(self.artifact("count.all"), "1\n2\n1\nx\nx\nx\n")
-        self.assertEqual(list((self.state / "checkpoints").iterdir()), [])
-        self.assert_nothing_left()
-
-    def test_a_stopped_step_keeps_its_checkpoint_and_what_it_has_written(self):
-        self.pipeline({"train": {"command": "trap 'echo stopped > ${checkpoint}/why; exit 1' TERM; cat ${checkpoint}/why > ${outputs.why} && exit 0;"
-                                            " echo half > ${outputs.why}; echo begun; while :; do sleep 0.1; done", "outputs": ["why"]}})
-        process = self.start("run", "pipeline.yaml", "--output", "json")
-        wait_until(lambda: "begun" in self.pipe("logs", "latest", "train").out, "a first line of the step")
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(process).code, 130)
-        self.assertEqual(self.artifact("train.why"), "half\n", "of the stopped attempt")
-        self.assertEqual(self.pipe("resume").code, 0)
-        self.assertEqual(self.artifact("train.why"), "stopped\n")
-        self.assert_nothing_left()
-
-    def test_outputs_of_a_failed_attempt_come_back(self):
-        self.pipeline({"bad": {"command": "mkdir ${outputs.folder}; echo half > ${outputs.folder}/f; exit 3", "outputs": ["folder", "text"]}})
-        self.run_pipe(code=1)
-        self.assertEqual(self.pipe("artifacts", "latest", "bad.folder", "--copy", self.folder / "half").code, 0)
-        self.assertEqual((self.folder / "half/f").read_text(), "half\n")
         self.assert_nothing_left()
 
     def shell(self, *words: str, text: str = "") -> subprocess.CompletedProcess:
@@ -185,6 +138,83 @@ class OverTls(RemoteTest):
         wait_until(lambda: not self.containers(), "an end of the dead run's container")
         self.assert_nothing_left()
 
+    def test_doctor_names_the_engine(self):
+        told = self.pipe("doctor").text
+        self.assertIn(f"at {self.environment({})['DOCKER_HOST']} (DOCKER_HOST)", told)
+
+
+class OverSsh(HoweverReached, RemoteTest):
+    way = "ssh"
+
+    def ssh_processes(self) -> str:
+        return subprocess.run(["pgrep", "-fa", f"^ssh .*-p {VARIABLES['SSH'].rsplit(':')[-1]} .*dial-stdio"], stdout=subprocess.PIPE, text=True,
+                              check=False).stdout
+
+    def test_no_ssh_process_outlives_a_killed_driver(self):
+        process = self.begin()
+        children = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        self.assertGreaterEqual(len(children), 2)
+        process.kill()
+        process.wait()
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "an end of the ssh processes")
+
+    def test_the_path_of_a_url_is_the_socket_over_there(self):
+        self.pipeline({"one": {"command": "true"}})
+        self.run_pipe(DOCKER_HOST=VARIABLES["SSH"] + VARIABLES["SOCKET"])
+        result = self.run_pipe(code=3, DOCKER_HOST=VARIABLES["SSH"] + "/run/no-such.sock")
+        self.assertIn("no engine runs over there", result.text)
+
+
+class OverTls(HoweverReached, RemoteTest):
+    def test_a_user_by_number_has_an_entry_there(self):
+        user = {"user": "4321:77", "skip_build": True}
+        self.pipeline({"who": {"command": "whoami && tail -1 /etc/passwd", "settings": {"docker": user}},
+                       "closed": {"command": "whoami || echo unknown", "settings": {"docker": {**user, "run_args": {"read_only": True}}}}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "who").out, "user4321\nuser4321:x:4321:77::/pipe/scratch:/bin/sh\n")
+        self.assertIn("unknown", self.pipe("logs", "latest", "closed").out)
+        self.assert_nothing_left()
+
+    def test_a_folder_under_volumes_is_that_machines_and_it_is_said(self):
+        self.pipeline({"look": {"command": "cat /there/hostname > ${outputs.x}", "outputs": ["x"]}}, {"volumes": ["/etc:/there:ro"]})
+        result = self.run_pipe()
+        self.assertIn("taken from the engine's machine", result.text)
+        self.assertEqual(self.artifact("look.x"), pathlib.Path("/etc/hostname").read_text())
+        self.pipeline({"look": {"command": "true"}}, {"volumes": [f"{self.folder}:/there"]})
+        failed = self.run_pipe(code=1).failure("look")
+        self.assertIn("bind source path does not exist", failed["message"])
+        self.assertIn("engine's own machine", " ".join(failed["hints"]))
+
+    def test_a_checkpoint_survives_failed_attempts_and_runs(self):
+        """It comes back with each attempt, and goes there with the next one."""
+        command = ("echo $PIPE_ATTEMPT >> ${checkpoint}/lines; mkdir -p ${checkpoint}/deep; echo x >> ${checkpoint}/deep/x;"
+                   " test $(wc -l < ${checkpoint}/lines) -ge 3; cat ${checkpoint}/lines ${checkpoint}/deep/x > ${outputs.all}")
+        self.pipeline({"count": {"command": command, "outputs": ["all"], "retry": {"max_retries": 1, "delay": "0s"}}}, {"user": "4321:77", "skip_build": True})
+        self.run_pipe(code=1)
+        self.run_pipe()
+        self.assertEqual(self.artifact("count.all"), "1\n2\n1\nx\nx\nx\n")
+        self.assertEqual(list((self.state / "checkpoints").iterdir()), [])
+        self.assert_nothing_left()
+
+    def test_a_stopped_step_keeps_its_checkpoint_and_what_it_has_written(self):
+        self.pipeline({"train": {"command": "trap 'echo stopped > ${checkpoint}/why; exit 1' TERM; cat ${checkpoint}/why > ${outputs.why} && exit 0;"
+                                            " echo half > ${outputs.why}; echo begun; while :; do sleep 0.1; done", "outputs": ["why"]}})
+        process = self.start("run", "pipeline.yaml", "--output", "json")
+        wait_until(lambda: "begun" in self.pipe("logs", "latest", "train").out, "a first line of the step")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assertEqual(self.artifact("train.why"), "half\n", "of the stopped attempt")
+        self.assertEqual(self.pipe("resume").code, 0)
+        self.assertEqual(self.artifact("train.why"), "stopped\n")
+        self.assert_nothing_left()
+
+    def test_outputs_of_a_failed_attempt_come_back(self):
+        self.pipeline({"bad": {"command": "mkdir ${outputs.folder}; echo half > ${outputs.folder}/f; exit 3", "outputs": ["folder", "text"]}})
+        self.run_pipe(code=1)
+        self.assertEqual(self.pipe("artifacts", "latest", "bad.folder", "--copy", self.folder / "half").code, 0)
+        self.assertEqual((self.folder / "half/f").read_text(), "half\n")
+        self.assert_nothing_left()
+
     def test_its_gpus_are_not_this_machines(self):
         one = self.write("here.json", json.dumps({"gpus": [{"uuid": "GPU-here"}]}))
         here = {"PIPE_NVML": os.environ["NVML_STAND_IN"], "PIPE_NVML_STAND_IN": str(one), "PIPE_GPU_LOCKS": str(self.folder / "locks")}
@@ -206,32 +236,6 @@ class OverTls(RemoteTest):
         else:
             self.assertEqual(result.code, 3, result)
             self.assertIn("asks for GPUs, and", result.text)
-
-    def test_doctor_names_the_engine(self):
-        told = self.pipe("doctor").text
-        self.assertIn(f"at {self.environment({})['DOCKER_HOST']} (DOCKER_HOST)", told)
-
-
-class OverSsh(OverTls):
-    way = "ssh"
-
-    def ssh_processes(self) -> str:
-        return subprocess.run(["pgrep", "-fa", f"^ssh .*-p {VARIABLES['SSH'].rsplit(':')[-1]} .*dial-stdio"], stdout=subprocess.PIPE, text=True,
-                              check=False).stdout
-
-    def test_no_ssh_process_outlives_a_killed_driver(self):
-        process = self.begin()
-        children = subprocess.run(["pgrep", "-P", str(process.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-        self.assertGreaterEqual(len(children), 2)
-        process.kill()
-        process.wait()
-        wait_until(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "an end of the ssh processes")
-
-    def test_the_path_of_a_url_is_the_socket_over_there(self):
-        self.pipeline({"one": {"command": "true"}})
-        self.run_pipe(DOCKER_HOST=VARIABLES["SSH"] + VARIABLES["SOCKET"])
-        result = self.run_pipe(code=3, DOCKER_HOST=VARIABLES["SSH"] + "/run/no-such.sock")
-        self.assertIn("no engine runs over there", result.text)
 
 
 class Unreachable(RemoteTest):
@@ -372,7 +376,6 @@ subjectAltName = IP:127.0.0.1
         for host in ("ssh://-oProxyCommand=touch$IFS.hacked", "ssh://me@host;touch hacked", "ssh://host/x;touch${IFS}hacked"):
             self.assertIn("cannot use the endpoint", self.run_pipe(code=3, DOCKER_HOST=host).text)
         self.assertEqual(list(self.folder.glob("*hacked")), [])
-
 
 
 if __name__ == "__main__":

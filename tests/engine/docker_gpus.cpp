@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 using test::AttemptBuilder;
 
-constexpr const char* parent = "debian:bookworm-slim";
+constexpr const char* plain_image = "debian:bookworm-slim";
 
 class DockerGpus : public testing::Test {
  protected:
@@ -41,7 +41,7 @@ class DockerGpus : public testing::Test {
     options.run_id = run_id_;
     orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
     inventory_ = test::run_task(
-        loop_, orchestrators::probe_gpus(engine_, *access_, parent, {{"pipe.run", run_id_}}));
+        loop_, orchestrators::probe_gpus(engine_, *access_, plain_image, {{"pipe.run", run_id_}}));
     ASSERT_FALSE(inventory_.unavailable) << inventory_.unavailable->reason;
     if (inventory_.devices.size() < 4) GTEST_SKIP() << "the engine has fewer than 4 GPUs";
   }
@@ -55,7 +55,7 @@ class DockerGpus : public testing::Test {
   }
   /// As a step of this run that holds these.
   orchestrators::Attempt attempt(AttemptBuilder& builder, const std::vector<std::size_t>& indices) {
-    builder.step.settings->docker.parent_image = parent;
+    builder.step.settings->docker.parent_image = plain_image;
     builder.step.settings->docker.network = "none";
     builder.run_id = run_id_;
     auto result = builder.attempt();
@@ -108,7 +108,7 @@ class DockerGpus : public testing::Test {
                           }(engine_, name, std::move(body)));
   }
   orchestrators::ContainerOptions place() {
-    return {.image = parent,
+    return {.image = plain_image,
             .root = folder_.path(),
             .home = "/",
             .user = "0:0",
@@ -184,9 +184,9 @@ TEST_F(DockerGpus, a_missing_program_is_named_behind_the_gate_too) {
   const auto result = run(step, {0});
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, FailureKind::not_started);
-  EXPECT_EQ(
-      message(result),
-      "could not start: there is no program 'no-such-program' in the image " + std::string(parent));
+  EXPECT_EQ(message(result),
+            "could not start: there is no program 'no-such-program' in the image " +
+                std::string(plain_image));
 }
 
 TEST_F(DockerGpus, a_stop_reaches_the_command_behind_the_gate) {
@@ -222,7 +222,7 @@ TEST_F(DockerGpus, steps_side_by_side_see_gpus_of_their_own) {
 TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
   AttemptBuilder step(test::shell("nvidia-smi -L || echo none"));
   step.step.settings->docker.runtime_environment["NVIDIA_VISIBLE_DEVICES"] =
-      "all";  // as a CUDA parent's own environment says
+      "all";  // as a CUDA image's own environment says
   const auto result = run(step, {});
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_TRUE(step.log.out.ends_with("none\n")) << step.log.out;
@@ -269,8 +269,8 @@ TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
   where.gpu_access = &access;
   orchestrators::Removals removals;
   const auto one = attempt(step, {2});
-  const auto result =
-      test::run_task(loop_, orchestrators::run_container(engine_, one, where, parent, removals));
+  const auto result = test::run_task(
+      loop_, orchestrators::run_container(engine_, one, where, plain_image, removals));
   test::run_task(loop_, removals.settle());
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(seen(step), std::vector{uuid(2)});
@@ -315,7 +315,7 @@ TEST_F(DockerGpus, what_the_engine_says_of_gpus_that_it_cannot_give_is_explained
     try {
       output("pipe-" + run_id_ + "-refused", body);
     } catch (const docker::EngineError& error) {
-      return orchestrators::start_failure(error, attempt(step, {}), parent).message;
+      return orchestrators::start_failure(error, attempt(step, {}), plain_image).message;
     }
     return "not refused";
   };

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-// FUZZ_TARGETS is T(yaml) T(task) ...: CMakeLists.txt gives each source's function its name.
+// FUZZ_TARGETS is T(yaml) T(task) ...: CMakeLists.txt gives each target's function its name.
 #define T(name) extern "C" int fuzz_##name(const std::uint8_t*, std::size_t);
 FUZZ_TARGETS
 #undef T

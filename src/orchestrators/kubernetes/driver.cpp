@@ -1,5 +1,6 @@
 #include "orchestrators/kubernetes/driver.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/log.hpp"
@@ -67,6 +68,12 @@ async::Task<> make(Client& client, std::string group, std::string kind, json obj
   } catch (const ApiError& error) {
     if (error.status() != 409) throw;
   }
+}
+
+async::Task<json> pods_of_job(Client& client, std::string name) {
+  return client.get(
+      "list the pods of the Job " + name,
+      client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
 }
 
 /// Returns null if there is none.
@@ -182,9 +189,7 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
   const auto holder = co_await kubernetes::holder_of(client, name);
   status.holder = holder.name;
   if (!status.holder.empty()) co_return status;
-  const auto pods = co_await client.get(
-      "list the pods of the Job " + name,
-      client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
+  const auto pods = co_await pods_of_job(client, name);
   for (const auto& pod : kubernetes::list_at(pods, "/items")) {
     if (const auto code = exit_code_of(pod); code && *code != 0)
       status.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
@@ -194,6 +199,14 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
     status.hopeless = about.hopeless && about.retry_policy.count() == 0;
   }
   co_return status;
+}
+
+async::Task<bool> driver_has_pod(Client& client, std::string name) {
+  const auto pods = co_await pods_of_job(client, std::move(name));
+  co_return std::ranges::any_of(kubernetes::list_at(pods, "/items"), [](const json& pod) {
+    const auto phase = text_at(pod, "/status/phase");
+    return phase != "Succeeded" && phase != "Failed";
+  });
 }
 
 async::Task<> remove_driver(Client& client, std::string name) {

@@ -36,6 +36,9 @@ async::Task<DriverStatus> driver_status_of(kubernetes::Client& client, std::stri
 /// Returns only whether the driver continues; gives up soon if the cluster does not respond.
 async::Task<bool> driver_continues(kubernetes::Client& client, std::string name);
 
+/// Returns whether a pod of the driver exists, even if its Job was removed.
+async::Task<bool> driver_has_pod(kubernetes::Client& client, std::string name);
+
 /// Removes the Job with its pod, Lease and Secret; running steps continue.
 async::Task<> remove_driver(kubernetes::Client& client, std::string name);
 
