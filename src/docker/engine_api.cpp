@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 #include <utility>
 
+#include "async/deadline.hpp"
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "docker/engine_connection.hpp"
@@ -36,17 +36,10 @@ ContainerState state_of(const nlohmann::json& container) {
                         .started = false,
                         .exit_code = state.value("ExitCode", 0),
                         .oom_killed = state.value("OOMKilled", false),
-                        .error = state.value("Error", std::string()),
-                        .finished_at = state.value("FinishedAt", std::string())};
+                        .error = state.value("Error", std::string())};
   const auto started_at = state.value("StartedAt", std::string());
   result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
   return result;
-}
-
-/// Returns seconds since 1970 for an engine's `2024-01-31T10:00:00.123Z`; 0 for an invalid text.
-std::time_t seconds_of(const std::string& time) {
-  std::tm parts{};
-  return strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) ? timegm(&parts) : 0;
 }
 
 bool has_ended(const ContainerState& state) { return state.started && !state.running; }
@@ -349,35 +342,37 @@ async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::Can
   co_return co_await self_->send_json(std::move(call));
 }
 
-async::Task<bool> EngineApi::saw_own_end(std::string id, std::string finished_at,
-                                         core::CancelSource* retries) {
+async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* retries) {
   const auto* engine = co_await info();
   if (engine->podman) co_return true;
-  constexpr std::time_t latest_event = 10;  // Seconds after the end.
+  // The engine emits the event once it has stored what the container printed, which may be long
+  // after the end, but at once after it shows the container as ended.
+  constexpr std::chrono::seconds latest_event(10);
   nlohmann::json filters;
   filters["type"] = {"container"};
   filters["container"] = {id};
-  EngineCall call(
-      "read the events of the container " + id.substr(0, 12), "GET",
-      "/events?since=1&until=" + std::to_string(seconds_of(finished_at) + latest_event) +
-          "&filters=" + net::url_encode(filters.dump()));
-  core::CancelSource enough;
-  bool stopped = false;
+  EngineCall call("read the events of the container " + id.substr(0, 12), "GET",
+                  "/events?since=1&filters=" + net::url_encode(filters.dump()));
+  core::CancelSource never;
+  async::Deadline enough(co_await asio::this_coro::executor, never, Duration(latest_event),
+                         core::StopLevel::immediate);
+  bool ended = false, stopped = false;
   JsonLines events([&](const nlohmann::json& event) {
     const auto action = event.is_object() ? event.value("Action", std::string()) : std::string();
     stopped |= action == "kill";
-    if (action == "die") enough.stop(core::StopLevel::immediate);
+    ended |= action == "die";
+    if (ended) enough.source().stop(core::StopLevel::immediate);
   });
   call.on_body = [&events](std::string_view bytes) { events.feed(bytes); };
-  call.cancel = &enough;
+  call.cancel = &enough.source();
   call.retries = retries;
-  call.more_time = std::chrono::seconds(latest_event);
+  call.more_time = latest_event;
   try {
     co_await self_->send(std::move(call));
   } catch (const net::TransportError&) {
-    if (enough.level() == core::StopLevel::none) throw;
+    if (enough.source().level() == core::StopLevel::none) throw;
   }
-  co_return enough.level() != core::StopLevel::none && !stopped;
+  co_return ended && !stopped;
 }
 
 async::Task<bool> EngineApi::has_file(std::string id, std::string path) {

@@ -76,7 +76,6 @@ struct ContainerState {
   int exit_code = 0;
   bool oom_killed = false;
   std::string error;
-  std::string finished_at;  ///< Time of the engine's clock, RFC 3339.
 };
 
 /// Returns true for a 429 or 5xx after which a retry can succeed. @param message the engine's
@@ -155,8 +154,7 @@ class EngineApi {
   async::Task<nlohmann::json> container_stats(std::string id, core::CancelSource& cancel);
   /// Returns true if the engine, since it was last started, saw this container end and did not stop
   /// or kill it. Podman's containers do not depend on a daemon.
-  async::Task<bool> saw_own_end(std::string id, std::string finished_at,
-                                core::CancelSource* retries = nullptr);
+  async::Task<bool> saw_own_end(std::string id, core::CancelSource* retries = nullptr);
   /// Returns true if the container's file system has this file, also before it is started; only
   /// Podman considers mounts then.
   async::Task<bool> has_file(std::string id, std::string path);

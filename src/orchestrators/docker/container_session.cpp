@@ -134,7 +134,7 @@ async::Task<bool> ContainerSession::look_up(bool& next_exit) {
     if (next_exit || state.running) co_return false;
     exit_code_ = state.exit_code;
     if (stopping_ != core::StopLevel::none) co_return true;
-    const bool own_end = co_await engine_.saw_own_end(id_, state.finished_at, &connections_);
+    const bool own_end = co_await engine_.saw_own_end(id_, &connections_);
     if (!own_end) lost_ = ended_with_engine(exit_code_);
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;

@@ -156,15 +156,13 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const std::string& contai
 /// started next does not have the events of its predecessor.
 async::Task<> copy_folder(docker::EngineApi& engine, const std::string& container,
                           const Copied& folder, core::CancelSource& cancel) {
-  const auto state = co_await engine.inspect_container(container, &cancel);
   async::Backoff backoff(engine.limits().retries);
   for (;;) {
     try {
-      const bool has_events = co_await engine.saw_own_end(container, state.finished_at, &cancel);
+      const bool has_events = co_await engine.saw_own_end(container, &cancel);
       co_await copy_out_once(engine, container, folder, cancel);
       const bool is_mounted = co_await engine.has_file(container, container_layout().inputs);
-      const bool is_same =
-          !has_events || co_await engine.saw_own_end(container, state.finished_at, &cancel);
+      const bool is_same = !has_events || co_await engine.saw_own_end(container, &cancel);
       if (is_mounted && is_same) co_return;
       throw net::TransportError(CURLE_RECV_ERROR, "it stopped while it sent a container's files");
     } catch (const net::TransportError& error) {
