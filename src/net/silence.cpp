@@ -12,12 +12,11 @@ std::chrono::seconds longest_silence() {
   const char* text = std::getenv("PIPE_SERVER_TIMEOUT");
   if (!text || !*text) return std::chrono::seconds(60);
   const auto time = core::parse_duration(text);
-  const auto seconds =
-      time ? std::chrono::duration_cast<std::chrono::seconds>(*time) : std::chrono::seconds(0);
+  const std::chrono::seconds seconds(time ? time->count() / 1000 : 0);
   if (seconds.count() <= 0)
-    throw core::EnvironmentError(
-        std::string("PIPE_SERVER_TIMEOUT is '") + text + "', which is no duration of a second or more",
-        {"write it as `30s` or `5m`"});
+    throw core::EnvironmentError(std::string("PIPE_SERVER_TIMEOUT is '") + text +
+                                     "', which is no duration of a second or more",
+                                 {"write it as `30s` or `5m`"});
   return seconds;
 }
 

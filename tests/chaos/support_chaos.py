@@ -63,7 +63,7 @@ def places(*deeds) -> list[tuple]:
 
 
 def rounds_at(changes: int, where: list[tuple], in_full: int, elsewhere: float = 0):
-    """As rounds(), each with its place (even numbers); a share of them has none (odd numbers). Places behind the last change are passed over."""
+    """As rounds(), each with its place (even numbers); a share of them has none (odd numbers). What is behind the last change is passed over."""
     assert changes <= MOST_CHANGES, f"{changes} changes: raise MOST_CHANGES"
     end = time.monotonic() + 60 * MINUTES
     at_places, others = (2 * i for i in itertools.count() if where[i % len(where)][0] <= changes), itertools.count(1, 2)
