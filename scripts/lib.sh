@@ -80,6 +80,15 @@ build() {
   (cd "$ROOT" && cmake --build --preset "$preset" "${targets[@]}") >&2 || fail "the build failed, see above"
 }
 
+# What the sanitizers of the presets asan and tsan are told; what is set already comes last, and wins. Tests preload libraries that make a disk fail, or one
+# that is local look remote: these come before the sanitizer's own.
+sanitizer_options() {
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:verify_asan_link_order=0:${ASAN_OPTIONS:-}
+  export LSAN_OPTIONS=print_suppressions=0:suppressions=$ROOT/tests/support/leaks.supp:${LSAN_OPTIONS:-}
+  export UBSAN_OPTIONS=print_stacktrace=1:${UBSAN_OPTIONS:-}
+  export TSAN_OPTIONS=second_deadlock_stack=1:${TSAN_OPTIONS:-}
+}
+
 # Prints the path of a `pipe` that says that it was built from this commit, of the build or on PATH; none where the sources differ from the commit.
 pipe_of_this_commit() {
   local commit candidate

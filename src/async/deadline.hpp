@@ -30,6 +30,8 @@ class Deadline {
         });
   }
   core::CancelSource& source() { return source_; }
+  /// Removes the limit; `outer` still stops source().
+  void lift() { timer_.cancel(); }
   /// True if the time was up before `outer` was stopped.
   bool expired() const { return expired_; }
 

@@ -8,6 +8,7 @@
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
+#include "net/silence.hpp"
 #include "net/trust.hpp"
 #include "net/url.hpp"
 
@@ -131,6 +132,7 @@ async::Task<net::Request> Client::request_of(ApiCall call) {
   request.headers.push_back("Accept: " + call.accept);
   request.headers.push_back("User-Agent: pipe");
   request.timeout = call.timeout;
+  if (!call.on_body) request.silence = net::longest_silence();
   if (!call.body.is_null()) {
     request.body = call.body.dump(-1, ' ', false, json::error_handler_t::replace);
     request.headers.push_back("Content-Type: " + call.body_type);

@@ -1,7 +1,9 @@
 #include "kubernetes/watch.hpp"
 
+#include "async/deadline.hpp"
 #include "core/log.hpp"
 #include "kubernetes/json.hpp"
+#include "net/silence.hpp"
 #include "net/url.hpp"
 
 namespace pipeline::kubernetes {
@@ -50,7 +52,11 @@ async::Task<> Watch::follow(core::CancelSource& cancel) {
                    std::to_string(seconds) + "&labelSelector=" + net::url_encode(selector_) +
                    "&resourceVersion=" + net::url_encode(changes_.version()));
   call.timeout = std::chrono::seconds(seconds + 30);
-  call.cancel = &cancel;
+  // A stream may be silent for long, but the server opens it at once.
+  async::Deadline opening(client_.loop().get_executor(), cancel, Duration(net::longest_silence()),
+                          core::StopLevel::immediate);
+  call.cancel = &opening.source();
+  call.on_open = [&opening] { opening.lift(); };
   call.on_body = [this](std::string_view bytes) {
     heard_ = true;
     lines_.feed(bytes, [this](std::string_view line) { changes_.take_line(line); });
@@ -58,7 +64,12 @@ async::Task<> Watch::follow(core::CancelSource& cancel) {
   lines_.clear();
   changes_.forget_error();
   heard_ = false;
-  co_await client_.send(std::move(call));
+  try {
+    co_await client_.send(std::move(call));
+  } catch (const net::TransportError& error) {
+    if (!opening.expired()) throw;
+    throw net::TransportError(error.curl_code(), "watch " + path_ + ": no answer came in time");
+  }
   if (changes_.error()) throw ApiError(*changes_.error());
 }
 

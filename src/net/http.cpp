@@ -129,6 +129,8 @@ void Exchange::begin(Multi& multi) {
   set(CURLOPT_ERRORBUFFER, words_);
   set(CURLOPT_PATH_AS_IS, 1L);
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
+  set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+  set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request_.silence.count()));
   set(CURLOPT_HEADERFUNCTION, header);
   set(CURLOPT_HEADERDATA, self);
   set(CURLOPT_WRITEFUNCTION, write);

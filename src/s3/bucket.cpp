@@ -10,6 +10,7 @@
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
+#include "net/silence.hpp"
 #include "net/trust.hpp"
 #include "net/url.hpp"
 #include "s3/bucket_call.hpp"
@@ -132,7 +133,8 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
   } else if (call.method == "PUT") {
     request.headers.emplace_back("Content-Length: 0");
   }
-  // A server that sends nothing for this time is considered gone; large transfers get more time.
+  // A transfer may take long, but a server that is silent is considered gone.
+  request.silence = net::longest_silence();
   request.timeout =
       call.is_dispensable
           ? 10s

@@ -7,9 +7,8 @@ import collections
 import json
 import signal
 import struct
-from random import Random
 
-from support_chaos import LIBRARIES, SEED, ChaosTest, Watched, figure, in_words, rounds, wait_until
+from support_chaos import LIBRARIES, ChaosTest, Watched, figure, in_words, places, rounds_at, wait_until
 
 STEP = """
 exec 9> "$LEDGER/lock.$1"
@@ -119,16 +118,13 @@ class DriverKills(ChaosTest):
         self.assertEqual(result.code, 0, result)
         span, changes = rehearsal.events[-1]["after"], len(self.changes())
         self.assertGreater(changes, 100, "the disk's changes are seen")
-        places = [(at, deed) for at in range(1, changes + 1) for deed in ("kill", "killed", "torn")]
-        Random(SEED).shuffle(places)
-        kills, used = 0, 0
-        for number, random in rounds(self.in_full):
-            with self.subTest(round=number):
-                if number % 5 < 3:
-                    at, deed = places[(number - number // 5 * 2) % len(places)]  # each of them, before any comes again
+        kills, used = 0, set()
+        for number, random, place in rounds_at(changes, places("kill", "killed", "torn"), self.in_full, elsewhere=0.4):
+            with self.subTest(round=number, place=place):
+                if place:
                     self.fresh_state()
-                    kills += self.check_round(number, random, self.disk(at, deed), span)
-                    used += 1
+                    kills += self.check_round(number, random, self.disk(*place), span)
+                    used.add(place[0])
                 else:
                     kills += self.check_round(number, random, None, span)
         clock = self.folder / "clock"
@@ -136,5 +132,5 @@ class DriverKills(ChaosTest):
         cleaned = self.pipe("clean", "--runs", LD_PRELOAD=LIBRARIES / "shifted_clock.so", CHAOS_CLOCK=clock)
         self.assertEqual(cleaned.code, 0, cleaned)
         self.assert_nothing_left()
-        figure(self.name, f"{kills} kills, {used} of them begun at one of {changes} changes of the state; {self.repeated} steps were repeated whose success was not "
+        figure(self.name, f"{kills} kills, also at {len(used)} of {changes} changes of the state; {self.repeated} steps were repeated whose success was not "
                f"persisted; the next run went on after {in_words(self.continued)}, `resume` after {in_words(self.resumed)}")

@@ -5,9 +5,8 @@ import pathlib
 import signal
 import sys
 import unittest
-from random import Random
 
-from support_chaos import SEED, ChaosTest, Watched, figure, in_words, rounds
+from support_chaos import ChaosTest, Watched, figure, in_words, places, rounds_at
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
 from support_cluster import ClusterTest, needs_cluster  # noqa: E402
@@ -31,16 +30,13 @@ class DriverKillsOnACluster(ClusterTest, ChaosTest):
         rehearsal = self.begin(0, **self.disk())
         self.assertEqual((result := rehearsal.end()).code, 0, result)
         changes, span = len(self.changes()), rehearsal.events[-1]["after"]
-        places = [(at, deed) for at in range(1, changes + 1) for deed in ("kill", "killed", "torn")]
-        Random(SEED).shuffle(places)
         kills, continued = 0, []
-        for number, random in rounds(40):
-            with self.subTest(round=number):
+        for number, random, place in rounds_at(changes, places("kill", "killed", "torn"), 40, elsewhere=0.5):
+            with self.subTest(round=number, place=place):
                 before = self.pods_made()
-                if number % 2:
-                    at, deed = places[number // 2 % len(places)]
+                if place:
                     self.fresh_state()
-                    run = self.begin(number, **self.disk(at, deed))
+                    run = self.begin(number, **self.disk(*place))
                 else:
                     run = self.begin(number)
                     run.kill_after(random.uniform(0, span))

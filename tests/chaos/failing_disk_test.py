@@ -2,17 +2,15 @@
 
 import collections
 import unittest
-from random import Random
 
 from driver_kills import DriverKills
-from support_chaos import NOWHERE, SEED, figure, rounds
+from support_chaos import NOWHERE, figure, places, rounds_at
 
 WORDS = {"full": ("No space left on device",), "broken": ("Input/output error",), "readonly": ("Read-only file system", "Permission denied")}
 
 
 class FailingDisk(DriverKills):
     orchestrator = "local"
-    in_full = 1500
     pause = 0
     test_kill = None
 
@@ -51,13 +49,13 @@ class FailingDisk(DriverKills):
         self.fresh_state()
         self.assertEqual(self.begin(0, **self.disk()).end().code, 0)
         changes = len(self.changes())
-        places = [(at, deed, count) for at in range(1, changes + 1) for deed in WORDS for count in (1, 0)]
-        Random(SEED).shuffle(places)
-        codes = collections.Counter()
-        for number, _ in rounds(self.in_full):
-            with self.subTest(round=number):
-                codes[self.check_round(number, *places[number % len(places)])] += 1
-        figure("failing_disk", f"{sum(codes.values())} failures (no space, EIO, read-only; once and from there on) at {changes} changes of the state: {codes[3]} ended with "
+        deeds = [(deed, count) for deed in WORDS for count in (1, 0)]
+        codes, used = collections.Counter(), set()
+        for number, _, (at, deed) in rounds_at(changes, places(*deeds), len(deeds) * changes):
+            with self.subTest(round=number, at=at, deed=deed):
+                codes[self.check_round(number, at, *deed)] += 1
+                used.add(at)
+        figure("failing_disk", f"{sum(codes.values())} failures (no space, EIO, read-only; once and from there on) at {len(used)} of {changes} changes of the state: {codes[3]} ended with "
                f"exit code 3 and the reason, {codes[0]} made no difference; the next run went on after each")
 
 

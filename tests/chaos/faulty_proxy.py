@@ -111,9 +111,11 @@ class FaultyProxy:
                 ways[ready].sendall(data)
 
 
-def chosen(random, share: float = 0.3, spared=lambda method, target: False):
-    """A fault for so many of the calls."""
+def chosen(random, share: float = 0.3, never: float = 0.02, answered=lambda method, target: False):
+    """A fault for so many of the calls; a few, but those that the test says, are never answered."""
     def fault(method: str, target: str):
-        return random.choice(FAULTS) if random.random() < share and not spared(method, target) else None
+        if random.random() < never and not answered(method, target):
+            return "never"
+        return random.choice(FAULTS) if random.random() < share else None
 
     return fault

@@ -1,4 +1,4 @@
-"""Three of ten calls of the bucket are answered 429, 500 or 503, cut or lost: the run completes, and another machine reuses all of it."""
+"""Three of ten calls of the bucket are answered 429, 500 or 503, cut, lost or never answered: the run completes, and another machine reuses all of it."""
 
 import collections
 import socket
@@ -32,7 +32,7 @@ class FaultyBucket(S3Bucket, ChaosTest):
 
     def run_on(self, machine: str, number: int):
         self.state = self.folder / machine
-        run = Watched(self, "run", "pipeline.yaml", "--output", "json", "-p", f"load.n={number}")
+        run = Watched(self, "run", "pipeline.yaml", "--output", "json", "-p", f"load.n={number}", PIPE_SERVER_TIMEOUT="3s")
         result = run.end()
         self.assertEqual(result.code, 0, result)
         return run, result

@@ -1,10 +1,11 @@
 """What the chaos tests share: how much of it, seeds that can be repeated, changes of a disk that fail, and the figures.
 
 CHAOS_SCALE says how much: 1 takes about an hour, the default is what CI has time for. CHAOS_SEED repeats what a seed has found,
-CHAOS_ONLY=N[,M] only some of its rounds, CHAOS_MINUTES=N ends each row of rounds after so long. Figures are printed, and kept in the folder `chaos` of the build.
+CHAOS_ONLY=N[,M] only some of its rounds (a round that fails is shown with its number), CHAOS_MINUTES=N ends each row of rounds after so long. Figures are printed, and kept in the folder `chaos` of the build.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -43,6 +44,37 @@ def rounds(in_full: int, at_least: int = 1):
         yield number, random.Random(f"{SEED}/{number}")
 
 
+MOST_CHANGES = 800  # of a state, by one run of a pipeline of these tests
+
+
+def places(*deeds) -> list[tuple]:
+    """Changes of a disk and what happens there, (AT, DEED), in an order that the seed alone decides: each change once, then each with another deed, and so on.
+
+    A run makes a few changes more or less than the last one, and the number of a round nevertheless means the same place: see rounds_at().
+    """
+    chance = random.Random(SEED)
+    first = [chance.randrange(len(deeds)) for _ in range(MOST_CHANGES + 1)]
+    found = []
+    for turn in range(len(deeds)):
+        order = list(range(1, MOST_CHANGES + 1))
+        chance.shuffle(order)
+        found += [(at, deeds[(first[at] + turn) % len(deeds)]) for at in order]
+    return found
+
+
+def rounds_at(changes: int, where: list[tuple], in_full: int, elsewhere: float = 0):
+    """As rounds(), each with its place (even numbers); a share of them has none (odd numbers). What is behind the last change is passed over."""
+    assert changes <= MOST_CHANGES, f"{changes} changes: raise MOST_CHANGES"
+    end = time.monotonic() + 60 * MINUTES
+    at_places, others = (2 * i for i in itertools.count() if where[i % len(where)][0] <= changes), itertools.count(1, 2)
+    for i in range(len(ONLY) or scaled(in_full)):
+        if time.monotonic() > end:
+            return
+        is_elsewhere = int((i + 1) * elsewhere) > int(i * elsewhere)
+        number = ONLY[i] if ONLY else next(others if is_elsewhere else at_places)
+        yield number, random.Random(f"{SEED}/{number}"), None if number % 2 else where[number // 2 % len(where)]
+
+
 def figure(test: str, text: str):
     """One line of the table."""
     failed = ChaosTest.current and not ChaosTest.current._outcome.success  # what the text counts are the rounds that passed
@@ -67,6 +99,7 @@ class ChaosTest(PipeTest):
     def setUp(self):
         super().setUp()
         ChaosTest.current = self
+        print(f"{self.id()}: {REPEAT}", flush=True)  # also of a test that ends before it has a figure
 
     def fresh_state(self) -> pathlib.Path:
         self.remove_state()

@@ -8,6 +8,7 @@
 
 #include "core/file.hpp"
 #include "docker/credential_helper.hpp"
+#include "support/sanitizers.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -86,6 +87,7 @@ TEST_F(Credentials, a_failing_helper_is_told_and_the_file_asked) {
 }
 
 TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_told) {
+  if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   config(R"({"credsStore": "absent"})");
   EXPECT_NE(auth("registry.example").notice.find("docker-credential-absent: it is not on the PATH"),
             std::string::npos)

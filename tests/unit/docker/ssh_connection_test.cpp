@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "support/run_task.hpp"
+#include "support/sanitizers.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -154,6 +155,7 @@ TEST_F(SshProcess, it_ends_with_its_connections_owner) {
 }
 
 TEST_F(SshProcess, where_there_is_no_ssh_it_is_named) {
+  if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   setenv("PATH", folder_.path().c_str(), 1);
   const auto connection = open(connections_);
   try {

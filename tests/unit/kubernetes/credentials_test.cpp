@@ -10,6 +10,7 @@
 #include "core/file.hpp"
 #include "kubernetes/time.hpp"
 #include "support/run_task.hpp"
+#include "support/sanitizers.hpp"
 
 namespace pipeline::kubernetes {
 namespace {
@@ -50,6 +51,7 @@ class TheCredentials : public testing::Test {
 };
 
 TEST_F(TheCredentials, plugin_that_fails_is_told_with_its_words_and_how_to_get_it) {
+  if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   plug("echo no session >&2; exit 3");
   Credentials failing(access);
   EXPECT_EQ(failure(failing),

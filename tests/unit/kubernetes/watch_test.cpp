@@ -91,6 +91,24 @@ TEST_F(TheWatch, server_that_never_answers_ends_it) {
   EXPECT_THROW(run(), net::TransportError);
 }
 
+TEST_F(TheWatch, stream_that_the_server_never_opens_is_asked_for_again) {
+  setenv("PIPE_SERVER_TIMEOUT", "1s", 1);
+  lists = {list(7, {})};
+  streams = {[](HttpExchange& exchange) { return exchange.hang(); },
+             // Once open, a stream may be silent for longer.
+             [](HttpExchange& exchange) -> async::Task<> {
+               co_await exchange.begin_stream();
+               asio::steady_timer timer(co_await asio::this_coro::executor,
+                                        std::chrono::milliseconds(1500));
+               co_await timer.async_wait(asio::use_awaitable);
+               co_await exchange.piece(event("ADDED", object("a", "1", 8)));
+               co_await exchange.end_stream();
+             }};
+  EXPECT_THAT(run(), ElementsAre("listed", "added a 1"));
+  EXPECT_EQ(server.asked.size(), 4u);
+  unsetenv("PIPE_SERVER_TIMEOUT");
+}
+
 TEST_F(TheWatch, begins_where_the_list_ended_and_goes_on_where_the_stream_did) {
   lists = {list(7, {object("a", "1", 3)})};
   streams = {

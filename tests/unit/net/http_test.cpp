@@ -225,6 +225,13 @@ TEST_F(Http, a_server_that_never_answers_meets_the_timeout) {
   EXPECT_NE(failure(never).find("timed out"), std::string::npos) << failure(never);
 }
 
+TEST_F(Http, a_server_that_is_silent_is_given_up_before_the_timeout) {
+  auto never = request("/never");
+  never.timeout = std::chrono::hours(1);
+  never.silence = std::chrono::seconds(1);
+  EXPECT_NE(failure(never).find("too slow"), std::string::npos) << failure(never);
+}
+
 TEST_F(Http, a_header_that_would_smuggle_another_is_refused) {
   auto bad = request("/echo");
   bad.headers.push_back("X-A: 1\r\nX-B: 2");

@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "net/child.hpp"
+#include "support/sanitizers.hpp"
 
 namespace pipeline::net {
 namespace {
@@ -48,6 +49,7 @@ TEST(Program, that_a_signal_ends_has_no_code) {
 }
 
 TEST(Program, that_is_not_there_says_so) {
+  if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   ProgramCall call;
   call.command = {"no-such-program-of-ours"};
   try {

@@ -112,9 +112,11 @@ TEST_F(JobManifest, permissions_for_a_bucket_are_in_the_secret_and_nowhere_else)
   EXPECT_EQ(text.find("Amz"), text.npos);
   EXPECT_EQ(text.find("hostPath"), text.npos);
   EXPECT_EQ(text.find("/state"), text.npos) << "no path of this machine";
-  for (const auto& mount : container()["volumeMounts"])
+  const auto mounts = container()["volumeMounts"];
+  EXPECT_FALSE(mounts.empty());
+  for (const auto& mount : mounts)
     EXPECT_NE(mount["name"], "fetch") << "the step does not see how it was brought its files";
-  for (const auto& mount : container()["volumeMounts"])
+  for (const auto& mount : mounts)
     if (mount["mountPath"] == "/pipe/code" || mount["mountPath"] == "/pipe/inputs") {
       EXPECT_EQ(mount["readOnly"], true);
     }

@@ -114,6 +114,28 @@ TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_know
   }
 }
 
+TEST_F(ABucketOfAServer, is_asked_again_when_it_is_silent_before_an_object_or_within_it) {
+  setenv("PIPE_SERVER_TIMEOUT", "1s", 1);
+  int count = 0;
+  handler = [&](HttpExchange& exchange) -> async::Task<> {
+    ++count;
+    if (count == 3) {
+      EXPECT_THAT(exchange.headers, HasSubstr("bytes=4-"));
+      co_await exchange.answer(200, "456789", "Content-Range: bytes 4-9/10\r\n");
+      co_return;
+    }
+    if (count == 2) {
+      co_await exchange.begin_stream();
+      co_await exchange.piece("0123");
+    }
+    co_await exchange.hang();
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_EQ(get(bucket, "k"), "0123456789");
+  EXPECT_EQ(count, 3);
+  unsetenv("PIPE_SERVER_TIMEOUT");
+}
+
 TEST_F(ABucketOfAServer, takes_what_is_small_at_once_and_compares_it) {
   handler = [](HttpExchange& exchange) -> async::Task<> {
     EXPECT_EQ(exchange.body, "small");

@@ -1,0 +1,16 @@
+/// @file
+/// What cannot be tested under a sanitizer, and why.
+#pragma once
+
+namespace pipeline::test {
+
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool under_tsan = true;
+#else
+inline constexpr bool under_tsan = false;
+#endif
+
+inline constexpr const char* vfork_is_fork =
+    "ThreadSanitizer makes vfork() a fork(): why exec failed stays in the child's memory";
+
+}  // namespace pipeline::test
