@@ -42,10 +42,10 @@ class Child {
       [[maybe_unused]] const auto said = ::write(ends[1], "x", 1);
       for (;;) ::pause();
     }
+    ::close(ends[1]);  // A child that dies is then noticed.
     char said;
     EXPECT_EQ(::read(ends[0], &said, 1), 1);
     ::close(ends[0]);
-    ::close(ends[1]);
   }
   ~Child() {
     ::kill(pid_, SIGKILL);
