@@ -64,9 +64,7 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
 bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& drivers,
                  store::RunRecord run) {
   const auto lease = run.driver.lease;
-  kubernetes::Client client(
-      context.loop(),
-      kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
+  kubernetes::Client client(context.loop(), kubernetes::find_cluster(detached::cluster_of(lease)));
   if (context.await(orchestrators::driver_continues(client, lease.name))) {
     auto owners = context.await(orchestrators::owned_by_driver(client, lease.name));
     context.await(kubernetes::leave_word(client, lease.name,

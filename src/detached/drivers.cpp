@@ -1,5 +1,6 @@
 #include "detached/drivers.hpp"
 
+#include "async/retry_policy.hpp"
 #include "core/diagnostic.hpp"
 #include "detached/invocation.hpp"
 #include "detached/run_replica.hpp"
@@ -17,19 +18,20 @@ constexpr async::RetryPolicy hasty{std::chrono::milliseconds(200), std::chrono::
 /// A driver whose pod is being deleted saves once more. A pod that stays, for example on a lost
 /// node, saves nothing after the time of its Lease.
 async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
-  kubernetes::Client client(
-      loop, kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}));
-  asio::steady_timer pause(loop);
+  kubernetes::Client client(loop, kubernetes::find_cluster(cluster_of(lease)));
   const auto until = std::chrono::steady_clock::now() + kubernetes::LeaseTerms().duration;
   while (std::chrono::steady_clock::now() < until) {
     const bool may_save = co_await orchestrators::driver_has_pod(client, lease.name);
     if (!may_save) co_return;
-    pause.expires_after(std::chrono::milliseconds(300));
-    co_await pause.async_wait(asio::use_awaitable);
+    co_await async::pause_for(std::chrono::milliseconds(300), nullptr);
   }
 }
 
 }  // namespace
+
+kubernetes::AccessOptions cluster_of(const store::LeaseId& lease) {
+  return {.context = lease.context, .name_space = lease.name_space};
+}
 
 std::string name_of(const store::Driver& driver) {
   if (driver.is_elsewhere())
@@ -127,10 +129,7 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
     return Liveness::unknown;
   auto life = Liveness::unknown;
   try {
-    kubernetes::Client client(
-        context_.loop,
-        kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}),
-        hasty);
+    kubernetes::Client client(context_.loop, kubernetes::find_cluster(cluster_of(lease)), hasty);
     life = context_.await(orchestrators::driver_continues(client, lease.name)) ? Liveness::alive
                                                                                : Liveness::dead;
   } catch (const core::EnvironmentError& error) {
@@ -158,10 +157,7 @@ std::string Drivers::described(store::RunRecord& run) {
   auto text = name_of(run.driver) + (lease.context.empty() ? "" : " of context " + lease.context);
   if (liveness_of(run) == Liveness::unknown) return text + ": " + silence_;
   try {
-    kubernetes::Client client(
-        context_.loop,
-        kubernetes::find_cluster({.context = lease.context, .name_space = lease.name_space}),
-        hasty);
+    kubernetes::Client client(context_.loop, kubernetes::find_cluster(cluster_of(lease)), hasty);
     const auto news = context_.await(orchestrators::driver_status_of(client, lease.name));
     if (!news.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +

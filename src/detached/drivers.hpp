@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "detached/driver_context.hpp"
+#include "kubernetes/kubeconfig.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::detached {
@@ -65,6 +66,9 @@ class Drivers {
       silent_clusters_;  ///< Keyed by context and namespace.
   std::string silence_;
 };
+
+/// Returns how to reach the cluster of the Lease.
+kubernetes::AccessOptions cluster_of(const store::LeaseId& lease);
 
 /// Returns `process 1234`, `process 1234 on the machine m`, or `the Job x in the namespace y`.
 std::string name_of(const store::Driver& driver);

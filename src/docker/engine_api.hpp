@@ -14,6 +14,7 @@
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
+#include "docker/engine_info.hpp"
 #include "docker/transfer_progress.hpp"
 #include "net/connection.hpp"
 #include "net/http.hpp"
@@ -54,21 +55,6 @@ class EngineError : public core::EnvironmentError {
  private:
   long status_;
 };
-
-struct EngineInfo {
-  std::string version, api_version, min_api_version, os, architecture;
-  bool podman = false;
-  bool buildkit = false;  ///< BuildKit builds (`POST /build?version=2`); DOCKER_BUILDKIT=0 or 1
-                          ///< overrides the engine's own preference.
-};
-/// Returns true for the response of GET /info of a Docker Engine that keeps images in containerd's
-/// store.
-bool has_containerd_store(const nlohmann::json& system_info);
-/// Returns true if the response of GET /info names this security option: `rootless`, `userns` (the
-/// containers' users have other numbers on the engine's machine), `selinux`.
-bool has_security_option(const nlohmann::json& system_info, std::string_view name);
-/// Returns true if the negotiated version of the API is `1.MINOR` or newer.
-bool speaks_api(const EngineInfo& info, int minor);
 
 struct ContainerState {
   bool running = false;

@@ -9,7 +9,7 @@
 #include "async/joinable_task.hpp"
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
-#include "core/quantity.hpp"
+#include "core/user_environment.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/engine_errors.hpp"
 #include "docker/json_text.hpp"
@@ -88,13 +88,8 @@ bool is_stopped(const core::CancelSource* source) {
 
 EngineLimits limits_from_environment() {
   EngineLimits limits;
-  const char* text = std::getenv("PIPE_ENGINE_TIMEOUT");
-  if (!text || !*text) return limits;
-  const auto time = core::parse_duration(text);
-  if (!time || time->count() <= 0)
-    throw core::EnvironmentError(
-        std::string("PIPE_ENGINE_TIMEOUT is '") + text + "', which is no duration",
-        {"write it as `30s` or `5m`"});
+  const auto time = core::duration_of_variable("PIPE_ENGINE_TIMEOUT", Duration(1));
+  if (!time) return limits;
   limits.answer = std::chrono::milliseconds(time->count());
   limits.check = limits.answer / 4;
   return limits;

@@ -1,18 +1,10 @@
-#include "orchestrators/factory.hpp"
-#include "support/conformance.hpp"
+#include "support/engine_place.hpp"
 
 namespace pipeline::test {
+
 INSTANTIATE_TEST_SUITE_P(Docker, Conformance,
-                         testing::Values(Place{
-                             .name = "docker",
-                             .make =
-                                 [](asio::io_context& loop, const fs::path& root) {
-                                   return orchestrators::make_docker_orchestrator(
-                                       loop, {.root = root,
-                                              .state = root / ".pipe",
-                                              .run_id = "conformance"});
-                                 },
-                             .settings = slim()}),
+                         testing::Values(engine_place(
+                             "docker", [] {}, false)),
                          [](auto& place) { return place.param.name; });
 
 }  // namespace pipeline::test

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <list>
 #include <optional>
 #include <sstream>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "async/joinable_task.hpp"
+#include "async/single_flight.hpp"
 #include "core/error.hpp"
 #include "core/findings.hpp"
 #include "core/log.hpp"
@@ -51,7 +53,8 @@ class DockerOrchestrator : public Orchestrator {
         options_(std::move(options)),
         engine_(loop, docker::find_endpoint()),
         images_(loop, engine_, options_),
-        users_(loop, engine_, options_.state) {
+        users_(loop, engine_, options_.state),
+        system_(loop) {
     capabilities_.name = "docker";
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
@@ -289,11 +292,10 @@ class DockerOrchestrator : public Orchestrator {
 
   /// Returns the response of GET /info, requested once.
   async::Task<const json*> system() {
-    if (system_.is_null()) {
-      auto answer = co_await engine_.system_info();
-      if (system_.is_null()) system_ = std::move(answer);
-    }
-    co_return &system_;
+    static const std::string key = "/info";
+    const std::function<async::Task<json>()> ask = [this] { return engine_.system_info(); };
+    if (!system_.find(key)) co_await system_.get(key, ask, nullptr);
+    co_return system_.find(key);
   }
 
   /// Returns the name of the engine's machine.
@@ -355,7 +357,7 @@ class DockerOrchestrator : public Orchestrator {
   UserEntries users_;
   Capabilities capabilities_;
   std::string owner_, caller_;
-  json system_;
+  async::SingleFlight<json> system_;
   std::optional<docker::GpuAccess> gpu_access_;
   std::optional<gpu::Inventory> inventory_;
   bool elsewhere_ =

@@ -7,7 +7,7 @@
 #include "kubernetes/json.hpp"
 #include "kubernetes/lease.hpp"
 #include "kubernetes/permissions.hpp"
-#include "net/url.hpp"
+#include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators {
@@ -68,12 +68,6 @@ async::Task<> make(Client& client, std::string group, std::string kind, json obj
   } catch (const ApiError& error) {
     if (error.status() != 409) throw;
   }
-}
-
-async::Task<json> pods_of_job(Client& client, std::string name) {
-  return client.get(
-      "list the pods of the Job " + name,
-      client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
 }
 
 /// Returns null if there is none.
@@ -160,8 +154,7 @@ async::Task<> start_driver(Client& client, DriverJob driver) {
   }
   if (!failed) co_return;
   try {
-    co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), {},
-                           std::nullopt);
+    co_await delete_job(client, name);
   } catch (const core::EnvironmentError& error) {
     core::log::warn(error.what());
   }
@@ -210,8 +203,7 @@ async::Task<bool> driver_has_pod(Client& client, std::string name) {
 }
 
 async::Task<> remove_driver(Client& client, std::string name) {
-  return client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), {},
-                       std::nullopt);
+  return delete_job(client, std::move(name));
 }
 
 }  // namespace pipeline::orchestrators

@@ -10,6 +10,7 @@
 #include "kubernetes/log_frames.hpp"
 #include "kubernetes/time.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
 #include "orchestrators/kubernetes/pod_events.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
@@ -189,9 +190,7 @@ async::Task<> JobRun::adopt() {
 
 /// Returns true if the Job has a pod; the watch may report it later.
 async::Task<bool> JobRun::look_for_pod() {
-  const auto pods = co_await client_.get(
-      "list the pods of the Job " + name_,
-      client_.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name_));
+  const auto pods = co_await pods_of_job(client_, name_);
   const auto& items = kubernetes::list_at(pods, "/items");
   if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
   co_return !items.empty();
@@ -433,11 +432,6 @@ async::Task<AttemptResult> JobRun::run() {
 }
 
 }  // namespace
-
-async::Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid) {
-  co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid,
-                         std::nullopt);
-}
 
 async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,

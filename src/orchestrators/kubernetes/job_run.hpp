@@ -10,10 +10,6 @@
 
 namespace pipeline::orchestrators {
 
-/// Deletes the Job and its pod. A missing Job is no error.
-/// @param uid deletes only the Job with this uid; if empty, any Job of the name
-async::Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid);
-
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
 /// removal has begun. Throws the log's exceptions, and EnvironmentError if the cluster is lost.

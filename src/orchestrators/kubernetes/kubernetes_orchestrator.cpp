@@ -13,6 +13,7 @@
 #include "net/url.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/bucket_files.hpp"
+#include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/kubernetes/pod_waits.hpp"
@@ -130,7 +131,7 @@ class KubernetesOrchestrator : public Orchestrator {
 
   async::Task<> discard_attempt(const std::string& run_id, const std::string& step,
                                 unsigned number) override {
-    co_await delete_job(client(), job_name(run_id, step, number), "");
+    co_await delete_job(client(), job_name(run_id, step, number));
   }
 
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
