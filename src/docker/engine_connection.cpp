@@ -122,7 +122,7 @@ net::Request EngineConnection::request(const std::string& path) {
     request.url = url + path;
   } else if (url.starts_with("ssh://")) {
     if (!ssh_) ssh_ = std::make_unique<SshConnections>(parse_ssh_url(url));
-    request.unix_socket = "ssh";
+    request.unix_socket = ssh_->path();
     request.url = "http://docker" + path;
   } else {
     throw core::EnvironmentError(
@@ -137,9 +137,7 @@ net::Request EngineConnection::request(const std::string& path) {
 std::unique_ptr<net::Connection> EngineConnection::open() {
   auto prepared = request("/");
   if (ssh_)
-    prepared.connect = [this](sockaddr& address, unsigned& length) {
-      return ssh_->offer(loop_.get_executor(), address, length).socket.release();
-    };
+    prepared.make_socket = [this] { return ssh_->offer(loop_.get_executor()).socket.release(); };
   try {
     return std::make_unique<net::Connection>(loop_, std::move(prepared));
   } catch (const net::TransportError& error) {
@@ -155,8 +153,8 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
     if (call.source) request.body_source = call.source();
     const auto process = std::make_shared<int>(0);  // Shared with curl's callback.
     if (ssh_)
-      request.connect = [this, process](sockaddr& address, unsigned& length) {
-        auto connection = ssh_->offer(loop_.get_executor(), address, length);
+      request.make_socket = [this, process] {
+        auto connection = ssh_->offer(loop_.get_executor());
         *process = connection.number;
         return connection.socket.release();
       };

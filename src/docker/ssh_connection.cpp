@@ -4,9 +4,10 @@
 #include <cctype>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
+#include <cstddef>
 #include <optional>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -44,6 +45,15 @@ std::string content_of(const core::Descriptor& file) {
   text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   return text;
+}
+
+/// Returns the abstract name of one end, as getsockname or getpeername tells it.
+std::string name_of(int socket, int (*tell)(int, sockaddr*, socklen_t*) noexcept) {
+  sockaddr_un name{};
+  socklen_t size = sizeof name;
+  if (tell(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0)
+    throw core::system_error("cannot name a socket for ssh", errno);
+  return {name.sun_path, size - offsetof(sockaddr_un, sun_path)};
 }
 
 }  // namespace
@@ -108,51 +118,55 @@ bool is_crowded(std::string_view failure) {
          failure.find("ssh_exchange_identification") != failure.npos;
 }
 
+SshConnections::SshConnections(const SshTarget& target)
+    : command_(ssh_command(target)),
+      listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  // The socket has a file, because libcurl 7.88 uses no connection twice whose other end has an
+  // abstract name. Its path names an open descriptor: it is short, and nothing is left behind.
+  const core::TemporaryFolder folder;
+  const core::Descriptor within(open(folder.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto file = "/proc/self/fd/" + std::to_string(within.get()) + "/ssh";
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  file.copy(name.sun_path, sizeof name.sun_path - 1);
+  if (!listener_ || !within ||
+      bind(listener_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 ||
+      listen(listener_.get(), SOMAXCONN) != 0)
+    throw core::system_error("cannot make a socket for ssh", errno);
+  entry_ = core::Descriptor(open(file.c_str(), O_PATH | O_CLOEXEC));
+  if (!entry_) throw core::system_error("cannot open the socket for ssh", errno);
+  path_ = "/proc/self/fd/" + std::to_string(entry_.get());
+}
+
 SshConnections::~SshConnections() {
   for (auto& process : processes_) process.child.signal(SIGTERM);
   for (auto& process : processes_) process.child.wait();
 }
 
-SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor,
-                                                 sockaddr& address, unsigned& length) {
+SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor) {
   forget_ended();
-  // An abstract socket name chosen by the kernel; other processes that connect to it are rejected.
-  auto listener = std::make_shared<core::Descriptor>(
-      socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   core::Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  // The kernel chooses an abstract name, by which accept() knows whose connection it has.
   const sa_family_t family = AF_UNIX;
-  sockaddr_un name{};
-  name.sun_family = family;
-  socklen_t size = sizeof family;
-  if (!*listener || !ours ||
-      bind(listener->get(), reinterpret_cast<const sockaddr*>(&name), size) != 0 ||
-      listen(listener->get(), 4) != 0)
+  if (!ours || bind(ours.get(), reinterpret_cast<const sockaddr*>(&family), sizeof family) != 0)
     throw core::system_error("cannot make a socket for ssh", errno);
-  size = sizeof name;
-  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&name), &size) != 0 ||
-      size > sizeof address)
-    throw core::system_error("cannot name a socket for ssh", errno);
-  std::memcpy(&address, &name, size);
-  length = size;
-  asio::post(
-      executor, [this, executor, alive = std::weak_ptr(alive_), listener, number = ++opened_] {
-        if (alive.expired()) return;
-        try {
-          for (;;) {
-            const core::Descriptor theirs(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
-            if (!theirs) throw core::system_error("cannot connect to ssh", errno);
-            ucred peer{};
-            socklen_t peer_size = sizeof peer;
-            getsockopt(theirs.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);
-            if (peer.pid != getpid()) continue;
-            run(executor, theirs, number);
-            break;
-          }
-        } catch (...) {
-          refused_[number] = std::current_exception();
-        }
-      });
+  offered_[name_of(ours.get(), getsockname)] = ++opened_;
+  asio::post(executor, [this, executor, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) accept(executor);
+  });
   return {std::move(ours), opened_};
+}
+
+void SshConnections::accept(const asio::any_io_executor& executor) {
+  const core::Descriptor theirs(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!theirs) return;  // The caller did not connect.
+  const auto offer = offered_.extract(name_of(theirs.get(), getpeername));
+  if (!offer) return;
+  try {
+    run(executor, theirs, offer.mapped());
+  } catch (...) {
+    refused_[offer.mapped()] = std::current_exception();
+  }
 }
 
 void SshConnections::run(const asio::any_io_executor& executor, const core::Descriptor& theirs,

@@ -37,7 +37,8 @@ bool is_crowded(std::string_view failure);
 
 class SshConnections {
  public:
-  explicit SshConnections(const SshTarget& target) : command_(ssh_command(target)) {}
+  /// Throws EnvironmentError if it cannot make its socket.
+  explicit SshConnections(const SshTarget& target);
   ~SshConnections();  ///< Ends all processes.
   SshConnections(const SshConnections&) = delete;
   SshConnections& operator=(const SshConnections&) = delete;
@@ -46,10 +47,12 @@ class SshConnections {
     core::Descriptor socket;  ///< Its other end is the process's stdin and stdout.
     int number;               ///< Identifies the process for failure_of(); from 1.
   };
-  /// Returns an unconnected socket and the address to connect it to before the loop continues;
-  /// connecting starts the process. For callers that connect by themselves, such as libcurl (7.88
-  /// ignores CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported by failure_of().
-  Connection offer(const asio::any_io_executor& executor, sockaddr& address, unsigned& length);
+  /// Returns an unconnected socket; connecting it to path() before the loop continues starts the
+  /// process. For callers that connect by themselves, such as libcurl (7.88 ignores
+  /// CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported by failure_of().
+  Connection offer(const asio::any_io_executor& executor);
+  /// The path of the socket that this process listens at; no other one can connect to it.
+  const std::string& path() const { return path_; }
   /// Returns the output of a failed process; empty if it is running or has ended well. Waits
   /// briefly for its end. Throws EnvironmentError if ssh could not be started. Each failure is
   /// reported once.
@@ -62,9 +65,13 @@ class SshConnections {
     int number;
   };
   void forget_ended();
+  void accept(const asio::any_io_executor& executor);
   void run(const asio::any_io_executor& executor, const core::Descriptor& theirs, int number);
 
   std::vector<std::string> command_;
+  core::Descriptor listener_, entry_;  ///< The socket, and its file, which has no name any more.
+  std::string path_;
+  std::map<std::string, int> offered_;  ///< By the name of the socket that is to connect.
   std::vector<Process> processes_;
   std::map<int, std::exception_ptr> refused_;  ///< Errors of processes that could not be started.
   int opened_ = 0;

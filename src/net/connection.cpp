@@ -35,7 +35,7 @@ struct Connection::Implementation {
       set_option(easy, request, CURLOPT_UNIX_SOCKET_PATH, request.unix_socket.c_str());
       set_option(easy, request, CURLOPT_PROXY, "");
     }
-    if (request.connect) {
+    if (request.make_socket) {
       curl_socket_t (*create)(void*, curlsocktype, curl_sockaddr*) = &Implementation::on_open;
       set_option(easy, request, CURLOPT_OPENSOCKETFUNCTION, create);
       set_option(easy, request, CURLOPT_OPENSOCKETDATA, static_cast<void*>(this));
@@ -52,9 +52,9 @@ struct Connection::Implementation {
     socket.assign(own);
   }
 
-  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* address) noexcept {
+  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr*) noexcept {
     try {
-      return static_cast<Implementation*>(self)->request.connect(address->addr, address->addrlen);
+      return static_cast<Implementation*>(self)->request.make_socket();
     } catch (...) {
       return CURL_SOCKET_BAD;
     }

@@ -139,7 +139,7 @@ void Exchange::begin(Multi& multi) {
     set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
     set(CURLOPT_PROXY, "");  // The environment's proxy is for the network only.
   }
-  if (request_.connect) {
+  if (request_.make_socket) {
     curl_socket_t (*open)(void*, curlsocktype, curl_sockaddr*) = &Exchange::on_open;
     set(CURLOPT_OPENSOCKETFUNCTION, open);
     set(CURLOPT_OPENSOCKETDATA, self);
@@ -229,10 +229,10 @@ void Exchange::collect(std::string_view bytes) {
   response_.body += bytes.substr(0, most - response_.body.size());
 }
 
-curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr* address) {
+curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr*) {
   auto& exchange = *static_cast<Exchange*>(self);
   curl_socket_t socket = CURL_SOCKET_BAD;
-  exchange.guarded([&] { socket = exchange.request_.connect(address->addr, address->addrlen); });
+  exchange.guarded([&] { socket = exchange.request_.make_socket(); });
   return socket;
 }
 

@@ -36,9 +36,8 @@ struct Request {
   std::string method = "GET";
   std::string url;          ///< For example `http://docker/v1.41/_ping`.
   std::string unix_socket;  ///< Path; empty for TCP.
-  /// Creates the unconnected socket of a new connection and sets the address to connect it to.
-  /// `unix_socket` is then only the connection's name.
-  std::function<int(sockaddr& address, unsigned& length)> connect;
+  /// Creates the unconnected socket of each new connection; if empty, libcurl does.
+  std::function<int()> make_socket;
   std::vector<std::string> headers;  ///< `Name: value`.
   std::string body;                  ///< Sent if not empty.
   BodySource body_source;  ///< Sent if set: as many bytes as the header Content-Length says, or

@@ -161,6 +161,12 @@ class OverSsh(HoweverReached, RemoteTest):
         process.wait()
         wait_until(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "an end of the ssh processes")
 
+    def test_a_connection_serves_one_request_after_the_other(self):
+        ssh = self.write("bin/ssh", f"#!/bin/sh\necho >> {self.folder}/connections\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n")
+        ssh.chmod(0o755)
+        self.assertIn(VARIABLES["SSH"], self.pipe("doctor", PATH=f"{ssh.parent}:{os.environ['PATH']}").text)
+        self.assertEqual((self.folder / "connections").read_text(), "\n")
+
     def test_the_path_of_a_url_is_the_socket_over_there(self):
         self.pipeline({"one": {"command": "true"}})
         self.run_pipe(DOCKER_HOST=VARIABLES["SSH"] + VARIABLES["SOCKET"])

@@ -40,7 +40,6 @@ class Portable(unittest.TestCase):
         cls.folder = pathlib.Path(cls.temporary.name)
         packages = cls.folder / "packages"
         run(ROOT / "scripts/package", "tar", "wheel", "sbom", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(packages)})
-        cls.sums = (packages / "SHA256SUMS").read_text()
         (cls.archive,) = packages.glob("*.tar.gz")
         (cls.bill,) = packages.glob("*.cdx.json")
         (cls.wheel,) = packages.glob("*.whl")
@@ -123,11 +122,6 @@ class Portable(unittest.TestCase):
         self.assertIn("sums succeeded", run(environment / "bin/pipe", "run", "-o", "local", cwd=work))
         run(environment / "bin/pip", "uninstall", "-y", "pipe-ml")
         self.assertFalse((environment / "lib/pipe").exists())
-
-    def test_two_calls_make_the_same_bytes(self):
-        again = self.folder / "again"
-        run(ROOT / "scripts/package", "tar", "wheel", "sbom", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(again)})
-        self.assertEqual((again / "SHA256SUMS").read_text(), self.sums)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,12 +95,16 @@ class SshProcess : public testing::Test {
     setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
   }
   ~SshProcess() override { setenv("PATH", path_.c_str(), 1); }
-  /// Connects to the given address before the loop continues, as libcurl does.
+  static int reach(const SshConnections& connections, int socket) {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    connections.path().copy(name.sun_path, sizeof name.sun_path - 1);
+    return connect(socket, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+  }
+  /// Connects before the loop continues, as libcurl does.
   SshConnections::Connection open(SshConnections& connections) {
-    sockaddr address{};
-    unsigned length = 0;
-    auto connection = connections.offer(loop_.get_executor(), address, length);
-    EXPECT_EQ(connect(connection.socket.get(), &address, length), 0);
+    auto connection = connections.offer(loop_.get_executor());
+    EXPECT_EQ(reach(connections, connection.socket.get()), 0) << std::strerror(errno);
     loop_.restart();
     loop_.poll();
     return connection;
