@@ -87,7 +87,9 @@ package_of(${archive_LIBRARY} libarchive13 archive_package)
 
 # The processor of the packages, which is not this machine's after a build by another one's compiler (toolchains/). dpkg-shlibdeps is told by a variable.
 if(CMAKE_CROSSCOMPILING)
-  execute_process(COMMAND dpkg-architecture --host-type ${CMAKE_LIBRARY_ARCHITECTURE} --query DEB_HOST_ARCH OUTPUT_VARIABLE architecture ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(architecture ${CMAKE_SYSTEM_PROCESSOR})
+  string(REPLACE aarch64 arm64 architecture ${architecture})
+  string(REPLACE x86_64 amd64 architecture ${architecture})
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${architecture})
   set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/CPackArchitecture.cmake)
   file(WRITE ${CPACK_PROJECT_CONFIG_FILE} "set(ENV{DEB_HOST_ARCH} ${architecture})\n")

@@ -80,6 +80,16 @@ class Package(unittest.TestCase):
         for kind in (".deb", ".tar.gz", ".whl", ".cdx.json"):
             self.assertIn(kind + "\n", made[0])
 
+    def test_archives_of_a_build_for_another_processor_are_refused(self):
+        build = self.folder / "cross"
+        (build / "bin").mkdir(parents=True)
+        (build / "bin/pipe").touch()
+        (build / "CPackConfig.cmake").write_text(f'set(CPACK_PROJECT_CONFIG_FILE "{build}/CPackArchitecture.cmake")\n')
+        done = subprocess.run([ROOT / "scripts/package", "deb", "wheel"], env={**os.environ, "BUILD_DIR": str(build)}, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("made on the processor that they are for", done.stderr)
+        self.assertFalse((self.folder / "packages").exists(), "nothing was begun")
+
     def test_debian_packages_have_the_copyright_of_all_that_is_in_them(self):
         run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)
         run("dpkg-deb", "-x", next((self.folder / "deb").glob("pipe-dev_*.deb")), self.folder / "root")
