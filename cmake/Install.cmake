@@ -7,9 +7,13 @@ set(PIPELINE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/pipeline)
 # The command, with what it reads.
 install(TARGETS pipe RUNTIME COMPONENT pipe)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/templates DESTINATION ${CMAKE_INSTALL_DATADIR}/pipeline COMPONENT pipe)
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT pipe)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/pipe COMPONENT pipe)
+foreach(package pipe pipe-dev)  # Debian's policy wants it under each package's name
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${package})
+endforeach()
 
-# Completion scripts, as the command itself writes them.
+# Completion scripts, as the command itself writes them: that of another processor does it in QEMU.
+string(JOIN "\" \"" run_pipe ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:pipe>)
 foreach(pair bash=bash-completion/completions/pipe zsh=zsh/vendor-completions/_pipe fish=fish/vendor_completions.d/pipe.fish)
   string(REPLACE "=" ";" pair ${pair})
   list(POP_FRONT pair shell path)
@@ -18,17 +22,23 @@ foreach(pair bash=bash-completion/completions/pipe zsh=zsh/vendor-completions/_p
     message(STATUS \"Installing: \${script}\")
     cmake_path(GET script PARENT_PATH folder)
     file(MAKE_DIRECTORY \"\${folder}\")
-    execute_process(COMMAND \"$<TARGET_FILE:pipe>\" completion ${shell} OUTPUT_FILE \"\${script}\" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND \"${run_pipe}\" completion ${shell} OUTPUT_FILE \"\${script}\" COMMAND_ERROR_IS_FATAL ANY)
   " COMPONENT pipe)
 endforeach()
 
-# The manual page, likewise.
+# The manual page, likewise; compressed where it can be, as Debian's policy wants it. gzip's -n leaves the time out.
+find_program(PIPELINE_GZIP gzip)
+set(compress_page "")
+if(PIPELINE_GZIP)
+  set(compress_page "execute_process(COMMAND \"${PIPELINE_GZIP}\" -9nf \"\${page}\" COMMAND_ERROR_IS_FATAL ANY)")
+endif()
 install(CODE "
   set(page \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/pipe.1\")
   message(STATUS \"Installing: \${page}\")
   cmake_path(GET page PARENT_PATH folder)
   file(MAKE_DIRECTORY \"\${folder}\")
-  execute_process(COMMAND \"$<TARGET_FILE:pipe>\" help --man OUTPUT_FILE \"\${page}\" COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND \"${run_pipe}\" help --man OUTPUT_FILE \"\${page}\" COMMAND_ERROR_IS_FATAL ANY)
+  ${compress_page}
 " COMPONENT pipe)
 
 # The libraries.
@@ -75,6 +85,15 @@ package_of(${curl_LIBRARY} libcurl4 curl_package)
 package_of(${git2_LIBRARY} libgit2-1.5 git2_package)
 package_of(${archive_LIBRARY} libarchive13 archive_package)
 
+# The processor of the packages, which is not this machine's after a build by another one's compiler (toolchains/). dpkg-shlibdeps is told by a variable.
+if(CMAKE_CROSSCOMPILING)
+  set(architecture ${CMAKE_SYSTEM_PROCESSOR})
+  string(REPLACE aarch64 arm64 architecture ${architecture})
+  string(REPLACE x86_64 amd64 architecture ${architecture})
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${architecture})
+  set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/CPackArchitecture.cmake)
+  file(WRITE ${CPACK_PROJECT_CONFIG_FILE} "set(ENV{DEB_HOST_ARCH} ${architecture})\n")
+endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME pipe)
 set(CPACK_PACKAGE_CONTACT "The pipe maintainers")
@@ -95,5 +114,5 @@ set(CPACK_DEBIAN_PIPE-DEV_PACKAGE_NAME pipe-dev)
 set(CPACK_DEBIAN_PIPE-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PIPE-DEV_PACKAGE_DEPENDS "pkg-config, nlohmann-json3-dev, libyaml-cpp-dev, libsqlite3-dev, libssl-dev, ${curl_package}, ${git2_package}, ${archive_package}")
 set(CPACK_COMPONENT_PIPE_DESCRIPTION "The command that builds each step's image and runs the pipeline in containers.")
-set(CPACK_COMPONENT_PIPE-DEV_DESCRIPTION "Headers, static libraries and the CMake package for programs that define pipelines in C++.")
+set(CPACK_COMPONENT_PIPE-DEV_DESCRIPTION "Headers, static libraries and the CMake package for programs that\ndefine pipelines in C++.")
 include(CPack)

@@ -8,11 +8,11 @@ PROGRAM=$(basename "$0")
 
 # Needed to build and run, and on top of it to test: what Debian and Ubuntu call it, as a control file writes it (deb-control(5)).
 # Boost's default version is too old in Debian 12, and from 1.86 on Boost.Process is a package of its own.
-BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificates python3 python3-venv
+BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificates python3 python3-venv file
   'libboost-dev (>= 1.81) | libboost1.81-dev' 'libboost-process-dev | libboost-dev (<< 1.86) | libboost1.81-dev'
   nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
-TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev file groff-base openssl openssh-client openssh-server iproute2)
+TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev groff-base openssl openssh-client openssh-server iproute2)
 BROWSER_PACKAGES=(chromium npm) # the pages are looked at in one, with axe-core from npm
 LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck) # clang 14 lacks what C++20 coroutines and ranges need
 

@@ -1,5 +1,6 @@
 """What is installed is enough: for a consumer's project, and as Debian packages."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -79,6 +80,41 @@ class Package(unittest.TestCase):
         for kind in (".deb", ".tar.gz", ".whl", ".cdx.json"):
             self.assertIn(kind + "\n", made[0])
 
+    def test_archives_of_a_build_for_another_processor_are_refused(self):
+        build = self.folder / "cross"
+        (build / "bin").mkdir(parents=True)
+        (build / "bin/pipe").touch()
+        (build / "CPackConfig.cmake").write_text(f'set(CPACK_PROJECT_CONFIG_FILE "{build}/CPackArchitecture.cmake")\n')
+        done = subprocess.run([ROOT / "scripts/package", "deb", "wheel"], env={**os.environ, "BUILD_DIR": str(build)}, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("made on the processor that they are for", done.stderr)
+        self.assertFalse((self.folder / "packages").exists(), "nothing was begun")
+
+    def test_debian_packages_have_the_copyright_of_all_that_is_in_them(self):
+        run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)
+        run("dpkg-deb", "-x", next((self.folder / "deb").glob("pipe-dev_*.deb")), self.folder / "root")
+        run("dpkg-deb", "-x", next((self.folder / "deb").glob("pipe_*.deb")), self.folder / "root")
+        text = (self.folder / "root/usr/share/doc/pipe/copyright").read_text()
+        self.assertEqual((self.folder / "root/usr/share/doc/pipe-dev/copyright").read_text(), text)
+        stanzas = [dict(re.findall(r"^([A-Z][A-Za-z-]*): *((?:.*\n?(?:^[ \t].*\n?)*))", stanza, re.MULTILINE)) for stanza in text.split("\n\n")]
+        self.assertTrue(stanzas[0]["Format"].startswith("https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"))
+        # Each licence that a file is under has its text, and no other has.
+        files = [stanza for stanza in stanzas if "Files" in stanza]
+        used = {name for stanza in files for name in re.split(r" (?:and|or) ", stanza["License"].strip())}
+        self.assertEqual(used, {stanza["License"].splitlines()[0] for stanza in stanzas[1:] if "Files" not in stanza})
+        self.assertTrue(all(stanza["Copyright"].strip() for stanza in files))
+        for pattern in files[1]["Files"].split()[:1]:
+            self.assertTrue(list((self.folder / "root").glob(pattern)), pattern)
+        # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib.sh names the packages.
+        ninja = (BUILD / "build.ninja").read_text()
+        archives = {path for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", ninja, re.MULTILINE) if "gtest" not in line for path in line.split() if re.match(r"/.*\.a$", path)}
+        self.assertTrue(archives)
+        owners = {line.split(":")[0] for line in run("dpkg-query", "--search", *sorted(archives)).splitlines()}
+        named = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
+        headers = {name for name in re.findall(r"(?<![\w.+-])[a-z][a-z0-9+-]*-dev\b", named)} - {"libcurl4-openssl-dev", "libgit2-dev", "libarchive-dev", "libboost-process-dev"}
+        missing = {name for name in owners | headers | {"libfmt-dev", "libc6-dev"} if f"\n {name} (" not in text}
+        self.assertEqual(missing, set(), "cmake/copyright does not name them")
+
     def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
         run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)
         packages = {file.name.split("_")[0]: file for file in (self.folder / "deb").glob("*.deb")}
@@ -90,7 +126,8 @@ class Package(unittest.TestCase):
         run("dpkg-deb", "-x", packages["pipe"], root)
         version = re.search(r"^project\(pipeline VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
         self.assertRegex(run(root / "usr/bin/pipe", "--version"), rf"^pipe {re.escape(version)}( \([0-9a-f]{{12}}(, changed)?\))?\n$")
-        page = root / "usr/share/man/man1/pipe.1"
+        page = self.folder / "pipe.1"
+        page.write_bytes(gzip.decompress((root / "usr/share/man/man1/pipe.1.gz").read_bytes()))
         self.assertEqual(run("groff", "-man", "-ww", "-Tutf8", "-z", page), "", "groff warns of nothing")
         self.assertIn("pipe validate", run("groff", "-man", "-Tutf8", page))
         self.assertTrue((root / "usr/share/pipeline/templates").is_dir())
