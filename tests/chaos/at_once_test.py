@@ -23,7 +23,7 @@ class AtOnce(ChaosTest):
                        "folder": {"command": "mkdir ${outputs.d}; cp ${inputs.out} ${outputs.d}/x", "inputs": {"out": "make.out"}, "outputs": ["d"]},
                        "use": {"command": "cat ${inputs.d}/x && sleep 0.05", "inputs": {"d": "folder.d"}, "parameters": {"n": 0}}}, self.settings())
         self.run_pipe()
-        seconds = scaled(600, at_least=8)
+        seconds = scaled(600, at_least=15)
         end, wrong, counts = time.monotonic() + seconds, [], collections.Counter()
 
         def repeat(allowed, *words, vary=False):
