@@ -10,8 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/socket.h>
-
 #include "async/task.hpp"
 #include "core/file.hpp"
 #include "net/child.hpp"

@@ -13,8 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/socket.h>
-
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"

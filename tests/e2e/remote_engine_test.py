@@ -36,6 +36,12 @@ class RemoteTest(PipeTest):
             way = {"DOCKER_HOST": VARIABLES["SSH"]}
         return super().environment({"PATH": VARIABLES["SSH_PATH"] + ":" + os.environ["PATH"], **way, **env})
 
+    def ssh(self, *options: str, script: str = "") -> dict:
+        """A `ssh` with these options in front."""
+        file = self.write("bin/ssh", script or f"#!/bin/sh\nexec {VARIABLES['SSH_PATH']}/ssh {' '.join(options)} \"$@\"\n")
+        file.chmod(0o755)
+        return {"DOCKER_HOST": VARIABLES["SSH"], "PATH": f"{file.parent}:{os.environ['PATH']}"}
+
     def containers(self) -> list[str]:
         return second("ps", "-aq", "--filter", f"label=e2e={self.mark}").split()
 
@@ -162,9 +168,8 @@ class OverSsh(HoweverReached, RemoteTest):
         wait_until(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "an end of the ssh processes")
 
     def test_a_connection_serves_one_request_after_the_other(self):
-        ssh = self.write("bin/ssh", f"#!/bin/sh\necho >> {self.folder}/connections\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n")
-        ssh.chmod(0o755)
-        self.assertIn(VARIABLES["SSH"], self.pipe("doctor", PATH=f"{ssh.parent}:{os.environ['PATH']}").text)
+        counted = self.ssh(script=f"#!/bin/sh\necho >> {self.folder}/connections\nexec {VARIABLES['SSH_PATH']}/ssh \"$@\"\n")
+        self.assertIn(VARIABLES["SSH"], self.pipe("doctor", **counted).text)
         self.assertEqual((self.folder / "connections").read_text(), "\n")
 
     def test_the_path_of_a_url_is_the_socket_over_there(self):
@@ -255,12 +260,6 @@ class Unreachable(RemoteTest):
         result = self.run_pipe(code=3, timeout=60, **env)
         for part in ("no Docker Engine answers at", *parts):
             self.assertIn(part, result.text)
-
-    def ssh(self, *options: str, script: str = "") -> dict:
-        """A `ssh` with these options in front."""
-        file = self.write("bin/ssh", script or f"#!/bin/sh\nexec {VARIABLES['SSH_PATH']}/ssh {' '.join(options)} \"$@\"\n")
-        file.chmod(0o755)
-        return {"DOCKER_HOST": VARIABLES["SSH"], "PATH": f"{file.parent}:{os.environ['PATH']}"}
 
     def certificates(self, **files: str) -> dict:
         folder = self.folder / "certificates"

@@ -29,6 +29,24 @@ class Package(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
+    made_packages: tempfile.TemporaryDirectory | None = None
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.made_packages:
+            cls.made_packages.cleanup()
+
+    def unpacked(self, name: str) -> tuple[pathlib.Path, pathlib.Path]:
+        """A Debian package, which is made once for all tests, and the folder of its files."""
+        if not Package.made_packages:
+            Package.made_packages = tempfile.TemporaryDirectory()
+            run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", Package.made_packages.name, cwd=Package.made_packages.name)
+        packages = {file.name.split("_")[0]: file for file in pathlib.Path(Package.made_packages.name).glob("*.deb")}
+        self.assertEqual(set(packages), {"pipe", "pipe-dev"})
+        root = self.folder / name
+        run("dpkg-deb", "-x", packages[name], root)
+        return packages[name], root
+
     def test_installed_command_runs_and_a_consumer_builds_with_the_installed_package(self):
         prefix = self.folder / "prefix"
         run("cmake", "--install", BUILD, "--prefix", prefix)
@@ -91,11 +109,9 @@ class Package(unittest.TestCase):
         self.assertFalse((self.folder / "packages").exists(), "nothing was begun")
 
     def test_debian_packages_have_the_copyright_of_all_that_is_in_them(self):
-        run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)
-        run("dpkg-deb", "-x", next((self.folder / "deb").glob("pipe-dev_*.deb")), self.folder / "root")
-        run("dpkg-deb", "-x", next((self.folder / "deb").glob("pipe_*.deb")), self.folder / "root")
-        text = (self.folder / "root/usr/share/doc/pipe/copyright").read_text()
-        self.assertEqual((self.folder / "root/usr/share/doc/pipe-dev/copyright").read_text(), text)
+        _, root = self.unpacked("pipe")
+        text = (root / "usr/share/doc/pipe/copyright").read_text()
+        self.assertEqual((self.unpacked("pipe-dev")[1] / "usr/share/doc/pipe-dev/copyright").read_text(), text)
         stanzas = [dict(re.findall(r"^([A-Z][A-Za-z-]*): *((?:.*\n?(?:^[ \t].*\n?)*))", stanza, re.MULTILINE)) for stanza in text.split("\n\n")]
         self.assertTrue(stanzas[0]["Format"].startswith("https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"))
         # Each licence that a file is under has its text, and no other has.
@@ -103,8 +119,8 @@ class Package(unittest.TestCase):
         used = {name for stanza in files for name in re.split(r" (?:and|or) ", stanza["License"].strip())}
         self.assertEqual(used, {stanza["License"].splitlines()[0] for stanza in stanzas[1:] if "Files" not in stanza})
         self.assertTrue(all(stanza["Copyright"].strip() for stanza in files))
-        for pattern in files[1]["Files"].split()[:1]:
-            self.assertTrue(list((self.folder / "root").glob(pattern)), pattern)
+        pattern = files[1]["Files"].split()[0]
+        self.assertTrue(list(root.glob(pattern)), pattern)
         # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib.sh names the packages.
         ninja = (BUILD / "build.ninja").read_text()
         archives = {path for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", ninja, re.MULTILINE) if "gtest" not in line for path in line.split() if re.match(r"/.*\.a$", path)}
@@ -116,14 +132,10 @@ class Package(unittest.TestCase):
         self.assertEqual(missing, set(), "cmake/copyright does not name them")
 
     def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
-        run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder / "deb", cwd=self.folder)
-        packages = {file.name.split("_")[0]: file for file in (self.folder / "deb").glob("*.deb")}
-        self.assertEqual(set(packages), {"pipe", "pipe-dev"})
-        depends = run("dpkg-deb", "-f", packages["pipe"], "Depends")
+        package, root = self.unpacked("pipe")
+        depends = run("dpkg-deb", "-f", package, "Depends")
         for library in ("libc6", "libcurl", "libgit2", "libarchive"):
             self.assertIn(library, depends)
-        root = self.folder / "root"
-        run("dpkg-deb", "-x", packages["pipe"], root)
         version = re.search(r"^project\(pipeline VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
         self.assertRegex(run(root / "usr/bin/pipe", "--version"), rf"^pipe {re.escape(version)}( \([0-9a-f]{{12}}(, changed)?\))?\n$")
         page = self.folder / "pipe.1"
