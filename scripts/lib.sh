@@ -62,6 +62,19 @@ ensure_browser() {
   fi
 }
 
+# Runs a function beside what follows, because it waits for a network and a disk where a build waits for the processors. `beside_is_done` waits for it, and
+# returns its status. It is not interrupted: it may be installing packages.
+BESIDE=
+beside() {
+  "$@" &
+  BESIDE=$!
+}
+beside_is_done() {
+  local process=$BESIDE
+  BESIDE=
+  [ -z "$process" ] || wait "$process"
+}
+
 # Configures and builds with a preset. Usage: build PRESET [TARGET...]
 build() {
   local preset=$1 folder=$ROOT/build/$1 log
@@ -121,9 +134,8 @@ engine_answers() {
   return 1
 }
 
-# Makes an engine answer: one that does is left as it is; else the test bed's is installed and started. Returns 1 with ENGINE_PROBLEM if none can be had.
-ensure_engine() {
-  local log
+# Does an engine answer, or can one be installed? Returns 1 with ENGINE_PROBLEM if not.
+engine_can_be_had() {
   engine_answers && return 0
   if [ -n "${DOCKER_HOST:-}" ]; then
     ENGINE_PROBLEM="DOCKER_HOST is $DOCKER_HOST, and there: $ENGINE_PROBLEM"
@@ -134,6 +146,13 @@ ensure_engine() {
     ENGINE_PROBLEM="none answers ($ENGINE_PROBLEM), and installing one takes Debian and root"
     return 1
   fi
+}
+
+# Makes an engine answer: one that does is left as it is; else the test bed's is installed and started. Returns 1 with ENGINE_PROBLEM if none can be had.
+ensure_engine() {
+  local log
+  engine_can_be_had || return 1
+  engine_answers && return 0
   say "no Docker Engine answers: installing and starting Debian's"
   log=$(mktemp)
   if ! as_root "$TESTBED/docker-engine" >"$log" 2>&1; then
