@@ -54,8 +54,8 @@ void read_device(const std::vector<std::string_view>& row, Inventory& inventory)
   inventory.devices.push_back(std::move(device));
 }
 
-/// Returns the index of the first device of this UUID. It is no pointer, because devices may be read
-/// while it is kept.
+/// Returns the index of the first device of this UUID. It is no pointer, because devices may be
+/// read while it is kept.
 std::optional<std::size_t> find(const Inventory& inventory, std::string_view uuid) {
   const auto& devices = inventory.devices;
   const auto found = std::ranges::find(devices, uuid, &Device::uuid);
