@@ -16,17 +16,13 @@
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/removals.hpp"
+#include "support/event_recorder.hpp"
 #include "support/podman.hpp"
 
 namespace pipeline {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Silent : public EventSink {
- public:
-  void emit(const Event&) override {}
-};
 
 class Kept : public orchestrators::LogSink {
  public:
@@ -89,7 +85,7 @@ class DockerOrchestrator : public testing::Test {
             .cancel = a.cancel};
   }
   async::Task<> run_one(AttemptOptions& a, orchestrators::AttemptResult& result) {
-    Silent events;
+    test::Silent events;
     co_await orchestrator_->prepare(a.step, events, a.cancel);
     const auto one = attempt(a);
     result = co_await orchestrator_->run(one);
@@ -297,7 +293,7 @@ TEST_F(DockerOrchestrator, stopping_at_once_overtakes_a_graceful_stop) {
 TEST_F(DockerOrchestrator, what_is_cancelled_before_it_starts_makes_no_container) {
   AttemptOptions a(folder_.path(), "early");
   a.list({"true"});
-  Silent events;
+  test::Silent events;
   await([](orchestrators::Orchestrator& orchestrator, AttemptOptions& one,
            EventSink& sink) -> async::Task<> {
     co_await orchestrator.prepare(one.step, sink, one.cancel);

@@ -15,16 +15,12 @@
 #include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/engine_proxy.hpp"
+#include "support/event_recorder.hpp"
 #include "support/prepare_and_run.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::test {
 namespace {
-
-class Silent : public EventSink {
- public:
-  void emit(const Event&) override {}
-};
 
 bool is_create(const std::string& method, const std::string& target) {
   return method == "POST" && target.find("/containers/create?") != target.npos;

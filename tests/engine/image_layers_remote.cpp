@@ -5,7 +5,9 @@
 namespace pipeline::docker {
 namespace {
 
-TEST_F(LayersTest, two_engines_make_equal_layers) {
+class RemoteLayers : public LayersTest {};
+
+TEST_F(RemoteLayers, two_engines_make_equal_layers) {
   const std::vector packages{locked("click", "8.1.7"), locked("colorama", "0.4.6"),
                              locked("six", "1.16.0", heavy), locked("tabulate", "0.9.0", heavier)};
   DockerSettings settings;

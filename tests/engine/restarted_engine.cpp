@@ -7,6 +7,7 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
+#include "support/event_recorder.hpp"
 #include "support/prepare_and_run.hpp"
 #include "support/run_task.hpp"
 
@@ -16,11 +17,6 @@ namespace {
 constexpr const char* socket_file = "/run/pipe-restarted-engine/docker.sock";
 constexpr const char* restart =
     "SECOND_ENGINE='restarted 1' " PIPELINE_SOURCE_DIR "/scripts/testbed/second-engine restart";
-
-class Silent : public EventSink {
- public:
-  void emit(const Event&) override {}
-};
 
 class RestartedEngine : public testing::Test {
  protected:

@@ -1,5 +1,5 @@
 /// @file
-/// Records the events of a run.
+/// What keeps the events of a run, and what ignores them.
 #pragma once
 
 #include <string>
@@ -24,6 +24,11 @@ class EventRecorder : public EventSink {
   }
 
   std::vector<Event> events;
+};
+
+class Silent : public EventSink {
+ public:
+  void emit(const Event&) override {}
 };
 
 }  // namespace pipeline::test
