@@ -22,8 +22,8 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are sent in one request.
 constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an upload.
-constexpr unsigned few_tries =
-    4;  // For dispensable requests, and for servers that have never answered.
+constexpr unsigned few_tries = 4;  // For lookups where no server can be reached, and for probe().
+constexpr auto lookup_patience = 20s;  // After it no lookup is repeated.
 constexpr std::chrono::seconds pod_lifetime =
     std::chrono::days(7);  // Maximum lifetime that servers accept.
 
@@ -44,6 +44,11 @@ settings::ArtifactStoreSettings completed(settings::ArtifactStoreSettings settin
   if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();
   if (settings.region.empty()) settings.region = "us-east-1";
   return settings;
+}
+
+/// Returns true if there was no connection: no such host (5, 6), or no server at its port (7).
+bool is_unreached(const net::TransportError& error) {
+  return error.curl_code() >= 5 && error.curl_code() <= 7;
 }
 
 }  // namespace
@@ -136,26 +141,17 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
   // A transfer may take long, but a server that is silent is considered gone.
   request.silence = net::longest_silence();
   request.timeout =
-      call.is_dispensable
+      call.is_lookup
           ? 10s
           : 60s + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
   co_return co_await http_.send(std::move(request), call.on_body, call.cancel, call.on_headers);
 }
 
-async::Task<> Bucket::pause(unsigned tries, const std::string& why, core::CancelSource* cancel) {
-  static std::minstd_rand random{std::random_device{}()};
-  const auto longest =
-      std::min<std::chrono::milliseconds>(retry_policy_.first_pause * (1LL << std::min(tries, 20u)),
-                                          retry_policy_.longest_pause)
-          .count();
-  const std::chrono::milliseconds time(
-      std::uniform_int_distribution<long long>(longest / 2, longest)(random));
+async::Task<> Bucket::pause(async::Backoff& backoff, const std::string& why,
+                            core::CancelSource* cancel) {
+  const auto time = backoff.next();
   core::log::info("s3: " + why + "; once more in " + std::to_string(time.count()) + " ms");
-  asio::steady_timer timer(loop_, time);
-  std::optional<core::CancelSource::Listener> listener;
-  if (cancel) listener.emplace(*cancel, [&timer](core::StopLevel) { timer.cancel(); });
-  boost::system::error_code ignored;
-  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  co_await async::pause_for(time, cancel);
   if (cancel && cancel->level() != core::StopLevel::none)
     throw core::EnvironmentError("stopped while the artifact store did not answer: " + why);
 }
@@ -180,9 +176,15 @@ core::EnvironmentError Bucket::unreachable(const std::string& what,
 }
 
 async::Task<net::Response> Bucket::call(Call call) {
-  const auto most_tries = call.is_dispensable ? std::min(few_tries, retry_policy_.most_tries)
-                                              : retry_policy_.most_tries;
-  for (unsigned tries = 0;; ++tries) {
+  async::Backoff backoff(retry_policy_);
+  const auto began = std::chrono::steady_clock::now();
+  unsigned unreached = 0;
+  const auto may_be_repeated = [&] {
+    if (backoff.exhausted()) return false;
+    return !call.is_lookup ||
+           (unreached < few_tries && std::chrono::steady_clock::now() - began < lookup_patience);
+  };
+  for (;;) {
     std::string why;
     try {
       auto response = co_await try_once(call);
@@ -196,14 +198,15 @@ async::Task<net::Response> Bucket::call(Call call) {
       const auto error = refusal(call.what, answer, where());
       const bool passes = is_retryable(error.status(), error.code()) ||
                           (response.status < 300 && error.code() == "InternalError");
-      if (!passes || tries + 1 >= most_tries) throw S3Error(error);
+      if (!passes || !may_be_repeated()) throw S3Error(error);
       why = error.what();
     } catch (const net::TransportError& error) {
       if (call.cancel && call.cancel->level() != core::StopLevel::none) throw;
-      if (is_hopeless(error) || tries + 1 >= most_tries) throw unreachable(call.what, error);
+      if (is_unreached(error)) ++unreached;
+      if (is_hopeless(error) || !may_be_repeated()) throw unreachable(call.what, error);
       why = error.what();
     }
-    co_await pause(tries, why, call.cancel);
+    co_await pause(backoff, why, call.cancel);
   }
 }
 

@@ -74,7 +74,7 @@ class Bucket {
   /// Returns an object of at most 64 MiB; throws EnvironmentError for a larger one.
   async::Task<std::string> get_text(std::string key);
   /// Returns a small object, or nothing if it does not exist. For callers that can do without it:
-  /// uses fewer retries.
+  /// retries for 20 seconds at most, and a few times only where no server can be reached.
   async::Task<std::optional<std::string>> find_text(std::string key,
                                                     core::CancelSource* cancel = nullptr);
   /// The same with its ETag.
@@ -136,7 +136,7 @@ class Bucket {
   using SignNumber = std::function<async::Task<std::string>(std::string number)>;
   async::Task<PartUrls> presigned_numbers(SignNumber sign, std::string_view before_number,
                                           char after_number, unsigned count);
-  async::Task<> pause(unsigned tries, const std::string& why, core::CancelSource* cancel);
+  async::Task<> pause(async::Backoff& backoff, const std::string& why, core::CancelSource* cancel);
   core::EnvironmentError unreachable(const std::string& what,
                                      const net::TransportError& error) const;
   Where where() const;

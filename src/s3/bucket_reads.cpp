@@ -24,7 +24,8 @@ async::Task<bool> Bucket::has(std::string key) {
 async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
   std::uint64_t received = 0;
-  for (unsigned tries = 0;; ++tries) {
+  async::Backoff backoff(retry_policy_);
+  for (;;) {
     const auto before = received;
     std::uint64_t again =
         0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
@@ -50,17 +51,16 @@ async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)>
       if (response.status < 300) co_return;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(get.what, answer, where());
-      if (!is_retryable(error.status(), error.code()) || tries + 1 >= retry_policy_.most_tries)
-        throw S3Error(error);
+      if (!is_retryable(error.status(), error.code()) || backoff.exhausted()) throw S3Error(error);
       why = error.what();
     } catch (const net::TransportError& error) {
       if (cancel && cancel->level() != core::StopLevel::none) throw;
-      if (is_hopeless(error) || tries + 1 >= retry_policy_.most_tries)
+      if (is_hopeless(error) || backoff.exhausted())
         throw unreachable("read " + key + " from", error);
       why = error.what();
     }
-    if (received > before) tries = 0;
-    co_await pause(tries, why, cancel);
+    if (received > before) backoff.reset();
+    co_await pause(backoff, why, cancel);
   }
 }
 
@@ -88,7 +88,7 @@ async::Task<std::optional<std::string>> Bucket::find_text(std::string key,
 async::Task<std::optional<std::pair<std::string, std::string>>> Bucket::find_tagged(
     std::string key, core::CancelSource* cancel) {
   Call find("read " + key + " from", "GET", key);
-  find.may_be_missing = find.is_dispensable = true;
+  find.may_be_missing = find.is_lookup = true;
   find.cancel = cancel;
   const auto what = find.what;
   auto response = co_await call(std::move(find));

@@ -92,6 +92,27 @@ TEST_F(ABucketOfAServer, is_asked_again_when_it_is_busy_broken_or_cut_but_not_fo
   EXPECT_EQ(server.asked.size(), 8u);
 }
 
+TEST_F(ABucketOfAServer, answers_a_lookup_after_more_failures_than_an_unreachable_one_is_tried) {
+  int count = 0;
+  handler = [&](HttpExchange& exchange) -> async::Task<> {
+    if (++count % 2 == 0)
+      exchange.cut();
+    else
+      co_await exchange.answer(count < 8 ? 429 : 200, "text");
+  };
+  Bucket bucket(loop, settings(), {hasty.first_pause, hasty.longest_pause, 12});
+  EXPECT_EQ(run_task(loop, bucket.find_text("k")), "text");
+  EXPECT_EQ(count, 9);
+}
+
+TEST_F(ABucketOfAServer, is_looked_up_a_few_times_only_where_no_server_is) {
+  auto nowhere = settings();
+  nowhere.endpoint = "http://127.0.0.1:1";
+  // It would be tried for hours.
+  Bucket bucket(loop, nowhere, {hasty.first_pause, hasty.longest_pause, 10'000'000});
+  EXPECT_THROW(run_task(loop, bucket.find_text("k")), core::EnvironmentError);
+}
+
 TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_knows_ranges_or_not) {
   for (const bool knows_ranges : {true, false}) {
     bool first = true;
