@@ -17,6 +17,18 @@ struct RetryPolicy {
   std::chrono::milliseconds first_pause{800},
       longest_pause{30'000};  ///< The pause doubles after each try, with jitter.
   unsigned most_tries = 10;
+  /// For a caller that does not wait for long: the maximum number of tries that no server answers,
+  /// not even with an error, and the time after which no retry begins.
+  unsigned most_unanswered = most_tries;
+  std::chrono::milliseconds patience = std::chrono::hours(24);
+
+  /// Returns the same for such a caller.
+  RetryPolicy impatient(unsigned unanswered) const {
+    auto policy = *this;
+    policy.most_unanswered = unanswered;
+    policy.patience = std::chrono::seconds(20);
+    return policy;
+  }
 };
 
 /// Computes the pauses between tries.
@@ -27,13 +39,19 @@ class Backoff {
   /// Returns the next pause.
   /// @param wanted pause that the server asked for (Retry-After); if unset, the policy decides
   std::chrono::milliseconds next(std::optional<std::chrono::seconds> wanted = {});
-  bool exhausted() const { return tries_ + 1 >= policy_.most_tries; }
-  void reset() { tries_ = 0; }
+  /// Counts a try that no server has answered; to be called before exhausted().
+  void was_unanswered() { ++unanswered_; }
+  bool exhausted() const {
+    return tries_ + 1 >= policy_.most_tries || unanswered_ >= policy_.most_unanswered ||
+           std::chrono::steady_clock::now() - began_ >= policy_.patience;
+  }
+  void reset() { tries_ = unanswered_ = 0; }
 
  private:
   RetryPolicy policy_;
   std::minstd_rand random_;
-  unsigned tries_ = 0;
+  unsigned tries_ = 0, unanswered_ = 0;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 /// Pauses for `time`; returns early once `cancel`, if not null, is stopped.

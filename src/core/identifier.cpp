@@ -1,7 +1,6 @@
 #include "core/identifier.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 
 #include "core/text.hpp"
@@ -38,9 +37,10 @@ std::string make_run_id(std::int64_t unix_milliseconds, std::uint32_t random) {
   std::tm utc{};
   ::gmtime_r(&seconds, &utc);
   char text[64];
-  const auto length = std::strftime(text, sizeof text, "%Y%m%d-%H%M%S-", &utc);
-  std::snprintf(text + length, sizeof text - length, "%06x", random & 0xffffffU);
-  return text;
+  std::string id(text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S-", &utc));
+  for (int shift = 25; shift >= 0; shift -= 5)
+    id += "0123456789abcdefghjkmnpqrstvwxyz"[random >> shift & 31];
+  return id;
 }
 
 std::string variable_name(std::string_view prefix, std::string_view name) {

@@ -187,6 +187,7 @@ void throw_refusal(const std::string& what, const net::Response& response) {
 async::Task<json> Client::call(ApiCall call) {
   auto retry_policy = retry_policy_;
   retry_policy.most_tries = call.most_tries.value_or(retry_policy.most_tries);
+  if (call.most_unanswered) retry_policy = retry_policy.impatient(*call.most_unanswered);
   async::Backoff backoff(retry_policy);
   for (;;) {
     std::chrono::milliseconds pause{0};
@@ -206,6 +207,7 @@ async::Task<json> Client::call(ApiCall call) {
     } catch (const net::TransportError& error) {
       const bool stopped = call.cancel && call.cancel->level() != core::StopLevel::none;
       if (stopped) throw;
+      if (error.is_unanswered()) backoff.was_unanswered();
       if (net::is_about_trust(error) || backoff.exhausted())
         throw core::EnvironmentError(
             "cannot reach the cluster of " + access_.origin + ": " + error.what(),
@@ -260,7 +262,7 @@ async::Task<> Client::remove(std::string what, std::string path, std::string uid
 async::Task<std::pair<int, int>> Client::version() {
   if (!version_) {
     ApiCall question("ask the cluster of " + access_.origin + " who it is", "GET", "/version");
-    question.most_tries = 3;  // Few tries, because the server has never answered this program.
+    question.most_unanswered = 3;  // The server has never answered this program.
     question.timeout = std::chrono::seconds(15);
     const auto answer = co_await call(std::move(question));
     std::pair<int, int> found{

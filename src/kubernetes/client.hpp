@@ -67,6 +67,8 @@ struct ApiCall {
   std::function<void()> on_open;  ///< Called when a successful response has begun.
   core::CancelSource* cancel = nullptr;
   std::optional<unsigned> most_tries;  ///< Maximum number of tries, if fewer than the client's own.
+  /// The caller does not wait for long: RetryPolicy::impatient().
+  std::optional<unsigned> most_unanswered;
 };
 
 class Client {

@@ -22,8 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are sent in one request.
 constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an upload.
-constexpr unsigned few_tries = 4;  // For lookups where no server can be reached, and for probe().
-constexpr auto lookup_patience = 20s;  // After it no lookup is repeated.
+constexpr unsigned few_tries = 4;  // Of what no server answers, for lookups and probe().
 constexpr std::chrono::seconds pod_lifetime =
     std::chrono::days(7);  // Maximum lifetime that servers accept.
 
@@ -44,11 +43,6 @@ settings::ArtifactStoreSettings completed(settings::ArtifactStoreSettings settin
   if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();
   if (settings.region.empty()) settings.region = "us-east-1";
   return settings;
-}
-
-/// Returns true if there was no connection: no such host (5, 6), or no server at its port (7).
-bool is_unreached(const net::TransportError& error) {
-  return error.curl_code() >= 5 && error.curl_code() <= 7;
 }
 
 }  // namespace
@@ -176,14 +170,7 @@ core::EnvironmentError Bucket::unreachable(const std::string& what,
 }
 
 async::Task<net::Response> Bucket::call(Call call) {
-  async::Backoff backoff(retry_policy_);
-  const auto began = std::chrono::steady_clock::now();
-  unsigned unreached = 0;
-  const auto may_be_repeated = [&] {
-    if (backoff.exhausted()) return false;
-    return !call.is_lookup ||
-           (unreached < few_tries && std::chrono::steady_clock::now() - began < lookup_patience);
-  };
+  async::Backoff backoff(call.is_lookup ? retry_policy_.impatient(few_tries) : retry_policy_);
   for (;;) {
     std::string why;
     try {
@@ -198,12 +185,12 @@ async::Task<net::Response> Bucket::call(Call call) {
       const auto error = refusal(call.what, answer, where());
       const bool passes = is_retryable(error.status(), error.code()) ||
                           (response.status < 300 && error.code() == "InternalError");
-      if (!passes || !may_be_repeated()) throw S3Error(error);
+      if (!passes || backoff.exhausted()) throw S3Error(error);
       why = error.what();
     } catch (const net::TransportError& error) {
       if (call.cancel && call.cancel->level() != core::StopLevel::none) throw;
-      if (is_unreached(error)) ++unreached;
-      if (is_hopeless(error) || !may_be_repeated()) throw unreachable(call.what, error);
+      if (error.is_unanswered()) backoff.was_unanswered();
+      if (is_hopeless(error) || backoff.exhausted()) throw unreachable(call.what, error);
       why = error.what();
     }
     co_await pause(backoff, why, call.cancel);
@@ -211,11 +198,8 @@ async::Task<net::Response> Bucket::call(Call call) {
 }
 
 async::Task<> Bucket::probe() {
-  // A server that has never answered gets fewer retries than one that has; concurrent calls keep
-  // their own policy.
-  auto impatient = retry_policy_;
-  impatient.most_tries = std::min(few_tries, impatient.most_tries);
-  Bucket bucket(loop_, settings_, impatient);
+  // Concurrent calls keep their own policy.
+  Bucket bucket(loop_, settings_, retry_policy_.impatient(few_tries));
   const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
   const std::string text = "written to see whether it can be\n";
   co_await bucket.put(key, body_of(text));

@@ -33,7 +33,7 @@ class Failures(ClusterTest):
 
     def expect(self, name: str, text: str) -> None:
         for pattern, word in ((self.name, "STEP"), (self.mark, "PIPELINE"), (r"pipe-STEP-?[a-z0-9-]+|pipe-s[0-9a-f]{12}[a-z0-9-]*", "POD"),
-                              (r"\d{8}-\d{6}-[0-9a-f]{6}", "RUN"), (r"\b\d+(\.\d+)?(ms|s)\b|\b\d+m\d\ds\b", "TIME"), (str(self.folder), "FOLDER"),
+                              (r"\d{8}-\d{6}-[0-9a-z]{6}", "RUN"), (r"\b\d+(\.\d+)?(ms|s)\b|\b\d+m\d\ds\b", "TIME"), (str(self.folder), "FOLDER"),
                               (r"on node \S+", "on node NODE"), (r"\b\d+/\d+ nodes", "NODES"), (r"\d+ (node\(s\)|Insufficient|Preemption|No preemption)", r"N \1"),
                               (r" *note: there are: .*\n", ""), (r" *\| MissingClusterDNS:.*\n", ""),  # the test bed has no DNS
                               (r"TIME {2,}", "TIME  ")):  # columns are as wide as the times were

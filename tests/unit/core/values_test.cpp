@@ -151,7 +151,8 @@ TEST(Identifier, names_are_safe_as_paths) {
 }
 
 TEST(Identifier, runs_sort_by_time) {
-  EXPECT_EQ(make_run_id(1'795'248'900'123, 0xff7f3a9c), "20261121-081500-7f3a9c");
+  EXPECT_EQ(make_run_id(1'795'248'900'123, 0xff7f3a9c), "20261121-081500-zqyemw");
+  EXPECT_EQ(make_run_id(0, 1U << 29), "19700101-000000-g00000");
   EXPECT_EQ(make_run_id(0, 0), "19700101-000000-000000");
 }
 

@@ -190,6 +190,15 @@ TEST_F(TheClient, old_server_is_refused_and_what_is_none_is_seen) {
   EXPECT_EQ(said(), "fine");
 }
 
+TEST_F(TheClient, server_that_answers_badly_at_first_is_asked_for_its_version_again) {
+  int count = 0;
+  handler = [&](HttpExchange& exchange) {
+    return exchange.answer(++count < 8 ? 503 : 200, R"({"major": "1", "minor": "35"})");
+  };
+  auto who = client({hasty.first_pause, hasty.longest_pause, 12});
+  EXPECT_EQ(run_task(loop, who.version()), std::pair(1, 35));
+}
+
 TEST(KubernetesUrls, hosts_have_a_port) {
   EXPECT_EQ(host_and_port("https://a.b/path"), "a.b:443");
   EXPECT_EQ(host_and_port("http://a.b"), "a.b:80");
@@ -209,6 +218,18 @@ TEST(Backoffs, grow_to_a_limit_with_some_chance) {
     EXPECT_LE(pause, limit);
   }
   EXPECT_GE(backoff.next(std::chrono::seconds(60)), std::chrono::seconds(60));
+}
+
+TEST(Backoffs, of_an_impatient_caller_end_after_a_few_tries_without_an_answer_or_some_time) {
+  async::Backoff backoff(async::RetryPolicy{}.impatient(2));
+  EXPECT_FALSE(backoff.exhausted());
+  backoff.was_unanswered();
+  EXPECT_FALSE(backoff.exhausted());
+  backoff.was_unanswered();
+  EXPECT_TRUE(backoff.exhausted());
+  auto policy = async::RetryPolicy{}.impatient(2);
+  policy.patience = {};
+  EXPECT_TRUE(async::Backoff(policy).exhausted());
 }
 
 }  // namespace
