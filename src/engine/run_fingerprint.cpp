@@ -194,26 +194,28 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   record.took = since(began);
   record.ended = wall_now();
   bool is_there = true;
+  std::vector<store::StepRecord> shown;
   runs.transaction([&] {
     const auto still = runs.find_run(earlier);  // The run may have been removed since.
     is_there = still && still->id == earlier;
     if (!is_there) return;
     runs.add_run(record);
     runs.finish_run(record);
+    // What fails here leaves no record: a run of this name follows.
+    if (each_step) shown = runs.steps(record.id);
   });
   if (!is_there) co_return std::nullopt;
   events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});
-  if (each_step)
-    for (const auto& step : runs.steps(record.id)) {
-      const bool is_skipped = step.status == StepStatus::skipped;
-      events.emit(event::StepFinished{step.name,
-                                      is_skipped ? StepStatus::skipped : StepStatus::cached,
-                                      0,
-                                      {},
-                                      std::nullopt,
-                                      step.reused_from,
-                                      step.message});
-    }
+  for (const auto& step : shown) {
+    const bool is_skipped = step.status == StepStatus::skipped;
+    events.emit(event::StepFinished{step.name,
+                                    is_skipped ? StepStatus::skipped : StepStatus::cached,
+                                    0,
+                                    {},
+                                    std::nullopt,
+                                    step.reused_from,
+                                    step.message});
+  }
   events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
   co_return RunSummary{.run = record.id,
                        .status = RunStatus::succeeded,
