@@ -266,11 +266,17 @@ void forget_inherited_peak(rusage& usage) {
   if (getrusage(RUSAGE_SELF, &own) == 0 && usage.ru_maxrss <= own.ru_maxrss) usage.ru_maxrss = 0;
 }
 
+/// Its first process has not been waited for, so neither its number nor its group's can have been
+/// reused. That process comes first: it may not have made its group yet, and has no other then.
+void kill_step(pid_t pid) {
+  kill(pid, SIGKILL);
+  kill(-pid, SIGKILL);
+}
+
 void end_step(Child& child) {
   Reply reply{};
   reply.pid = child.pid;
-  // Its first process has not been waited for, so its group's number cannot have been reused.
-  kill(-child.pid, SIGKILL);
+  kill_step(child.pid);
   siginfo_t info{};
   rusage& usage = reply.end.usage;
   // The C library's waitid() has no usage, and its wait4() no si_code.
@@ -328,7 +334,7 @@ void end_step(Child& child) {
   }
   const auto is_step = [](const Child& child) { return child.pid > 0 && child.reply >= 0; };
   for (const auto& child : registered)
-    if (is_step(child)) kill(-child.pid, SIGKILL);
+    if (is_step(child)) kill_step(child.pid);
   for (auto& child : registered)
     if (is_step(child)) end_step(child);
   rusage ignored{};

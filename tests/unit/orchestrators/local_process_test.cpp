@@ -18,6 +18,7 @@
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/run_task.hpp"
+#include "support/sanitizers.hpp"
 
 namespace pipeline::test {
 using namespace orchestrators;
@@ -100,6 +101,7 @@ TEST_F(Local, file_of_the_code_without_its_folder_is_told) {
 }
 
 TEST_F(Local, missing_interpreter_of_a_script_is_told) {
+  if (test::under_tsan) GTEST_SKIP() << test::vfork_is_fork;
   AttemptBuilder step(program({"./train.py"}));
   step.code("train.py", "#!/no/such/python\n");
   fs::permissions(step.folder.path() / "code/train.py", fs::perms(0755));
