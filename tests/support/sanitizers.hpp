@@ -13,4 +13,7 @@ inline constexpr bool under_tsan = false;
 inline constexpr const char* vfork_is_fork =
     "ThreadSanitizer makes vfork() a fork(): why exec failed stays in the child's memory";
 
+inline constexpr const char* has_shadow =
+    "ThreadSanitizer keeps four bytes for each byte of a process, and they are counted";
+
 }  // namespace pipeline::test

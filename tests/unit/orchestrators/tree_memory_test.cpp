@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/file.hpp"
+#include "support/sanitizers.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -72,6 +73,7 @@ std::uint64_t peak_of(const Child& root) {
 }
 
 TEST(TreeMemory, is_the_sum_over_all_processes) {
+  if (test::under_tsan) GTEST_SKIP() << test::has_shadow;
   const auto with = [](std::size_t bytes) {
     return Child([bytes] {
       const auto* worker = new Child([bytes] { hold(bytes); });
@@ -85,6 +87,7 @@ TEST(TreeMemory, is_the_sum_over_all_processes) {
 }
 
 TEST(TreeMemory, counts_what_forked_workers_share_once) {
+  if (test::under_tsan) GTEST_SKIP() << test::has_shadow;
   const auto with = [](std::size_t bytes) {
     return Child([bytes] {
       hold(bytes);
@@ -179,6 +182,7 @@ TEST(TreeMemory, known_processes_are_followed_while_others_come_and_go) {
 }
 
 TEST(TreeMemory, that_grows_between_two_looks_at_shares_counts) {
+  if (test::under_tsan) GTEST_SKIP() << test::has_shadow;
   const auto file = ::memfd_create("size", 0);
   Child root([file] {
     hold(8 * mebibyte);
