@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include <pipeline/literals.hpp>
 
@@ -53,9 +54,13 @@ void read_device(const std::vector<std::string_view>& row, Inventory& inventory)
   inventory.devices.push_back(std::move(device));
 }
 
-Device* find(Inventory& inventory, std::string_view uuid) {
-  const auto found = std::ranges::find(inventory.devices, uuid, &Device::uuid);
-  return found == inventory.devices.end() ? nullptr : &*found;
+/// Returns the index of the first device of this UUID. It is no pointer, because devices may be read
+/// while it is kept.
+std::optional<std::size_t> find(const Inventory& inventory, std::string_view uuid) {
+  const auto& devices = inventory.devices;
+  const auto found = std::ranges::find(devices, uuid, &Device::uuid);
+  if (found == devices.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - devices.begin());
 }
 
 /// Reads a line such as `MIG 1g.5gb     Device  0: (UUID: MIG-...)`.
@@ -84,23 +89,23 @@ nvidia-smi)sh";
 
 Inventory read_smi(std::string_view printed) {
   Inventory inventory;
-  Device* listed = nullptr;
+  std::optional<std::size_t> listed;  // the device whose slices are named next
   for (const auto printed_line : core::split(printed, '\n')) {
     const auto line = core::trimmed(printed_line);
     const auto columns = columns_of(line);
     if (columns.size() >= 9 && columns[1].starts_with("GPU-")) {
       read_device(columns, inventory);
     } else if (columns.size() == 3 && columns[0].starts_with("GPU-")) {
-      if (auto* device = find(inventory, columns[0])) {
+      if (const auto at = find(inventory, columns[0])) {
         Process process;
         process.pid = number<std::int64_t>(columns[1]);
         process.memory = number(columns[2]) * 1_MiB;
-        device->processes.push_back(process);
+        inventory.devices[*at].processes.push_back(process);
       }
     } else if (line.starts_with("GPU ")) {
       listed = find(inventory, between(line, "(UUID: ", ")"));
     } else if (line.starts_with("MIG ") && listed) {
-      read_slice(line, *listed);
+      read_slice(line, inventory.devices[*listed]);
     } else if (const auto version = between(line, "CUDA Version: ", " "); !version.empty()) {
       inventory.cuda = version;
     }

@@ -1,5 +1,7 @@
 #include "gpu/smi.hpp"
 
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace pipeline::gpu {
@@ -46,6 +48,18 @@ TEST(Smi, a_gpu_with_slices_is_divided_whatever_its_mode_was_before) {
       "  MIG 1g.5gb      Device  0: (UUID: MIG-1)\n");
   ASSERT_EQ(inventory.devices.size(), 1U);
   EXPECT_TRUE(inventory.devices[0].mig) << "or it would be offered as a whole, too";
+}
+
+TEST(Smi, a_slice_belongs_to_its_gpu_whatever_was_read_between_them) {
+  std::string printed = "0, GPU-a, NVIDIA A100, 0, 40960, 0, 550.54.15, Default, Enabled, 8.0\n";
+  printed += "GPU 0: NVIDIA A100 (UUID: GPU-a)\n";
+  for (int i = 1; i < 100; ++i)
+    printed += "1, GPU-" + std::to_string(i) + ", H100, 0, 81559, 0, 550.54.15, Default, N/A\n";
+  printed += "  MIG 1g.5gb      Device  0: (UUID: MIG-1)\n";
+  const auto inventory = read_smi(printed);
+  ASSERT_EQ(inventory.devices.size(), 100U);
+  ASSERT_EQ(inventory.devices[0].slices.size(), 1U);
+  EXPECT_EQ(inventory.devices[0].slices[0].uuid, "MIG-1");
 }
 
 TEST(Smi, an_old_driver_has_no_compute_capability) {
