@@ -80,7 +80,7 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
   const auto document = core::parse_json(text->first);
   try {
     Head found;
-    if (document.at("format").get<int>() != record_format)
+    if (document.at("format") != record_format)
       throw core::EnvironmentError("run " + run_ + " is driven by another version of pipe",
                                    {"use that one here, too"});
     found.saved = document.at("saved").get<std::uint64_t>();

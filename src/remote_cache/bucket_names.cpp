@@ -119,7 +119,7 @@ async::Task<BucketNames::Found> BucketNames::read(std::string name) {
   if (!record.is_object() || !record.contains("name") || !record.contains("change"))
     throw core::EnvironmentError("the record of the artifact '" + name + "' in " +
                                  settings::url_of(bucket_.settings()) + " is damaged");
-  if (record.value("format", 0) != names_format)
+  if (record.value("format", nlohmann::json()) != names_format)
     throw core::EnvironmentError("the record of the artifact '" + name + "' in " +
                                      settings::url_of(bucket_.settings()) +
                                      " was written by another version of pipe",

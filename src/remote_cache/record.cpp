@@ -20,7 +20,10 @@ RemoteOutput output_of(const json& document) {
   output.record.file_name = document.at("file_name").get<std::string>();
   output.record.digest = core::Digest::from_hex(document.at("digest").get<std::string>());
   output.record.is_directory = document.at("kind").get<std::string>() == "tree";
-  output.record.bytes = document.at("bytes").get<std::uint64_t>();
+  const auto& bytes = document.at("bytes");
+  // To convert a number such as 1e91 is undefined, and -1 would be the largest size.
+  if (!bytes.is_number_unsigned()) throw std::invalid_argument("no size");
+  output.record.bytes = bytes.get<std::uint64_t>();
   output.is_executable = document.value("executable", false);
   for (const auto& name :
        {output.record.name, output.record.file_name})  // Both become parts of paths.
@@ -32,7 +35,8 @@ RemoteOutput output_of(const json& document) {
 
 std::optional<engine::RemoteResult> read_record(std::string_view text) try {
   const auto record = core::parse_json(text);
-  if (record.at("format").get<int>() != record_format) return std::nullopt;
+  if (!record.at("format").is_number_integer()) throw std::invalid_argument("no format");
+  if (record.at("format") != record_format) return std::nullopt;
   engine::RemoteResult found;
   found.run = core::printable(record.at("run").get<std::string>());
   for (const auto& output : record.at("outputs")) found.outputs.push_back(output_of(output));

@@ -96,6 +96,23 @@ TEST_F(ResultsInABucket, are_none_where_a_name_would_lead_elsewhere) {
             "the record results/k.json in s3://team/pipe is not one that pipe wrote");
 }
 
+TEST_F(ResultsInABucket, are_none_where_a_number_is_no_size) {
+  run_task(loop,
+           results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));
+  const auto record = nlohmann::json::parse(objects["/team/pipe/results/k.json"]);
+  for (const auto& number : {nlohmann::json(1e91), nlohmann::json(-1), nlohmann::json("7")}) {
+    auto changed = record;
+    changed["outputs"][0]["bytes"] = number;
+    EXPECT_EQ(refusal(changed.dump()),
+              "the record results/k.json in s3://team/pipe is not one that pipe wrote")
+        << number;
+  }
+  auto changed = record;
+  changed["format"] = 1e91;
+  EXPECT_EQ(refusal(changed.dump()),
+            "the record results/k.json in s3://team/pipe is not one that pipe wrote");
+}
+
 TEST_F(ResultsInABucket, are_of_no_use_when_their_content_is_gone) {
   run_task(loop,
            results->publish({"k", "run-1", "train", {take("model", "weights", false)}}, cancel));
