@@ -69,6 +69,7 @@ class Measured(PipeTest):
     orchestrator = "local"
     short = ["true"]
     writes_are_counted = True
+    until_it_is_seen = ""
     short_has = {"user_ms", "system_ms", "bytes_read", "bytes_written"}  # and a peak of memory, if it is above that of `pipe`
 
     def attempt(self, step: str, number: int = -1) -> dict:
@@ -122,7 +123,7 @@ class Measured(PipeTest):
     def test_bytes_read_and_written(self):
         self.write("disk.py", DISK)
         for amounts in ((1, 1), (32, 16)):  # the first time Python itself may be read from the disk
-            self.pipeline({"disk": {"command": f"python3 disk.py $PIPE_SCRATCH {amounts[0]} {amounts[1]}"}})
+            self.pipeline({"disk": {"command": f"python3 disk.py $PIPE_SCRATCH {amounts[0]} {amounts[1]}{self.until_it_is_seen}"}})
             self.run_pipe()
         usage = self.attempt("disk")["usage"]
         for name, amount in (("bytes_written", 32), ("bytes_read", 16)):
@@ -262,6 +263,7 @@ def kernel_counts_bytes() -> bool:
 class MeasuredInContainers(Measured):
     orchestrator = "docker"
     writes_are_counted = not BLOCKS.exists()  # with version 1, what the kernel writes by itself is no group's
+    until_it_is_seen = "; sleep 1"  # ten times a second; a container's group may go at once when it ends
     short = ["sleep", "0.1"]  # of one that ends before the engine has answered, the group can be gone
     short_has = {"user_ms", "system_ms", "peak_memory"}
 
