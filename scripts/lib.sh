@@ -151,8 +151,8 @@ engine_can_be_had() {
 # Makes an engine answer: one that does is left as it is; else the test bed's is installed and started. Returns 1 with ENGINE_PROBLEM if none can be had.
 ensure_engine() {
   local log
-  engine_can_be_had || return 1
   engine_answers && return 0
+  engine_can_be_had || return 1
   say "no Docker Engine answers: installing and starting Debian's"
   log=$(mktemp)
   if ! as_root "$TESTBED/docker-engine" >"$log" 2>&1; then

@@ -55,6 +55,7 @@ async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)>
       why = error.what();
     } catch (const net::TransportError& error) {
       if (cancel && cancel->level() != core::StopLevel::none) throw;
+      if (error.is_unanswered()) backoff.was_unanswered();
       if (is_hopeless(error) || backoff.exhausted())
         throw unreachable("read " + key + " from", error);
       why = error.what();

@@ -146,9 +146,9 @@ class Views(ServeTest):
 
     def look_at(self, view: View, script: str | None):
         self.show(view)
-        # A theme changes colours, and a width the layout: axe, which takes a second at 10,000 rows, need not see each pair of them.
+        # A theme changes colours, and a width the layout: axe, which takes a second at 10,000 rows, sees both themes where most is shown, and the narrowest page.
         pairs = [(width, dark) for width in WIDTHS for dark in (False, True)]
-        axes = pairs if PICTURES else [(WIDTHS[0], True), (WIDTHS[-1], False)]
+        axes = pairs if PICTURES else [(WIDTHS[0], True), (WIDTHS[-1], False), (WIDTHS[-1], True)]
         for width, dark in pairs:
             self.browser.resize(width, dark=dark)
             where = f"{view.name} at {width}, {'dark' if dark else 'light'}"
