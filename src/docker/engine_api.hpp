@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -51,6 +52,10 @@ class EngineError : public core::EnvironmentError {
   EngineError(long status, const std::string& message, std::vector<std::string> advice = {})
       : core::EnvironmentError(message, std::move(advice)), status_(status) {}
   long status() const { return status_; }
+  /// Returns true if the engine knows no container of this name or id.
+  bool is_no_such_container() const {
+    return std::string_view(what()).find("No such container") != std::string_view::npos;
+  }
 
  private:
   long status_;

@@ -197,6 +197,26 @@ TEST_P(MissingFiles, outputs_that_a_stopping_engine_does_not_find_are_asked_for_
   run_task(loop_, orchestrators::copy_out(engine, attempt.attempt(), id()));
   EXPECT_EQ(attempt.written("f"), "made\n");
 }
+
+TEST_P(MissingFiles, a_folder_that_a_stopping_engine_does_not_find_is_filled_later) {
+  auto& attempt = step("exit 0");
+  docker_cli("create -v /pipe --network none --name " + id() +
+             " debian:bookworm-slim sh -c 'echo made > /pipe/outputs/f'");
+  First calls{GetParam()};
+  EngineProxy proxy([&](const std::string& method, const std::string& target) {
+    const bool fails = method == "PUT" && target.find("/archive?") != target.npos && calls();
+    return fails ? Fault::missing : Fault::none;
+  });
+  setenv("DOCKER_HOST", proxy.url().c_str(), 1);
+  docker::EngineApi engine(loop_, docker::find_endpoint());
+  unsetenv("DOCKER_HOST");
+  run_task(loop_, orchestrators::copy_in(engine, attempt.attempt(), id()));
+  docker_on("start -a");
+  run_task(loop_, orchestrators::copy_out(engine_, attempt.attempt(), id()));
+  EXPECT_EQ(attempt.written("f"), "made\n");
+  EXPECT_THROW(run_task(loop_, orchestrators::copy_in(engine, attempt.attempt(), "no-such")),
+               docker::EngineError);
+}
 // The engine comes back after the first request, or the second.
 INSTANTIATE_TEST_SUITE_P(EngineFaults, MissingFiles, testing::Values(1, 2));
 

@@ -367,10 +367,10 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
     if (gate_) be_patient();
   } catch (const EngineError& error) {
     // Its response may have been lost, and the container removed since.
-    if (std::string_view(error.what()).find("No such container") == std::string_view::npos)
-      refused = error;
-    else
+    if (error.is_no_such_container())
       lost_ = was_removed(container_name(attempt_));
+    else
+      refused = error;
   } catch (...) {
     lost = std::current_exception();
   }

@@ -115,7 +115,19 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   if (!attempt.checkpoint.empty())
     add_writable(name_in(container_folder, layout.checkpoint), attempt.checkpoint, files);
   const std::function<net::BodySource()> tar = [&files] { return archive::tar_stream(files); };
-  co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
+  async::Backoff backoff(engine.limits().retries);
+  for (;;) {
+    try {
+      co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
+      co_return;
+    } catch (const docker::EngineError& error) {
+      // An engine that is shutting down has unmounted the folder, and does not find it.
+      const bool is_unmounted = error.status() == 404 && !error.is_no_such_container();
+      if (!is_unmounted || backoff.exhausted()) throw;
+      core::log::info(std::string("engine: ") + error.what() + "; retried");
+    }
+    co_await async::pause_for(backoff.next(), &attempt.cancel);
+  }
 }
 
 namespace {
