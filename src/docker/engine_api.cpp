@@ -28,16 +28,20 @@ std::string auth_header(const std::string& registry_auth) {
          (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}.
 }
 
-ContainerState state_of(const nlohmann::json& container) {
+ContainerState state_of(const nlohmann::json& container) try {
   const auto state = container.value("State", nlohmann::json::object());
-  ContainerState result{.running = state.value("Running", false),
-                        .started = false,
-                        .exit_code = state.value("ExitCode", 0),
-                        .oom_killed = state.value("OOMKilled", false),
-                        .error = state.value("Error", std::string())};
+  ContainerState result{
+      .running = state.value("Running", false),
+      .started = false,
+      .exit_code = core::integer_of<int>(state.value("ExitCode", nlohmann::json(0))),
+      .oom_killed = state.value("OOMKilled", false),
+      .error = state.value("Error", std::string())};
   const auto started_at = state.value("StartedAt", std::string());
   result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
   return result;
+} catch (const nlohmann::json::exception& error) {
+  throw core::EnvironmentError(std::string("what the engine says of a container is no state: ") +
+                               error.what());
 }
 
 bool has_ended(const ContainerState& state) { return state.started && !state.running; }

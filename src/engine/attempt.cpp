@@ -118,7 +118,7 @@ class TakenOutputs {
     try {
       const store::StoredArtifact artifact{
           core::Digest::from_hex(text.at("digest").get<std::string>()),
-          text.at("is_directory").get<bool>(), text.at("bytes").get<std::uint64_t>()};
+          text.at("is_directory").get<bool>(), core::integer_of<std::uint64_t>(text.at("bytes"))};
       if (artifacts_.looks_whole(artifact.digest)) return artifact;
     } catch (const std::exception& error) {
       core::log::info(file(output).string() + ": " + error.what());
