@@ -402,7 +402,8 @@ class AttemptRun {
     } else if (!failure) {
       const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
       const auto missing = std::ranges::find_if(step_.outputs, [&](const OutputSpec& output) {
-        return fs::symlink_status(path_of(output)).type() == fs::file_type::not_found &&
+        std::error_code hidden;  // By a step that has taken away the right to look: storing tells.
+        return fs::symlink_status(path_of(output), hidden).type() == fs::file_type::not_found &&
                !(which_.joins && taken.find(output.name));
       });
       if (missing != step_.outputs.end()) failure = missing_output(step_, *missing);
@@ -488,7 +489,11 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   auto raised = std::optional<StepSpec>();
   if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
   AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of), log_name);
-  co_return co_await attempt.run(std::move(gpus));
+  try {
+    co_return co_await attempt.run(std::move(gpus));
+  } catch (const fs::filesystem_error& error) {  // What a step or its user does to files meanwhile.
+    throw core::EnvironmentError(error.what());
+  }
 }
 
 }  // namespace pipeline::engine

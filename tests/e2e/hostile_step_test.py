@@ -35,6 +35,12 @@ class HostileSteps(PipeTest):
         self.assertEqual(result.failure("sparse")["kind"], "bad_output")
         self.assertIn("it is sparse", result.failure("sparse")["message"])
 
+    def test_a_step_whose_outputs_cannot_be_looked_at_fails_alone(self):
+        hide = "import os\nfolder = os.path.dirname('${outputs.x}')\nos.rmdir(folder)\nos.symlink(folder, folder)"  # a link to itself
+        self.pipeline({"hides": python(hide, outputs=["x"]), "other": python("import time; time.sleep(1)"), "next": python("pass", after=["other"])})
+        self.assertEqual(self.run_pipe(code=None).steps(), {"hides": "failed", "other": "succeeded", "next": "succeeded"})
+        self.assert_nothing_left()
+
     def test_a_line_without_end_comes_in_pieces(self):
         self.pipeline({"endless": python("import sys\nfor _ in range(32): sys.stdout.write('x' * (1 << 20))")})
         result = self.run_pipe()
