@@ -224,7 +224,7 @@ class AttemptRun {
     if (outcome_.result.failure)
       keep_outputs();
     else if (which_.number > 1)
-      core::remove_tree(failed_folder(which_.number - 1));
+      forget_outputs();
     metrics_.flush();
     outcome_.result.moved_in += fetched;
     note_phases(start, handed_over, came_back);
@@ -363,6 +363,15 @@ class AttemptRun {
     } catch (const std::exception& failed) {
       core::log::info(std::string("what a failed attempt has written is not kept: ") +
                       failed.what());
+    }
+  }
+
+  /// Removes what the attempt before has written. Files of another owner go with the run.
+  void forget_outputs() {
+    try {
+      core::remove_tree(failed_folder(which_.number - 1));
+    } catch (const core::EnvironmentError& error) {
+      core::log::info(error.what());
     }
   }
 
