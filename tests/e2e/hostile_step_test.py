@@ -70,6 +70,15 @@ raise SystemExit(1)""", outputs=["x"])})
         self.assertEqual([path.name for path in (copies / "bad.tree").iterdir()], ["file"])
         self.assertEqual((copies / "bad.tree/file").stat().st_mode & 0o7000, 0)
 
+    def test_a_failure_with_bytes_that_are_no_text_can_be_exported(self):
+        self.pipeline({"bad": python("import os; os.mkdir('${outputs.x}'); os.mkfifo(b'${outputs.x}/\\xff')", outputs=["x"])})
+        self.run_pipe(code=None)
+        events = self.pipe("export", "latest", "--format", "openlineage")
+        self.assertEqual(events.code, 0, events)
+        self.assertIn("\ufffd: it is a socket, a pipe or a device", events.out)
+        crate = self.pipe("export", "latest", "--format", "ro-crate", "-o", "crate")
+        self.assertEqual(crate.code, 0, crate)
+
     def test_a_line_without_end_comes_in_pieces(self):
         self.pipeline({"endless": python("import sys\nfor _ in range(32): sys.stdout.write('x' * (1 << 20))")})
         result = self.run_pipe()
