@@ -162,6 +162,14 @@ TEST(BuildLogs, bytes_that_have_arrived_are_shown_as_those_of_a_pull) {
             "layer 1 of 1: Downloading 500 MiB of 500 MiB\n");
 }
 
+TEST(BuildLogs, advice_is_found_beside_lines_of_any_length) {
+  const std::string endless(1 << 20, 'a');
+  const auto advice = build_advice({"No matching distribution found for " + endless, "cc" + endless,
+                                    "Version '" + endless, "E: Unable to locate package foo"},
+                                   "line 3 of " + endless);
+  EXPECT_NE(joined(advice).find("`foo`"), std::string::npos);
+}
+
 TEST(BuildLogs, advice_names_what_is_wrong) {
   auto advice = [](const std::string& line) { return joined(build_advice({line}, "")); };
   EXPECT_NE(advice("ERROR: No matching distribution found for nope==1").find("`nope==1`"),
