@@ -23,6 +23,8 @@ namespace pipeline::docker {
 namespace {
 
 constexpr std::size_t kept_build_lines = 200;
+/// Longer ones come in pieces.
+constexpr std::size_t longest_build_line = 64 * 1024;
 /// Of lines that templates/image/layer.sh prints while it downloads.
 constexpr std::string_view received_mark = "pipe: received ";
 
@@ -183,6 +185,8 @@ void BuildLog::print(Output& output, std::string_view text) {
     } else {
       if (!output.partial.empty() && output.partial.back() == '\r') output.partial.clear();
       output.partial += c;
+      if (output.partial.size() == longest_build_line)
+        line(output, std::exchange(output.partial, {}));
     }
   }
 }

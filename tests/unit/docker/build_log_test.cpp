@@ -51,6 +51,18 @@ TEST(BuildLogs, a_recorded_trace_becomes_titles_and_whole_lines) {
   EXPECT_EQ(joined(log.last_lines(1)), "halfway\n");
 }
 
+TEST(BuildLogs, a_line_without_end_comes_in_pieces) {
+  std::size_t passed_on = 0, longest = 0;
+  BuildLog log([&](const std::string& line) {
+    passed_on += line.size();
+    longest = std::max(longest, line.size());
+  });
+  constexpr std::size_t piece = 1 << 20, pieces = 8;
+  for (std::size_t i = 0; i < pieces; ++i) log.message({{"stream", std::string(piece, 'x')}});
+  EXPECT_EQ(passed_on, piece * pieces);
+  EXPECT_LE(longest, piece);
+}
+
 TEST(BuildLogs, the_failing_line_of_a_dockerfile_is_found) {
   BuildLog log([](const std::string&) {});
   for (auto& message : recorded()) log.message(message);
