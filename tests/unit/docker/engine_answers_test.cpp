@@ -45,13 +45,15 @@ class EngineAnswers : public testing::Test {
 
 TEST_F(EngineAnswers, without_an_id_are_failures_of_the_environment) {
   for (const std::string answer : {"[]", "null", "5", "{}", R"({"Id": 5})", R"({"Id": ""})"}) {
-    EXPECT_THAT(failure_of<std::string>(
-                    answer, [&] { return api_->create_container("c", {{"Image", "i"}}, {}); }),
+    EXPECT_THAT(failure_of<std::string>(answer,
+                                        [&] {
+                                          return api_->create_container("c", {{"Image", "i"}}, {});
+                                        }),
                 HasSubstr("cannot create the container c: the engine's answer has no Id"))
         << answer;
-    EXPECT_THAT(failure_of<std::optional<nlohmann::json>>(
-                    answer, [&] { return api_->inspect_image("i"); }),
-                HasSubstr("cannot look up the image i: the engine's answer has no Id"))
+    EXPECT_THAT(
+        failure_of<std::optional<nlohmann::json>>(answer, [&] { return api_->inspect_image("i"); }),
+        HasSubstr("cannot look up the image i: the engine's answer has no Id"))
         << answer;
     EXPECT_THAT(failure_of<std::vector<nlohmann::json>>(
                     "[" + answer + "]", [&] { return api_->list_containers({"l"}); }),
