@@ -138,6 +138,7 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
     if (error.status() != 404) throw;
     co_return false;
   }
+  store::RunStore(folder).require_plain_tables();
   co_return true;
 }
 
