@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 from support import PIPE, PipeTest, wait_until
-from support_machines import OTHER_BOOT, WAITS, MachinesTest
+from support_machines import OTHER_BOOT, WAITS, MachinesTest, network_folder
 
 
 class SharedState(MachinesTest):
@@ -93,17 +93,12 @@ class SharedState(MachinesTest):
         self.assertEqual(self.pipe("resume", run).code, 0)
 
     def test_a_network_file_system_has_no_write_ahead_log_and_its_drivers_a_heartbeat(self):
-        library = self.folder / "network_folder.so"
-        source = pathlib.Path(__file__).parent.parent / "support/network_folder.c"
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if not compiler:
-            self.skipTest("no C compiler")
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        library = network_folder(self)
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
         self.assertEqual(self.pipe("run", "quick.yaml", "-o", "local").code, 0)
         self.assertEqual((self.state / "pipe.db").read_bytes()[18], 2, "a write-ahead log on a local one")
         self.waiting_pipeline()
-        process, run = self.begin(LD_PRELOAD=str(library))
+        process, run = self.begin(LD_PRELOAD=library)
         self.assertEqual((self.state / "pipe.db").read_bytes()[18], 1)
         self.assertFalse((self.state / "pipe.db-wal").exists())
         self.assertTrue((self.state / "drivers" / run).exists())
