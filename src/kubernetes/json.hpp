@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/error.hpp"
+
 namespace pipeline::kubernetes {
 
 /// Returns the value at a JSON pointer such as `/status/phase`; null if there is none.
@@ -31,6 +33,16 @@ inline const nlohmann::json& list_at(const nlohmann::json& object, std::string_v
   static const nlohmann::json none = nlohmann::json::array();
   const auto& value = at(object, pointer);
   return value.is_array() ? value : none;
+}
+
+/// Returns the token of the page that follows this one of a list; empty if it is the last.
+/// @param token of this page
+/// @throws core::EnvironmentError if both are the same: such a list does not end
+inline std::string next_page(const nlohmann::json& page, std::string_view token) {
+  auto next = text_at(page, "/metadata/continue");
+  if (!next.empty() && next == token)
+    throw core::EnvironmentError("a list of the cluster's API server does not end");
+  return next;
 }
 
 }  // namespace pipeline::kubernetes

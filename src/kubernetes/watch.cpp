@@ -39,7 +39,7 @@ async::Task<> Watch::list(core::CancelSource& cancel) {
     call.cancel = &cancel;
     auto page = co_await client_.call(std::move(call));
     changes_.take_page(page);
-    next = text_at(page, "/metadata/continue");
+    next = next_page(page, next);
   } while (!next.empty());
   changes_.end_list();
 }

@@ -24,6 +24,7 @@ using kubernetes::ApiError;
 using kubernetes::at;
 using kubernetes::Client;
 using kubernetes::list_at;
+using kubernetes::next_page;
 using kubernetes::text_at;
 using nlohmann::json;
 
@@ -69,7 +70,7 @@ async::Task<std::optional<json>> nodes_of(Client& client) {
       if (!next.empty()) path += "&continue=" + net::url_encode(next);
       const auto page = co_await client.get("list the nodes", std::move(path));
       for (const auto& node : list_at(page, "/items")) nodes.push_back(essence_of(node));
-      next = text_at(page, "/metadata/continue");
+      next = next_page(page, next);
     } while (!next.empty());
   } catch (const ApiError& error) {
     core::log::info(error.what());

@@ -162,5 +162,13 @@ TEST_F(TheWatch, long_list_comes_in_pages) {
   EXPECT_THAT(server.asked[1], HasSubstr("&continue=to%20ken"));
 }
 
+TEST_F(TheWatch, list_that_names_its_own_page_as_the_next_one_is_an_error) {
+  auto page = list(3, {object("a", "1", 1)});
+  page["metadata"]["continue"] = "token";
+  lists = {page, page, page};
+  EXPECT_THROW(run(), core::EnvironmentError);
+  EXPECT_EQ(listed, 2u);
+}
+
 }  // namespace
 }  // namespace pipeline::kubernetes
