@@ -131,7 +131,8 @@ void copy_failed(Context& context, const std::string& run,
   const auto& given = context.options().copy_to;
   if (given == "-") {
     std::error_code error;
-    if (failed.size() > 1 || !std::filesystem::is_regular_file(failed.front().path, error))
+    const auto status = std::filesystem::symlink_status(failed.front().path, error);
+    if (failed.size() > 1 || !std::filesystem::is_regular_file(status))
       throw core::InputError("`--copy -` writes the content of one file to standard output",
                              "name a file: STEP.FILE");
     return print_content(context, failed.front().path);
@@ -145,13 +146,18 @@ void copy_failed(Context& context, const std::string& run,
   for (const auto& output : failed) {
     const auto name = failed.size() > 1 ? output.name() : output.path.filename().string();
     const auto destination = into_folder ? target / name : target;
-    copy_failed_output(output, destination);
+    const auto left_out = copy_failed_output(output, destination);
+    for (const auto& path : left_out)
+      context.note("note: " + core::printable(path.string()) +
+                   " is left out: it is a socket, a pipe or a device");
+    if (std::ranges::find(left_out, output.path) != left_out.end()) continue;
     copied.push_back({{"output", output.name()},
                       {"copied_to", destination.string()},
                       {"failed_attempt", output.attempt}});
     if (!context.options().json)
-      context.print(output.name() + " of failed attempt " + std::to_string(output.attempt) +
-                    ", which may be incomplete -> " + shown_path(destination) + "\n");
+      context.print(core::printable(output.name()) + " of failed attempt " +
+                    std::to_string(output.attempt) + ", which may be incomplete -> " +
+                    core::printable(shown_path(destination)) + "\n");
   }
   if (context.options().json) context.print_json({{"run", run}, {"copied", copied}});
 }
@@ -180,8 +186,9 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
                    : outputs.location(output)});
   }
   for (const auto& output : failed)
-    table.add({output.name(), output.path.filename().string(),
-               "attempt " + std::to_string(output.attempt) + " failed", shown_path(output.path)});
+    table.add({core::printable(output.name()), core::printable(output.path.filename().string()),
+               "attempt " + std::to_string(output.attempt) + " failed",
+               core::printable(shown_path(output.path))});
   context.print(table.render(context.paint()));
 }
 

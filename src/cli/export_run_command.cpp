@@ -14,6 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A step's failure may name a file whose name is no UTF-8.
+std::string json_text(const nlohmann::json& document, int indent = -1) {
+  return document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// Writes the text to the file of `--out`, or to standard output.
 void write_out(Context& context, const std::string& text) {
   const auto& out = context.options().copy_to;
@@ -74,7 +79,7 @@ core::ExitCode write_crate(Context& context, store::RunStore& runs, const store:
       artifacts.copy_out(output.digest, crate / path);
     }
   core::write_file_atomically(crate / "ro-crate-metadata.json",
-                              exports::ro_crate(facts, parts).dump(2) + "\n");
+                              json_text(exports::ro_crate(facts, parts), 2) + "\n");
   context.print(shown_path(crate) + "\n");
   return core::ExitCode::ok;
 }
@@ -83,7 +88,7 @@ core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& 
   const auto address = context.options().copy_to.string();
   net::HttpClient http(context.loop());
   for (const auto& event : events)
-    if (const auto reason = context.await(notify::deliver(http, address, event.dump()));
+    if (const auto reason = context.await(notify::deliver(http, address, json_text(event)));
         !reason.empty())
       throw core::EnvironmentError("cannot send the events to " + notify::shown_address(address) +
                                    ": " + reason);
@@ -114,7 +119,7 @@ core::ExitCode export_run_command(Context& context) {
     if (!made)
       throw core::InputError("no step in this state folder made '" + options.step + "'",
                              "another machine made it: export it there");
-    write_out(context, exports::artifact_provenance(*made, artifact).dump(2) + "\n");
+    write_out(context, json_text(exports::artifact_provenance(*made, artifact), 2) + "\n");
     return core::ExitCode::ok;
   }
   const auto events = exports::openlineage_events(exports::facts_of(runs, run, PIPELINE_VERSION));
@@ -122,7 +127,7 @@ core::ExitCode export_run_command(Context& context) {
   if (out.starts_with("https://") || out.starts_with("http://"))
     return send_events(context, events);
   std::string lines;
-  for (const auto& event : events) lines += event.dump() + "\n";
+  for (const auto& event : events) lines += json_text(event) + "\n";
   write_out(context, lines);
   return core::ExitCode::ok;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "archive/tree.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::cli {
@@ -22,6 +23,34 @@ unsigned attempt_of(const std::string& folder, const std::string& step) {
   const auto* const end = folder.data() + folder.size();
   const auto read = std::from_chars(folder.data() + step.size() + 1, end, number);
   return read.ec == std::errc() && read.ptr == end ? number : 0;
+}
+
+void copy_entry(const fs::path& from, const fs::path& to, std::vector<fs::path>& left_out) {
+  const auto check = [&](const std::error_code& error) {
+    if (error)
+      throw core::system_error("cannot copy " + from.string() + " to " + to.string(),
+                               error.value());
+  };
+  std::error_code error;
+  const auto status = fs::symlink_status(from, error);
+  check(error);
+  if (fs::is_regular_file(status)) {
+    const bool is_executable = (status.permissions() & fs::perms::owner_exec) != fs::perms::none;
+    archive::copy_file(from, to, is_executable ? 0777 : 0666);
+  } else if (fs::is_symlink(status)) {
+    fs::copy_symlink(from, to, error);
+    check(error);
+  } else if (fs::is_directory(status)) {
+    if (!fs::create_directory(to, error) && !error)
+      error = std::make_error_code(std::errc::file_exists);
+    check(error);
+    fs::directory_iterator entry(from, error);
+    for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+      copy_entry(entry->path(), to / entry->path().filename(), left_out);
+    check(error);
+  } else {
+    left_out.push_back(from);
+  }
 }
 
 }  // namespace
@@ -44,13 +73,10 @@ std::vector<FailedOutput> failed_outputs(const store::RunStore& runs, const std:
   return found;
 }
 
-void copy_failed_output(const FailedOutput& output, const fs::path& destination) {
-  std::error_code error;
-  fs::copy(output.path, destination, fs::copy_options::recursive | fs::copy_options::copy_symlinks,
-           error);
-  if (error)
-    throw core::system_error("cannot copy " + output.path.string() + " to " + destination.string(),
-                             error.value());
+std::vector<fs::path> copy_failed_output(const FailedOutput& output, const fs::path& destination) {
+  std::vector<fs::path> left_out;
+  copy_entry(output.path, destination, left_out);
+  return left_out;
 }
 
 }  // namespace pipeline::cli

@@ -24,7 +24,10 @@ std::vector<FailedOutput> failed_outputs(const store::RunStore& runs, const std:
                                          const std::vector<store::StepRecord>& steps,
                                          const std::string& wanted = {});
 
-/// Copies the file or folder; links stay links. Throws EnvironmentError.
-void copy_failed_output(const FailedOutput& output, const std::filesystem::path& destination);
+/// Copies the file or folder, whose modes become those of new files; links stay links. What a step
+/// may write besides, such as pipes, sockets and devices, is left out. Replaces nothing. Throws
+/// EnvironmentError. @return the paths that are left out
+std::vector<std::filesystem::path> copy_failed_output(const FailedOutput& output,
+                                                      const std::filesystem::path& destination);
 
 }  // namespace pipeline::cli

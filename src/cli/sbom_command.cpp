@@ -18,6 +18,15 @@ namespace {
 
 using nlohmann::json;
 
+/// Returns the texts of a list. An image's labels may be of another program, and hold anything.
+std::vector<std::string> texts_in(const json& list) {
+  std::vector<std::string> texts;
+  if (list.is_array())
+    for (const auto& item : list)
+      if (item.is_string()) texts.push_back(item.get<std::string>());
+  return texts;
+}
+
 std::string hex_of(const std::string& id) { return id.substr(id.find(':') + 1); }
 
 /// Returns the step as the run recorded it that made its result.
@@ -76,8 +85,8 @@ class ImageReader {
 
  private:
   static std::string first_of(const json& parts, const char* name) {
-    const auto values = parts.is_object() ? parts.value(name, json()) : json();
-    return values.is_array() && !values.empty() ? values.front().get<std::string>() : "";
+    const auto values = texts_in(parts.is_object() ? parts.value(name, json()) : json());
+    return values.empty() ? "" : values.front();
   }
 
   /// The base image may have been replaced under its name since.
@@ -109,8 +118,7 @@ class ImageReader {
   void add_hashes(sbom::ImageRecord& record) const {
     std::map<std::string, std::string> hashes;
     for (const auto& layer : core::parse_json(labels_.value("pipe.packages", "[]")))
-      for (const auto& line : layer) {
-        const auto text = line.get<std::string>();
+      for (const auto& text : texts_in(layer)) {
         const auto space = text.find(' ');
         hashes[text.substr(0, space)] = text.substr(space + 1);
       }

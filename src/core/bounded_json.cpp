@@ -3,6 +3,13 @@
 #include <nlohmann/json.hpp>
 
 namespace pipeline::core {
+namespace {
+
+nlohmann::json::out_of_range no_such_integer(const nlohmann::json& value) {
+  return nlohmann::json::out_of_range::create(406, "no integer of the expected range", &value);
+}
+
+}  // namespace
 
 bool is_within(std::string_view text, JsonLimits limits) {
   if (text.size() > limits.bytes) return false;
@@ -29,6 +36,23 @@ bool is_within(std::string_view text, JsonLimits limits) {
 nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
   if (!is_within(text, limits)) return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, false);
+}
+
+std::int64_t integer_within(const nlohmann::json& value, std::int64_t least, std::int64_t most) {
+  if (value.is_number_unsigned())
+    return static_cast<std::int64_t>(unsigned_within(value, static_cast<std::uint64_t>(most)));
+  if (!value.is_number_integer() || value.get<std::int64_t>() < least ||
+      value.get<std::int64_t>() > most)
+    throw no_such_integer(value);
+  return value.get<std::int64_t>();
+}
+
+std::uint64_t unsigned_within(const nlohmann::json& value, std::uint64_t most) {
+  const bool is_negative =
+      !value.is_number_unsigned() && value.is_number_integer() && value.get<std::int64_t>() < 0;
+  if (!value.is_number_integer() || is_negative || value.get<std::uint64_t>() > most)
+    throw no_such_integer(value);
+  return value.get<std::uint64_t>();
 }
 
 }  // namespace pipeline::core

@@ -5,8 +5,10 @@
 /// level of nesting.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,5 +26,24 @@ struct JsonLimits {
 bool is_within(std::string_view text, JsonLimits limits);
 /// Returns the value; a discarded value if the text is not JSON or exceeds the limits.
 nlohmann::json parse_json(std::string_view text, JsonLimits limits = {});
+
+/// Returns the value if it is an integer from `least` to `most`.
+/// @throws nlohmann::json::exception if it is not
+std::int64_t integer_within(const nlohmann::json& value, std::int64_t least, std::int64_t most);
+/// Returns the value if it is an integer from 0 to `most`.
+/// @throws nlohmann::json::exception if it is not
+std::uint64_t unsigned_within(const nlohmann::json& value, std::uint64_t most);
+
+/// Returns the value if it is an integer of this type. `nlohmann::json::get` converts every number:
+/// it makes -1 the largest unsigned integer, and to convert 1e91 is undefined.
+/// @throws nlohmann::json::exception if it is not
+template <std::integral Integer>
+Integer integer_of(const nlohmann::json& value) {
+  using Limits = std::numeric_limits<Integer>;
+  if constexpr (std::signed_integral<Integer>)
+    return static_cast<Integer>(integer_within(value, Limits::min(), Limits::max()));
+  else
+    return static_cast<Integer>(unsigned_within(value, Limits::max()));
+}
 
 }  // namespace pipeline::core

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/event_json.hpp"
 
 namespace pipeline::core {
@@ -25,7 +26,7 @@ std::string text_of(const json& object, const char* key) {
 }
 
 std::chrono::milliseconds duration_of(const json& object, const char* key) {
-  return std::chrono::milliseconds(object.at(key).get<std::int64_t>());
+  return std::chrono::milliseconds(integer_of<std::int64_t>(object.at(key)));
 }
 
 Failure read_failure(const json& object) {
@@ -42,10 +43,10 @@ std::optional<Failure> optional_failure(const json& object) {
 
 Event run_started(const json& object) {
   event::RunStarted e{object.at("run").get<std::string>(), object.at("pipeline").get<std::string>(),
-                      text_of(object, "orchestrator"), object.at("steps").get<std::size_t>()};
+                      text_of(object, "orchestrator"), integer_of<std::size_t>(object.at("steps"))};
   if (const auto instances = object.find("instances"); instances != object.end())
     for (const auto& [name, count] : instances->items())
-      e.instances.emplace_back(name, count.get<std::size_t>());
+      e.instances.emplace_back(name, integer_of<std::size_t>(count));
   return e;
 }
 
@@ -66,31 +67,32 @@ Event build_finished(const json& object) {
 
 Event step_started(const json& object) {
   event::StepStarted e{object.at("step").get<std::string>(),
-                       object.at("attempt").get<unsigned>(),
+                       integer_of<unsigned>(object.at("attempt")),
                        text_of(object, "image"),
                        {}};
   if (const auto gpus = object.find("gpus"); gpus != object.end())
     for (const auto& gpu : *gpus)
-      e.gpus.push_back({gpu.at("uuid").get<std::string>(), gpu.at("index").get<unsigned>(),
+      e.gpus.push_back({gpu.at("uuid").get<std::string>(), integer_of<unsigned>(gpu.at("index")),
                         text_of(gpu, "model")});
   return e;
 }
 
 Event step_log(const json& object) {
-  return event::StepLog{object.at("step").get<std::string>(), object.at("attempt").get<unsigned>(),
-                        text_of(object, "stream") == "stderr" ? Stream::err : Stream::out,
-                        text_of(object, "line")};
+  return event::StepLog{
+      object.at("step").get<std::string>(), integer_of<unsigned>(object.at("attempt")),
+      text_of(object, "stream") == "stderr" ? Stream::err : Stream::out, text_of(object, "line")};
 }
 
 Event step_progress(const json& object) {
   return event::StepProgress{object.at("step").get<std::string>(),
-                             object.at("attempt").get<unsigned>(), text_of(object, "row")};
+                             integer_of<unsigned>(object.at("attempt")), text_of(object, "row")};
 }
 
 Event step_retried(const json& object) {
-  event::StepRetried e{object.at("step").get<std::string>(), object.at("attempt").get<unsigned>(),
+  event::StepRetried e{object.at("step").get<std::string>(),
+                       integer_of<unsigned>(object.at("attempt")),
                        read_failure(object.at("failure")), duration_of(object, "delay_ms")};
-  if (object.contains("memory")) e.memory = object.at("memory").get<std::uint64_t>();
+  if (object.contains("memory")) e.memory = integer_of<std::uint64_t>(object.at("memory"));
   return e;
 }
 
@@ -101,7 +103,7 @@ Event step_waits(const json& object) {
 Event step_finished(const json& object) {
   return event::StepFinished{object.at("step").get<std::string>(),
                              value_named(object.at("status"), StepStatus::cancelled),
-                             object.at("attempts").get<unsigned>(),
+                             integer_of<unsigned>(object.at("attempts")),
                              duration_of(object, "took_ms"),
                              optional_failure(object),
                              text_of(object, "reused_from"),
@@ -114,9 +116,9 @@ Event notice(const json& object) {
 
 Event step_expanded(const json& object) {
   event::StepExpanded e{object.at("step").get<std::string>(),
-                        object.at("instances").get<std::size_t>(),
-                        object.at("steps").get<std::size_t>()};
-  if (object.contains("round")) e.round = object.at("round").get<unsigned>();
+                        integer_of<std::size_t>(object.at("instances")),
+                        integer_of<std::size_t>(object.at("steps"))};
+  if (object.contains("round")) e.round = integer_of<unsigned>(object.at("round"));
   return e;
 }
 

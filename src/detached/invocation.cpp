@@ -60,7 +60,7 @@ std::optional<Invocation> invocation_of(store::RunStore& runs, const std::string
       settings::artifact_store_of(record.value("artifact_store", nlohmann::json()));
   invocation.step = text_of("step");
   invocation.execution_mode = text_of("execution_mode");
-  invocation.jobs = record.value("jobs", 0u);
+  if (record.contains("jobs")) invocation.jobs = core::integer_of<unsigned>(record.at("jobs"));
   invocation.no_cache = record.value("no_cache", false);
   invocation.force = record.value("force", invocation.force);
   invocation.from = record.value("from", invocation.from);

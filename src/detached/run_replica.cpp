@@ -83,15 +83,15 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
     if (document.at("format") != record_format)
       throw core::EnvironmentError("run " + run_ + " is driven by another version of pipe",
                                    {"use that one here, too"});
-    found.saved = document.at("saved").get<std::uint64_t>();
+    found.saved = core::integer_of<std::uint64_t>(document.at("saved"));
     found.files = document.at("files").get<std::string>();
     found.store = document.value("store", first_store);
     if (found.store.find('/') != found.store.npos) throw no_sense(key(head_name));
     found.tag = std::move(text->second);
-    for (const auto& [writer, count] :
-         document.at("logs").get<std::vector<std::pair<std::string, std::size_t>>>()) {
+    for (const auto& log : document.at("logs")) {
+      const auto count = core::integer_of<std::size_t>(log.at(1));
       if (count > most_log_objects) throw no_sense(key(head_name));
-      found.writers.emplace_back(writer, count);
+      found.writers.emplace_back(log.at(0).get<std::string>(), count);
     }
     head = std::move(found);
   } catch (const json::exception&) {
@@ -138,6 +138,7 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
     if (error.status() != 404) throw;
     co_return false;
   }
+  store::RunStore(folder).require_plain_tables();
   co_return true;
 }
 
@@ -287,10 +288,10 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& runs, const Head& he
       try {
         for (const auto& part : parts) {
           const auto name = part.at(0).get<std::string>();
-          const auto size = part.at(2).get<std::uint64_t>();
+          const auto size = core::integer_of<std::uint64_t>(part.at(2));
           if (name.find('/') != name.npos || size > rest.size()) throw no_sense(object);
-          if (!write_piece(runs.log_file(run_ + "/" + name), part.at(1).get<std::uint64_t>(),
-                           rest.substr(0, size)))
+          if (!write_piece(runs.log_file(run_ + "/" + name),
+                           core::integer_of<std::uint64_t>(part.at(1)), rest.substr(0, size)))
             throw no_sense(object);
           rest.remove_prefix(size);
         }

@@ -23,6 +23,8 @@ namespace pipeline::docker {
 namespace {
 
 constexpr std::size_t kept_build_lines = 200;
+/// Longer ones come in pieces.
+constexpr std::size_t longest_build_line = 64 * 1024;
 /// Of lines that templates/image/layer.sh prints while it downloads.
 constexpr std::string_view received_mark = "pipe: received ";
 
@@ -82,9 +84,24 @@ std::string what_failed(const std::string& instruction, const std::string& error
   for (auto& [script, what] : scripts)
     if (instruction.find(script) != instruction.npos &&
         std::regex_search(error, match,
-                          std::regex("(?:exit code:|non-zero code:|exit status) (\\d+)")))
+                          std::regex("(?:exit code:|non-zero code:|exit status) (\\d{1,9})")))
       return std::string(what) + " (exit code " + match[1].str() + ")";
   return error;
+}
+
+/// Returns the lines in which a known cause is searched. std::regex calls itself for each character
+/// of a repetition, so that a line of some 100,000 characters would end the program.
+std::vector<std::string> searched_lines(const std::vector<std::string>& lines,
+                                        const std::string& error) {
+  constexpr std::size_t longest_searched = 2000;
+  std::vector<std::string> found;
+  const auto add = [&](const std::string& text) {
+    for (const auto line : core::split(text, '\n'))
+      found.emplace_back(line.substr(0, longest_searched));
+  };
+  add(error);
+  for (const auto& line : lines) add(line);
+  return found;
 }
 
 /// What the text of a failed build means, where one thing always does.
@@ -168,6 +185,8 @@ void BuildLog::print(Output& output, std::string_view text) {
     } else {
       if (!output.partial.empty() && output.partial.back() == '\r') output.partial.clear();
       output.partial += c;
+      if (output.partial.size() == longest_build_line)
+        line(output, std::exchange(output.partial, {}));
     }
   }
 }
@@ -247,12 +266,13 @@ std::vector<std::string> BuildLog::last_lines(std::size_t count) const {
 
 std::vector<std::string> build_advice(const std::vector<std::string>& lines,
                                       const std::string& error) {
-  std::string text = error;
-  for (auto& line : lines) text += "\n" + line;
+  const auto texts = searched_lines(lines, error);
   std::smatch match;
   std::vector<std::string> advice;
   auto finds = [&](const char* pattern) {
-    return std::regex_search(text, match, std::regex(pattern, std::regex::icase));
+    const std::regex wanted(pattern, std::regex::icase);
+    return std::ranges::any_of(
+        texts, [&](const std::string& text) { return std::regex_search(text, match, wanted); });
   };
   if (finds("no space left on device"))
     advice.push_back(
@@ -338,7 +358,7 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
         failing = &instruction;
   std::smatch match;
   if (!failing &&
-      std::regex_search(error, match, std::regex("(?:parse error )?(?:on )?line (\\d+)"))) {
+      std::regex_search(error, match, std::regex("(?:parse error )?(?:on )?line (\\d{1,9})"))) {
     auto number = std::stoul(match[1].str());
     for (auto& instruction : instructions)
       if (instruction.line <= number) failing = &instruction;

@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/json_lines.hpp"
+#include "docker/json_text.hpp"
 #include "docker/log_frames.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
@@ -28,16 +29,29 @@ std::string auth_header(const std::string& registry_auth) {
          (registry_auth.empty() ? std::string("e30=") : registry_auth);  // e30= is {}.
 }
 
-ContainerState state_of(const nlohmann::json& container) {
+ContainerState state_of(const nlohmann::json& container) try {
   const auto state = container.value("State", nlohmann::json::object());
-  ContainerState result{.running = state.value("Running", false),
-                        .started = false,
-                        .exit_code = state.value("ExitCode", 0),
-                        .oom_killed = state.value("OOMKilled", false),
-                        .error = state.value("Error", std::string())};
+  ContainerState result{
+      .running = state.value("Running", false),
+      .started = false,
+      .exit_code = core::integer_of<int>(state.value("ExitCode", nlohmann::json(0))),
+      .oom_killed = state.value("OOMKilled", false),
+      .error = state.value("Error", std::string())};
   const auto started_at = state.value("StartedAt", std::string());
   result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
   return result;
+} catch (const nlohmann::json::exception& error) {
+  throw core::EnvironmentError(std::string("what the engine says of a container is no state: ") +
+                               error.what());
+}
+
+/// Returns the Id of the image or container that an answer describes.
+/// @param what completes the message "cannot ..."
+std::string id_in(const nlohmann::json& answer, const std::string& what) {
+  auto id = text_at(answer, "Id");
+  if (id.empty())
+    throw core::EnvironmentError("cannot " + what + ": the engine's answer has no Id");
+  return id;
 }
 
 bool has_ended(const ContainerState& state) { return state.started && !state.running; }
@@ -99,13 +113,15 @@ async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string 
   try {
     EngineCall call("look up the image " + reference, "GET", image_path(reference, "/json"));
     auto image = co_await self_->send_json(std::move(call));
+    const auto id = id_in(image, "look up the image " + reference);
     const auto* engine = co_await info();
     if (platform.empty() || !speaks_api(*engine, 49)) co_return image;
     EngineCall of_platform(
         "look up the image " + reference + " for " + platform, "GET",
         image_path(reference, "/json?platform=") + net::url_encode(platform_json(platform)));
     auto found = co_await self_->send_json(std::move(of_platform));
-    if (image.is_object() && image.contains("Id")) found["Id"] = image["Id"];
+    id_in(found, "look up the image " + reference + " for " + platform);
+    found["Id"] = id;
     co_return found;
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
@@ -224,10 +240,7 @@ async::Task<std::string> EngineApi::create_container(std::string name, nlohmann:
   if (answer.is_object() && answer.contains("Warnings") && answer["Warnings"].is_array())
     for (const auto& warning : answer["Warnings"])
       core::log::info("engine: " + name + ": " + warning.dump());
-  if (!answer.is_object() || !answer.contains("Id"))
-    throw core::EnvironmentError("cannot create the container " + name +
-                                 ": the engine's answer has no Id");
-  co_return answer["Id"].get<std::string>();
+  co_return id_in(answer, "create the container " + name);
 }
 
 async::Task<std::optional<net::Response>> EngineApi::find_created(std::string name,
@@ -235,6 +248,7 @@ async::Task<std::optional<net::Response>> EngineApi::find_created(std::string na
   EngineCall call("look up the container " + name, "GET", container_path(name, "/json"));
   try {
     const auto container = co_await self_->send_json(std::move(call));
+    const auto id = id_in(container, "look up the container " + name);
     const auto theirs =
         container.value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json::object());
     for (const auto& [label, value] : labels.items())
@@ -243,7 +257,7 @@ async::Task<std::optional<net::Response>> EngineApi::find_created(std::string na
     if (state_of(container).started) co_return std::nullopt;
     net::Response created;
     created.status = 201;
-    created.body = nlohmann::json{{"Id", container.at("Id")}}.dump();
+    created.body = nlohmann::json{{"Id", id}}.dump();
     co_return created;
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
@@ -325,7 +339,7 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
                          core::StopLevel::immediate);
   bool ended = false, stopped = false;
   JsonLines events([&](const nlohmann::json& event) {
-    const auto action = event.is_object() ? event.value("Action", std::string()) : std::string();
+    const auto action = text_at(event, "Action");
     stopped |= action == "kill";
     ended |= action == "die";
     if (ended) enough.source().stop(core::StopLevel::immediate);
@@ -393,7 +407,7 @@ async::Task<> EngineApi::run_in_container(std::string id, std::vector<std::strin
   make.cancel = cancel;
   auto what = make.what;
   const auto made = co_await self_->send_json(std::move(make));
-  const auto exec = made.is_object() ? made.value("Id", std::string()) : std::string();
+  const auto exec = id_in(made, what);
   EngineLogFrames frames([&on_output](bool is_stderr, std::string_view bytes) {
     if (!is_stderr) on_output(bytes);
   });
@@ -462,7 +476,10 @@ async::Task<std::vector<nlohmann::json>> EngineApi::list_containers(
                   "/containers/json?all=1&filters=" + net::url_encode(filters.dump()));
   const auto answer = co_await self_->send_json(std::move(call));
   std::vector<nlohmann::json> containers;
-  for (const auto& container : answer) containers.push_back(container);
+  for (const auto& container : answer) {
+    id_in(container, "list the containers");
+    containers.push_back(container);
+  }
   co_return containers;
 }
 

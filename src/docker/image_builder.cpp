@@ -19,6 +19,7 @@
 #include "docker/dockerfile.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/image_identity.hpp"
+#include "docker/json_text.hpp"
 #include "docker/package_layers.hpp"
 #include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
@@ -67,7 +68,7 @@ std::string last_user(const std::string& dockerfile) {
 
 bool fits_platform(const nlohmann::json& image, const std::string& platform) {
   if (platform.empty()) return true;
-  auto own = image.value("Os", "") + "/" + image.value("Architecture", "");
+  auto own = text_at(image, "Os") + "/" + text_at(image, "Architecture");
   return platform == own || platform.starts_with(own + "/");
 }
 
@@ -235,7 +236,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) 
     auto labels = config != image->end() && config->is_object()
                       ? config->value("Labels", nlohmann::json())
                       : nlohmann::json();
-    if (labels.is_object() && labels.value("pipe.digest", "") == status.digest)
+    if (text_at(labels, "pipe.digest") == status.digest)
       status.image_id = (*image)["Id"].get<std::string>();
   }
   if (status.image_id.empty()) {

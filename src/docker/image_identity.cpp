@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
+#include "docker/json_text.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -29,9 +30,9 @@ std::string image_identity(const json& image) {
   core::Hasher hasher;
   hasher.field("image 1");
   if (!layers.is_array() || layers.empty()) {  // The engine does not say.
-    return hasher.field(image.value("Id", std::string())).finish().hex();
+    return hasher.field(text_at(image, "Id")).finish().hex();
   }
-  for (const auto* name : {"Os", "Architecture"}) hasher.field(image.value(name, std::string()));
+  for (const auto* name : {"Os", "Architecture"}) hasher.field(text_at(image, name));
   for (const auto& layer : layers) hasher.field("layer").field(layer.dump());
   const auto config = image.value("Config", json());
   for (const auto* name : config_members) {

@@ -7,6 +7,7 @@
 #include "docker/build_log.hpp"
 #include "docker/context.hpp"
 #include "docker/engine_connection.hpp"
+#include "docker/json_text.hpp"
 #include "net/url.hpp"
 
 namespace pipeline::docker {
@@ -62,7 +63,7 @@ async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference
   if (!image) co_return std::string();
   const auto labels =
       image->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json());
-  if (!labels.is_object() || labels.value("pipe.digest", "") != digest) co_return std::string();
+  if (text_at(labels, "pipe.digest") != digest) co_return std::string();
   co_return (*image)["Id"].get<std::string>();
 }
 

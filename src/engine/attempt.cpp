@@ -118,7 +118,7 @@ class TakenOutputs {
     try {
       const store::StoredArtifact artifact{
           core::Digest::from_hex(text.at("digest").get<std::string>()),
-          text.at("is_directory").get<bool>(), text.at("bytes").get<std::uint64_t>()};
+          text.at("is_directory").get<bool>(), core::integer_of<std::uint64_t>(text.at("bytes"))};
       if (artifacts_.looks_whole(artifact.digest)) return artifact;
     } catch (const std::exception& error) {
       core::log::info(file(output).string() + ": " + error.what());
@@ -224,7 +224,7 @@ class AttemptRun {
     if (outcome_.result.failure)
       keep_outputs();
     else if (which_.number > 1)
-      core::remove_tree(failed_folder(which_.number - 1));
+      forget_outputs();
     metrics_.flush();
     outcome_.result.moved_in += fetched;
     note_phases(start, handed_over, came_back);
@@ -366,6 +366,15 @@ class AttemptRun {
     }
   }
 
+  /// Removes what the attempt before has written. Files of another owner go with the run.
+  void forget_outputs() {
+    try {
+      core::remove_tree(failed_folder(which_.number - 1));
+    } catch (const core::EnvironmentError& error) {
+      core::log::info(error.what());
+    }
+  }
+
   /// Returns the folder for checkpoints. While another run of the same step has its folder, it is
   /// a private one, which ends with the attempt.
   fs::path checkpoint() const {
@@ -402,7 +411,8 @@ class AttemptRun {
     } else if (!failure) {
       const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
       const auto missing = std::ranges::find_if(step_.outputs, [&](const OutputSpec& output) {
-        return fs::symlink_status(path_of(output)).type() == fs::file_type::not_found &&
+        std::error_code hidden;  // By a step that has taken away the right to look: storing tells.
+        return fs::symlink_status(path_of(output), hidden).type() == fs::file_type::not_found &&
                !(which_.joins && taken.find(output.name));
       });
       if (missing != step_.outputs.end()) failure = missing_output(step_, *missing);
@@ -488,7 +498,11 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   auto raised = std::optional<StepSpec>();
   if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
   AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of), log_name);
-  co_return co_await attempt.run(std::move(gpus));
+  try {
+    co_return co_await attempt.run(std::move(gpus));
+  } catch (const fs::filesystem_error& error) {  // What a step or its user does to files meanwhile.
+    throw core::EnvironmentError(error.what());
+  }
 }
 
 }  // namespace pipeline::engine

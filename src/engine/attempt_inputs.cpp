@@ -115,9 +115,12 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
     co_return made;
   }
   const auto digest = context_.data.of(data.path).digest;
-  if (services_.orchestrator.capabilities_of(step_).on_this_machine)
-    co_return orchestrators::AttemptInput{input.name, file_name, fs::canonical(data.path),
-                                          digest.hex()};
+  if (services_.orchestrator.capabilities_of(step_).on_this_machine) {
+    std::error_code error;
+    auto place = fs::canonical(data.path, error);
+    if (error) throw core::system_error("cannot read " + data.path.string(), error.value());
+    co_return orchestrators::AttemptInput{input.name, file_name, std::move(place), digest.hex()};
+  }
   if (!services_.artifacts.has(digest)) {
     const auto copy = folder_ / "data";
     co_await async::on_pool(context_.pool, [&] {

@@ -78,11 +78,12 @@ std::string text_at(const json& object, const char* key) {
 }
 
 HolderInfo holder_of(const json& object) {
-  return {.pid = object.at("pid"),
+  return {.pid = core::integer_of<pid_t>(object.at("pid")),
           .user = text_at(object, "user"),
           .run = text_at(object, "run"),
           .step = text_at(object, "step"),
-          .since = WallTime(std::chrono::milliseconds(object.at("since").get<std::int64_t>()))};
+          .since = WallTime(
+              std::chrono::milliseconds(core::integer_of<std::int64_t>(object.at("since"))))};
 }
 
 json to_json(const LockEntry& entry) {
@@ -99,12 +100,13 @@ json to_json(const LockEntry& entry) {
 }
 
 LockEntry entry_of(const json& object) {
-  return {object.at("driver"),
-          {object.at("number"),
-           {object.at("count"), object.at("candidates"), object.at("idle")},
-           object.at("overtaken"),
-           object.at("paused")},
-          holder_of(object)};
+  return {
+      object.at("driver"),
+      {core::integer_of<std::uint64_t>(object.at("number")),
+       {core::integer_of<unsigned>(object.at("count")), object.at("candidates"), object.at("idle")},
+       core::integer_of<unsigned>(object.at("overtaken")),
+       object.at("paused")},
+      holder_of(object)};
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ class Exchange {
     }
   }
   void take_header(std::string_view line);
-  void collect(std::string_view bytes);
+  bool collect(std::string_view bytes);
   std::string failure() const;
 
   static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr*);
@@ -118,6 +118,7 @@ class Exchange {
   CURLcode code_ = CURLE_OK;
   long os_error_ = 0;
   bool headers_ended_ = false;
+  bool has_enough_ = false;  ///< The rest of the body is not read.
 };
 
 void Exchange::begin(Multi& multi) {
@@ -218,15 +219,18 @@ void Exchange::take_header(std::string_view line) {
   }
 }
 
-/// Of an error's body, only the beginning is kept.
-void Exchange::collect(std::string_view bytes) {
-  const bool is_error = response_.status >= 400;
+/// Of the body of an error or a redirection, only the beginning is read.
+/// @return false once nothing more is wanted
+bool Exchange::collect(std::string_view bytes) {
+  const bool is_error = response_.status >= 300;
   const auto most = is_error ? largest_error : largest_answer;
   if (!is_error && response_.body.size() + bytes.size() > most)
     throw core::EnvironmentError(request_.method + " " + request_.url +
                                  ": the answer is larger than " + std::to_string(most >> 20) +
                                  " MiB");
   response_.body += bytes.substr(0, most - response_.body.size());
+  has_enough_ = is_error && response_.body.size() == most;
+  return !has_enough_;
 }
 
 curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr*) {
@@ -245,13 +249,14 @@ std::size_t Exchange::on_header(char* bytes, std::size_t size, std::size_t count
 std::size_t Exchange::on_write(char* bytes, std::size_t size, std::size_t count, void* self) {
   auto& exchange = *static_cast<Exchange*>(self);
   const std::string_view piece(bytes, size * count);
+  bool is_taken = true;
   const bool ok = exchange.guarded([&] {
-    if (exchange.on_body_ && exchange.response_.status < 400)
+    if (exchange.on_body_ && exchange.response_.status < 300)
       exchange.on_body_(piece);
     else
-      exchange.collect(piece);
+      is_taken = exchange.collect(piece);
   });
-  return ok ? piece.size() : CURL_WRITEFUNC_ERROR;
+  return ok && is_taken ? piece.size() : CURL_WRITEFUNC_ERROR;
 }
 
 std::size_t Exchange::on_read(char* bytes, std::size_t size, std::size_t count, void* self) {
@@ -279,6 +284,7 @@ std::string Exchange::failure() const {
 
 Response Exchange::result() {
   if (error_) std::rethrow_exception(error_);
+  if (has_enough_) return std::move(response_);
   if (code_ == CURLE_OK && !headers_ended_) {  // curl reports this as a success.
     code_ = CURLE_PARTIAL_FILE;
     std::strcpy(words_, "the connection was cut within the headers");

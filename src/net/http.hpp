@@ -79,8 +79,8 @@ class HttpClient {
   ~HttpClient();
 
   /// Sends a request and returns the response. Throws TransportError.
-  /// @param on_body   receives the body's bytes as they arrive if the status is below 400;
-  /// otherwise the body is collected
+  /// @param on_body   receives the body's bytes as they arrive if the status is below 300;
+  /// otherwise the body's first MiB is collected, and the rest is not read
   /// @param on_headers called once the status is known
   /// @param cancel    a stop of any level aborts the exchange with TransportError
   async::Task<Response> send(Request request, std::function<void(std::string_view)> on_body = {},

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/bounded_json.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::orchestrators {
@@ -47,7 +48,7 @@ ImageLock image_lock_of(const json& written) try {
   }
   ImageLock lock;
   for (const auto& [step, number] : written.at("steps").items())
-    lock.emplace(step, images.at(number.get<std::size_t>()));
+    lock.emplace(step, images.at(core::integer_of<std::size_t>(number)));
   return lock;
 } catch (const std::exception& error) {
   throw core::EnvironmentError(

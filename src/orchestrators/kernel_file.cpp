@@ -10,13 +10,29 @@
 
 namespace pipeline::orchestrators {
 
-std::string kernel_text(const std::filesystem::path& file) {
+namespace {
+
+/// Arguments and variables of a program together have at most this (execve(2)).
+constexpr std::size_t most_variables = 6 << 20;
+
+std::string beginning_of(const std::filesystem::path& file, std::size_t most) {
   std::string text;
   const core::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   char buffer[4096];
-  for (ssize_t count; opened && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
+  for (ssize_t count;
+       opened && text.size() < most && (count = ::read(opened.get(), buffer, sizeof buffer)) > 0;)
     text.append(buffer, static_cast<std::size_t>(count));
   return text;
+}
+
+}  // namespace
+
+std::string kernel_text(const std::filesystem::path& file) {
+  return beginning_of(file, std::string::npos);
+}
+
+std::string process_variables(const std::filesystem::path& process) {
+  return beginning_of(process / "environ", most_variables);
 }
 
 bool GroupMembership::has(std::string_view controller) const {

@@ -12,6 +12,11 @@ namespace pipeline::orchestrators {
 /// Returns the text of a file that the kernel generates on each read; empty if it is missing.
 std::string kernel_text(const std::filesystem::path& file);
 
+/// Returns the variables that a process was started with, a zero byte after each; empty if this
+/// user may not read them. A process can make any part of its memory its variables (prctl(2),
+/// PR_SET_MM), so that no more is read than the kernel passes to a new program.
+std::string process_variables(const std::filesystem::path& process);
+
 /// One line of /proc/PID/cgroup: `ID:CONTROLLERS:PATH` (cgroups(7)).
 struct GroupMembership {
   std::string controllers;     ///< Separated by commas; empty in the hierarchy of version 2.

@@ -20,10 +20,7 @@ RemoteOutput output_of(const json& document) {
   output.record.file_name = document.at("file_name").get<std::string>();
   output.record.digest = core::Digest::from_hex(document.at("digest").get<std::string>());
   output.record.is_directory = document.at("kind").get<std::string>() == "tree";
-  const auto& bytes = document.at("bytes");
-  // To convert a number such as 1e91 is undefined, and -1 would be the largest size.
-  if (!bytes.is_number_unsigned()) throw std::invalid_argument("no size");
-  output.record.bytes = bytes.get<std::uint64_t>();
+  output.record.bytes = core::integer_of<std::uint64_t>(document.at("bytes"));
   output.is_executable = document.value("executable", false);
   for (const auto& name :
        {output.record.name, output.record.file_name})  // Both become parts of paths.

@@ -76,6 +76,7 @@ std::vector<std::string> xml_texts(std::string_view xml, std::string_view elemen
     const auto end = xml.find(close, begin);
     if (end == xml.npos) break;
     texts.push_back(unescaped(xml.substr(begin, end - begin)));
+    begin = end;  // Else a text of many beginnings and one end has more to copy than any memory.
   }
   return texts;
 }

@@ -86,7 +86,8 @@ class Bucket {
   /// rclone's, write it in any case.
   async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
                                                  std::string etag);
-  /// Returns the keys of all objects that begin with the prefix.
+  /// Returns the keys of all objects that begin with the prefix. Throws EnvironmentError for more
+  /// than a million.
   async::Task<std::vector<std::string>> list(std::string prefix);
   /// The same with their sizes and ETags. Throws EnvironmentError for more than `most`.
   async::Task<std::vector<Object>> objects(std::string prefix, std::size_t most,
@@ -130,6 +131,9 @@ class Bucket {
   async::Task<net::Response> call(Call call);
   async::Task<net::Response> try_once(Call& call);
   async::Task<net::Request> signed_request(const Call& call);
+  async::Task<> read_list(std::string folder, Query query, std::size_t most,
+                          std::function<std::size_t(std::string_view)> take,
+                          core::CancelSource* cancel);
   async::Task<std::string> put_part(std::string key, Query query, const Body& body,
                                     std::uint64_t offset, std::uint64_t size,
                                     core::CancelSource* cancel);

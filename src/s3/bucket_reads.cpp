@@ -11,6 +11,8 @@ namespace {
 
 // Maximum size of a text that is held in memory.
 constexpr std::uint64_t largest_text = std::uint64_t{64} << 20;
+// Maximum number of entries of a list, and of pages, most of which have a thousand entries.
+constexpr std::size_t most_entries = 1'000'000, most_pages = 10'000;
 
 }  // namespace
 
@@ -93,7 +95,8 @@ async::Task<std::optional<std::pair<std::string, std::string>>> Bucket::find_tag
   find.cancel = cancel;
   const auto what = find.what;
   auto response = co_await call(std::move(find));
-  if (xml_text(response.body, "Code") == "NoSuchBucket") {
+  // Only what says that there is no object is the server's own text.
+  if (response.status == 404 && xml_text(response.body, "Code") == "NoSuchBucket") {
     const Answered answer{response.status, response.body, {}};
     throw refusal(what, answer, where());
   }
@@ -102,33 +105,44 @@ async::Task<std::optional<std::pair<std::string, std::string>>> Bucket::find_tag
   co_return found;
 }
 
-async::Task<std::vector<std::string>> Bucket::list(std::string prefix) {
-  std::vector<std::string> found;
+/// Passes each page of a list to `take`, which returns the number of entries found so far.
+async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t most,
+                                std::function<std::size_t(std::string_view)> take,
+                                core::CancelSource* cancel) {
   std::string rest;
+  std::size_t pages = 0;
   do {
-    Call list("list " + prefix + " in", "GET", "");
-    list.query = {{"list-type", "2"}, {"prefix", settings_.prefix + prefix}};
-    if (!rest.empty()) list.query.emplace("continuation-token", rest);
+    Call list("list " + folder + " in", "GET", "");
+    list.query = query;
+    list.query["list-type"] = "2";
+    list.query["prefix"] = settings_.prefix + folder;
+    if (!rest.empty()) list.query["continuation-token"] = rest;
+    list.cancel = cancel;
     const auto response = co_await call(std::move(list));
-    for (const auto& object : xml_texts(response.body, "Contents"))
-      if (const auto key = xml_text(object, "Key"); key.starts_with(settings_.prefix + prefix))
-        found.push_back(key.substr(settings_.prefix.size()));
-    rest = xml_text(response.body, "NextContinuationToken");
+    if (take(response.body) > most)
+      throw core::EnvironmentError("there are more than " + std::to_string(most) +
+                                   " objects below s3://" + settings_.bucket + "/" + folder);
+    const auto next = xml_text(response.body, "NextContinuationToken");
+    if ((!next.empty() && next == rest) || ++pages == most_pages)
+      throw core::EnvironmentError("cannot list s3://" + settings_.bucket + "/" + folder + " at " +
+                                   address_.origin() +
+                                   ": the server's list of what is there does not end");
+    rest = next;
   } while (!rest.empty());
-  co_return found;
+}
+
+async::Task<std::vector<std::string>> Bucket::list(std::string prefix) {
+  std::vector<std::string> keys;
+  auto found = co_await objects(std::move(prefix), most_entries);
+  for (auto& object : found) keys.push_back(std::move(object.key));
+  co_return keys;
 }
 
 async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t most,
                                                  core::CancelSource* cancel) {
   std::vector<Object> found;
-  std::string rest;
-  do {
-    Call list("list " + prefix + " in", "GET", "");
-    list.query = {{"list-type", "2"}, {"prefix", settings_.prefix + prefix}};
-    if (!rest.empty()) list.query.emplace("continuation-token", rest);
-    list.cancel = cancel;
-    const auto response = co_await call(std::move(list));
-    for (const auto& text : xml_texts(response.body, "Contents")) {
+  const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
+    for (const auto& text : xml_texts(page, "Contents")) {
       Object object{xml_text(text, "Key"), 0, xml_text(text, "ETag")};
       const auto size = xml_text(text, "Size");
       std::from_chars(size.data(), size.data() + size.size(), object.size);
@@ -136,11 +150,10 @@ async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t
       object.key.erase(0, settings_.prefix.size());
       found.push_back(std::move(object));
     }
-    if (found.size() > most)
-      throw core::EnvironmentError("there are more than " + std::to_string(most) +
-                                   " objects below s3://" + settings_.bucket + "/" + prefix);
-    rest = xml_text(response.body, "NextContinuationToken");
-  } while (!rest.empty());
+    return found.size();
+  };
+  Query query;
+  co_await read_list(prefix, std::move(query), most, take, cancel);
   co_return found;
 }
 
@@ -159,21 +172,19 @@ S3Error Bucket::refused(const std::string& what, const net::Response& response) 
 }
 
 async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
-  const auto prefix = settings_.prefix + folder + "/";
+  folder += '/';
+  const auto prefix = settings_.prefix + folder;
   std::vector<std::string> names;
-  std::string rest;
-  do {
-    Call list("list " + folder + " in", "GET", "");
-    list.query = {{"delimiter", "/"}, {"list-type", "2"}, {"prefix", prefix}};
-    if (!rest.empty()) list.query.emplace("continuation-token", rest);
-    const auto response = co_await call(std::move(list));
-    for (const auto& found : xml_texts(response.body, "CommonPrefixes")) {
+  const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
+    for (const auto& found : xml_texts(page, "CommonPrefixes")) {
       const auto name = xml_text(found, "Prefix");
       if (name.size() > prefix.size() && name.starts_with(prefix))
         names.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
     }
-    rest = xml_text(response.body, "NextContinuationToken");
-  } while (!rest.empty());
+    return names.size();
+  };
+  Query query{{"delimiter", "/"}};
+  co_await read_list(std::move(folder), std::move(query), most_entries, take, nullptr);
   co_return names;
 }
 

@@ -1,7 +1,11 @@
 #include "sources/address.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "core/text.hpp"
@@ -20,15 +24,35 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
+/// The first bytes of an IP address; of IPv4 in any notation that a resolver takes, such as
+/// 0x7f.1 and 2130706433. Nothing for a name.
+std::optional<std::array<unsigned char, 8>> address_in(const std::string& host) {
+  std::array<unsigned char, 8> begin{};
+  if (host.starts_with('[')) {
+    in6_addr address{};  // What is no address has the same bytes as this machine's.
+    ::inet_pton(AF_INET6, host.c_str() + 1, &address);
+    std::copy_n(address.s6_addr, begin.size(), begin.begin());
+    return begin;
+  }
+  in_addr address{};
+  if (::inet_aton(host.c_str(), &address) == 0) return std::nullopt;
+  std::memcpy(begin.data(), &address.s_addr, sizeof address.s_addr);
+  return begin;
+}
+
 /// Returns true for names of this machine and of addresses that only its neighbours have, such as
 /// those at which clouds give a machine's credentials (RFC 1122, 3927, 4291).
 bool is_local_host(std::string_view authority) {
-  const auto host =
-      authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':'));
-  constexpr std::array<std::string_view, 6> begins{"127.", "169.254.", "0.",
-                                                   "[::",  "[fe80",    "[fd00"};
-  return host == "localhost" || host.ends_with(".localhost") || host.ends_with(".internal") ||
-         std::ranges::any_of(begins, [&](auto begin) { return host.starts_with(begin); });
+  auto host = core::lower(
+      authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':')));
+  if (host.ends_with('.')) host.pop_back();
+  const auto begin = address_in(host);
+  if (!begin)
+    return host == "localhost" || host.ends_with(".localhost") || host.ends_with(".internal");
+  const auto first = (*begin)[0], second = (*begin)[1];
+  if (!host.starts_with('[')) return first == 127 || first == 0 || (first == 169 && second == 254);
+  return std::ranges::all_of(*begin, [](unsigned char byte) { return byte == 0; }) ||
+         (first == 0xfe && second >= 0x80 && second < 0xc0) || (first == 0xfd && second == 0);
 }
 
 }  // namespace
@@ -71,7 +95,8 @@ std::string redirected(const std::string& url, const std::string& location) {
     target = url.substr(0, path) + location;
   target.resize(std::min(target.size(), target.find('#')));
   const auto host = authority_of(target);
-  if (host.empty() || host.find('@') != host.npos) return {};
+  // A login, or a name that is written so that it does not look like what it is.
+  if (host.find_first_of("@%") != host.npos || host.empty()) return {};
   if (std::ranges::any_of(target, [](char c) { return c <= 0x20 || c >= 0x7f; })) return {};
   return is_local_host(host) && !is_local_host(authority_of(url)) ? std::string() : target;
 }

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 // Maximum size that servers accept in one request.
 constexpr std::uint64_t largest_at_once = std::uint64_t{5} << 30;
+constexpr std::size_t largest_list = core::JsonLimits().bytes;
 // For the driver to bring what this pod cannot have from its address.
 constexpr std::chrono::hours longest_wait{1};
 constexpr std::chrono::seconds between_looks{1};
@@ -105,8 +106,11 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   try {
     if (item.at("kind") == "tree") {
       std::string list;
-      transfer.receive("the list of " + shown, source.at("files"),
-                       [&](std::string_view bytes) { list += bytes; });
+      transfer.receive("the list of " + shown, source.at("files"), [&](std::string_view bytes) {
+        if (list.size() + bytes.size() > largest_list)
+          throw TransferError("the list of " + shown + " is too long", false);
+        list += bytes;
+      });
       sources.read_folder(core::parse_json(list), to);
       check_tree(to, item);
     } else {

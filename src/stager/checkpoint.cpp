@@ -75,7 +75,8 @@ std::optional<Head> read_head(const std::string& url, Transfer& transfer) {
   if (!text) return std::nullopt;
   try {
     const auto written = core::parse_json(*text);
-    return Head{written.at("slot"), written.at("sha256"), written.at("parts")};
+    return Head{written.at("slot"), written.at("sha256"),
+                core::integer_of<std::size_t>(written.at("parts"))};
   } catch (const json::exception&) {
     return Head{};
   }

@@ -231,7 +231,11 @@ bool send_request(Connection& connection, const HttpCall& call, const std::strin
   return is_taken;
 }
 
-/// Reads one response. Its body is passed to the call's function, or stored in the reply.
+/// Thrown when nothing more of a body is wanted.
+struct HasEnough {};
+
+/// Reads one response. Its body is passed to the call's function, or stored in the reply; of an
+/// error's, only the beginning is read.
 class ReplyReader {
  public:
   ReplyReader(Connection& connection, const HttpCall& call)
@@ -243,6 +247,16 @@ class ReplyReader {
     if (call_.on_headers) call_.on_headers(reply_);
     if (call_.method == "HEAD" || reply_.status == 204 || reply_.status == 304)
       return std::move(reply_);
+    try {
+      read_body();
+    } catch (const HasEnough&) {
+      reply_.headers["connection"] = "close";
+    }
+    return std::move(reply_);
+  }
+
+ private:
+  void read_body() {
     const auto encoding = reply_.headers.find("transfer-encoding");
     const auto length = reply_.headers.find("content-length");
     if (encoding != reply_.headers.end() && core::lower(encoding->second) == "chunked") {
@@ -253,10 +267,8 @@ class ReplyReader {
       take(std::exchange(pending_, {}));
       for (auto bytes = connection_.read(); !bytes.empty(); bytes = connection_.read()) take(bytes);
     }
-    return std::move(reply_);
   }
 
- private:
   [[noreturn]] void refuse() const {
     throw NoAnswer("what answers at " + connection_.place() + " speaks no HTTP", false);
   }
@@ -326,6 +338,8 @@ class ReplyReader {
       call_.on_bytes(reply_.headers.contains("content-range"), bytes);
     else if (reply_.body.size() < (1 << 20))
       reply_.body += bytes;
+    else
+      throw HasEnough();
   }
 
   Connection& connection_;

@@ -52,13 +52,14 @@ PublishedName read_published(const std::string& name, const std::string& text) {
     const auto json = core::parse_json(text);
     for (const auto& each : json.at("versions")) {
       auto outputs = read_outputs(each.at("outputs").get<std::string>());
-      read.versions.push_back({each.at("version").get<unsigned>(),
-                               each.at("run").get<std::string>(),
-                               each.at("step").get<std::string>(), std::move(outputs.at(0)),
-                               WallTime(std::chrono::milliseconds(each.at("time").get<long>())),
-                               each.value("executable", false)});
+      read.versions.push_back(
+          {core::integer_of<unsigned>(each.at("version")), each.at("run").get<std::string>(),
+           each.at("step").get<std::string>(), std::move(outputs.at(0)),
+           WallTime(std::chrono::milliseconds(core::integer_of<std::int64_t>(each.at("time")))),
+           each.value("executable", false)});
     }
-    read.promoted = json.at("promoted").get<std::vector<unsigned>>();
+    for (const auto& each : json.at("promoted"))
+      read.promoted.push_back(core::integer_of<unsigned>(each));
     if (!is_consistent(read)) throw std::invalid_argument("its versions are not in order");
   } catch (const std::exception& error) {
     throw core::EnvironmentError("the record of the artifact '" + name +

@@ -70,9 +70,12 @@ std::vector<core::GpuUsage> read_gpu_usage(const nlohmann::json& list) try {
     return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
   };
   std::vector<core::GpuUsage> gpus;
+  const auto bytes = [](const nlohmann::json& value) {
+    return core::integer_of<std::uint64_t>(value);
+  };
   for (const auto& row : list)
-    gpus.push_back(
-        {row.at(0), number(row.at(1)), number(row.at(2)), row.at(3), row.at(4), row.at(5)});
+    gpus.push_back({row.at(0), number(row.at(1)), number(row.at(2)), bytes(row.at(3)),
+                    bytes(row.at(4)), bytes(row.at(5))});
   return gpus;
 } catch (const nlohmann::json::exception& error) {
   throw core::EnvironmentError(
@@ -123,7 +126,7 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
   std::vector<OutputRecord> outputs;
   for (const auto& row : list_of(text)) {
     outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
-                       row.at(3), row.at(4)});
+                       row.at(3), core::integer_of<std::uint64_t>(row.at(4))});
     // They become parts of paths, and a run may have been downloaded from a bucket.
     for (const auto& name : {outputs.back().name, outputs.back().file_name})
       if (!core::is_name(name))
@@ -146,7 +149,8 @@ std::string write_gpus(const std::vector<event::Gpu>& gpus) {
 std::vector<event::Gpu> read_gpus(const std::string& text) try {
   std::vector<event::Gpu> gpus;
   if (!text.empty())
-    for (const auto& row : list_of(text)) gpus.push_back({row.at(0), row.at(1), row.at(2)});
+    for (const auto& row : list_of(text))
+      gpus.push_back({row.at(0), core::integer_of<unsigned>(row.at(1)), row.at(2)});
   return gpus;
 } catch (const std::exception& error) {
   throw core::EnvironmentError(

@@ -392,6 +392,19 @@ std::vector<std::string> RunStore::check() {
   return wrong;
 }
 
+void RunStore::require_plain_tables() {
+  auto other = self_->database.prepare(
+      "SELECT name FROM sqlite_master AS it WHERE sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE "
+      "'CREATE INDEX %' OR EXISTS (SELECT 1 FROM pragma_table_xinfo(it.name) WHERE hidden <> 0)");
+  if (other.step())
+    throw core::EnvironmentError("the run store is not one that pipe wrote: it has '" +
+                                 core::printable(other.text(0)) + "'");
+  auto check = self_->database.prepare("PRAGMA quick_check(1)");
+  const auto found = check.step() ? check.text(0) : std::string();
+  if (found != "ok")
+    throw core::EnvironmentError("the run store is damaged: " + core::printable(found));
+}
+
 void RunStore::take_run(const RunStore& from, const std::string& run) {
   const auto file = (from.folder() / "pipe.db").string();
   self_->database.prepare("ATTACH ?1 AS other").bind(file).run();

@@ -280,6 +280,10 @@ class RunStore {
   bool remove_run(const std::string& run, bool keep_cache);
   /// Reads the whole database. @return its errors, one sentence each
   std::vector<std::string> check();
+  /// For a store that another user may have written: throws EnvironmentError if it has more than
+  /// whole tables. A view, a virtual table or a page that is its own child has rows without end,
+  /// and a column that is computed can have any size.
+  void require_plain_tables();
   /// Copies another store's record of this run: status, steps and attempts; the whole record if the
   /// run is unknown here. Its results do not become cache entries of this machine; they are fetched
   /// when needed.

@@ -57,6 +57,19 @@ class Paths(PipeTest):
         digest = hashlib.sha256(b"1,2\n").hexdigest()
         self.assertFalse((self.state / "artifacts" / digest[:2] / digest[2:]).exists())
 
+    def test_data_that_goes_while_the_run_goes_on_fails_the_steps_that_take_it(self):
+        self.write("corpus/a.txt", "a\n")
+        self.pipeline({"first": {"command": "echo begun; while [ -e $CORPUS ]; do sleep 0.02; done", "environment": {"CORPUS": str(self.folder / "corpus")}},
+                       "takes": {"command": "ls ${inputs.corpus}", "inputs": {"corpus": "./corpus"}, "after": ["first"]},
+                       "other": {"command": "sleep 0.5", "after": ["first"]}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json")
+        while "begun" not in process.stdout.readline():
+            self.assertIsNone(process.poll())
+        (self.folder / "corpus").rename(self.folder / "gone")
+        result = self.finish(process)
+        self.assertEqual(result.steps(), {"first": "succeeded", "takes": "failed", "other": "succeeded"}, result)
+        self.assertIn("cannot read", result.failure("takes")["message"])
+
     def test_data_that_changes_while_the_step_runs_fails_it(self):
         self.write("corpus/a.txt", "a\n")
         self.pipeline({"a": {"command": f"echo b > {self.folder}/corpus/b.txt; echo x > ${{outputs.x}}", "inputs": {"corpus": "./corpus"}, "outputs": ["x"]}})

@@ -37,6 +37,17 @@ class SbomTest(PipeTest):
         super().setUp()
         self.pipeline({"train": {"command": ["python", "-c", "import six"]}}, {"requirements": ["six==1.16.0"], "apt_packages": ["tini"]})
 
+    def test_labels_of_other_programs_may_hold_anything(self):
+        image = f"pipe-{self.mark}-labels"
+        self.write("labels/Dockerfile", """FROM python:3.11-slim-bookworm\nLABEL pipe.packages='[5, [[6]]]' pipe.parts='{"parent_image": [5], "parent_id": 7}'\n""")
+        docker("build", "-q", "-t", image, str(self.folder / "labels"))
+        self.addCleanup(docker, "rmi", "-f", image)
+        self.pipeline({"train": {"command": ["true"]}}, {"parent_image": image, "skip_build": True})
+        self.run_pipe()
+        for format in ("cyclonedx", "spdx", "provenance"):
+            result = self.pipe("sbom", "latest", "train", "--format", format)
+            self.assertEqual(result.code, 0, result)
+
     def test_documents_are_valid_and_name_packages_and_base(self):
         run = self.run_pipe().events("run_started")[0]["run"]
         texts = {}

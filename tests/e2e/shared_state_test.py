@@ -188,6 +188,29 @@ class LeftFolders(PipeTest):
         self.assertEqual(self.pipe("clean", "--runs").code, 0)
         self.assert_nothing_left()
 
+    def test_a_retry_succeeds_though_the_failed_attempt_has_left_files_of_another_owner(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make files of another owner")
+        nobody = 65534
+        os.chown(self.folder, nobody, nobody)
+        os.chown(self.state, nobody, nobody)
+        if subprocess.run([PIPE, "--version"], user=nobody, stdout=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("another user cannot execute pipe here")
+        self.pipeline({"one": {"command": "mkdir ${outputs.made}; [ $PIPE_ATTEMPT = 2 ] || { while [ ! -e \"$GO\" ]; do sleep 0.02; done; exit 1; }",
+                               "outputs": ["made"], "environment": ["GO"], "retry": {"max_retries": 1}}})
+        go = self.folder / "go"
+        env = self.environment({"GO": str(go), "HOME": str(self.folder), "TMPDIR": str(self.folder)})
+        process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder, env=env, user=nobody, group=nobody,
+                                   extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        made = wait_until(lambda: next(self.state.glob("work/*/one.1/outputs/made"), None), "the step's output")
+        (made / "theirs").mkdir()
+        (made / "theirs/file").write_text("x")
+        go.touch()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(list((self.state / "failed").iterdir()), [])
+
 
 class Verify(PipeTest):
     orchestrator = "local"

@@ -6,7 +6,7 @@ import stat
 import subprocess
 import unittest
 
-from support import PipeTest, Result
+from support import PipeTest, Result, wait_until
 
 SOCKET = pathlib.Path("/var/run/docker.sock")
 CALLER = 23456
@@ -39,6 +39,20 @@ class PinnedUsers(PipeTest):
         self.assertIn("user4321:x:4321:0::/pipe/scratch:/bin/sh", self.said("read_only").splitlines())
         self.assertEqual(self.said("mounted"), "me:x:4321:1::/:/bin/sh")
         self.assert_nothing_left()
+
+    def test_no_other_user_of_the_machine_gets_to_the_folders_of_a_step_with_a_user(self):
+        self.pipeline({"one": {"command": "touch ${checkpoint}/begun; while [ ! -e ${checkpoint}/go ]; do sleep 0.02; done; echo x > ${outputs.x}; exit 1",
+                               "outputs": ["x"], "checkpoint": True, "settings": {"docker": {"user": "4321", "skip_build": True}}}})
+        process = self.start("run", "pipeline.yaml")
+        begun = wait_until(lambda: next(self.state.glob("checkpoints/*/begun"), None), "the step's checkpoint")
+        outputs = next(self.state.glob("work/*/one.1/outputs"))
+        for folder in (outputs, begun.parent):
+            self.assertEqual(stat.S_IMODE(folder.stat().st_mode), 0o777)
+            self.assertEqual(stat.S_IMODE(folder.parent.stat().st_mode) & 0o007, 0, folder)
+        (begun.parent / "go").touch()
+        self.assertEqual(self.finish(process).code, 1)
+        for folder in (begun.parent, next(self.state.glob("failed/*/one.1"))):
+            self.assertEqual(stat.S_IMODE(folder.stat().st_mode) & 0o002, 0, folder)
 
 
 @unittest.skipUnless(os.geteuid() == 0 and SOCKET.exists(), "only root can be another user")

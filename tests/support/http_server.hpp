@@ -25,8 +25,8 @@ class HttpExchange {
     co_await write("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " +
                    std::to_string(text.size()) + "\r\n" + more_headers + "\r\n" + text);
   }
-  async::Task<> begin_stream() {
-    co_await write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+  async::Task<> begin_stream(std::string status = "200 OK") {
+    co_await write("HTTP/1.1 " + status + "\r\nTransfer-Encoding: chunked\r\n\r\n");
   }
   async::Task<> piece(std::string text) {
     char size[20];

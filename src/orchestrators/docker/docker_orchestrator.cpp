@@ -5,7 +5,6 @@
 #include <optional>
 #include <sstream>
 
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "orchestrators/docker/emulation.hpp"
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
+#include "orchestrators/docker/open_folders.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/factory.hpp"
@@ -168,7 +168,9 @@ class DockerOrchestrator : public Orchestrator {
       place.memory = co_await memory();
       place.gate = settings::gpu_request(attempt.step.settings->resources).preflight;
     }
-    if (attempt.step.settings->docker.user) open_to_all(attempt);
+    std::optional<OpenFolders> opened;
+    if (attempt.step.settings->docker.user)
+      opened.emplace(std::vector{attempt.outputs, attempt.scratch, attempt.checkpoint});
     const auto* engine = co_await engine_.info();
     // Podman creates a missing folder where Docker refuses it, so its response would not show that
     // it does not see this machine's files.
@@ -340,13 +342,6 @@ class DockerOrchestrator : public Orchestrator {
     const auto mode = arguments.find("userns_mode");
     if (mode != arguments.end() && *mode->second == "host") co_return false;
     co_return docker::has_security_option(*co_await system(), "userns");
-  }
-
-  /// Makes the attempt's folders writable for users that exist only in the image.
-  static void open_to_all(const Attempt& attempt) {
-    for (const auto* folder : {&attempt.outputs, &attempt.scratch, &attempt.checkpoint})
-      if (!folder->empty() && chmod(folder->c_str(), 0777) != 0)
-        throw core::system_error("cannot open " + folder->string() + " to the step's user", errno);
   }
 
   asio::io_context& loop_;

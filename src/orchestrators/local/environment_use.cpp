@@ -4,12 +4,12 @@
 #include <sys/file.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 
 #include "core/file.hpp"
+#include "core/text.hpp"
+#include "orchestrators/kernel_file.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 
 namespace pipeline::orchestrators {
@@ -25,9 +25,9 @@ std::set<std::string> environments_in_use() {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const auto process = entry.path().filename().string();
     if (!std::ranges::all_of(process, [](char c) { return c >= '0' && c <= '9'; })) continue;
-    std::ifstream in(entry.path() / "environ", std::ios::binary);
-    for (std::string variable; std::getline(in, variable, '\0');)
-      if (variable.starts_with(name)) used.insert(variable.substr(name.size()));
+    const auto variables = process_variables(entry.path());
+    for (const auto variable : core::split(variables, '\0'))
+      if (variable.starts_with(name)) used.emplace(variable.substr(name.size()));
   }
   return used;
 }

@@ -18,11 +18,12 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> ph
                      [&](const char* phrase) { return text.find(phrase) != text.npos; });
 }
 
-/// For a package that no index has, by uv's and pip's words.
+/// For a package that no index has, by uv's and pip's words. std::regex calls itself for each
+/// character of a repetition, which therefore has an end.
 std::optional<std::string> meant_package(const std::string& output) {
   static const std::regex unknown(
-      "Because ([A-Za-z0-9_.-]+) was not found in the package registry|"
-      "No matching distribution found for ([A-Za-z0-9_.-]+)");
+      "Because ([A-Za-z0-9_.-]{1,100}) was not found in the package registry|"
+      "No matching distribution found for ([A-Za-z0-9_.-]{1,100})");
   std::smatch match;
   if (!std::regex_search(output, match, unknown)) return std::nullopt;
   return core::similar_package(match[1].matched ? match[1].str() : match[2].str());

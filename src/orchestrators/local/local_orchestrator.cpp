@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +15,7 @@
 #include "core/quantity.hpp"
 #include "docker/gpu_errors.hpp"
 #include "orchestrators/failure_of.hpp"
+#include "orchestrators/kernel_file.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/workspace.hpp"
@@ -49,9 +49,7 @@ void kill_strays(const Attempt& attempt) {
             name.data() + name.size() ||
         pid == getpid())
       continue;
-    std::ifstream in(entry.path() / "environ");
-    std::string variables{std::istreambuf_iterator<char>(in), {}};
-    variables.insert(0, 1, '\0');
+    const auto variables = '\0' + process_variables(entry.path());
     auto has = [&](const std::string& mark) {
       return variables.find('\0' + mark + '\0') != variables.npos;
     };

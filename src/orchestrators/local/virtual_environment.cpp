@@ -109,6 +109,23 @@ std::string digest_of(const EnvironmentPlan& plan, const fs::path& root) {
   return hasher.finish().hex();
 }
 
+/// Returns the folder of a caller without HOME, such as a service. It is among those of other
+/// users, who may have made it first; what is in it gets executed.
+fs::path cache_without_home() {
+  constexpr mode_t mine = 0700, writable_for_others = 022;
+  auto folder = fs::temp_directory_path() / ("pipe-cache-" + std::to_string(geteuid()));
+  struct stat status {};
+  if ((::mkdir(folder.c_str(), mine) != 0 && errno != EEXIST) ||
+      ::lstat(folder.c_str(), &status) != 0)
+    throw core::system_error("cannot make the folder " + folder.string(), errno);
+  if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+      (status.st_mode & writable_for_others) != 0)
+    throw core::EnvironmentError(folder.string() + " is no folder that only this user may write to",
+                                 {"set HOME or PIPE_CACHE_DIR to a folder of this user's",
+                                  "another user may have made it: look at it, then remove it"});
+  return folder;
+}
+
 }  // namespace
 
 std::string EnvironmentPlan::summary() const {
@@ -348,7 +365,7 @@ fs::path cache_folder() {
     return fs::absolute(shared) / "pipe";
   if (const auto home = core::variable("HOME"); !home.empty())
     return fs::absolute(home) / ".cache" / "pipe";
-  return fs::temp_directory_path() / ("pipe-cache-" + std::to_string(geteuid()));
+  return cache_without_home();
 }
 
 StringMap caller_variables() {

@@ -1,6 +1,9 @@
 #include "core/bounded_json.hpp"
 
 #include <gtest/gtest.h>
+
+#include <limits>
+
 #include <nlohmann/json.hpp>
 
 #include "core/event_json.hpp"
@@ -42,6 +45,21 @@ TEST(BoundedJson, a_line_of_a_log_nested_60000_deep_is_a_line_like_any_other) {
     EXPECT_NE(to_json_line(event::StepLog{"train", 1, Stream::out, line}).find("@pipe"),
               std::string::npos);
   }
+}
+
+TEST(BoundedJson, an_integer_is_one_that_its_type_can_hold) {
+  EXPECT_EQ(integer_of<int>(parse_json("-5")), -5);
+  EXPECT_EQ(integer_of<unsigned>(parse_json("4294967295")), 4294967295u);
+  EXPECT_EQ(integer_of<std::uint64_t>(parse_json("18446744073709551615")), ~std::uint64_t{0});
+  EXPECT_EQ(integer_of<std::int64_t>(parse_json("-9223372036854775808")),
+            std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(integer_of<std::size_t>(nlohmann::json(7)), 7u);
+  for (const auto* text : {"1.0", "1e91", "\"1\"", "null", "true", "[]", "2147483648",
+                           "-2147483649", "18446744073709551615"})
+    EXPECT_THROW(integer_of<int>(parse_json(text)), nlohmann::json::exception) << text;
+  for (const auto* text : {"-1", "1e91", "4294967296", "18446744073709551616"})
+    EXPECT_THROW(integer_of<unsigned>(parse_json(text)), nlohmann::json::exception) << text;
+  EXPECT_THROW(integer_of<std::uint64_t>(nlohmann::json(-1)), nlohmann::json::exception);
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sqlite3.h>
+
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "store/checked_vfs.hpp"
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
@@ -88,6 +91,30 @@ TEST_F(AMirror, of_a_bucket_that_refuses_says_so) {
 TEST_F(AMirror, passes_over_a_run_that_is_damaged) {
   for (auto& [name, content] : objects)
     if (name.ends_with("/a/head.json")) content = "{";
+  run_task(loop, mirror.refresh());
+  ASSERT_EQ(shown.runs().size(), 1u);
+  EXPECT_EQ(shown.runs()[0].id, "b");
+}
+
+TEST_F(AMirror, passes_over_a_run_whose_store_has_rows_without_end) {
+  for (auto& [name, content] : objects) {
+    if (name.find("/a/pipe-") == name.npos) continue;
+    const core::TemporaryFolder other;
+    const auto file = other.path() / "pipe.db";
+    core::write_file_atomically(file, content);
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READWRITE, store::checked_vfs()),
+              SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(database,
+                           "DROP TABLE metrics; CREATE VIEW metrics AS WITH RECURSIVE n(i) AS "
+                           "(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'a' AS run, 'load' AS "
+                           "step, 1 AS attempt, 'x' AS name, i AS first, 1 AS count, x'00' AS "
+                           "last, x'00' AS points FROM n",
+                           nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    sqlite3_close(database);
+    content = core::read_file(file);
+  }
   run_task(loop, mirror.refresh());
   ASSERT_EQ(shown.runs().size(), 1u);
   EXPECT_EQ(shown.runs()[0].id, "b");

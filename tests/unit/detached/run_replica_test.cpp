@@ -272,7 +272,9 @@ TEST_F(ARunInABucket, leaves_nothing_there_once_it_is_removed) {
 
 TEST_F(ARunInABucket, is_not_taken_from_what_makes_no_sense) {
   for (const auto* text :
-       {"", "[]", R"({"format": 1})", R"({"format": 1, "saved": "x", "files": "", "logs": []})"}) {
+       {"", "[]", R"({"format": 1})", R"({"format": 1, "saved": "x", "files": "", "logs": []})",
+        R"({"format": 1, "saved": 1e91, "files": "", "logs": []})",
+        R"({"format": 1, "saved": 1, "files": "", "logs": [["a", -1]]})"}) {
     objects["/team/pipe/drivers/7f3a/head.json"] = text;
     EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError) << text;
   }
@@ -315,6 +317,9 @@ TEST_F(ARunInABucket, has_logs_without_gaps) {
   run_task(loop, driver.save(there));
   for (auto& [name, content] : objects)
     if (name.find("/logs/") != name.npos) content = "[[\"load.1.log\", 1000000000000, 4]]\none\n";
+  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  for (auto& [name, content] : objects)
+    if (name.find("/logs/") != name.npos) content = "[[\"load.1.log\", 0, 1e91]]\none\n";
   EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
 }
 

@@ -51,6 +51,18 @@ TEST(BuildLogs, a_recorded_trace_becomes_titles_and_whole_lines) {
   EXPECT_EQ(joined(log.last_lines(1)), "halfway\n");
 }
 
+TEST(BuildLogs, a_line_without_end_comes_in_pieces) {
+  std::size_t passed_on = 0, longest = 0;
+  BuildLog log([&](const std::string& line) {
+    passed_on += line.size();
+    longest = std::max(longest, line.size());
+  });
+  constexpr std::size_t piece = 1 << 20, pieces = 8;
+  for (std::size_t i = 0; i < pieces; ++i) log.message({{"stream", std::string(piece, 'x')}});
+  EXPECT_EQ(passed_on, piece * pieces);
+  EXPECT_LE(longest, piece);
+}
+
 TEST(BuildLogs, the_failing_line_of_a_dockerfile_is_found) {
   BuildLog log([](const std::string&) {});
   for (auto& message : recorded()) log.message(message);
@@ -160,6 +172,14 @@ TEST(BuildLogs, bytes_that_have_arrived_are_shown_as_those_of_a_pull) {
             "layer 1 of 1: Downloading 57.2 MiB of 500 MiB\n"
             "layer 1 of 1: Downloading 190.7 MiB of 500 MiB\n"
             "layer 1 of 1: Downloading 500 MiB of 500 MiB\n");
+}
+
+TEST(BuildLogs, advice_is_found_beside_lines_of_any_length) {
+  const std::string endless(1 << 20, 'a');
+  const auto advice = build_advice({"No matching distribution found for " + endless, "cc" + endless,
+                                    "Version '" + endless, "E: Unable to locate package foo"},
+                                   "line 3 of " + endless);
+  EXPECT_NE(joined(advice).find("`foo`"), std::string::npos);
 }
 
 TEST(BuildLogs, advice_names_what_is_wrong) {

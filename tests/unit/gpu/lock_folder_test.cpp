@@ -8,7 +8,10 @@
 
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "core/error.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::gpu {
 namespace {
@@ -170,6 +173,20 @@ TEST_F(GpuLocks, a_damaged_queue_is_an_empty_one) {
   for (const auto* text : {"", "[{\"driver\":", "{}", "[1, {\"driver\": 5}]"}) {
     std::ofstream(folder_.path() / "gpus" / "queue") << text;
     EXPECT_TRUE(enter(folder).queue().empty()) << text;
+  }
+}
+
+TEST_F(GpuLocks, an_entry_whose_numbers_no_integer_can_hold_is_left_out) {
+  auto folder = open();
+  enter(folder).put_queue({{folder.sign_in(), {.number = 1, .demand = {1, {"GPU-a"}}}, me()}});
+  const auto file = folder_.path() / "gpus" / "queue";
+  const auto text = core::read_file(file);
+  ASSERT_EQ(enter(folder).queue().size(), 1u);
+  for (const auto* key : {"pid", "since", "number", "count", "overtaken"}) {
+    auto list = nlohmann::json::parse(text);
+    list[0][key] = 1e91;
+    std::ofstream(file) << list.dump();
+    EXPECT_TRUE(enter(folder).queue().empty()) << key;
   }
 }
 

@@ -130,6 +130,11 @@ class Server {
             co_await write(socket, "5\r\nhello\r\n");
             co_await pause(1);
           }
+        } else if (path.starts_with("/endless-")) {
+          co_await write(
+              socket,
+              "HTTP/1.1 " + std::string(path == "/endless-error" ? "404 x" : "302 x") + "\r\n\r\n");
+          while (true) co_await write(socket, std::string(10'000, 'x'));
         } else if (path == "/until-close") {
           co_await write(socket, "HTTP/1.1 200 OK\r\n\r\nraw bytes");
           co_return;
@@ -245,6 +250,19 @@ TEST_F(Http, an_error_status_is_an_answer_with_its_body) {
   EXPECT_EQ(response.status, 404);
   EXPECT_EQ(response.body, R"({"message":"not here"})");
   EXPECT_EQ(streamed, "");
+}
+
+TEST_F(Http, of_an_error_or_a_redirection_without_end_the_beginning_is_the_answer) {
+  for (const std::string path : {"/endless-error", "/endless-redirection"}) {
+    auto question = request(path);
+    question.timeout = std::chrono::seconds(20);
+    const auto response = send(question, [](std::string_view) {
+      ADD_FAILURE() << "it is not the content that was asked for";
+    });
+    EXPECT_EQ(response.status, path == "/endless-error" ? 404 : 302);
+    EXPECT_EQ(response.body, std::string(1 << 20, 'x'));
+  }
+  EXPECT_EQ(send(request("/echo")).body, "GET ");
 }
 
 TEST_F(Http, what_a_callback_throws_reaches_the_waiter_and_the_client_goes_on) {

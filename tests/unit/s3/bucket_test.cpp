@@ -278,6 +278,34 @@ TEST_F(ABucketOfAServer, lists_objects_with_sizes_and_tags_page_by_page_up_to_a_
   EXPECT_THROW(run_task(loop, bucket.objects("f/", 1)), core::EnvironmentError);
 }
 
+TEST_F(ABucketOfAServer, lists_no_more_if_its_list_does_not_end) {
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(200, "<L><NextContinuationToken>again</NextContinuationToken></L>");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_THROW(run_task(loop, bucket.list("f/")), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, bucket.objects("f/", 9)), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, bucket.folders("f")), core::EnvironmentError);
+  EXPECT_EQ(server.asked.size(), 6u);
+}
+
+TEST_F(ABucketOfAServer, gives_an_object_that_speaks_of_a_bucket_which_is_missing) {
+  const std::string text = "{\"step\": \"" + error("NoSuchBucket", "none") + "\"}";
+  handler = [&](HttpExchange& exchange) { return exchange.answer(200, text); };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_EQ(run_task(loop, bucket.find_text("k")), text);
+}
+
+TEST(XmlTexts, of_many_beginnings_and_one_end_are_one_text) {
+  std::string xml;
+  while (xml.size() < 600'000) xml += "<Code>";
+  xml += "x</Code><Code>y</Code>";
+  const auto texts = xml_texts(xml, "Code");
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_TRUE(texts[0].ends_with("<Code>x"));
+  EXPECT_EQ(texts[1], "y");
+}
+
 TEST_F(ABucketOfAServer, signs_requests_that_others_send) {
   Bucket bucket(loop, settings(), hasty);
   Query query{{"versionId", "v 1"}};

@@ -41,9 +41,17 @@ TEST(Redirections, do_not_lead_from_elsewhere_to_this_machine_or_its_cloud) {
   for (const char* local :
        {"http://127.0.0.1/x", "http://localhost:80/x", "http://169.254.169.254/latest/meta-data",
         "http://[::1]/x", "http://[::ffff:127.0.0.1]/x", "http://[fe80::1]/x", "http://0.0.0.0/x",
-        "http://metadata.google.internal/x"})
+        "http://metadata.google.internal/x",
+        // Other ways to write them.
+        "http://2130706433/x", "http://0x7f.1/x", "http://0251.0376.169.254/x",
+        "http://2852039166/latest/meta-data", "http://LocalHost/x", "http://localhost.:80/x",
+        "http://%6cocalhost/x", "http://metadata.google.internal./x", "http://[0:0:0:0:0:0:0:1]/x",
+        "http://[0::ffff:a9fe:a9fe]/x", "http://[FE80::1]/x", "http://[fd00:ec2::254]/x",
+        "http://[0:0:0:0:0:ffff:127.0.0.1]/x"})
     EXPECT_EQ(redirected("http://example.org/data", local), "") << local;
   EXPECT_EQ(redirected("http://127.0.0.1:1/x", "http://127.0.0.1:2/y"), "http://127.0.0.1:2/y");
+  for (const char* other : {"http://8.8.8.8/x", "http://[2001:db8::1]:80/x", "http://local/x"})
+    EXPECT_EQ(redirected("http://example.org/data", other), other);
 }
 
 TEST(Keys, that_are_no_paths_are_known) {

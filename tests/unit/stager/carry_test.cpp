@@ -27,7 +27,11 @@ class Carrier : public ServerFixture {
       co_return;
     }
     const auto key = exchange.target;
-    if (forgets && key.starts_with("/part")) {
+    if (key == "/endless") {
+      co_await exchange.begin_stream("403 Forbidden");
+      for (int i = 0; i < 200; ++i) co_await exchange.piece(std::string(10'000, 'x'));
+      co_await exchange.hang();
+    } else if (forgets && key.starts_with("/part")) {
       co_await exchange.answer(404,
                                "<Error><Code>NoSuchUpload</Code><Message>gone</Message></Error>");
     } else if (exchange.method == "PUT") {
@@ -147,6 +151,18 @@ TEST_F(Carrier, says_what_the_server_said_and_never_the_permission) {
   } catch (const TransferError& error) {
     EXPECT_TRUE(error.passes());
     EXPECT_THAT(error.what(), testing::Not(HasSubstr("secret")));
+  }
+}
+
+TEST_F(Carrier, reads_only_the_beginning_of_a_refusal_without_end) {
+  Transfer transfer("", hasty);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      transfer.receive("x", server.url() + "/endless", [](std::string_view) {});
+      FAIL();
+    } catch (const TransferError& error) {
+      EXPECT_EQ(std::string(error.what()), "cannot read x: status 403");
+    }
   }
 }
 

@@ -182,6 +182,15 @@ TEST_F(Source, what_cannot_be_had_or_is_something_else_is_asked_of_the_driver) {
   EXPECT_FALSE(objects.contains("/kept"));
 }
 
+TEST_F(Source, a_list_of_files_without_end_is_not_read_into_memory) {
+  objects["/list"] = std::string(65 * mebibyte, ' ');
+  auto made = item("", {{"files", server.url() + "/list"}});
+  made["kind"] = "tree";
+  EXPECT_THROW(fetch_item(made), core::EnvironmentError) << "what the driver brings is no tree";
+  EXPECT_THAT(json::parse(objects.at("/wanted")).at(core::sha256(content).hex()),
+              HasSubstr("the list of https://host/x is too long"));
+}
+
 TEST_F(Source, a_folder_is_read_by_the_list_of_its_files) {
   json list = json::array();
   const auto tree = folder.path() / "tree";

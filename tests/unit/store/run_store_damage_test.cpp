@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "store/checked_vfs.hpp"
 #include "unit/store/processes.hpp"
 #include "unit/store/run_store_fixture.hpp"
 
@@ -169,6 +170,29 @@ TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
         ASSERT_EQ(runs[runs.size() - 1 - i].id, "r" + std::to_string(i)) << "bit " << bit;
     } catch (const core::EnvironmentError&) {
     }
+  }
+}
+
+TEST_F(RunStoreTest, of_somebody_else_has_plain_tables_and_nothing_that_is_computed) {
+  const auto is_plain = [&] {
+    try {
+      RunStore(state).require_plain_tables();
+      return true;
+    } catch (const core::EnvironmentError&) {
+      return false;
+    }
+  };
+  const std::string rows_without_end =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+  for (const auto& metrics :
+       {"VIEW metrics AS " + rows_without_end,
+        std::string("TABLE metrics (run TEXT, x AS (hex(zeroblob(400000000))))"),
+        std::string("VIRTUAL TABLE metrics USING rtree (id, least, most)")}) {
+    fs::remove_all(state);
+    EXPECT_TRUE(is_plain());
+    EXPECT_EQ(sql_of(database, "DROP TABLE metrics; CREATE " + metrics, checked_vfs()), "");
+    EXPECT_EQ(RunStore(state).runs().size(), 0u);
+    EXPECT_FALSE(is_plain()) << metrics;
   }
 }
 

@@ -46,10 +46,11 @@ inline StepRecord step_record(const std::string& run, const std::string& name,
 }
 
 /// Returns the result of a statement in a connection of its own, or the error.
-inline std::string sql_of(const fs::path& file, const std::string& sql) {
+/// @param vfs what writes the file; if null, SQLite by itself, which writes no checksums
+inline std::string sql_of(const fs::path& file, const std::string& sql, const char* vfs = nullptr) {
   sqlite3* database = nullptr;
   std::string result;
-  sqlite3_open(file.c_str(), &database);
+  sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs);
   char* error = nullptr;
   sqlite3_exec(
       database, sql.c_str(),

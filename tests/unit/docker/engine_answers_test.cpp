@@ -1,0 +1,73 @@
+// What an engine answers need not be what its API says.
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "docker/engine_api.hpp"
+#include "support/http_server.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::test {
+namespace {
+
+using docker::EngineApi;
+using testing::HasSubstr;
+
+class EngineAnswers : public testing::Test {
+ protected:
+  EngineAnswers() {
+    const auto port = engine_.url().substr(engine_.url().rfind(':'));
+    setenv("DOCKER_HOST", ("tcp://127.0.0.1" + port).c_str(), 1);
+    api_.emplace(loop_, docker::find_endpoint());
+    unsetenv("DOCKER_HOST");
+  }
+  /// Returns why the call failed, if it was one of the environment.
+  template <class Result>
+  std::string failure_of(std::string answer, const std::function<async::Task<Result>()>& call) {
+    answer_ = std::move(answer);
+    try {
+      run_task(loop_, call());
+    } catch (const core::EnvironmentError& error) {
+      return error.what();
+    }
+    return "none";
+  }
+
+  asio::io_context loop_;
+  std::string answer_;
+  HttpServer engine_{loop_, [this](HttpExchange& call) {
+                       const bool is_version = call.target == "/version";
+                       return call.answer(200, is_version ? R"({"ApiVersion": "1.45"})" : answer_);
+                     }};
+  std::optional<EngineApi> api_;
+};
+
+TEST_F(EngineAnswers, without_an_id_are_failures_of_the_environment) {
+  for (const std::string answer : {"[]", "null", "5", "{}", R"({"Id": 5})", R"({"Id": ""})"}) {
+    EXPECT_THAT(failure_of<std::string>(answer,
+                                        [&] {
+                                          return api_->create_container("c", {{"Image", "i"}}, {});
+                                        }),
+                HasSubstr("cannot create the container c: the engine's answer has no Id"))
+        << answer;
+    EXPECT_THAT(
+        failure_of<std::optional<nlohmann::json>>(answer, [&] { return api_->inspect_image("i"); }),
+        HasSubstr("cannot look up the image i: the engine's answer has no Id"))
+        << answer;
+    EXPECT_THAT(failure_of<std::vector<nlohmann::json>>(
+                    "[" + answer + "]", [&] { return api_->list_containers({"l"}); }),
+                HasSubstr("cannot list the containers: the engine's answer has no Id"))
+        << answer;
+  }
+}
+
+TEST_F(EngineAnswers, of_events_that_are_none_end_nothing) {
+  for (const std::string answer : {"[]", R"({"Action": 5})"}) {
+    answer_ = answer + "\n";
+    EXPECT_FALSE(run_task(loop_, api_->saw_own_end("0123456789abcdef"))) << answer;
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::test

@@ -1,0 +1,22 @@
+#include "orchestrators/local/install_advice.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pipeline::orchestrators {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+TEST(InstallAdvice, is_found_in_a_line_of_any_length) {
+  const std::string endless(1 << 20, 'a');
+  EXPECT_THAT(advice_for_failed_install("No matching distribution found for " + endless, {}, "/"),
+              Contains(HasSubstr("check the name and version")));
+  EXPECT_THAT(
+      advice_for_failed_install("No matching distribution found for sklearn\n" + endless, {}, "/"),
+      Contains("did you mean `scikit-learn`?"));
+}
+
+}  // namespace
+}  // namespace pipeline::orchestrators
