@@ -69,7 +69,7 @@ class Cleaner {
   void resolver_cache();
   bool remove_run(const store::RunRecord& run, bool keep_cache);
   void forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used);
-  void remove_left_work();
+  void remove_left_folders();
   void remove_checkpoints(const std::set<std::string>& keys);
   /// True also if a run could start meanwhile, which must find its artifacts and images.
   bool some_run_goes_on() {
@@ -240,24 +240,28 @@ void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Di
   }
 }
 
-/// Removes folders of attempts whose runs have ended, which could not be removed then.
-void Cleaner::remove_left_work() {
-  std::error_code error;
+/// Removes what could not be removed when it was due: folders of attempts whose runs have ended,
+/// and what failed attempts of removed runs have left.
+void Cleaner::remove_left_folders() {
   std::vector<fs::path> left;
-  for (fs::directory_iterator entry(runs_->folder() / "work", error), end; !error && entry != end;
-       entry.increment(error))
-    left.push_back(entry->path());
+  for (const auto* place : {"work", "failed"}) {
+    std::error_code error;
+    for (fs::directory_iterator entry(runs_->folder() / place, error), end; !error && entry != end;
+         entry.increment(error))
+      left.push_back(entry->path());
+  }
   for (const auto& folder : left) {
     const auto id = folder.filename().string();
+    const bool is_work = folder.parent_path().filename() == "work";
     const auto bytes = size_of(folder);
     try {
       if (const auto run = runs_->find_run(id);
-          run && run->id == id && run->status == RunStatus::running)
+          run && run->id == id && (!is_work || run->status == RunStatus::running))
         continue;
       const auto held = runs_->hold(id);
       if (!held) continue;
       core::remove_tree(folder);
-      removed("work folder", "of run " + id, bytes);
+      removed(is_work ? "work folder" : "folder of failed attempts", "of run " + id, bytes);
     } catch (const std::exception& failed) {
       kept(failed.what());
     }
@@ -322,7 +326,7 @@ void Cleaner::runs() {
     }
     removed("run", run->id, bytes);
   }
-  if (!dry_run_) remove_left_work();
+  if (!dry_run_) remove_left_folders();
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
   if (!dry_run_) {
     runs_->remove_unused_origins();

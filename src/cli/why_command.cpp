@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/lineage.hpp"
@@ -42,10 +44,14 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
             content.get<std::string>().substr(0, shown_digits);
   line("code:       ", code);
   for (const auto& [name, input] : entry["inputs"].items()) {
-    for (const auto& piece : input.is_array() ? input : json::array({input})) {
+    const auto add = [&, &name = name](const json& piece) {
       text += indent + "  " + paint(Colour::dim, "input ") + for_terminal(name, false) + ": ";
       text += piece.is_null() ? "not known here\n" : text_of(piece, indent + "    ", paint);
-    }
+    };
+    if (input.is_array())
+      std::ranges::for_each(input, add);
+    else
+      add(input);
   }
   return text;
 }

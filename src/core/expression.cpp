@@ -11,6 +11,8 @@ namespace {
 
 /// Deeper expressions are refused, because they are read recursively.
 constexpr unsigned most_nested = 50;
+/// Of operators and operands. A chain such as `A or B or C` is evaluated recursively, too.
+constexpr std::size_t most_parts = 4000;
 constexpr std::string_view spaces = " \t\r\n";
 
 bool is_word(char c) {
@@ -200,6 +202,10 @@ class Expression::Parser {
   }
 
   std::size_t add(Kind kind, std::size_t offset, std::size_t left, std::size_t right) {
+    if (made_.nodes_.size() == most_parts)
+      throw ExpressionError(
+          offset, at_ - offset,
+          "the expression has more than " + std::to_string(most_parts) + " operators and values");
     made_.nodes_.push_back({kind, offset, at_ - offset, {}, left, right, {}});
     return made_.nodes_.size() - 1;
   }

@@ -17,6 +17,9 @@ bool is_never_code(const std::string& name) {
   return name == ".git" || name == ".pipe" || name == "__pycache__";
 }
 
+/// Where each of twenty folders has two links to the next, the last one has a million paths.
+constexpr unsigned most_ways = 1000;
+
 bool is_inside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
@@ -109,6 +112,7 @@ std::vector<std::string> CodeTree::files_below(const std::string& folder,
   read_ignore_files(slash == std::string::npos ? std::string() : folder.substr(0, slash),
                     looked_at);
   std::vector<fs::path> above;
+  ways_.clear();
   walk(folder, folder.empty() || !ignores(folder, true), above, files, looked_at);
   std::sort(files.begin(), files.end());
   return files;
@@ -120,6 +124,11 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   const fs::path real = fs::canonical(path_of(folder), error);
   if (error || std::find(above.begin(), above.end(), real) != above.end())
     return;  // A link to a folder above itself.
+  if (++ways_[real.string()] > most_ways)
+    throw core::InputError("links lead to the folder '" + real.string() + "' by more than " +
+                               std::to_string(most_ways) + " paths below the pipeline's folder",
+                           "leave the links out with .dockerignore, or name the folders under "
+                           "`code` that the step needs");
   above.push_back(real);
   looked_at.insert(folder);
   if (ignoring) read_ignore_files(folder, looked_at);

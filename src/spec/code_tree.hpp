@@ -54,8 +54,9 @@ class CodeTree {
   std::filesystem::path root_, canonical_root_;
   std::unordered_map<std::string, Kind> kinds_;
   core::DockerIgnore docker_ignore_;
-  std::optional<GitRules> git_rules_;        ///< Read on first use.
-  std::set<std::string> ignore_files_read_;  ///< Folders whose ignore files have been read.
+  std::optional<GitRules> git_rules_;               ///< Read on first use.
+  std::unordered_map<std::string, unsigned> ways_;  ///< To each folder, through links.
+  std::set<std::string> ignore_files_read_;         ///< Folders whose ignore files have been read.
 };
 
 /// Returns the path without `.`, `..` and a trailing `/`; `.` becomes the empty path. Returns

@@ -78,7 +78,7 @@ class Database {
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
-  /// `sql` must be a string literal: statements are cached by its address.
+  /// `sql` must stay where it is, as a literal does: statements are cached by its address.
   Statement prepare(const char* sql);
   void execute(const char* sql);
   void before_commit(

@@ -52,9 +52,8 @@ std::optional<StepRecord> RunStore::maker(const core::Digest& artifact,
     run = row.text(0);
     name = row.text(1);
   }
-  auto all = steps(run);
-  const auto found = std::ranges::find(all, name, &StepRecord::name);
-  return found == all.end() ? std::nullopt : std::optional(std::move(*found));
+  auto found = steps(run, name);
+  return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 
 void RunStore::add_gathered(const core::Digest& input, const std::vector<core::Digest>& pieces) {
@@ -159,9 +158,12 @@ std::vector<StepRecord> RunStore::users(const core::Digest& artifact) {
     of_run->second.insert(step.second);
   }
   std::vector<StepRecord> users;
-  for (const auto& run : runs)
-    for (auto& record : steps(run))
-      if (steps_of.at(run).contains(record.name)) users.push_back(std::move(record));
+  for (const auto& run : runs) {
+    const auto& names = steps_of.at(run);
+    // One step of many is read alone: a chain of steps has one user after the other.
+    for (auto& record : steps(run, names.size() == 1 ? *names.begin() : std::string()))
+      if (names.contains(record.name)) users.push_back(std::move(record));
+  }
   return users;
 }
 

@@ -240,18 +240,20 @@ std::optional<RunRecord> RunStore::find_run(const std::string& id_or_prefix) {
                          "write more of the identifier, or `latest`");
 }
 
-std::vector<StepRecord> RunStore::steps(const std::string& run) {
+std::vector<StepRecord> RunStore::steps(const std::string& run, const std::string& only) {
   std::string shown_from;
   {
     auto row = self_->database.prepare("SELECT same_as FROM runs WHERE id = ?1");
     row.bind(run);
     if (row.step()) shown_from = row.text(0);
   }
-  auto row = self_->database.prepare(
+  const auto& of = shown_from.empty() ? run : shown_from;
+  static const std::string of_run =
       "SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, "
-      "parameters, outputs FROM steps WHERE run = ?1 ORDER BY "
-      "id");
-  row.bind(shown_from.empty() ? run : shown_from);
+      "parameters, outputs FROM steps WHERE run = ?1";
+  static const std::string all = of_run + " ORDER BY id", one = of_run + " AND name = ?2";
+  auto row = self_->database.prepare((only.empty() ? all : one).c_str());
+  only.empty() ? row.bind(of) : row.bind(of, only);
   std::vector<StepRecord> found;
   while (row.step()) {
     StepRecord step{.run = run,

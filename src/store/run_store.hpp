@@ -263,8 +263,8 @@ class RunStore {
   /// one pipeline: `digits@latest`. Returns nothing if there is none; throws InputError if the
   /// prefix is ambiguous.
   std::optional<RunRecord> find_run(const std::string& id_or_prefix);
-  std::vector<StepRecord> steps(
-      const std::string& run);  ///< In the order of the file; follows same_as.
+  /// Returns the steps in the order of the file; follows same_as. @param only this one; empty: all
+  std::vector<StepRecord> steps(const std::string& run, const std::string& only = {});
   std::vector<AttemptRecord> attempts(const std::string& run, const std::string& step);
   /// Returns the attempts of all steps of a run, by step and number.
   std::vector<AttemptRecord> attempts(const std::string& run);

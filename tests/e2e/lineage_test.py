@@ -1,7 +1,9 @@
 """What a matrix takes of a step's output, seen from the output; and that what is kept of it goes with the runs."""
 
 import json
+import os
 import sqlite3
+import subprocess
 import unittest
 
 import growing_test
@@ -44,6 +46,25 @@ class Lineage(PipeTest):
         self.assertEqual([use["step"] for use in (evaluated, chosen, published)], ["evaluate", "choose", "publish"])
         (copied,) = evaluated["outputs"][0]["used"]
         self.assertEqual([use["step"] for use in copied["outputs"][0]["used"]], ["publish"])
+
+    def test_a_long_chain_is_followed_in_bounded_memory(self):
+        """What each step says of its inputs was copied once for every step that came after it: 700 MB."""
+        count = 800
+        steps = {"s0": {"command": "echo 0 > ${outputs.o}", "outputs": ["o"]}}
+        for i in range(1, count):
+            steps[f"s{i}"] = {"command": f"echo {i} > ${{outputs.o}}", "inputs": {"i": f"s{i - 1}.o"}, "outputs": ["o"]}
+        self.pipeline(steps)
+        self.run_pipe()
+        asked = subprocess.Popen([self.command, "why", f"s{count - 1}.o"], cwd=self.folder, env=self.environment({}), stdout=subprocess.PIPE, text=True)
+        with asked.stdout as output:
+            text = output.read()
+        _, status, usage = os.wait4(asked.pid, 0)
+        asked.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(asked.returncode, 0)
+        self.assertEqual(text.count("made by:"), count)
+        self.assertLess(usage.ru_maxrss, 500_000, "KiB")
+        (use,) = self.used(f"s{count - 3}.o")
+        self.assertEqual([made["step"] for made in use["outputs"][0]["used"]], [f"s{count - 1}"])
 
     def test_entries_of_a_folder_that_a_matrix_took(self):
         self.pipeline(growing_test.over_folder({"a.csv": "aa", "b.csv": "bb"}))

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import pathlib
-import shutil
 import signal
 import sqlite3
 import struct
@@ -14,7 +13,7 @@ import tempfile
 import unittest
 
 from support import PIPE, PipeTest, wait_until
-from support_machines import OTHER_BOOT, WAITS, MachinesTest
+from support_machines import OTHER_BOOT, WAITS, MachinesTest, network_folder
 
 
 class SharedState(MachinesTest):
@@ -93,17 +92,12 @@ class SharedState(MachinesTest):
         self.assertEqual(self.pipe("resume", run).code, 0)
 
     def test_a_network_file_system_has_no_write_ahead_log_and_its_drivers_a_heartbeat(self):
-        library = self.folder / "network_folder.so"
-        source = pathlib.Path(__file__).parent.parent / "support/network_folder.c"
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if not compiler:
-            self.skipTest("no C compiler")
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        library = network_folder(self)
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
         self.assertEqual(self.pipe("run", "quick.yaml", "-o", "local").code, 0)
         self.assertEqual((self.state / "pipe.db").read_bytes()[18], 2, "a write-ahead log on a local one")
         self.waiting_pipeline()
-        process, run = self.begin(LD_PRELOAD=str(library))
+        process, run = self.begin(LD_PRELOAD=library)
         self.assertEqual((self.state / "pipe.db").read_bytes()[18], 1)
         self.assertFalse((self.state / "pipe.db-wal").exists())
         self.assertTrue((self.state / "drivers" / run).exists())
@@ -158,56 +152,66 @@ class LeftFolders(PipeTest):
         self.assertNotIn("cannot remove", done.stdout + done.stderr)
         self.assertEqual(list((self.state / "work").glob("*")), [])
 
-    def test_files_of_another_owner_are_a_notice_and_no_failure(self):
-        if os.geteuid() != 0:
-            self.skipTest("only root can make files of another owner")
-        nobody = 65534
-        os.chown(self.folder, nobody, nobody)
-        os.chown(self.state, nobody, nobody)
-        if subprocess.run([PIPE, "--version"], user=nobody, stdout=subprocess.DEVNULL).returncode != 0:
+
+@unittest.skipUnless(os.geteuid() == 0, "only root can make files of another owner")
+class FilesOfAnotherOwner(PipeTest):
+    """`pipe` is run by a user who cannot remove what is below `theirs` in a step's folders."""
+    orchestrator = "local"
+    waits = "while [ ! -e \"$GO\" ]; do sleep 0.02; done"
+
+    def setUp(self):
+        super().setUp()
+        self.caller = 65534
+        os.chown(self.folder, self.caller, self.caller)
+        if subprocess.run([PIPE, "--version"], user=self.caller, stdout=subprocess.DEVNULL).returncode != 0:
             self.skipTest("another user cannot execute pipe here")
-        self.pipeline({"one": {"command": "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done", "environment": ["GO"]}})
-        go = self.folder / "go"
-        env = self.environment({"GO": str(go), "HOME": str(self.folder), "TMPDIR": str(self.folder)})
-        process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder, env=env, user=nobody, group=nobody,
-                                   extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        work = wait_until(lambda: next(self.state.glob("work/*/one.1/scratch"), None), "the step's folder")
-        theirs = work / "theirs"
-        theirs.mkdir()
-        (theirs / "file").write_text("x")
-        go.touch()
+
+    def as_caller(self, *words: str) -> subprocess.Popen:
+        env = self.environment({"GO": str(self.folder / "go"), "HOME": str(self.folder), "TMPDIR": str(self.folder)})
+        return subprocess.Popen([PIPE, *words, "--output", "json"], cwd=self.folder, env=env, user=self.caller, group=self.caller,
+                                extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run_with_theirs(self, place: str) -> tuple[int, str]:
+        """The exit code and the output of a run whose first attempt finds a folder of another owner in this one of its own."""
+        process = self.as_caller("run", "pipeline.yaml", "-o", "local")
+        folder = wait_until(lambda: next(self.state.glob(f"work/*/one.1/{place}"), None), "the step's folder")
+        (folder / "theirs").mkdir()
+        (folder / "theirs/file").write_text("x")
+        (self.folder / "go").touch()
         out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, out + err)
-        notices = [json.loads(line) for line in out.splitlines() if '"notice"' in line]
-        self.assertTrue(any("cannot remove" in json.dumps(notice) for notice in notices), out)
-        cleaned = subprocess.run([PIPE, "clean", "--runs", "--output", "json"], cwd=self.folder, env=env, user=nobody, group=nobody, extra_groups=[],
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(cleaned.returncode, 0, cleaned.stdout + cleaned.stderr)
-        self.assertIn("cannot remove", " ".join(json.loads(cleaned.stdout)["kept"]))
-        shutil.rmtree(theirs)
+        return process.returncode, out + err
+
+    def kept_by_clean(self) -> str:
+        cleaned = self.as_caller("clean", "--runs")
+        out, err = cleaned.communicate(timeout=60)
+        self.assertEqual(cleaned.returncode, 0, out + err)
+        return " ".join(json.loads(out)["kept"])
+
+    def test_are_a_notice_and_no_failure(self):
+        self.pipeline({"one": {"command": "echo begun; " + self.waits, "environment": ["GO"]}})
+        code, out = self.run_with_theirs("scratch")
+        self.assertEqual(code, 0, out)
+        notices = [line for line in out.splitlines() if '"notice"' in line]
+        self.assertTrue(any("cannot remove" in notice for notice in notices), out)
+        self.assertIn("cannot remove", self.kept_by_clean())
         self.assertEqual(self.pipe("clean", "--runs").code, 0)
         self.assert_nothing_left()
 
-    def test_a_retry_succeeds_though_the_failed_attempt_has_left_files_of_another_owner(self):
-        if os.geteuid() != 0:
-            self.skipTest("only root can make files of another owner")
-        nobody = 65534
-        os.chown(self.folder, nobody, nobody)
-        os.chown(self.state, nobody, nobody)
-        if subprocess.run([PIPE, "--version"], user=nobody, stdout=subprocess.DEVNULL).returncode != 0:
-            self.skipTest("another user cannot execute pipe here")
-        self.pipeline({"one": {"command": "mkdir ${outputs.made}; [ $PIPE_ATTEMPT = 2 ] || { while [ ! -e \"$GO\" ]; do sleep 0.02; done; exit 1; }",
+    def test_of_a_failed_attempt_are_no_failure_of_the_next_one(self):
+        self.pipeline({"one": {"command": "mkdir ${outputs.made}; [ $PIPE_ATTEMPT = 2 ] || { " + self.waits + "; exit 1; }",
                                "outputs": ["made"], "environment": ["GO"], "retry": {"max_retries": 1}}})
-        go = self.folder / "go"
-        env = self.environment({"GO": str(go), "HOME": str(self.folder), "TMPDIR": str(self.folder)})
-        process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local", "--output", "json"], cwd=self.folder, env=env, user=nobody, group=nobody,
-                                   extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        made = wait_until(lambda: next(self.state.glob("work/*/one.1/outputs/made"), None), "the step's output")
-        (made / "theirs").mkdir()
-        (made / "theirs/file").write_text("x")
-        go.touch()
-        out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, out + err)
+        code, out = self.run_with_theirs("outputs/made")
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(list((self.state / "failed").iterdir()), [])
+
+    def test_of_a_failed_run_go_with_a_later_clean_that_can_remove_them(self):
+        self.pipeline({"one": {"command": "mkdir ${outputs.made}; " + self.waits + "; exit 1", "outputs": ["made"], "environment": ["GO"]}})
+        code, out = self.run_with_theirs("outputs/made")
+        self.assertEqual(code, 1, out)
+        self.assertIn("cannot remove", self.kept_by_clean())
+        self.assertEqual(json.loads(self.pipe("runs", "--output", "json").out)["runs"], [])
+        self.assertIn("cannot remove", self.kept_by_clean())
         self.assertEqual(self.pipe("clean", "--runs").code, 0)
         self.assertEqual(list((self.state / "failed").iterdir()), [])
 

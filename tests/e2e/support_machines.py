@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 from typing import Iterable
@@ -12,6 +14,17 @@ OTHER_BOOT = "00000000-1111-2222-3333-444444444444"
 # A step that says that it runs, and ends when the file `go` is there.
 WAITS = {"command": "echo begun; while [ ! -e \"$GO\" ]; do sleep 0.02; done; echo done > ${outputs.out}", "outputs": ["out"],
          "environment": ["GO"]}
+
+
+def network_folder(test: PipeTest) -> str:
+    """A library that, preloaded, has `pipe` see the test's folder on a network file system."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        test.skipTest("no C compiler")
+    library = test.folder / "network_folder.so"
+    source = pathlib.Path(__file__).parent.parent / "support/network_folder.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return str(library)
 
 
 class MachinesTest(PipeTest):

@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 from support import PipeTest, Result, wait_until
+from support_machines import network_folder
 
 SOCKET = pathlib.Path("/var/run/docker.sock")
 CALLER = 23456
@@ -53,6 +54,15 @@ class PinnedUsers(PipeTest):
         self.assertEqual(self.finish(process).code, 1)
         for folder in (begun.parent, next(self.state.glob("failed/*/one.1"))):
             self.assertEqual(stat.S_IMODE(folder.stat().st_mode) & 0o002, 0, folder)
+
+    def test_on_a_network_file_system_an_engine_that_is_another_user_gets_to_them(self):
+        self.pipeline({"one": {"command": "echo x > ${outputs.x}; while [ ! -e ${outputs.x}.go ]; do sleep 0.02; done", "outputs": ["x"],
+                               "settings": {"docker": {"user": "4321", "skip_build": True}}}})
+        process = self.start("run", "pipeline.yaml", LD_PRELOAD=network_folder(self))
+        begun = wait_until(lambda: next(self.state.glob("work/*/one.1/outputs/x"), None), "the step's output")
+        self.assertEqual(stat.S_IMODE(begun.parent.parent.stat().st_mode) & 0o005, 0o005)
+        begun.with_name("x.go").touch()
+        self.assertEqual(self.finish(process).code, 0)
 
 
 @unittest.skipUnless(os.geteuid() == 0 and SOCKET.exists(), "only root can be another user")

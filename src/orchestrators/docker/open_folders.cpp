@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "store/state_lock.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -28,9 +29,10 @@ mode_t without_others(mode_t mode) {
 OpenFolders::OpenFolders(const std::vector<fs::path>& folders) {
   for (const auto& folder : folders) {
     if (folder.empty()) continue;
-    // That of checkpoints may belong to another user who shares the state: it stays as it is.
+    // That of checkpoints may belong to another user who shares the state: it stays as it is. On a
+    // network file system, the engine may be no more than another user itself (root_squash).
     const auto above = folder.parent_path();
-    ::chmod(above.c_str(), without_others(mode_of(above)));
+    if (store::is_local_file_system(above)) ::chmod(above.c_str(), without_others(mode_of(above)));
     before_.emplace_back(folder, mode_of(folder));
     if (::chmod(folder.c_str(), S_IRWXU | S_IRWXG | S_IRWXO) != 0)
       throw core::system_error("cannot open " + folder.string() + " to the step's user", errno);

@@ -12,7 +12,7 @@ namespace pipeline::orchestrators {
 
 /// Opens folders to all users, until its destruction, and closes the folders that they lie in to
 /// those users of this machine who cannot write there anyway: what is mounted into a container can
-/// be reached in it whatever leads there outside of it.
+/// be reached in it whatever leads there outside of it. On a network file system nothing is closed.
 class OpenFolders {
  public:
   /// Empty paths are left out. Throws EnvironmentError.

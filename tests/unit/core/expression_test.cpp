@@ -52,6 +52,14 @@ TEST(Expression, what_is_no_expression_is_refused_with_its_position) {
   EXPECT_EQ(error_of(std::string(10'000, '(')).substr(0, 4), "25+1") << "no stack is exhausted";
 }
 
+TEST(Expression, a_chain_that_would_exhaust_the_stack_is_refused) {
+  std::string chain = "false";
+  for (int i = 0; i < 1'000; ++i) chain += " or false";
+  EXPECT_EQ(value_of(chain), false);
+  for (int i = 0; i < 100'000; ++i) chain += " or false";
+  EXPECT_TRUE(error_of(chain).ends_with("has more than 4000 operators and values"));
+}
+
 TEST(Expression, types_that_do_not_fit_are_refused_though_other_values_are_unknown) {
   EXPECT_EQ(
       error_of("${lr}", {{"lr", 0.5}}),

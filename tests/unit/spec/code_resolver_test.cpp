@@ -232,6 +232,25 @@ TEST_F(CodeResolving, links_are_followed_inside_and_refused_outside) {
   EXPECT_THAT(code("command: [a], code: real"), testing::Contains("real/a.py"));
 }
 
+TEST_F(CodeResolving, links_that_multiply_the_paths_to_a_folder_are_refused) {
+  constexpr int depth = 16;
+  const auto folder = [](int i) { return "code/d" + std::to_string(i); };
+  write(folder(depth) + "/a.py");
+  for (int i = 0; i < depth; ++i)
+    for (const auto* link : {"/a", "/b"}) {
+      core::make_folders(folder_.path() / folder(i));
+      fs::create_directory_symlink("../d" + std::to_string(i + 1),
+                                   folder_.path() / (folder(i) + link));
+    }
+  EXPECT_THAT(code("command: [a], code: code/d10"), testing::SizeIs(1 << 6));
+  try {
+    code("command: [a], code: code/d0");
+    FAIL() << "65,536 paths to one file";
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("by more than 1000 paths"));
+  }
+}
+
 TEST_F(CodeResolving, python_of_a_virtual_environment_in_the_folder_gets_advice) {
   write(".venv/pyvenv.cfg");
   core::make_folders(folder_.path() / ".venv/bin");

@@ -18,5 +18,21 @@ TEST_F(RunStoreTest, what_took_an_artifact_is_in_the_order_of_its_run) {
   EXPECT_EQ(users[1].name, "c");
 }
 
+TEST_F(RunStoreTest, a_step_is_read_alone_or_with_all_of_its_run) {
+  RunStore store(state);
+  store.add_run(run_record("r"));
+  auto again = run_record("again");
+  again.same_as = "r";
+  store.add_run(again);
+  for (const auto* name : {"a", "b", "c"}) store.put_step(step_record("r", name));
+  EXPECT_EQ(store.steps("r").size(), 3u);
+  for (const auto* run : {"r", "again"}) {
+    const auto found = store.steps(run, "b");
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].name, "b");
+  }
+  EXPECT_TRUE(store.steps("r", "d").empty());
+}
+
 }  // namespace
 }  // namespace pipeline::store
