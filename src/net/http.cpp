@@ -95,7 +95,7 @@ class Exchange {
     }
   }
   void take_header(std::string_view line);
-  bool collect(std::string_view bytes);
+  void collect(std::string_view bytes);
   std::string failure() const;
 
   static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr*);
@@ -220,8 +220,7 @@ void Exchange::take_header(std::string_view line) {
 }
 
 /// Of the body of an error or a redirection, only the beginning is read.
-/// @return false once nothing more is wanted
-bool Exchange::collect(std::string_view bytes) {
+void Exchange::collect(std::string_view bytes) {
   const bool is_error = response_.status >= 300;
   const auto most = is_error ? largest_error : largest_answer;
   if (!is_error && response_.body.size() + bytes.size() > most)
@@ -230,7 +229,6 @@ bool Exchange::collect(std::string_view bytes) {
                                  " MiB");
   response_.body += bytes.substr(0, most - response_.body.size());
   has_enough_ = is_error && response_.body.size() == most;
-  return !has_enough_;
 }
 
 curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr*) {
@@ -249,14 +247,13 @@ std::size_t Exchange::on_header(char* bytes, std::size_t size, std::size_t count
 std::size_t Exchange::on_write(char* bytes, std::size_t size, std::size_t count, void* self) {
   auto& exchange = *static_cast<Exchange*>(self);
   const std::string_view piece(bytes, size * count);
-  bool is_taken = true;
   const bool ok = exchange.guarded([&] {
     if (exchange.on_body_ && exchange.response_.status < 300)
       exchange.on_body_(piece);
     else
-      is_taken = exchange.collect(piece);
+      exchange.collect(piece);
   });
-  return ok && is_taken ? piece.size() : CURL_WRITEFUNC_ERROR;
+  return ok && !exchange.has_enough_ ? piece.size() : CURL_WRITEFUNC_ERROR;
 }
 
 std::size_t Exchange::on_read(char* bytes, std::size_t size, std::size_t count, void* self) {

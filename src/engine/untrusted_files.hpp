@@ -1,0 +1,44 @@
+/// @file
+/// Files of an attempt's folder that its step can write, too: nothing in them is believed.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipeline/events.hpp>
+
+#include "store/artifact_store.hpp"
+
+namespace pipeline::engine {
+
+/// Reads the step's own description of its failure, which has more information than the exit code.
+/// Nothing changes where there is none.
+/// @param secrets are masked in it
+void read_failure(const std::filesystem::path& file, const std::vector<std::string>& secrets,
+                  Failure& failure);
+
+/// Records outputs that are already in the store. Storing removes them from the attempt's folders
+/// before the run has recorded them; if this driver is killed in between, the next driver, which
+/// joins the attempt, finds them here.
+class TakenOutputs {
+ public:
+  /// @param scratch removed when the attempt is restarted
+  TakenOutputs(const std::filesystem::path& scratch, store::ArtifactStore& artifacts)
+      : scratch_(scratch), artifacts_(artifacts) {}
+
+  void note(const std::string& output, const store::StoredArtifact& artifact) const;
+  /// Returns nothing unless the text is a digest of an artifact that the store has.
+  std::optional<store::StoredArtifact> find(const std::string& output) const;
+
+ private:
+  std::filesystem::path file(const std::string& output) const {
+    return scratch_ / (".taken-" + output);
+  }
+
+  const std::filesystem::path scratch_;
+  store::ArtifactStore& artifacts_;
+};
+
+}  // namespace pipeline::engine
