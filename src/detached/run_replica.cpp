@@ -321,13 +321,11 @@ async::Task<> RunReplica::bring(store::RunStore& runs) {
 
 async::Task<> RunReplica::remove() {
   auto& bucket = artifacts_.bucket();
-  const auto head = co_await find_head();
-  if (!head) co_return;
-  for (const auto& [writer, count] : head->writers)
-    for (std::size_t i = 0; i < count; ++i) co_await bucket.remove(key(log_name(writer, i)));
-  for (const auto& [writer, count] : head->writers) co_await bucket.remove(key(store_of(writer)));
-  co_await bucket.remove(key(first_store));
-  co_await bucket.remove(key(head_name));
+  const auto head = key(head_name);
+  const auto objects = co_await bucket.list(key(""));
+  for (const auto& object : objects)
+    if (object != head) co_await bucket.remove(object);
+  co_await bucket.remove(head);  // Last, so that a run that was removed in part is still found.
 }
 
 }  // namespace pipeline::detached

@@ -31,6 +31,7 @@ namespace pipeline::stager {
 namespace {
 
 constexpr int connect_seconds = 10, silence_seconds = 60;
+constexpr std::size_t most_of_a_head = 256 << 10;  ///< With those of responses 1xx before it.
 
 struct Target {
   bool tls;
@@ -293,9 +294,11 @@ class ReplyReader {
         auto text = pending_.substr(0, end);
         pending_.erase(0, end + 1);
         if (text.ends_with('\r')) text.pop_back();
+        lines_ += end + 1;
+        if (lines_ > most_of_a_head) refuse();
         return text;
       }
-      if (pending_.size() > (64 << 10)) refuse();
+      if (pending_.size() > most_of_a_head) refuse();
       pending_ += more();
     }
   }
@@ -317,6 +320,7 @@ class ReplyReader {
     while (const auto size = number(read_line(), 16)) {
       read_bytes(size);
       read_line();
+      lines_ = 0;
     }
     while (!read_line().empty()) {  // Trailers.
     }
@@ -345,7 +349,8 @@ class ReplyReader {
   Connection& connection_;
   const HttpCall& call_;
   Reply reply_;
-  std::string pending_;  ///< Received bytes that have not been processed.
+  std::string pending_;    ///< Received bytes that have not been processed.
+  std::size_t lines_ = 0;  ///< Bytes of the lines since the last piece of a body.
 };
 
 Reply exchange(Connection& connection, const HttpCall& call, const Target& target) {

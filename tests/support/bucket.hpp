@@ -37,8 +37,10 @@ class BucketTest : public testing::Test {
   async::Task<> answer(HttpExchange& exchange) {
     if (refuses)
       co_return co_await exchange.answer(403, "<Error><Code>AccessDenied</Code></Error>");
-    if (exchange.target.find("list-type=2") != std::string::npos)
-      co_return co_await exchange.answer(200, folders_in("/team/pipe/drivers/"));
+    if (exchange.target.find("list-type=2") != std::string::npos) {
+      auto list = list_of(exchange.target);
+      co_return co_await exchange.answer(200, std::move(list));
+    }
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
     if (exchange.method == "PUT" && !may_write(exchange))
@@ -65,6 +67,19 @@ class BucketTest : public testing::Test {
     if (exchange.headers.find("if-match: ") == std::string::npos) return true;
     return is_there &&
            exchange.headers.find("if-match: " + tag_of(exchange.target)) != std::string::npos;
+  }
+  /// The answer to a request for a list of folders, or of objects.
+  std::string list_of(const std::string& target) const {
+    if (target.find("delimiter=") != std::string::npos) return folders_in("/team/pipe/drivers/");
+    const auto begin = target.find("prefix=") + 7;
+    auto prefix = target.substr(begin, target.find('&', begin) - begin);
+    for (auto at = prefix.find("%2F"); at != prefix.npos; at = prefix.find("%2F"))
+      prefix.replace(at, 3, "/");
+    std::string text = "<ListBucketResult>";
+    for (const auto& [object, content] : objects)
+      if (object.starts_with("/team/" + prefix))
+        text += "<Contents><Key>" + object.substr(6) + "</Key></Contents>";
+    return text + "</ListBucketResult>";
   }
   /// The answer to a request for the folders below a path.
   std::string folders_in(const std::string& path) const {

@@ -44,12 +44,13 @@ class HttpExchange {
     cut();
   }
 
- private:
   async::Task<> write(std::string text) {
     boost::system::error_code gone;
     co_await asio::async_write(socket_, asio::buffer(text),
                                asio::redirect_error(asio::use_awaitable, gone));
   }
+
+ private:
   asio::ip::tcp::socket& socket_;
 };
 

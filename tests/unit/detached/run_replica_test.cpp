@@ -270,6 +270,17 @@ TEST_F(ARunInABucket, leaves_nothing_there_once_it_is_removed) {
   EXPECT_FALSE(take_over(driver, there));
 }
 
+TEST_F(ARunInABucket, is_removed_by_what_is_there_and_not_by_what_its_head_says) {
+  ASSERT_TRUE(take_over(driver, there));
+  for (auto& [name, content] : objects)
+    if (name.ends_with("/head.json"))
+      content = R"({"format": 1, "saved": 1, "files": "", "logs": [["a", 9999999]]})";
+  server.asked.clear();
+  run_task(loop, asker.remove());
+  EXPECT_THAT(server.asked, SizeIs(testing::Le(8U)));
+  EXPECT_EQ(objects.size(), 1U) << "the run's files stay";
+}
+
 TEST_F(ARunInABucket, is_not_taken_from_what_makes_no_sense) {
   for (const auto* text :
        {"", "[]", R"({"format": 1})", R"({"format": 1, "saved": "x", "files": "", "logs": []})",

@@ -27,7 +27,15 @@ class Carrier : public ServerFixture {
       co_return;
     }
     const auto key = exchange.target;
-    if (key == "/endless") {
+    if (key == "/continue") {
+      for (int i = 0; i < 40'000; ++i) co_await exchange.write("HTTP/1.1 100 Continue\r\n\r\n");
+      co_await exchange.hang();
+    } else if (key == "/headers") {
+      co_await exchange.write("HTTP/1.1 200 OK\r\n");
+      for (int i = 0; i < 40'000; ++i)
+        co_await exchange.write("X-" + std::to_string(i) + ": something\r\n");
+      co_await exchange.hang();
+    } else if (key == "/endless") {
       co_await exchange.begin_stream("403 Forbidden");
       for (int i = 0; i < 200; ++i) co_await exchange.piece(std::string(10'000, 'x'));
       co_await exchange.hang();
@@ -162,6 +170,18 @@ TEST_F(Carrier, reads_only_the_beginning_of_a_refusal_without_end) {
       FAIL();
     } catch (const TransferError& error) {
       EXPECT_EQ(std::string(error.what()), "cannot read x: status 403");
+    }
+  }
+}
+
+TEST_F(Carrier, refuses_a_response_whose_head_has_no_end) {
+  Transfer transfer("", hasty);
+  for (const auto* path : {"/continue", "/headers"}) {
+    try {
+      transfer.receive("x", server.url() + path, [](std::string_view) {});
+      FAIL();
+    } catch (const TransferError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("speaks no HTTP"));
     }
   }
 }
