@@ -69,6 +69,7 @@ struct Connection {
   beast::tcp_stream stream;
   asio::steady_timer timer;
   beast::flat_buffer buffer{most_header};
+  std::optional<Clock::time_point> waits_since;  ///< For a request; nothing while it is answered.
   bool stops = false;
 
   void stop() {
@@ -136,10 +137,24 @@ class Server::Implementation {
       if (error && acceptor_.is_open()) {  // Such as too many open files.
         asio::steady_timer pause(loop_, look_time);
         co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
-      } else if (!error && connections_.size() < most_connections) {
+      } else if (!error && make_room()) {
         asio::co_spawn(loop_, serve(std::move(socket)), asio::detached);
       }
     }
+  }
+
+  /// Closes the connection that has waited longest for a request where there are too many: none
+  /// needs a token, so idle ones of others could keep the browser out. Returns false if all are
+  /// being answered.
+  bool make_room() {
+    if (connections_.size() < most_connections) return true;
+    Connection* oldest = nullptr;
+    for (auto* each : connections_)
+      if (!each->stops && each->waits_since &&
+          (!oldest || *each->waits_since < *oldest->waits_since))
+        oldest = each;
+    if (oldest) oldest->stop();
+    return oldest;
   }
 
   async::Task<> serve(tcp::socket socket) {
@@ -162,8 +177,10 @@ class Server::Implementation {
     parser.header_limit(most_header);
     boost::system::error_code error;
     connection.stream.expires_after(connection.buffer.size() > 0 ? request_time : idle_time);
+    connection.waits_since = Clock::now();
     co_await http::async_read_header(connection.stream, connection.buffer, parser,
                                      asio::redirect_error(asio::use_awaitable, error));
+    connection.waits_since.reset();
     if (error) co_return false;
     const auto& head = parser.get();
     const bool is_head = head.method() == http::verb::head;

@@ -1,11 +1,13 @@
 """`pipe serve`: the address it prints, who is answered, and the pages in a real browser where there is one."""
 
+import contextlib
 import http.client
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import time
 import unittest
 import urllib.parse
@@ -83,6 +85,16 @@ class Requests(ServeTest):
         self.assertEqual(self.ask("/api/runs", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")[0], 403)
         self.assertEqual(self.ask("/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0], 200)
         self.assertNotIn("access-control-allow-origin", self.ask("/api/runs", Origin="http://evil.example")[1])
+
+    def test_idle_connections_of_others_keep_nobody_out(self):
+        self.small_run()
+        self.serve()
+        with contextlib.ExitStack() as idle:
+            for number in range(300):
+                one = idle.enter_context(socket.create_connection(("127.0.0.1", self.port)))
+                if number % 2:
+                    one.sendall(b"GET / HT")
+            self.assertEqual(self.ask("/api/runs")[0], 200)
 
     def test_it_only_shows(self):
         self.small_run()
