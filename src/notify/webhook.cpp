@@ -16,6 +16,10 @@ std::string without(std::string text, const std::string& secret, const std::stri
   return text;
 }
 
+/// What a service answers to a message is not read; an honest one says `ok`.
+constexpr std::size_t longest_answer = std::size_t{64} << 10;
+
+bool is_taken(long status) { return status >= 200 && status < 300; }
 bool is_retryable(long status) { return status == 429 || status >= 500; }
 
 }  // namespace
@@ -56,6 +60,13 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
   std::string reason;
   for (;;) {
     bool again = true;
+    long status = 0;
+    std::size_t length = 0;
+    const auto on_headers = [&](const net::Response& head) { status = head.status; };
+    const auto on_body = [&](std::string_view part) {
+      if ((length += part.size()) > longest_answer)
+        throw core::EnvironmentError("the answer has no end");
+    };
     try {
       net::Request request;
       request.method = "POST";
@@ -64,11 +75,12 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
       request.body = body;
       request.connect_timeout = limits.request;
       request.timeout = limits.request;
-      const auto response = co_await http.send(std::move(request), {}, &deadline.source());
-      if (response.status >= 200 && response.status < 300) co_return std::string();
-      reason = "it answered with status " + std::to_string(response.status);
-      again = is_retryable(response.status);
+      co_await http.send(std::move(request), on_body, &deadline.source(), on_headers);
+      if (is_taken(status)) co_return std::string();
+      reason = "it answered with status " + std::to_string(status);
+      again = is_retryable(status);
     } catch (const core::EnvironmentError& error) {
+      if (is_taken(status)) co_return std::string();  // It has the message: once is enough.
       if (!deadline.expired()) reason = without(error.what(), address, shown_address(address));
     }
     if (deadline.expired() && reason.empty()) reason = "it did not answer in time";

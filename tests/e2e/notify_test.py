@@ -16,6 +16,7 @@ class Hook(http.server.ThreadingHTTPServer):
 
     def __init__(self, answers=(), address="127.0.0.1"):
         self.bodies, self.answers, self.pause = [], list(answers), 0.0
+        self.is_endless, self.sent = False, 0
         super().__init__((address, 0), Handler)
 
     @property
@@ -30,6 +31,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(self.server.pause)
         self.send_response(self.server.answers.pop(0) if self.server.answers else 200)
         self.end_headers()
+        with contextlib.suppress(OSError):
+            while self.server.is_endless:
+                self.server.sent += self.wfile.write(b"x" * 65536)
 
     def log_message(self, *words):
         pass
@@ -95,6 +99,14 @@ class Notifications(PipeTest):
             self.pipeline({"good": {"command": "true"}}, notify={"url": hook.url})
             self.assertEqual(self.notices(self.run_pipe()), [])
         self.assertEqual(len(hook.bodies), 3)
+
+    def test_an_answer_without_end_is_not_read_and_the_message_is_sent_once(self):
+        with self.hook() as hook:
+            hook.is_endless = True
+            self.pipeline({"good": {"command": "true"}}, notify={"url": hook.url})
+            result = self.run_pipe()
+        self.assertEqual((len(hook.bodies), self.notices(result)), (1, []))
+        self.assertLess(hook.sent, 16 << 20, "what the buffers of a connection hold")
 
     def test_a_refusal_is_a_notice_without_the_address(self):
         with self.hook(404) as hook:
