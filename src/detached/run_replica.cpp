@@ -138,7 +138,11 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
     if (error.status() != 404) throw;
     co_return false;
   }
-  store::RunStore(folder).require_plain_tables();
+  store::RunStore found(folder);
+  found.require_plain_tables();
+  // What cannot be read would make later commands fail here, such as `pipe clean`.
+  found.steps(run_);
+  found.attempts(run_);
   co_return true;
 }
 

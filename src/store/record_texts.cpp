@@ -183,6 +183,15 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
     const auto found = entry.find(name);
     if (found != entry.end() && found->is_string()) value = *found;
   });
+  if (!attempt.code.empty()) {
+    try {
+      core::Digest::from_hex(attempt.code);
+    } catch (const std::invalid_argument& error) {
+      throw core::EnvironmentError(
+          std::string("the run store is damaged: the code of an attempt cannot be read: ") +
+          error.what());
+    }
+  }
   if (const auto gpus = entry.find("gpus"); gpus != entry.end())
     attempt.usage.gpus = read_gpu_usage(*gpus);
   visit_usage(attempt.usage, attempt.phases,

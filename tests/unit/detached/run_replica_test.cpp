@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "store/checked_vfs.hpp"
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
 #include "support/tar.hpp"
@@ -318,8 +320,28 @@ TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
   step.outputs = {{"data", "../../x", core::sha256("x"), false, 1}};
   there.put_step(step);
   run_task(loop, driver.save(there));
-  run_task(loop, asker.bring(home));
-  EXPECT_THROW(home.steps(id), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  for (const auto& each : home.steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
+}
+
+TEST_F(ARunInABucket, is_not_taken_if_what_an_attempt_used_cannot_be_read) {
+  ASSERT_TRUE(take_over(driver, there));
+  there.put_attempt({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
+  run_task(loop, driver.save(there));
+  for (auto& [name, content] : objects) {
+    if (name.find("/pipe-") == name.npos) continue;
+    const auto file = folder.path() / "pipe.db";
+    core::write_file_atomically(file, content);
+    sqlite3* database = nullptr;
+    sqlite3_open_v2(file.c_str(), &database, SQLITE_OPEN_READWRITE, store::checked_vfs());
+    EXPECT_EQ(sqlite3_exec(database, "UPDATE attempts SET usage = '{'", nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    sqlite3_close(database);
+    content = core::read_file(file);
+  }
+  EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
+  EXPECT_THAT(home.attempts(id), IsEmpty());
+  EXPECT_THAT(home.referenced_artifacts(), IsEmpty()) << "what pipe clean asks for";
 }
 
 TEST_F(ARunInABucket, has_logs_without_gaps) {

@@ -196,6 +196,18 @@ TEST_F(RunStoreTest, of_somebody_else_has_plain_tables_and_nothing_that_is_compu
   }
 }
 
+TEST_F(RunStoreTest, what_an_attempt_used_that_cannot_be_read_is_an_error) {
+  RunStore store(state);
+  store.add_run(run_record("r1"));
+  store.put_step(step_record("r1", "zeta"));
+  store.put_attempt({.run = "r1", .step = "zeta", .log = "r1/zeta.1.log"});
+  for (const auto* usage : {"{", "[]", R"({"code": "x"})", R"({"gpus": [1]})"}) {
+    const auto change = std::string("UPDATE attempts SET usage = '") + usage + "'";
+    EXPECT_EQ(sql_of(database, change, checked_vfs()), "");
+    EXPECT_THROW(store.attempts("r1"), core::EnvironmentError) << usage;
+  }
+}
+
 TEST_F(RunStoreTest, log_does_not_grow_without_end) {
   for (int i = 0; i < 4; ++i) {
     RunStore store(state);
