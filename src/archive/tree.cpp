@@ -112,7 +112,9 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
         check_holes(entries->path(), holes += holes_in(entries->path(), status));
       } else if (S_ISLNK(status.st_mode)) {
         node.kind = TreeNode::Kind::link;
-        node.target = fs::read_symlink(entries->path()).string();
+        node.target = fs::read_symlink(entries->path(), error).string();
+        if (error)
+          throw core::system_error("cannot read " + entries->path().string(), error.value());
         if (!stays_inside(root, node.path)) {
           refuse_node(entries->path(),
                       "it is a symbolic link to " + node.target + ", outside of the folder",

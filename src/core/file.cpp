@@ -1,5 +1,6 @@
 #include "core/file.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -162,18 +163,25 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   return *this;
 }
 
-std::string read_file(const fs::path& path) {
+std::string read_file(const fs::path& path, std::size_t most) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0)
     throw system_error("cannot read " + path.string(), errno);
   if (S_ISDIR(status.st_mode)) throw system_error("cannot read " + path.string(), EISDIR);
+  const auto refuse = [&] {
+    throw EnvironmentError("cannot read " + path.string() + ": it is larger than " +
+                               std::to_string(most >> 20) + " MiB",
+                           {"so large a file cannot be what is read here: name another one"});
+  };
   std::string content;
   std::size_t length = 0;
   // The size is a hint only: it is 0 for files in /proc, and other files grow while they are read.
+  if (status.st_size > static_cast<off_t>(most)) refuse();
   content.resize(static_cast<std::size_t>(status.st_size) + 1);
   while (true) {
-    if (length == content.size()) content.resize(content.size() * 2);
+    if (length > most) refuse();
+    if (length == content.size()) content.resize(std::min(content.size() * 2, most + 1));
     const ssize_t count = ::read(file.get(), content.data() + length, content.size() - length);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw system_error("cannot read " + path.string(), errno);
@@ -182,6 +190,11 @@ std::string read_file(const fs::path& path) {
   }
   content.resize(length);
   return content;
+}
+
+std::string read_if_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? read_file(path) : std::string();
 }
 
 std::optional<std::string> read_untrusted_file(const fs::path& path, std::size_t most) {
@@ -259,6 +272,15 @@ void make_folders(const fs::path& path) {
   if (error) throw system_error("cannot make the folder " + path.string(), error.value());
   if (!fs::is_directory(path, error))
     throw system_error("cannot make the folder " + path.string(), ENOTDIR);
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  const Descriptor open(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  int error = 0;
+  std::vector<fs::path> entries;
+  if (open)
+    for (const auto& name : names_in(open.get(), error)) entries.push_back(folder / name);
+  return entries;
 }
 
 void remove_tree(const fs::path& path) {

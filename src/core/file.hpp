@@ -8,11 +8,19 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace pipeline::core {
 
-/// Returns the whole content.
-std::string read_file(const std::filesystem::path& path);
+/// Maximum size of a text that is held in memory as a whole.
+inline constexpr std::size_t largest_text = std::size_t{64} << 20;
+
+/// Returns the whole content. A file that is longer than `most` bytes, as a device may be, is not
+/// held in memory: it is an EnvironmentError.
+std::string read_file(const std::filesystem::path& path, std::size_t most = largest_text);
+
+/// Returns the content of a regular file; empty if there is none, or something else, at the path.
+std::string read_if_file(const std::filesystem::path& path);
 
 /// Returns the content of a file that a step or another user may have written. Returns nothing if
 /// the file does not exist, is not a regular file (links are not followed, and pipes are not waited
@@ -39,6 +47,10 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 
 /// Creates the folder and its missing parents.
 void make_folders(const std::filesystem::path& path);
+
+/// Returns the paths of what is directly in the folder; none if it is missing, cannot be read, or
+/// is a link: what is to be removed there would be removed elsewhere.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// Removes a file or a folder with everything in it, also below folders without write permission;
 /// follows no link. Does nothing if the path does not exist.

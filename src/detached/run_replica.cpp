@@ -28,7 +28,7 @@ constexpr int record_format = 1;
 constexpr const char *head_name = "head.json", *first_store = "pipe.db";
 constexpr std::uint64_t most_at_once =
     16u << 20;  // Maximum size of logs in one object; the rest goes into the next object.
-constexpr std::uint64_t largest_store = std::uint64_t{4} << 30;
+constexpr std::size_t largest_store = std::size_t{4} << 30;
 constexpr std::size_t most_log_objects = 10'000'000;
 
 /// Name of the object that has the run store of one driver.
@@ -155,7 +155,7 @@ async::Task<> RunReplica::put_store(store::RunStore& runs) {
     copy.take_run(runs, run_);
     copy.remove_blob(saved_kind, run_);
   }
-  auto bytes = core::read_file(folder.path() / "pipe.db");
+  auto bytes = core::read_file(folder.path() / "pipe.db", largest_store);
   auto digest = core::sha256(bytes).hex();
   if (digest == last_store_) co_return;
   {
@@ -163,7 +163,7 @@ async::Task<> RunReplica::put_store(store::RunStore& runs) {
     copy.put_blob(saved_kind, run_, std::to_string(++head_.saved));
   }
   co_await replace_head();
-  bytes = core::read_file(folder.path() / "pipe.db");
+  bytes = core::read_file(folder.path() / "pipe.db", largest_store);
   auto body = s3::body_of(std::move(bytes));
   co_await artifacts_.bucket().put(key(head_.store), std::move(body));
   last_store_ = std::move(digest);
@@ -208,7 +208,7 @@ async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) 
     head_ = std::move(*head);
     head_.writers.emplace_back(writer, 0);
     head_.store = store_of(writer);
-    auto body = s3::body_of(core::read_file(fetched.path() / first_store));
+    auto body = s3::body_of(core::read_file(fetched.path() / first_store, largest_store));
     co_await artifacts_.bucket().put(key(head_.store), std::move(body));
     // The earlier driver may have saved once more meanwhile.
     is_mine = co_await put_head();

@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "archive/tree.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -48,17 +49,21 @@ void walk(const fs::path& root, const std::string& folder, const Enter& enter, c
                          .mode = status.st_mode & 07777,
                          .kind = ContextFile::Kind::directory});
     } else if (take(path, false)) {
-      if (S_ISLNK(status.st_mode))
+      if (S_ISLNK(status.st_mode)) {
+        auto target = fs::read_symlink(entry.path(), error).string();
+        if (error) throw core::system_error("reading " + entry.path().string(), error.value());
         files.push_back({.path = path,
-                         .content = fs::read_symlink(entry.path()).string(),
+                         .content = std::move(target),
                          .source = entry.path(),
                          .mode = 0777,
                          .kind = ContextFile::Kind::symlink});
-      else if (S_ISREG(status.st_mode))
+      } else if (S_ISREG(status.st_mode)) {
+        archive::check_holes(entry.path(), archive::holes_in(entry.path(), status));
         files.push_back({.path = path,
                          .source = entry.path(),
                          .bytes = static_cast<std::uint64_t>(status.st_size),
                          .mode = status.st_mode & 07777});
+      }
       // Sockets, pipes and devices are skipped.
     }
   }
@@ -90,12 +95,9 @@ std::vector<ContextFile> folder_context(const fs::path& root, std::string_view i
 
 std::vector<ContextFile> project_files(const fs::path& root,
                                        const std::vector<std::string>& patterns) {
-  std::error_code error;
-  core::DockerIgnore docker_ignore(
-      fs::exists(root / ".dockerignore", error) ? core::read_file(root / ".dockerignore") : "");
+  core::DockerIgnore docker_ignore(core::read_if_file(root / ".dockerignore"));
   core::GitIgnore git_ignore;
-  if (fs::exists(root / ".gitignore", error))
-    git_ignore.add("", core::read_file(root / ".gitignore"));
+  git_ignore.add("", core::read_if_file(root / ".gitignore"));
   auto named = [&](const std::string& path) {
     if (patterns.empty()) return true;
     for (auto pattern : patterns) {
@@ -120,8 +122,7 @@ std::vector<ContextFile> project_files(const fs::path& root,
         if (path == ".pipe" || path == ".git" || git_ignore.ignores(path, true) ||
             (docker_ignore.ignores(path) && !docker_ignore.has_exceptions()))
           return false;
-        if (fs::exists(root / path / ".gitignore", error))
-          git_ignore.add(path, core::read_file(root / path / ".gitignore"));
+        git_ignore.add(path, core::read_if_file(root / path / ".gitignore"));
         return true;
       },
       [&](const std::string& path, bool folder) {

@@ -116,7 +116,7 @@ std::string ignore_rules_for(const fs::path& dockerfile, const fs::path& context
   if (config.dockerignore) return core::read_file(root / *config.dockerignore);
   auto beside = fs::path(dockerfile.string() + ".dockerignore");
   for (auto& file : {beside, context_root / ".dockerignore"})
-    if (std::error_code error; fs::exists(file, error)) return core::read_file(file);
+    if (std::error_code error; fs::is_regular_file(file, error)) return core::read_file(file);
   return {};
 }
 

@@ -1,8 +1,10 @@
 #include "spec/code_tree.hpp"
 
 #include <algorithm>
+#include <climits>
 
 #include "core/diagnostic.hpp"
+#include "core/error.hpp"
 #include "core/file.hpp"
 #include "spec/env_file.hpp"
 
@@ -24,9 +26,15 @@ bool is_inside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
-std::string read_if_file(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error) ? core::read_file(path) : std::string();
+/// Throws InputError for what is there and cannot be opened by its path.
+void check_length(const fs::path& path) {
+  const auto length = path.native().size();
+  if (length < PATH_MAX) return;
+  throw core::InputError("the path of '" + path.filename().string() +
+                             "' in the pipeline's folder has " + std::to_string(length) +
+                             " bytes, and at most " + std::to_string(PATH_MAX - 1) +
+                             " can be read: " + path.string().substr(0, 200) + "...",
+                         "leave the folder out with .dockerignore, or give it a shorter path");
 }
 
 /// @param link a link that leaves the pipeline's folder
@@ -97,8 +105,9 @@ void CodeTree::read_ignore_files(const std::string& folder, std::set<std::string
     for (const auto& source : git_rules().sources()) looked_at.insert(source.string());
   }
   if (!ignore_files_read_.insert(folder).second) return;
-  if (folder.empty()) docker_ignore_ = core::DockerIgnore(read_if_file(root_ / ".dockerignore"));
-  git_rules().add(folder, read_if_file(path_of(join_path(folder, ".gitignore"))));
+  if (folder.empty())
+    docker_ignore_ = core::DockerIgnore(core::read_if_file(root_ / ".dockerignore"));
+  git_rules().add(folder, core::read_if_file(path_of(join_path(folder, ".gitignore"))));
 }
 
 bool CodeTree::ignores(const std::string& relative, bool is_folder) {
@@ -132,8 +141,11 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   above.push_back(real);
   looked_at.insert(folder);
   if (ignoring) read_ignore_files(folder, looked_at);
-  for (const auto& entry :
-       fs::directory_iterator(path_of(folder), fs::directory_options::skip_permission_denied)) {
+  std::error_code failed;
+  fs::directory_iterator entries(path_of(folder), fs::directory_options::skip_permission_denied,
+                                 failed);
+  for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
+    const auto& entry = *entries;
     const std::string name = entry.path().filename().string();
     const std::string relative = join_path(folder, name);
     if (is_never_code(name)) continue;
@@ -146,9 +158,11 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
     switch (kind(relative)) {
       case Kind::file: files.push_back(relative); break;
       case Kind::folder: walk(relative, ignoring, above, files, looked_at); break;
-      case Kind::none: break;
+      case Kind::none: check_length(entry.path()); break;
     }
   }
+  if (failed)
+    throw core::system_error("cannot read the folder " + path_of(folder).string(), failed.value());
   above.pop_back();
 }
 

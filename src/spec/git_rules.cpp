@@ -11,14 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const fs::path& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error) ? core::read_file(path) : std::string();
-}
-
 /// Returns the folder that a file of one line names, as git's `.git` files and `commondir` do.
 fs::path named_folder(const fs::path& file, std::string_view before, const fs::path& otherwise) {
-  std::string text = text_of(file);
+  std::string text = core::read_if_file(file);
   if (!text.starts_with(before)) return otherwise;
   text.erase(0, before.size());
   text.erase(std::min(text.find_first_of("\r\n"), text.size()));
@@ -43,14 +38,14 @@ GitRules::GitRules(const fs::path& root) : root_(root) {
   index_ = git / "index";
   const fs::path exclude = named_folder(git / "commondir", "", git) / "info/exclude";
   sources_.push_back(exclude);
-  ignore_.add("", text_of(exclude));
+  ignore_.add("", core::read_if_file(exclude));
   fs::path folder = *top;
   const fs::path below = root.lexically_relative(*top);
   for (const auto& name : below) {
     if (name == ".") break;
     sources_.push_back(folder / ".gitignore");
     const fs::path in_top = folder.lexically_relative(*top);
-    ignore_.add(in_top == "." ? "" : in_top.generic_string(), text_of(sources_.back()));
+    ignore_.add(in_top == "." ? "" : in_top.generic_string(), core::read_if_file(sources_.back()));
     folder /= name;
   }
   if (below == ".") return;

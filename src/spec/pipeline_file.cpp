@@ -110,8 +110,7 @@ void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
   for (auto& step : steps) {
     if (!takes_users_variables(step.spec)) continue;
     if (!is_read) {
-      std::error_code error;
-      if (fs::is_regular_file(file, error)) values = parse_env(core::read_file(file), file);
+      values = parse_env(core::read_if_file(file), file);
       pipeline.sources.push_back(file);
       is_read = true;
     }

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "archive/tree.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "store/artifact_store.hpp"
@@ -18,6 +19,8 @@ constexpr std::int64_t one_second = 1'000'000'000;
 constexpr std::int64_t coarse_unit = 2 * one_second, fine_unit = one_second / 20;
 /// Unused entries are dropped when they outnumber the used ones by this many.
 constexpr std::size_t spare_size = 20'000;
+/// Ten million files.
+constexpr std::size_t largest_index = std::size_t{1} << 30;
 
 std::int64_t nanoseconds(const struct timespec& time) {
   return time.tv_sec * one_second + time.tv_nsec;
@@ -52,6 +55,10 @@ core::Digest StatIndex::digest(const std::filesystem::path& file) {
   entry.used = true;
   if (entry.stamp == stamp) return entry.digest;
   const auto before = now_().time_since_epoch() / std::chrono::nanoseconds(1);
+  std::error_code error;
+  const auto real = std::filesystem::canonical(file, error);
+  if (error) throw core::system_error("cannot read " + file.string(), error.value());
+  archive::check_holes(file, archive::holes_in(real, status));
   entry.digest = core::sha256_file(file);
   // A file that changed while it was read, or so shortly before that a further change could have
   // the same time stamp, is read again the next time.
@@ -90,7 +97,7 @@ void StatIndex::load() {
   loaded_ = true;
   std::string bytes;
   try {
-    bytes = core::read_file(file_);
+    bytes = core::read_file(file_, largest_index);
   } catch (const core::EnvironmentError&) {
     return;  // Without the index, files are only read again.
   }

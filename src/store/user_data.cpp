@@ -49,8 +49,11 @@ std::string stamp_of_nodes(const fs::path& root, const std::vector<TreeNode>& no
 }
 
 std::string stamp_of_file(const fs::path& file) {
+  std::error_code error;
+  const auto real = fs::canonical(file, error);
+  if (error) throw core::system_error("cannot read " + file.string(), error.value());
   core::Hasher hasher;
-  add_stamp(hasher, "", fs::canonical(file));
+  add_stamp(hasher, "", real);
   return hasher.finish().hex();
 }
 

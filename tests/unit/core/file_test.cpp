@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -30,6 +31,25 @@ TEST(File, is_read_as_a_whole_whatever_its_size) {
   EXPECT_FALSE(read_file("/proc/self/status").empty()) << "whose size is said to be 0";
   EXPECT_THROW(read_file(folder.path()), EnvironmentError);
   EXPECT_THROW(read_file(folder.path() / "missing"), EnvironmentError);
+}
+
+TEST(File, that_is_too_large_for_memory_is_refused_by_its_name) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "f";
+  write_file_atomically(path, "12345");
+  EXPECT_EQ(read_file(path, 5), "12345");
+  const auto refusal_of = [](const fs::path& file, std::size_t most) {
+    try {
+      return std::to_string(read_file(file, most).size());
+    } catch (const EnvironmentError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THROW(read_file(path, 4), EnvironmentError);
+  EXPECT_EQ(refusal_of("/dev/zero", 1 << 20), "cannot read /dev/zero: it is larger than 1 MiB");
+  fs::resize_file(path, std::uintmax_t{5} << 40);
+  EXPECT_EQ(refusal_of(path, largest_text),
+            "cannot read " + path.string() + ": it is larger than 64 MiB");
 }
 
 TEST(File, of_somebody_else_is_read_only_if_it_is_plain_and_short) {
@@ -125,6 +145,18 @@ void make_deep(const fs::path& top, int levels) {
     folder = Descriptor(::openat(folder.get(), "d", O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   ASSERT_EQ(::mkdirat(folder.get(), "file-beside", 0700), 0);
+}
+
+TEST(File, entries_are_those_of_a_folder_and_not_of_one_that_a_link_leads_to) {
+  const TemporaryFolder folder;
+  make_folders(folder.path() / "a/b");
+  write_file_atomically(folder.path() / "a/c", "");
+  fs::create_directory_symlink("a", folder.path() / "link");
+  auto entries = entries_of(folder.path() / "a");
+  std::ranges::sort(entries);
+  EXPECT_EQ(entries, (std::vector{folder.path() / "a/b", folder.path() / "a/c"}));
+  for (const char* name : {"link", "a/c", "missing"})
+    EXPECT_TRUE(entries_of(folder.path() / name).empty()) << name;
 }
 
 TEST(File, tree_deeper_than_there_are_descriptors_is_removed) {

@@ -2,6 +2,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
@@ -93,6 +95,22 @@ TEST_F(Contexts, ignored_folders_are_not_walked_unless_something_below_is_wanted
   EXPECT_EQ(names("*\n"), "Dockerfile ");
   EXPECT_EQ(names("*\n!src\n"), "Dockerfile src src/a.c ");
   EXPECT_EQ(names("**/*.js\n"), "Dockerfile node_modules node_modules/x src src/a.c ");
+}
+
+TEST_F(Contexts, what_is_all_but_holes_is_refused_before_it_is_read) {
+  put("weights", "begins");
+  fs::resize_file(root / "weights", std::uintmax_t{8} << 40);
+  EXPECT_THROW(folder_context(root, "", {}), core::EnvironmentError);
+  EXPECT_TRUE(folder_context(root, "weights", {}).empty());
+}
+
+TEST_F(Contexts, ignore_files_that_are_no_files_have_no_rules) {
+  put("a.py", "");
+  fs::create_directories(root / ".dockerignore");
+  ASSERT_EQ(::mkfifo((root / ".gitignore").c_str(), 0600), 0);
+  const auto files = project_files(root, {});
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files[0].path, "a.py");
 }
 
 TEST_F(Contexts, the_largest_files_are_named) {

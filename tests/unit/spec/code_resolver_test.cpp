@@ -1,5 +1,9 @@
 #include <filesystem>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -249,6 +253,24 @@ TEST_F(CodeResolving, links_that_multiply_the_paths_to_a_folder_are_refused) {
   } catch (const core::InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("by more than 1000 paths"));
   }
+}
+
+TEST_F(CodeResolving, a_file_whose_path_is_too_long_to_be_read_is_refused) {
+  const core::Descriptor top(::open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::string name(200, 'd');
+  core::Descriptor place(::dup(top.get()));
+  for (int i = 0; i < 25; ++i) {
+    ASSERT_EQ(::mkdirat(place.get(), name.c_str(), 0777), 0);
+    place = core::Descriptor(::openat(place.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  }
+  try {
+    code("command: [a], code: .");
+    FAIL() << "the code has less than the folder";
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("and at most 4095 can be read"));
+  }
+  write(".dockerignore", "dd*\n");
+  EXPECT_THAT(code("command: [a], code: ."), ElementsAre(".dockerignore"));
 }
 
 TEST_F(CodeResolving, python_of_a_virtual_environment_in_the_folder_gets_advice) {

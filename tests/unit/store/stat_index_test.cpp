@@ -40,6 +40,20 @@ TEST_F(StatIndexTest, missing_file_is_an_error_that_names_it) {
   }
 }
 
+TEST_F(StatIndexTest, what_is_all_but_holes_is_refused_before_it_is_read) {
+  StatIndex stats(index);
+  write("begins");
+  fs::resize_file(file, std::uintmax_t{8} << 40);
+  fs::create_symlink(file, folder.path() / "link");
+  for (const auto& each : {file, folder.path() / "link"}) try {
+      stats.digest(each);
+      FAIL() << each;
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find(each.string() + ": it is sparse"),
+                std::string::npos);
+    }
+}
+
 TEST_F(StatIndexTest, young_files_are_not_kept) {
   write("x");
   StatIndex stats(index);
