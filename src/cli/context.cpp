@@ -69,6 +69,9 @@ fs::path Context::pipeline_file() const {
   if (options_.program)
     return (options_.root.empty() ? dsl::root_of(*options_.program) : options_.root) /
            options_.program->name();
+  if (options_.file.empty())
+    throw core::InputError("the name of the pipeline file is empty",
+                           "a variable in the command line may be unset");
   auto file = fs::absolute(options_.file).lexically_normal();
   std::error_code error;
   if (fs::is_directory(file, error)) file = (file / "pipeline.yaml").lexically_normal();

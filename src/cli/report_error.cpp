@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <new>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 namespace pipeline::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 /// The data of an error, common to all kinds of exceptions.
@@ -40,6 +42,13 @@ Facts facts_of(const std::exception_ptr& error) {
     return {.message = e.what(), .advice = e.advice()};
   } catch (const Interrupted& e) {
     return {.code = core::ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
+  } catch (const fs::filesystem_error& e) {  // Another program removed or changed what was there.
+    std::error_code gone;
+    const auto here = fs::current_path(gone);
+    if (here.empty())
+      return {.message = "the current folder has been removed: " + gone.message(),
+              .advice = {"change to a folder that exists"}};
+    return {.message = "cannot use '" + e.path1().string() + "': " + e.code().message()};
   } catch (const std::bad_alloc&) {
     return {.message = "out of memory"};
   } catch (const std::exception& e) {

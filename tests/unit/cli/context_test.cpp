@@ -52,6 +52,13 @@ TEST_F(ContextTest, state_is_where_the_option_says_else_the_variable_else_beside
   EXPECT_EQ(Context(options).state_beside("/p/pipeline.yaml"), here_ / "mine");
 }
 
+TEST_F(ContextTest, an_empty_name_is_no_file) {
+  Options options;
+  options.file = "";
+  EXPECT_EQ(error_of([&] { (void)Context(options).pipeline_file(); }),
+            "the name of the pipeline file is empty | a variable in the command line may be unset");
+}
+
 TEST_F(ContextTest, without_a_file_the_nearest_state_above_counts) {
   EXPECT_FALSE(Context({}).existing_state());
   touch(here_ / ".pipe" / "pipe.db");

@@ -7,6 +7,7 @@
 
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -41,6 +42,20 @@ TEST(ReportError, the_text_has_message_details_and_hints) {
   EXPECT_EQ(report_error(thrown(Interrupted()), {}).text, "");
   EXPECT_EQ(report_error(thrown(core::EnvironmentError("bad \x1b[2J name")), {}).text,
             "error: bad  name\n");
+}
+
+TEST(ReportError, what_others_do_to_files_is_no_fault_of_pipe) {
+  const std::filesystem::filesystem_error error(
+      "x", "/data/gone", std::make_error_code(std::errc::no_such_file_or_directory));
+  EXPECT_EQ(report_error(thrown(error), {}).text,
+            "error: cannot use '/data/gone': No such file or directory\n");
+  const core::TemporaryFolder folder;
+  std::filesystem::current_path(folder.path());
+  std::filesystem::remove(folder.path());
+  EXPECT_EQ(report_error(thrown(error), {}).text,
+            "error: the current folder has been removed: No such file or directory\n"
+            "  hint: change to a folder that exists\n");
+  std::filesystem::current_path("/");
 }
 
 TEST(ReportError, problems_of_a_file_are_shown_as_they_were_rendered_and_counted) {
