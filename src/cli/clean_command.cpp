@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "cli/commands.hpp"
@@ -7,11 +8,13 @@
 #include "cli/storage.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "core/json_member.hpp"
 #include "core/quantity.hpp"
 #include "detached/drivers.hpp"
 #include "docker/build_stages.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_storage.hpp"
+#include "docker/json_text.hpp"
 #include "docker/package_resolver.hpp"
 #include "engine/attempt.hpp"
 #include "engine/download.hpp"
@@ -115,7 +118,9 @@ json Cleaner::own_images() {
   if (podman)
     return context_.await(engine().call(
         "GET", "/images/json?filters=" + net::url_encode(json{{"label", {image_label}}}.dump())));
-  return context_.await(engine().disk_usage()).value("Images", json::array());
+  const auto usage = context_.await(engine().disk_usage());
+  const auto* images = core::member(usage, "Images");
+  return images ? *images : json::array();
 }
 
 void Cleaner::images() {
@@ -129,19 +134,14 @@ void Cleaner::images() {
   if (!context_.options().clean.keep_storage.empty()) return images_above_budget();
   for (const auto& image : own_images()) {
     if (!docker::is_own_image(image)) continue;
-    const auto id = image.at("Id").get<std::string>();
-    std::vector<std::string> names;
-    if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())
-      for (const auto& tag : *tags)
-        if (tag != "<none>:<none>") names.push_back(tag.get<std::string>());
+    const auto id = docker::text_at(image, "Id");
+    if (id.empty()) continue;
+    auto names = docker::names_of(image);
     if (names.empty()) names.push_back(id);
     const bool is_gone = remove_image(id, names);
-    const auto size = image.value("Size", std::int64_t{0}),
-               shared = image.value("SharedSize", std::int64_t{0});
-    if (is_gone)
-      removed(
-          "image", names.front(),
-          static_cast<Bytes>(std::max(std::int64_t{0}, size - std::max(std::int64_t{0}, shared))));
+    const auto size = docker::number_at(image, "Size"),
+               shared = docker::number_at(image, "SharedSize");
+    if (is_gone) removed("image", names.front(), size - std::min(size, shared));
   }
   resolver_cache();
 }
@@ -149,10 +149,10 @@ void Cleaner::images() {
 /// The next resolution makes it again.
 void Cleaner::resolver_cache() {
   const auto usage = context_.await(engine().disk_usage());
-  const auto volumes = usage.find("Volumes");
-  if (volumes == usage.end() || !volumes->is_array()) return;
+  const auto* volumes = core::member(usage, "Volumes");
+  if (!volumes || !volumes->is_array()) return;
   const auto found = std::ranges::find_if(*volumes, [](const json& volume) {
-    return volume.value("Name", std::string()) == docker::cache_volume;
+    return docker::text_at(volume, "Name") == docker::cache_volume;
   });
   if (found == volumes->end()) return;
   const std::string name(docker::cache_volume);
@@ -161,8 +161,9 @@ void Cleaner::resolver_cache() {
   } catch (const docker::EngineError& error) {
     return kept(name + ": " + error.what());
   }
-  const auto size = found->value(json::json_pointer("/UsageData/Size"), std::int64_t{0});
-  removed("volume", name, static_cast<Bytes>(std::max(std::int64_t{0}, size)));
+  const auto* use = core::member(*found, "UsageData");
+  const Bytes size = use ? docker::number_at(*use, "Size") : 0;
+  removed("volume", name, size);
 }
 
 /// Removes virtual environments of local steps, which all pipelines of the user share.
@@ -243,13 +244,8 @@ void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Di
 /// Removes what could not be removed when it was due: folders of attempts whose runs have ended,
 /// and what failed attempts of removed runs have left.
 void Cleaner::remove_left_folders() {
-  std::vector<fs::path> left;
-  for (const auto* place : {"work", "failed"}) {
-    std::error_code error;
-    for (fs::directory_iterator entry(runs_->folder() / place, error), end; !error && entry != end;
-         entry.increment(error))
-      left.push_back(entry->path());
-  }
+  auto left = core::entries_of(runs_->folder() / "work");
+  std::ranges::move(core::entries_of(runs_->folder() / "failed"), std::back_inserter(left));
   for (const auto& folder : left) {
     const auto id = folder.filename().string();
     const bool is_work = folder.parent_path().filename() == "work";
@@ -271,12 +267,8 @@ void Cleaner::remove_left_folders() {
 /// Removes the checkpoints of steps that no run that stays has begun. @param keys of steps that
 /// stay
 void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
-  std::vector<fs::path> left;
-  std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(runs_->folder() / engine::checkpoints_folder, error))
-    if (!keys.contains(entry.path().filename().string())) left.push_back(entry.path());
-  for (const auto& folder : left) {
+  for (const auto& folder : core::entries_of(runs_->folder() / engine::checkpoints_folder)) {
+    if (keys.contains(folder.filename().string())) continue;
     const auto bytes = size_of(folder);
     try {
       if (!dry_run_) core::remove_tree(folder);

@@ -8,12 +8,14 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/version.hpp"
+#include "core/json_member.hpp"
 #include "core/quantity.hpp"
 #include "docker/config.hpp"
 #include "docker/credentials.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/gpu_access.hpp"
 #include "docker/image_storage.hpp"
+#include "docker/json_text.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/compatibility.hpp"
 #include "gpu/lock_folder.hpp"
@@ -117,7 +119,7 @@ class Doctor {
   }
 
   void engine_disk(const json& system) {
-    const auto root = system.value("DockerRootDir", "");
+    const auto root = docker::text_at(system, "DockerRootDir");
     std::error_code error;
     if (!root.empty() && std::filesystem::exists(root, error))
       disk("engine's disk", root,
@@ -139,12 +141,15 @@ class Doctor {
   void kind(const docker::EngineInfo& info, const json& system) {
     const bool containerd = docker::has_containerd_store(system);
     const bool rootless = docker::has_security_option(system, "rootless");
-    const auto cgroup = system.value("CgroupVersion", std::string("1"));
+    const auto text = [&](const char* key, const char* otherwise) {
+      const auto found = docker::text_at(system, key);
+      return found.empty() ? std::string(otherwise) : found;
+    };
+    const auto cgroup = text("CgroupVersion", "1");
     add("engine's kind", Level::ok,
         std::string(rootless ? "rootless" : "as root") + ", cgroup v" + cgroup + ", images in " +
             (containerd ? std::string("containerd's store, ") : std::string()) +
-            system.value("Driver", std::string("an unknown store")) + ", runtime " +
-            system.value("DefaultRuntime", std::string("unknown")));
+            text("Driver", "an unknown store") + ", runtime " + text("DefaultRuntime", "unknown"));
     if (containerd && !docker::speaks_api(info, 49))
       add("platforms", Level::warn,
           "of an image for several platforms this engine shows only its own machine's",
@@ -167,10 +172,13 @@ class Doctor {
   void limits(const docker::EngineInfo& info, const json& system) {
     std::string missing;
     // Podman looks for the quota where cgroup v1 has it, also on v2.
-    const bool quota_is_unknown = info.podman && system.value("CgroupVersion", "") == "2";
-    if (!system.value("MemoryLimit", true)) missing = "memory";
-    if (!quota_is_unknown && !system.value("CpuCfsQuota", true))
-      missing += missing.empty() ? "CPU" : " and CPU";
+    const bool quota_is_unknown = info.podman && docker::text_at(system, "CgroupVersion") == "2";
+    const auto lacks = [&](const char* key) {
+      const auto* found = core::member(system, key);
+      return found && *found == json(false);
+    };
+    if (lacks("MemoryLimit")) missing = "memory";
+    if (!quota_is_unknown && lacks("CpuCfsQuota")) missing += missing.empty() ? "CPU" : " and CPU";
     if (missing.empty()) {
       add("limits", Level::ok, "memory and CPU limits are enforced");
     } else {
@@ -253,9 +261,11 @@ class Doctor {
   }
 
   void runc(const json& version) {
-    for (const auto& component : version.value("Components", json::array())) {
-      if (component.value("Name", "") != "runc") continue;
-      const auto text = component.value("Version", "");
+    const auto* components = core::member(version, "Components");
+    if (!components) return;
+    for (const auto& component : *components) {
+      if (docker::text_at(component, "Name") != "runc") continue;
+      const auto text = docker::text_at(component, "Version");
       if (is_older(text, {1, 1, 12})) {
         add("runc", Level::warn,
             text +

@@ -1,7 +1,6 @@
 #include "cli/output_links.hpp"
 
-#include <vector>
-
+#include "core/file.hpp"
 #include "core/identifier.hpp"
 
 namespace pipeline::cli {
@@ -34,18 +33,10 @@ fs::path link_to_output(const store::ArtifactStore& artifacts, const std::string
 }
 
 void remove_dead_links(const fs::path& state) {
-  const auto entries = [](const fs::path& folder) {
-    std::vector<fs::path> all;
-    std::error_code error;
-    for (fs::directory_iterator each(folder, error), end; !error && each != end;
-         each.increment(error))
-      all.push_back(each->path());
-    return all;
-  };
   std::error_code error;
-  for (const auto& step : entries(state / links_folder)) {
-    for (const auto& digest : entries(step)) {
-      for (const auto& link : entries(digest))
+  for (const auto& step : core::entries_of(state / links_folder)) {
+    for (const auto& digest : core::entries_of(step)) {
+      for (const auto& link : core::entries_of(digest))
         if (fs::is_symlink(link, error) && !fs::exists(link, error)) fs::remove(link, error);
       fs::remove(digest, error);  // Only what is empty.
     }

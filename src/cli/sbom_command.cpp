@@ -9,6 +9,8 @@
 #include "core/error.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_identity.hpp"
+#include "docker/image_storage.hpp"
+#include "docker/json_text.hpp"
 #include "docker/short_container.hpp"
 #include "lock/locked_environment.hpp"
 #include "sbom/image_record.hpp"
@@ -60,18 +62,17 @@ class ImageReader {
     image_ = *found;
     const auto given = image_.value(json::json_pointer("/Config/Labels"), json());
     labels_ = given.is_object() ? given : json::object();
-    parts_ = core::parse_json(labels_.value("pipe.parts", "{}"));
+    parts_ = core::parse_json(docker::text_at(labels_, "pipe.parts"));
   }
 
   sbom::ImageRecord record() {
     sbom::ImageRecord record;
-    const auto tags = image_.value("RepoTags", json());
-    record.reference =
-        tags.is_array() && !tags.empty() ? tags.front().get<std::string>() : step_.image;
+    const auto names = docker::names_of(image_);
+    record.reference = names.empty() ? step_.image : names.front();
     record.id = hex_of(image_.at("Id").get<std::string>());
-    record.created = image_.value("Created", "");
-    record.architecture = image_.value("Architecture", "");
-    record.layers = image_.value(json::json_pointer("/RootFS/Layers"), std::vector<std::string>());
+    record.created = docker::text_at(image_, "Created");
+    record.architecture = docker::text_at(image_, "Architecture");
+    record.layers = texts_in(image_.value(json::json_pointer("/RootFS/Layers"), json()));
     record.run = step_.run;
     record.step = step_.name;
     record.version = PIPELINE_VERSION;
@@ -117,7 +118,7 @@ class ImageReader {
   /// The label names each locked package as `six==1.16.0 8abb...`.
   void add_hashes(sbom::ImageRecord& record) const {
     std::map<std::string, std::string> hashes;
-    for (const auto& layer : core::parse_json(labels_.value("pipe.packages", "[]")))
+    for (const auto& layer : core::parse_json(docker::text_at(labels_, "pipe.packages")))
       for (const auto& text : texts_in(layer)) {
         const auto space = text.find(' ');
         hashes[text.substr(0, space)] = text.substr(space + 1);

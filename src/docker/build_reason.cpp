@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "docker/image_storage.hpp"
+#include "docker/json_text.hpp"
 #include "docker/package_layers.hpp"
 
 namespace pipeline::docker {
@@ -67,7 +69,7 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
   for (auto& [name, items] : parts) names.insert(name);
   PlanParts nearest;
   std::string nearest_name, nearest_packages;
-  std::pair<int, std::int64_t> best{0, 0};
+  std::pair<int, std::uint64_t> best{0, 0};
   for (auto& image : images) {
     auto other = parts_of(image);
     if (other.empty() || part(other, "parent_image") != part(parts, "parent_image")) continue;
@@ -80,15 +82,13 @@ std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
                   static_cast<int>(only_in(before, now).size());
     }
     if (likeness <= 0) continue;  // More parts differ than agree, so it is an unrelated image.
-    std::pair score{likeness, image.value("Created", std::int64_t{0})};
+    std::pair score{likeness, number_at(image, "Created")};
     if (score <= best) continue;
     best = score;
     nearest = other;
-    nearest_packages = image.at("Labels").value("pipe.packages", std::string());
-    nearest_name.clear();
-    if (auto tags = image.find("RepoTags");
-        tags != image.end() && tags->is_array() && !tags->empty() && (*tags)[0] != "<none>:<none>")
-      nearest_name = (*tags)[0].get<std::string>();
+    nearest_packages = text_at(image.at("Labels"), "pipe.packages");
+    const auto references = names_of(image);
+    nearest_name = references.empty() ? std::string() : references.front();
   }
   if (nearest.empty()) return layers.empty() ? "new" : "new: " + describe_layers({}, layers, false);
   for (auto& [name, items] : nearest) names.insert(name);

@@ -1,12 +1,14 @@
 #include "docker/build_stages.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "async/retry_policy.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "docker/json_text.hpp"
 #include "net/url.hpp"
 
 namespace pipeline::docker {
@@ -41,8 +43,11 @@ async::Task<Round> remove_once(EngineApi& engine, std::string path, std::time_t 
   Round round;
   const auto images = co_await engine.call("GET", path);
   for (const auto& image : images) {
-    if (!is_unnamed(image) || image.value("Created", std::time_t{0}) >= made_before) continue;
-    auto refusal = co_await refusal_to_remove(engine, image.at("Id").get<std::string>());
+    const auto id = text_at(image, "Id");
+    if (id.empty() || !is_unnamed(image) ||
+        std::cmp_greater_equal(number_at(image, "Created"), made_before))
+      continue;
+    auto refusal = co_await refusal_to_remove(engine, id);
     ++(refusal.empty() ? round.removed : round.left);
     if (!refusal.empty()) round.refusal = std::move(refusal);
   }

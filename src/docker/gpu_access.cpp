@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/joined.hpp"
+#include "docker/json_text.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -37,9 +38,7 @@ std::set<std::string> cdi_devices(const json& system) {
   const auto devices = system.find("DiscoveredDevices");
   if (devices == system.end() || !devices->is_array()) return names;
   for (const auto& device : *devices)
-    if (const auto name = device.is_object() ? device.value("ID", std::string()) : std::string();
-        name.starts_with(cdi_kind))
-      names.insert(name);
+    if (const auto name = text_at(device, "ID"); name.starts_with(cdi_kind)) names.insert(name);
   return names;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/digest.hpp"
+#include "docker/json_text.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -22,15 +23,15 @@ std::vector<StoredLayer> layers_of(const json& history) {
   if (!history.is_array()) return layers;
   std::string below;
   for (auto entry = history.rbegin(); entry != history.rend(); ++entry) {
-    const auto size = entry->value("Size", std::int64_t{0});
+    const auto size = number_at(*entry, "Size");
     below = core::Hasher()
                 .field(below)
-                .field(std::to_string(entry->value("Created", std::int64_t{0})))
-                .field(entry->value("CreatedBy", ""))
+                .field(std::to_string(number_at(*entry, "Created")))
+                .field(text_at(*entry, "CreatedBy"))
                 .field(std::to_string(size))
                 .finish()
                 .hex();
-    if (size > 0) layers.push_back({below, static_cast<Bytes>(size)});
+    if (size > 0) layers.push_back({below, size});
   }
   return layers;
 }
@@ -46,19 +47,23 @@ bool is_name_for(std::string_view name, const std::string& digest) {
 
 }  // namespace
 
+std::vector<std::string> names_of(const json& image) {
+  std::vector<std::string> names;
+  if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())
+    for (const auto& tag : *tags)
+      if (tag.is_string() && tag != "<none>:<none>") names.push_back(tag.get<std::string>());
+  return names;
+}
+
 bool is_own_image(const json& image) {
   const auto labels = image.find("Labels");
   if (labels == image.end() || !labels->is_object() || !labels->contains(label_of_digest))
     return false;
-  const auto digest = labels->value(label_of_digest, std::string());
-  bool has_name = false;
-  if (const auto tags = image.find("RepoTags"); tags != image.end() && tags->is_array())
-    for (const auto& tag : *tags) {
-      if (tag == "<none>:<none>") continue;
-      if (is_name_for(tag.get<std::string>(), digest)) return true;
-      has_name = true;
-    }
-  return !has_name;
+  const auto digest = text_at(*labels, label_of_digest);
+  const auto names = names_of(image);
+  return names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
+           return is_name_for(name, digest);
+         });
 }
 
 async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
@@ -67,13 +72,11 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
   if (!list.is_array()) co_return images;
   for (const auto& each : list) {
     StoredImage image;
-    image.id = each.at("Id").get<std::string>();
-    image.created = each.value("Created", std::int64_t{0});
+    image.id = text_at(each, "Id");
+    if (image.id.empty()) continue;
+    image.created = static_cast<std::int64_t>(number_at(each, "Created"));
     image.is_own = is_own_image(each);
-    const auto tags = each.value("RepoTags", json());
-    if (tags.is_array())
-      for (const auto& tag : tags)
-        if (tag != "<none>:<none>") image.names.push_back(tag.get<std::string>());
+    image.names = names_of(each);
     if (image.names.empty()) {
       if (!image.is_own) continue;
       image.names.push_back(image.id);

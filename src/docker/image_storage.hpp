@@ -28,6 +28,10 @@ struct StoredImage {
   std::vector<StoredLayer> layers;
 };
 
+/// Returns the references of an image; none for one without a name.
+/// @param image as the engine lists it
+std::vector<std::string> names_of(const nlohmann::json& image);
+
 /// True for an image that pipe has built. One that users build from such an image inherits its
 /// labels, and not its name, which has the beginning of the digest in the label. What has lost all
 /// its names is known by its label alone.

@@ -1,7 +1,9 @@
 /// @file
-/// Reads texts of the engine's JSON responses.
+/// Reads texts and numbers of the engine's JSON responses. What is missing or of another type
+/// counts as not said.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,12 @@ namespace pipeline::docker {
 inline std::string text_at(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// Returns the number under this key of an object; 0 if it is missing, negative or no whole number.
+inline std::uint64_t number_at(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
 }  // namespace pipeline::docker

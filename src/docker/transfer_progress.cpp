@@ -10,11 +10,6 @@
 namespace pipeline::docker {
 namespace {
 
-std::uint64_t number_at(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-}
-
 /// Returns true for statuses that are reported for every layer before its transfer.
 bool is_noise(std::string_view status) { return status == "Preparing" || status == "Waiting"; }
 

@@ -49,15 +49,11 @@ class Staging {
   /// Removes folders left by killed processes. Recent folders are skipped, because their creators
   /// may not have locked them yet.
   static void remove_abandoned(const fs::path& store) {
-    std::error_code error;
-    for (fs::directory_iterator entries(store / "tmp", error);
-         !error && entries != fs::directory_iterator(); entries.increment(error)) {
-      const auto status = status_of(entries->path());
+    for (const auto& entry : core::entries_of(store / "tmp")) {
+      const auto status = status_of(entry);
       if (!status || status->st_ctim.tv_sec > ::time(nullptr) - 60) continue;
-      const core::Descriptor folder(
-          ::open(entries->path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0)
-        core::remove_tree(entries->path());
+      const core::Descriptor folder(::open(entry.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0) core::remove_tree(entry);
     }
   }
 
@@ -388,11 +384,9 @@ std::vector<core::Digest> ArtifactStore::all() const {
        !error && shelves != fs::directory_iterator(); shelves.increment(error)) {
     const auto shelf = shelves->path().filename().string();
     if (shelf.size() != 2) continue;
-    std::error_code inner;
-    for (fs::directory_iterator entries(shelves->path(), inner);
-         !inner && entries != fs::directory_iterator(); entries.increment(inner)) {
+    for (const auto& entry : core::entries_of(shelves->path())) {
       try {
-        found.push_back(core::Digest::from_hex(shelf + entries->path().filename().string()));
+        found.push_back(core::Digest::from_hex(shelf + entry.filename().string()));
       } catch (const std::invalid_argument&) {
         // Not a file of the store: left alone.
       }
@@ -429,10 +423,7 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
     remove(path);
     ::rmdir(path.parent_path().c_str());  // Succeeds only if it is empty.
   }
-  std::error_code none;
-  for (fs::directory_iterator entries(folder_ / "damaged", none);
-       !none && entries != fs::directory_iterator(); entries.increment(none))
-    remove(entries->path());
+  for (const auto& entry : core::entries_of(folder_ / "damaged")) remove(entry);
   Staging::remove_abandoned(folder_);
   return freed;
 }

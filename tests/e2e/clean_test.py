@@ -36,6 +36,8 @@ class EnginePlayed(PipeTest):
     runc = "1.1.12"
     info: dict = {}
     stored: list = []
+    images: list = IMAGES
+    history = components = whole = ...  # Answers of another form; `...`: as they are.
     volumes: list = []
     used = USED  # What the engine refuses to remove.
 
@@ -60,15 +62,19 @@ class EnginePlayed(PipeTest):
                     self.wfile.write(data)
 
             def do_GET(self):
-                if "/system/df" in self.path:
-                    self.answer({"Images": IMAGES, "Volumes": test.volumes})
-                elif "/version" in self.path:
+                if "/version" in self.path:
                     self.answer({"Version": "20.10.24", "ApiVersion": "1.41", "MinAPIVersion": "1.12", "Os": "linux", "Arch": "amd64",
-                                 "Components": [{"Name": "runc", "Version": test.runc}]})
+                                 "Components": [{"Name": "runc", "Version": test.runc}] if test.components is ... else test.components})
+                elif test.whole is not ... and "/_ping" not in self.path:
+                    self.answer(test.whole)
+                elif "/system/df" in self.path:
+                    self.answer({"Images": test.images, "Volumes": test.volumes})
                 elif "/info" in self.path:
                     self.answer({"MemoryLimit": False, "CpuCfsQuota": True, **test.info})
                 elif "/images/json" in self.path:
                     self.answer(test.stored)
+                elif self.path.endswith("/history") and test.history is not ...:
+                    self.answer(test.history)
                 elif self.path.endswith("/history"):
                     name = self.path.split("/")[-2].partition(":")[2]
                     self.answer(next(layers[::-1] for image, layers in LAYERS.items() if image.endswith(name)))
@@ -146,6 +152,38 @@ class EnginePlayed(PipeTest):
     def test_doctor_tells_what_images_cost(self):
         self.stored = STORED
         self.assertIn("3 images that pipe has built: 500 B shared by several of them, 330 B of single ones", self.doctor()["images"]["found"])
+
+    def test_answers_of_other_types_are_read_as_not_given(self):
+        wrong = [None, 1, 1e91, -1, True, "x", [], {}, [1], [[]], [None], {"Size": "x"}, [{"Name": 1}]]
+        for value in wrong:
+            self.info = {key: value for key in ("DockerRootDir", "CgroupVersion", "Driver", "DefaultRuntime", "MemoryLimit", "CpuCfsQuota", "Runtimes",
+                                                "CDISpecDirs", "DiscoveredDevices", "DriverStatus", "SecurityOptions", "Name")}
+            self.runc, self.components = value, [{"Name": value}, {"Name": "runc", "Version": value}]
+            self.images = self.stored = [{"Id": value, "RepoTags": ["x:1"]}, value, {
+                "Id": "sha256:1", "Labels": {"pipe.digest": value}, "RepoTags": [value], "Created": value, "Size": value, "SharedSize": value}]
+            self.volumes = [value, {"Name": value}, {"Name": "pipe-lock-cache", "UsageData": {"Size": value}}]
+            self.history = [value, {"Size": value, "Created": value, "CreatedBy": value}]
+            self.assertEqual(self.doctor()["engine"]["status"], "ok", value)
+            for words in (["--images"], ["--images", "--keep-storage", "1B"]):
+                result = self.pipe("clean", *words, **self.host)
+                self.assertEqual(result.code, 0, (value, words, result))
+            self.whole = value
+            for words in (["doctor"], ["clean", "--images"], ["clean", "--images", "--keep-storage", "1B"]):
+                self.assertNotIn("internal error", str(self.pipe(*words, **self.host)), (value, words))
+            self.whole = self.history = self.components = ...
+
+    def test_no_link_in_the_state_folder_is_followed(self):
+        self.pipeline({"one": {"command": "true"}})
+        self.run_pipe()
+        state, theirs = self.folder / "state", self.folder / "theirs"
+        for number, place in enumerate(("work", "failed", "checkpoints", "outputs", "artifacts/damaged", "artifacts/tmp")):
+            (theirs / place / "folder").mkdir(parents=True)
+            (theirs / place / "folder" / "file").write_text("theirs")
+            if (state / place).is_dir():
+                (state / place).rename(state / f"away{number}")
+            (state / place).symlink_to(theirs / place, target_is_directory=True)
+        self.assertEqual(self.pipe("clean", "--keep", "1", **self.host).code, 0)
+        self.assertEqual(len(list(theirs.glob("**/file"))), 6)
 
     def test_nothing_named_is_wrong_input(self):
         self.assertEqual(self.pipe("clean", **self.host).code, 2)

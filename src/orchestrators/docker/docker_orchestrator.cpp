@@ -14,6 +14,7 @@
 #include "core/findings.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
+#include "docker/json_text.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/container_shell.hpp"
@@ -304,7 +305,7 @@ class DockerOrchestrator : public Orchestrator {
   async::Task<std::string> node() {
     if (engine_.endpoint().is_of_this_machine()) co_return machine_name();
     const auto* info = co_await system();
-    co_return info->value("Name", std::string());
+    co_return docker::text_at(*info, "Name");
   }
 
   async::Task<Bytes> memory() {

@@ -371,6 +371,20 @@ TEST_F(ArtifactStoreTest, collecting_removes_what_is_not_used_and_nothing_else) 
   EXPECT_EQ(leftovers(), 0u);
 }
 
+TEST_F(ArtifactStoreTest, collecting_follows_no_link_to_a_folder_of_others) {
+  const auto kept = store.take(write("kept", "kept"));
+  write("theirs/file", "not ours");
+  const auto unused = core::sha256("unused").hex();
+  write("shelf/" + unused.substr(2), "not ours");
+  for (const auto& [name, target] :
+       {std::pair("damaged", "theirs"), std::pair(unused.substr(0, 2).c_str(), "shelf")})
+    fs::create_directory_symlink(folder.path() / target, folder.path() / "store" / name);
+  store.collect([](const core::Digest&) { return true; });
+  store.collect([&](const core::Digest& digest) { return digest == kept.digest; });
+  EXPECT_TRUE(fs::exists(folder.path() / "theirs/file"));
+  EXPECT_TRUE(fs::exists(folder.path() / "shelf" / unused.substr(2)));
+}
+
 TEST_F(ArtifactStoreTest, many_processes_may_take_equal_things_at_once) {
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
