@@ -67,9 +67,12 @@ bool has_readable_value(const std::string& name) {
 }  // namespace
 
 const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {
-  const auto [found, is_new] = fingerprint_.try_emplace(&files);
-  auto& parts = found->second;
-  if (!is_new) return parts;
+  const auto found = fingerprint_.find(&files);
+  if (found != fingerprint_.end()) return found->second;
+  std::vector<KeyPart> parts;  // Kept once they are complete: a file may be unreadable.
+  const auto keep = [&]() -> const std::vector<KeyPart>& {
+    return fingerprint_.emplace(&files, std::move(parts)).first->second;
+  };
   if (files.size() <= most_files_by_name) {
     for (const auto& file : files) {
       const bool executable = (std::filesystem::status(file.source).permissions() &
@@ -77,7 +80,7 @@ const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& f
       parts.push_back({"code " + file.relative_path,
                        stats_.digest(file.source).hex() + (executable ? "x" : "")});
     }
-    return parts;
+    return keep();
   }
   std::map<std::string, core::Hasher> groups;
   for (const auto& file : files) {
@@ -91,18 +94,18 @@ const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& f
         .field(executable ? "x" : "");
   }
   for (auto& [name, hasher] : groups) parts.push_back({"code " + name, hasher.finish().hex()});
-  return parts;
+  return keep();
 }
 
 KeyPart ProgramParts::of(const ProgramStep& step) {
   if (!step.version.empty()) return {"program", "version " + step.version};
-  const auto [found, is_new] = fingerprint_.try_emplace(step.program.get());
-  if (is_new) {
+  auto found = fingerprint_.find(step.program.get());
+  if (found == fingerprint_.end()) {
     core::Hasher hasher;
     hasher.field(stats_.digest(step.program->executable).hex());
     for (const auto& library : step.program->libraries)
       hasher.field(library.filename().string()).field(stats_.digest(library).hex());
-    found->second = hasher.finish().hex();
+    found = fingerprint_.emplace(step.program.get(), hasher.finish().hex()).first;
   }
   return {"program", found->second};
 }

@@ -35,6 +35,8 @@ class Decisions {
   /// Returns all parts except the inputs; `environment_id` must not be empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
   StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
+  /// Reads the step's code, which takes as long as it is large; later keys need not.
+  void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
   /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
   /// decides whether the step may reuse it.
   std::optional<store::CacheEntry> success_of(const std::string& key);

@@ -25,6 +25,8 @@ class Results {
     return decisions_.key(step, environment_id, outputs);
   }
 
+  void read_code(const StepSpec& step) { decisions_.read_code(step); }
+
   /// The user's data as this run has read it.
   DataInputs& data() { return decisions_.data(); }
 

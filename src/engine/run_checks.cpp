@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "async/on_pool.hpp"
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "engine/download.hpp"
 #include "engine/refusal.hpp"
@@ -44,7 +45,7 @@ async::Task<> RunChecks::check(const std::vector<const StepSpec*>& all) {
       if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);
   Downloads downloads(services_, events_, stop_);
   co_await results_.data().pins().lock(steps, downloads, events_, stop_);
-  co_await async::on_pool(pool_, [this] { read_data(); });
+  co_await async::on_pool(pool_, [this] { read_files(); });
   co_await gpus_.check(steps, services_.pipeline);
   auto obstacles = co_await services_.orchestrator.check(steps);
   refuse(std::move(obstacles), services_.pipeline);
@@ -54,11 +55,18 @@ async::Task<> RunChecks::check(const std::vector<const StepSpec*>& all) {
   if (!needs_nobody) co_await results_.check_store();
 }
 
-/// Reads the data of all steps, which takes as long as it is large.
-void RunChecks::read_data() {
-  for (core::StepIndex i = 0; i < steps_.size(); ++i)
+/// Reads the data and the code of all steps, which takes as long as they are large: on the loop it
+/// would keep signals waiting.
+void RunChecks::read_files() {
+  for (core::StepIndex i = 0; i < steps_.size(); ++i) {
     for (const auto& input : steps_.spec(i).inputs)
       if (input.data && !input.data->path.empty()) results_.data().of(input.data->path);
+    try {
+      results_.read_code(steps_.spec(i));
+    } catch (const core::EnvironmentError&) {  // Reported when the step is started.
+    } catch (const core::InputError&) {
+    }
+  }
 }
 
 /// Returns true if every step has an earlier result on this machine, or is skipped. Leaves the

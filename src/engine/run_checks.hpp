@@ -25,7 +25,7 @@ class RunChecks {
   async::Task<> check(const std::vector<const StepSpec*>& steps);
 
  private:
-  void read_data();
+  void read_files();
   async::Task<bool> has_all_results();
 
   const Services& services_;

@@ -279,9 +279,9 @@ std::vector<std::string> CodeDiscovery::find_module(const std::string& folder,
 
 const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
   constexpr std::uintmax_t largest_source = 8u << 20;
-  const auto [known, is_new] = sources_.try_emplace(file);
-  Source& source = known->second;
-  if (!is_new) return source;
+  const auto known = sources_.find(file);
+  if (known != sources_.end()) return known->second;
+  Source source;
   const auto path = tree_.path_of(file);
   const auto name = base_name(file);
   const bool has_extension = name.find('.', 1) != std::string_view::npos;
@@ -305,14 +305,14 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
   if (source.language == Language::none ||
       std::filesystem::file_size(path, error) > largest_source || error) {
     source.language = Language::none;
-    return source;
+    return sources_.emplace(file, std::move(source)).first->second;
   }
   const std::string text = pipeline::core::read_file(path);
   if (source.language == Language::python)
     source.imports = python_imports(text);
   else
     source.words = shell_words(text);
-  return source;
+  return sources_.emplace(file, std::move(source)).first->second;
 }
 
 }  // namespace pipeline::spec

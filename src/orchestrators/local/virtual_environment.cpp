@@ -185,8 +185,9 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
     plan.notices.push_back(docker::unlocked_notice(reason));
     return;
   }
-  auto [facts, is_new] = facts_.try_emplace(plan.python.identity);
-  if (is_new) facts->second = read_python_facts(plan.python.file, root_);
+  auto facts = facts_.find(plan.python.identity);
+  if (facts == facts_.end())
+    facts = facts_.emplace(plan.python.identity, read_python_facts(plan.python.file, root_)).first;
   lock::LockRequest request;
   request.parent = lock::local_parent;
   request.tag = facts->second.tag;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.hpp"
+#include "core/file.hpp"
+
 namespace pipeline::engine {
 namespace {
 
@@ -16,6 +19,19 @@ TEST(CacheKey, has_the_users_version_of_a_step) {
   EXPECT_NE(key_of(before), key_of(first));
   EXPECT_NE(key_of(first), key_of(second));
   EXPECT_EQ(differences(first, second), std::vector<std::string>{"version: 2024-01 -> 2024-02"});
+}
+
+TEST(CodeParts, of_code_that_cannot_be_read_are_an_error_for_every_step_that_has_it) {
+  const core::TemporaryFolder folder;
+  store::StatIndex stats(folder.path() / "index");
+  core::write_file_atomically(folder.path() / "a.py", "");
+  CodeParts parts(stats);
+  const std::vector<store::TreeEntry> files{{"a.py", folder.path() / "a.py"},
+                                            {"b.py", folder.path() / "b.py"}};
+  for (int step = 0; step < 2; ++step)
+    EXPECT_THROW(parts.of(files), core::EnvironmentError) << step;
+  core::write_file_atomically(folder.path() / "b.py", "");
+  EXPECT_EQ(parts.of(files).size(), 2u);
 }
 
 }  // namespace
