@@ -155,12 +155,16 @@ async::Task<std::optional<Failure>> AttemptInputs::changed_data() {
     const auto& path = input.data->path;
     const auto stamp =
         co_await async::on_pool(context_.pool, [&] { return store::stamp_of(path); });
-    if (stamp != context_.data.of(path).stamp)
-      co_return Failure{
-          FailureKind::environment,
-          "the input '" + input.name + "' has changed since the run began: " + path.string(),
-          {"run again once nothing writes to it any more"},
-          {}};
+    if (stamp == context_.data.of(path).stamp) continue;
+    const auto state = fs::absolute(services_.runs.folder()).lexically_relative(path);
+    const bool has_state = !state.empty() && *state.begin() != "..";
+    co_return Failure{
+        FailureKind::environment,
+        "the input '" + input.name + "' has changed since the run began: " + path.string(),
+        {has_state ? "the state folder is in it, and changes with every run: name a folder beside "
+                     "it, or another place for the state with --state DIR"
+                   : "run again once nothing writes to it any more"},
+        {}};
   }
   co_return std::nullopt;
 }

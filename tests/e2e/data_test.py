@@ -76,6 +76,11 @@ class Paths(PipeTest):
         failure = self.run_pipe(code=3).failure("a")
         self.assertIn("has changed since the run began", failure["message"])
 
+    def test_data_with_the_state_folder_in_it_is_told_as_such(self):
+        self.pipeline({"a": {"command": "true", "inputs": {"all": "."}}})
+        failure = self.run_pipe(code=3).failure("a")
+        self.assertIn("the state folder is in it", str(failure))
+
     def test_mistakes(self):
         link = self.folder / "leads_out"
         link.mkdir()
