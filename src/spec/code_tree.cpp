@@ -142,8 +142,7 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   looked_at.insert(folder);
   if (ignoring) read_ignore_files(folder, looked_at);
   std::error_code failed;
-  fs::directory_iterator entries(path_of(folder), fs::directory_options::skip_permission_denied,
-                                 failed);
+  fs::directory_iterator entries(path_of(folder), failed);
   for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
     const auto& entry = *entries;
     const std::string name = entry.path().filename().string();
@@ -162,7 +161,9 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
     }
   }
   if (failed)
-    throw core::system_error("cannot read the folder " + path_of(folder).string(), failed.value());
+    throw core::EnvironmentError(
+        "cannot read the folder " + path_of(folder).string() + ": " + failed.message(),
+        {"leave it out with .dockerignore, or give yourself the right to read it"});
   above.pop_back();
 }
 

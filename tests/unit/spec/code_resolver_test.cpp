@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
+#include "core/error.hpp"
 #include "core/file.hpp"
 #include "spec/pipeline_file.hpp"
 
@@ -271,6 +272,19 @@ TEST_F(CodeResolving, a_file_whose_path_is_too_long_to_be_read_is_refused) {
   }
   write(".dockerignore", "dd*\n");
   EXPECT_THAT(code("command: [a], code: ."), ElementsAre(".dockerignore"));
+}
+
+TEST_F(CodeResolving, a_folder_that_may_not_be_read_is_an_error_unless_it_is_left_out) {
+  write("closed/a.py");
+  fs::permissions(folder_.path() / "closed", fs::perms::none);
+  if (::geteuid() == 0) {  // Who may read everything.
+    fs::permissions(folder_.path(), fs::perms::all);
+    ASSERT_EQ(::seteuid(65534), 0);
+  }
+  EXPECT_THROW(code("command: [a], code: ."), core::EnvironmentError);
+  write(".dockerignore", "closed\n");
+  EXPECT_THAT(code("command: [a], code: ."), ElementsAre(".dockerignore"));
+  [[maybe_unused]] const int again = ::seteuid(::getuid());
 }
 
 TEST_F(CodeResolving, python_of_a_virtual_environment_in_the_folder_gets_advice) {
