@@ -1,9 +1,12 @@
 #include "spec/requirements_file.hpp"
 
-#include <algorithm>
-#include <fstream>
-#include <optional>
+#include <unistd.h>
 
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#include "core/file.hpp"
 #include "settings/decode.hpp"
 
 namespace pipeline::spec {
@@ -50,14 +53,16 @@ class RequirementsReader {
   void read(const fs::path& file, const std::string& name, bool is_constraints = false) {
     if (!seen_.insert({file.lexically_normal(), is_constraints}).second) return;
     sources_.insert(file.lexically_normal());
-    std::ifstream stream(file, std::ios::binary);
-    if (!fs::is_regular_file(file) || !stream) {
-      settings::report(diagnostics_, "missing-file",
-                       "the requirements file '" + name + "' " +
-                           (fs::exists(file) ? "is not a file that can be read" : "does not exist"),
-                       place_, {"looked for " + file.lexically_normal().string()});
+    std::error_code error;
+    if (!fs::is_regular_file(file, error) || ::access(file.c_str(), R_OK) != 0) {
+      settings::report(
+          diagnostics_, "missing-file",
+          "the requirements file '" + name + "' " +
+              (fs::exists(file, error) ? "is not a file that can be read" : "does not exist"),
+          place_, {"looked for " + file.lexically_normal().string()});
       return;
     }
+    std::istringstream stream(core::read_file(file));
     std::string line, logical;
     for (unsigned number = 1; std::getline(stream, line); ++number) {
       std::string_view part = trim(without_comment(line));

@@ -1,11 +1,15 @@
 #include "spec/pipeline_file.hpp"
 
+#include <sys/stat.h>
+
 #include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
 #include "core/file.hpp"
 #include "settings/settings.hpp"
 #include "support/error_text.hpp"
@@ -248,6 +252,21 @@ TEST(PipelineFile, requirements_files_become_lists) {
                                                               folder.path() / "more/dev.txt",
                                                               folder.path() / "more/pins.txt",
                                                               folder.path() / "pipeline.yaml"));
+}
+
+TEST(PipelineFile, requirements_files_that_are_none_or_have_no_end_are_errors) {
+  const core::TemporaryFolder folder;
+  const auto load = [&](const std::string& name) {
+    parse("name: x\nsettings: {docker: {requirements: " + name + "}}\nsteps: {a: {command: [a]}}\n",
+          folder.path() / "pipeline.yaml");
+  };
+  ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", folder.path() / "zero");
+  for (const auto& name : {std::string("pipe"), std::string("zero"), std::string(300, 'a')})
+    EXPECT_THROW(load(name), core::InputError) << name;
+  core::write_file_atomically(folder.path() / "sparse", "numpy\n");
+  std::filesystem::resize_file(folder.path() / "sparse", std::uintmax_t{3} << 40);
+  EXPECT_THROW(load("sparse"), core::EnvironmentError);
 }
 
 TEST(PipelineFile, requirements_may_be_files_below_the_folder) {
