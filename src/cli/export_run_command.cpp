@@ -27,7 +27,7 @@ void write_out(Context& context, const std::string& text) {
     return;
   }
   const auto file = fs::absolute(out);
-  core::write_file_atomically(file, text);
+  core::write_named_file(file, text);
   context.note(shown_path(file) + "\n");
 }
 

@@ -30,7 +30,7 @@ core::ExitCode report_command(Context& context) {
   }
   const std::filesystem::path own_name = "report-" + run.id + ".html";
   const auto file = std::filesystem::absolute(out.empty() ? own_name : out);
-  core::write_file_atomically(file, page);
+  core::write_named_file(file, page);
   context.print(shown_path(file) + "  " + core::format_bytes(page.size()) + "\n");
   return core::ExitCode::ok;
 }

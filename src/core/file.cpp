@@ -266,6 +266,19 @@ void write_file_atomically(const fs::path& path, std::string_view content, Durab
     sync_to_disk(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
+void write_named_file(const fs::path& path, std::string_view content) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (!fs::exists(status) || fs::is_directory(status)) return write_file_atomically(path, content);
+  if (fs::is_regular_file(status)) {
+    const auto target = fs::canonical(path, error);
+    return write_file_atomically(error ? path : target, content);
+  }
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file) throw system_error("cannot write " + path.string(), errno);
+  write_fully(file.get(), content, path);
+}
+
 void make_folders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);

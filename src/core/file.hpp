@@ -45,6 +45,10 @@ enum class Durability { process, power };
 void write_file_atomically(const std::filesystem::path& path, std::string_view content,
                            Durability durability = Durability::process);
 
+/// Writes to the path as a user means it who names it for an output: a device or a pipe, also one
+/// that a link leads to, is written to; a file is replaced as a whole, a link to one stays.
+void write_named_file(const std::filesystem::path& path, std::string_view content);
+
 /// Creates the folder and its missing parents.
 void make_folders(const std::filesystem::path& path);
 

@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import re
 import subprocess
 import unittest
@@ -43,6 +44,24 @@ class Report(PipeTest):
         self.run_pipe()
         self.assertEqual(self.pipe("report", "nowhere").code, 2)
         self.assertEqual(self.pipe("report", "latest", "-o", "no/such/folder/report.html").code, 3)
+
+    def test_a_device_a_pipe_or_a_link_is_written_to_not_replaced(self):
+        self.pipeline({"a": {"command": "true"}})
+        self.run_pipe()
+        fifo, target, link = (self.folder / name for name in ("fifo", "target", "link"))
+        os.mkfifo(fifo)
+        target.write_text("old")
+        link.symlink_to(target)
+        for words in (["report", "latest"], ["export", "latest", "--format", "openlineage"]):
+            reader = subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE)
+            self.addCleanup(reader.kill)
+            made = self.pipe(*words, "-o", fifo)
+            self.assertEqual(made.code, 0, made)
+            self.assertTrue(fifo.is_fifo(), "as root, `-o /dev/null` replaced the machine's /dev/null")
+            self.assertIn(b"e2e", reader.communicate(timeout=60)[0])
+            self.assertEqual(self.pipe(*words, "-o", link).code, 0)
+            self.assertTrue(link.is_symlink())
+            self.assertIn("e2e", target.read_text())
 
     def test_nothing_of_a_step_is_markup(self):
         self.hostile_run()
