@@ -52,7 +52,8 @@ class Uses {
       const auto input = store::artifact_of(part);
       if (!input) continue;
       const auto pieces = runs_.gathered(*input);
-      if (*input == artifact || std::ranges::find(pieces, artifact) != pieces.end())
+      if (*input == artifact ||
+          std::ranges::find(pieces, artifact, &store::GatheredPiece::artifact) != pieces.end())
         names.push_back(part.name.substr(6));
     }
     for (const auto& [axis, taken] : runs_.taken_values(step.key))

@@ -57,9 +57,10 @@ void GatheredFolder::make(const store::ArtifactStore& artifacts, const fs::path&
   core::write_file_atomically(folder / "index.json", index());
 }
 
-std::vector<core::Digest> GatheredFolder::artifacts() const {
-  std::vector<core::Digest> all;
-  for (const auto& entry : entries_) all.push_back(entry.made.output->digest);
+std::vector<store::GatheredPiece> GatheredFolder::artifacts() const {
+  std::vector<store::GatheredPiece> all;
+  for (const auto& entry : entries_)
+    all.push_back({entry.made.output->digest, entry.made.step->name});
   return all;
 }
 

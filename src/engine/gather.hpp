@@ -36,8 +36,8 @@ class GatheredFolder {
   core::Digest digest() const;
   /// Creates `folder` with links to the artifacts; copies only where the file system cannot link.
   void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
-  /// Returns the digests of its artifacts, in order.
-  std::vector<core::Digest> artifacts() const;
+  /// Returns its artifacts with the steps that made them, in order.
+  std::vector<store::GatheredPiece> artifacts() const;
   /// Returns the artifacts that it links to.
   std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
 
@@ -51,7 +51,7 @@ class GatheredFolder {
 };
 
 /// What a gathered input consists of: its digest in the step's key, and its artifacts.
-using GatheredInput = std::pair<core::Digest, std::vector<core::Digest>>;
+using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>;
 
 /// The artifacts behind a step's inputs that its key does not name.
 struct InputOrigins {

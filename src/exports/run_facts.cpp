@@ -14,14 +14,17 @@ class Makers {
   Makers(store::RunStore& runs, const std::vector<store::StepRecord>& steps) : runs_(runs) {
     for (const auto& step : steps)
       for (const auto& output : step.outputs)
-        known_.try_emplace(output.digest.hex(),
-                           TakenArtifact{output.digest, step.name + "." + output.name, step.run});
+        for (const auto& name : {std::string(), step.name})
+          known_.try_emplace({output.digest, name},
+                             TakenArtifact{output.digest, step.name + "." + output.name, step.run});
   }
 
-  TakenArtifact of(const core::Digest& digest) {
-    const auto [place, is_new] = known_.try_emplace(digest.hex(), TakenArtifact{digest, {}, {}});
+  /// @param made_by of several steps, the one that is meant
+  TakenArtifact of(const core::Digest& digest, const std::string& made_by = {}) {
+    const auto [place, is_new] =
+        known_.try_emplace({digest, made_by}, TakenArtifact{digest, {}, {}});
     if (is_new)
-      if (const auto step = runs_.maker(digest))
+      if (const auto step = runs_.maker(digest, std::nullopt, made_by))
         for (const auto& output : step->outputs)
           if (output.digest == digest)
             place->second = {digest, step->name + "." + output.name, step->run};
@@ -30,7 +33,7 @@ class Makers {
 
  private:
   store::RunStore& runs_;
-  std::map<std::string, TakenArtifact> known_;
+  std::map<std::pair<core::Digest, std::string>, TakenArtifact> known_;
 };
 
 StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& makers) {
@@ -44,8 +47,8 @@ StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& ma
       if (!part.name.starts_with("input ")) continue;
       InputFact input{part.name.substr(6), {}};
       if (digest) {
-        for (const auto& piece : runs.gathered(*digest))
-          input.artifacts.push_back(makers.of(piece));
+        for (const auto& [artifact, maker] : runs.gathered(*digest))
+          input.artifacts.push_back(makers.of(artifact, maker));
         if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest));
       }
       facts.inputs.push_back(std::move(input));

@@ -18,9 +18,10 @@ class Lineage {
   explicit Lineage(store::RunStore& runs) : runs_(runs) {}
 
   /// Null if no step made it. @param by when it was there: another step may have made the same
-  /// later
-  json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt) {
-    const auto step = runs_.maker(artifact, by);
+  /// later @param made_by of several steps, the one that is meant
+  json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt,
+          const std::string& made_by = {}) {
+    const auto step = runs_.maker(artifact, by, made_by);
     if (!step) return nullptr;
     json entry{{"digest", artifact.hex()}, {"run", step->run}, {"step", step->name}};
     for (const auto& output : step->outputs)
@@ -71,7 +72,7 @@ class Lineage {
     const auto pieces = runs_.gathered(input);
     if (pieces.empty()) return of(input, by);
     auto list = json::array();
-    for (const auto& piece : pieces) list.push_back(of(piece, by));
+    for (const auto& piece : pieces) list.push_back(of(piece.artifact, by, piece.step));
     return list;
   }
 

@@ -229,13 +229,18 @@ std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   if (!is_new) return known->second;
   std::map<core::Digest, std::size_t> seen;  // Several steps can have made the same.
   auto outputs = json::array();
-  for (const auto& piece : runs_.gathered(input)) {
-    const auto makers = makers_of(piece);
-    const auto place = seen[piece]++;
-    if (!makers.empty())
-      outputs.push_back(makers[std::min(place, makers.size() - 1)].name());
-    else
-      outputs.push_back(piece.hex().substr(0, 12));
+  for (const auto& [artifact, step] : runs_.gathered(input)) {
+    const auto makers = makers_of(artifact);
+    if (makers.empty()) {
+      outputs.push_back(artifact.hex().substr(0, 12));
+      continue;
+    }
+    // Earlier versions have recorded no steps.
+    const auto* maker = &makers[std::min(seen[artifact]++, makers.size() - 1)];
+    if (maker->step->name != step)
+      for (const auto& each : makers)
+        if (each.step->name == step) maker = &each;
+    outputs.push_back(maker->name());
   }
   if (outputs.empty()) return std::nullopt;
   gathers_.push_back(std::move(outputs));

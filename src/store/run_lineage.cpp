@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -38,16 +39,17 @@ void add_taken(const TakenValues& values, InputDigests& inputs) {
 
 }  // namespace
 
-std::optional<StepRecord> RunStore::maker(const core::Digest& artifact,
-                                          std::optional<WallTime> by) {
+std::optional<StepRecord> RunStore::maker(const core::Digest& artifact, std::optional<WallTime> by,
+                                          const std::string& step) {
   std::string run, name;
   {
     auto row = self_->database.prepare(
         "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY "
-        "ended <= ?3 DESC, id DESC LIMIT 1");
+        "ended <= ?3 DESC, name = ?4 DESC, id DESC LIMIT 1");
     const auto digest = artifact.hex();
     const auto latest = by.value_or(WallTime::max());
-    row.bind(static_cast<int>(StepStatus::succeeded), digest, latest.time_since_epoch().count());
+    row.bind(static_cast<int>(StepStatus::succeeded), digest, latest.time_since_epoch().count(),
+             step);
     if (!row.step()) return std::nullopt;
     run = row.text(0);
     name = row.text(1);
@@ -56,17 +58,26 @@ std::optional<StepRecord> RunStore::maker(const core::Digest& artifact,
   return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 
-void RunStore::add_gathered(const core::Digest& input, const std::vector<core::Digest>& pieces) {
-  std::string text;
-  for (const auto& piece : pieces) text += piece.hex();
-  put_blob(gathered_kind, input.hex(), text);
+void RunStore::add_gathered(const core::Digest& input, const std::vector<GatheredPiece>& pieces) {
+  std::string text, steps;
+  for (const auto& [artifact, step] : pieces) {
+    text += artifact.hex();
+    steps += "\n" + step;
+  }
+  put_blob(gathered_kind, input.hex(), text + steps);
 }
 
-std::vector<core::Digest> RunStore::gathered(const core::Digest& input) {
+std::vector<GatheredPiece> RunStore::gathered(const core::Digest& input) {
   const auto text = get_blob(gathered_kind, input.hex()).value_or("");
-  std::vector<core::Digest> pieces;
-  for (std::size_t at = 0; at + digits <= text.size(); at += digits)
-    pieces.push_back(core::Digest::from_hex(text.substr(at, digits)));
+  std::istringstream steps(text);
+  std::string artifacts, step;
+  std::getline(steps, artifacts);
+  std::vector<GatheredPiece> pieces;
+  for (std::size_t at = 0; at + digits <= artifacts.size(); at += digits) {
+    step.clear();  // Earlier versions have recorded no steps.
+    std::getline(steps, step);
+    pieces.push_back({core::Digest::from_hex(artifacts.substr(at, digits)), step});
+  }
   return pieces;
 }
 

@@ -112,6 +112,12 @@ struct KeyPart {
   std::string name, value;
 };
 
+/// One of the artifacts of a gathered input.
+struct GatheredPiece {
+  core::Digest artifact;
+  std::string step;  ///< Whose output it is: others can have made the same. Empty if not recorded.
+};
+
 /// The artifacts that a step's matrix takes its values from, by axis.
 using TakenValues = std::vector<std::pair<std::string, core::Digest>>;
 /// A step's inputs by name, with the digests that stand for them in its key, or the artifacts that
@@ -221,13 +227,14 @@ class RunStore {
   void note_run(const std::string& run, const std::string& note);
   /// Returns the newest succeeded step that made an artifact with this digest.
   /// @param by when that had ended, such as the start of a step that took the artifact; if none
-  /// had, by the clocks of the machines, any
+  /// had, by the clocks of the machines, any @param step of several, the one with this name
   std::optional<StepRecord> maker(const core::Digest& artifact,
-                                  std::optional<WallTime> by = std::nullopt);
+                                  std::optional<WallTime> by = std::nullopt,
+                                  const std::string& step = {});
   /// Records which artifacts a gathered input consists of, by the digest that stands in keys.
-  void add_gathered(const core::Digest& input, const std::vector<core::Digest>& pieces);
+  void add_gathered(const core::Digest& input, const std::vector<GatheredPiece>& pieces);
   /// Returns the artifacts of a gathered input, in order; none if it is not known.
-  std::vector<core::Digest> gathered(const core::Digest& input);
+  std::vector<GatheredPiece> gathered(const core::Digest& input);
   /// Records which artifacts the matrix of the step with this key takes values from.
   void add_taken_values(const std::string& key, const TakenValues& values);
   TakenValues taken_values(const std::string& key);

@@ -47,6 +47,19 @@ class Lineage(PipeTest):
         (copied,) = evaluated["outputs"][0]["used"]
         self.assertEqual([use["step"] for use in copied["outputs"][0]["used"]], ["publish"])
 
+    def test_equal_outputs_of_instances_are_gathered_under_their_own_names(self):
+        """All scores are equal: those that were gathered are named, not the newest of all, twice."""
+        self.pipeline({"train": {"matrix": {"a": [1, 2], "b": [1, 2]}, "command": "echo 1 > ${outputs.score}", "outputs": ["score"]},
+                       "choose": {"command": "cat ${inputs.scores}/* > ${outputs.best}", "inputs": {"scores": "train[a=*,b=1].score"}, "outputs": ["best"]}})
+        names = ["train.a-1.b-1", "train.a-2.b-1"]
+        for last in ("train[a=1,b=2]", "train[a=2,b=2]"):
+            self.run_pipe("--force", last)
+            self.assertEqual([score["step"] for score in self.why("choose.best")["inputs"]["scores"]], names)
+        outputs = [name + ".score" for name in names]
+        self.assertEqual(json.loads(self.pipe("report", "latest", "--output", "json").out)["gathers"], [outputs])
+        provenance = json.loads(self.pipe("export", "latest", "choose.best", "--format", "slsa").out)
+        self.assertEqual([each["uri"].split("/")[-1] for each in provenance["predicate"]["buildDefinition"]["resolvedDependencies"] if each["name"].startswith("input")], outputs)
+
     def test_a_long_chain_is_followed_in_bounded_memory(self):
         """What each step says of its inputs was copied once for every step that came after it: 700 MB."""
         count = 800

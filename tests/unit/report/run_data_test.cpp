@@ -57,7 +57,7 @@ TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
                     .status = StepStatus::succeeded,
                     .parameters = "{}",
                     .outputs = {{"model", "model", digest, false, 4}}});
-  store.add_gathered(gather, {same, other, same});
+  store.add_gathered(gather, {{same, {}}, {other, {}}, {same, {}}});
   for (const std::string name : {"best", "worst"}) {
     store.put_step({.run = "r1",
                     .name = name,
