@@ -130,6 +130,20 @@ bool is_path_below(std::string_view text) {
   return true;
 }
 
+/// True for what can stand behind the name of a package: `[extra] >=1.2`, `; marker`, `@ URL`.
+bool follows_a_name(std::string_view text) {
+  const auto skip_blanks = [&] {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  };
+  skip_blanks();
+  if (text.starts_with('[')) text.remove_prefix(std::min(text.find(']'), text.size() - 1) + 1);
+  skip_blanks();
+  return text.empty() ||
+         std::ranges::any_of(
+             std::initializer_list<const char*>{"==", "~=", "!=", "<", ">", ";", "@", "(", "--"},
+             [&](const char* start) { return text.starts_with(start); });
+}
+
 bool is_requirement(std::string_view text) {
   if (!is_word(text) || text.front() == ' ' || text.back() == ' ') return false;
   if (text.find("file:") != std::string_view::npos) return false;
@@ -144,9 +158,17 @@ bool is_requirement(std::string_view text) {
   if (text.starts_with("git+") || text.starts_with("http://") || text.starts_with("https://") ||
       text.starts_with("hg+") || text.starts_with("svn+"))
     return true;
-  const auto name = text.substr(0, text.find_first_of(" [<>=!~;@"));
+  const auto name = text.substr(0, text.find_first_of(" [<>=!~;@("));
   return !name.empty() && is_alnum(name[0]) &&
-         all(name, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
+         all(name, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; }) &&
+         follows_a_name(text.substr(name.size()));
+}
+
+/// conda writes `numpy=1.26`.
+std::string nearest_requirement(std::string_view text) {
+  std::string meant(text);
+  if (const auto sign = meant.find('='); sign != std::string::npos) meant.insert(sign, "=");
+  return meant;
 }
 
 bool is_installer_option(std::string_view text) {
@@ -309,7 +331,7 @@ const Format requirement{
     "a requirement such as `numpy==1.26.4`, `name @ https://...`, `./wheels/x.whl` or `./project` "
     "below the pipeline's folder, a file (`-r FILE`, `-c FILE`), or an option such as "
     "`--extra-index-url URL`",
-    is_requirement, "^[^\\u0000-\\u001f\\u007f]+$"};
+    is_requirement, "^[^\\u0000-\\u001f\\u007f]+$", nearest_requirement};
 const Format installer_option{
     "a long option of the installer without its dashes, such as `index-url`", is_installer_option,
     "^[a-z0-9][a-z0-9-]*$"};

@@ -81,7 +81,7 @@ NotifySpec read_one(const core::Value& value, const std::filesystem::path& folde
       settings::report_type(diagnostics, "on", "a list of failed, succeeded and interrupted", *on);
     else
       for (const auto& item : on->items)
-        if (const auto word = read_word("each of 'on'", item, words_of_ends(), diagnostics))
+        if (const auto word = read_word("on", item, words_of_ends(), diagnostics))
           notify.on.push_back(*std::ranges::find(
               reported_ends, *word, [](RunStatus end) { return std::string(to_string(end)); }));
   }

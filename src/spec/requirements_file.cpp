@@ -172,6 +172,9 @@ std::vector<std::string> read_requirements(const fs::path& file, const std::stri
                                            std::set<fs::path>& sources) {
   RequirementsReader reader(place, diagnostics, sources);
   reader.read(file, name);
+  const bool has_version = name.find_first_of("=<>~![") != std::string::npos;
+  if (has_version && !fs::exists(file) && settings::formats::requirement.accepts(name))
+    diagnostics.back().suggestion = "did you mean `requirements: [" + name + "]`?";
   return reader.take();
 }
 

@@ -22,7 +22,8 @@ using Strings = std::vector<std::string>;
 bool is_reserved(std::string_view name) {
   return name.starts_with("PIPE_INPUT_") || name.starts_with("PIPE_OUTPUT_") ||
          name.starts_with("PIPE_PARAM_") || name == "PIPE_RUN_ID" || name == "PIPE_STEP_NAME" ||
-         name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH" || name == "PIPE_CHECKPOINT";
+         name == "PIPE_PIPELINE" || name == "PIPE_ATTEMPT" || name == "PIPE_SCRATCH" ||
+         name == "PIPE_CHECKPOINT" || name == "PIPE_FAILURE_FILE" || name == "PIPE_COMMAND";
 }
 
 void take_parameter(const core::Value& name, Defaults& defaults, const Defaults& pipeline,
