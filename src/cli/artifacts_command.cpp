@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/instance.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
@@ -48,8 +49,9 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
   const auto of_last_round = last == steps.end() ? "" : last->name + wanted.substr(output_dot);
 
   std::vector<NamedOutput> found;
-  std::vector<std::string> known;
+  std::vector<std::string> known, names;
   for (const auto& step : steps) {
+    names.push_back(step.name);
     known.push_back(step.name);
     for (const auto& output : step.outputs) {
       auto name = step.name + "." + output.name;
@@ -61,9 +63,11 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
     }
   }
   if (!wanted.empty() && found.empty() && wanted_steps.empty() &&
-      std::ranges::find(known, wanted) == known.end())
-    throw core::InputError("run " + run.id + " has no step or output '" + wanted + "'",
-                           core::did_you_mean(wanted, known));
+      std::ranges::find(known, wanted) == known.end()) {
+    auto meant = wanted.find('[') == std::string::npos ? core::did_you_mean(wanted, known) : "";
+    if (meant.empty()) meant = core::suggest_step(wanted.substr(0, wanted.rfind('.')), names);
+    throw core::InputError("run " + run.id + " has no step or output '" + wanted + "'", meant);
+  }
   return found;
 }
 

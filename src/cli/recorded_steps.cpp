@@ -56,14 +56,9 @@ store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& r
   if (const auto last = last_round(steps, name); last != steps.end()) return *last;
   if (found.empty()) {
     std::vector<std::string> names;
-    for (const auto& step : steps) {
-      const std::string base(
-          core::base_name(step.name));  // Names of instances are not suggested, because they are
-                                        // too many and too long for a typing error.
-      if (names.empty() || names.back() != base) names.push_back(base);
-    }
+    for (const auto& step : steps) names.push_back(step.name);
     throw core::InputError("run " + run.id + " has no step '" + name + "'",
-                           core::did_you_mean(name, names));
+                           core::suggest_step(name, names));
   }
   std::string list;
   for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)

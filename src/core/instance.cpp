@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/identifier.hpp"
 
@@ -123,6 +124,25 @@ std::vector<std::size_t> pick(std::string_view text, std::size_t count,
       picked.push_back(i);
   }
   return picked;
+}
+
+std::string suggest_step(std::string_view text, const std::vector<std::string>& steps) {
+  constexpr std::size_t most_shown = 8;
+  const auto of = text.substr(0, text.find('['));
+  std::vector<std::string> bases, instances;
+  for (const auto& step : steps) {
+    const auto base = base_name(step);
+    if (bases.empty() || bases.back() != base) bases.emplace_back(base);
+    if (base == of && step != of) instances.push_back(step);
+  }
+  // Names of instances are not suggested, because they are too many and too long for a typing
+  // error.
+  if (auto meant = did_you_mean(of, bases); instances.empty() && !meant.empty()) return meant;
+  const auto& known = instances.empty() ? bases : instances;
+  auto list = instances.empty() ? "its steps: " : "the steps of '" + std::string(of) + "': ";
+  for (std::size_t i = 0; i < std::min(known.size(), most_shown); ++i)
+    list += (i ? ", " : "") + known[i];
+  return known.size() > most_shown ? list + ", ... (" + std::to_string(known.size()) + ")" : list;
 }
 
 }  // namespace pipeline::core

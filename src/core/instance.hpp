@@ -80,4 +80,8 @@ struct Candidate {
 std::vector<std::size_t> pick(std::string_view text, std::size_t count,
                               const std::function<Candidate(std::size_t)>& candidate);
 
+/// Returns what to say to a user whose text picks none of these steps: the likely name, or those
+/// that there are.
+std::string suggest_step(std::string_view text, const std::vector<std::string>& steps);
+
 }  // namespace pipeline::core

@@ -105,13 +105,9 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
                                  (step.matrix ? "has made the values of its matrix" : "makes them"),
                              "'" + step.name + "' means all of them");
   std::vector<std::string> names;
-  for (const auto& step : pipeline.steps) {
-    if (step.instance && (names.empty() || names.back() != step.instance->of))
-      names.push_back(step.instance->of);
-    if (!step.instance) names.push_back(step.name);
-  }
+  for (const auto& step : pipeline.steps) names.push_back(step.name);
   throw core::InputError("pipeline '" + pipeline.name + "' has no step '" + name + "'",
-                         core::did_you_mean(name, names));
+                         core::suggest_step(name, names));
 }
 
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step) {
