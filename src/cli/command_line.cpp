@@ -29,10 +29,10 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
   std::signal(SIGPIPE, [](int) {});
   try {
     auto parsed = parse_arguments(arguments, start);
-    if (!parsed.command)
-      return core::write_all(STDOUT_FILENO, parsed.text) == 0
-                 ? 0
-                 : static_cast<int>(core::ExitCode::environment);
+    if (!parsed.command) {
+      Context(std::move(parsed.options)).print(parsed.text);
+      return 0;
+    }
     use_profile(parsed.options);
     Context context(std::move(parsed.options));
     return static_cast<int>(parsed.command(context));

@@ -50,6 +50,7 @@ void add_clean_options(CLI::App& app, Options& o) {
       "--runs", o.clean.runs,
       "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
   app.add_option("--keep", o.clean.keep, "With --runs: keep the newest N")
+      ->check(CLI::Range(0u, 1'000'000u).description(""))
       ->type_name("N")
       ->capture_default_str();
   app.add_option(

@@ -24,6 +24,7 @@ void add_runs_options(CLI::App& app, Options& o) {
       ->type_name("VALUES")
       ->delimiter(',');
   app.add_option("-n,--limit", o.runs.limit, "At most this many; 0: all")
+      ->check(CLI::Range(0u, 1'000'000u).description(""))
       ->type_name("N")
       ->capture_default_str();
   add_state(app, o);
@@ -337,13 +338,16 @@ void add_import_options(CLI::App& app, Options& o) {
 }
 
 constexpr CommandEntry import_row{
-    "import", "Write the pipeline file that an Amazon ECS task definition stands for",
+    "import",
+    "Write the pipeline file that an Amazon ECS task definition stands for",
     "Examples:\n"
     "  pipe import task-definition.json > pipeline.yaml\n"
     "  aws ecs describe-task-definition --task-definition train > task.json && pipe import "
     "task.json --out pipeline.yaml\n\n"
     "What is not honoured is named. `pipe run task-definition.json` runs one as it is.",
-    add_import_options, import_command};
+    add_import_options,
+    import_command,
+    CommandEntry::For::files};
 
 constexpr std::array record_commands_rows{
     runs_row,  show_row,      metrics_row, compare_row, tag_row,    note_row,   report_row,

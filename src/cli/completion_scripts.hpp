@@ -19,7 +19,14 @@ _pipe() {
     --copy) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --orchestrator | -o) COMPREPLY=($(compgen -W "docker local kubernetes" -- "$cur")); return ;;
     --output) COMPREPLY=($(compgen -W "text json" -- "$cur")); return ;;
-    --format) COMPREPLY=($(compgen -W "mermaid dot svg" -- "$cur")); return ;;
+    --format)
+      case $command in
+        graph) words="mermaid dot svg" ;;
+        sbom) words="cyclonedx spdx provenance" ;;
+        export) words="ro-crate openlineage slsa" ;;
+      esac
+      COMPREPLY=($(compgen -W "$words" -- "$cur"))
+      return ;;
     --params) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
     --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;

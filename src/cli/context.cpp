@@ -106,10 +106,10 @@ fs::path Context::state_beside(const fs::path& file) const {
   return chosen_state(options_).value_or(file.parent_path() / state_name);
 }
 
-std::optional<fs::path> Context::existing_state() const {
+std::optional<fs::path> Context::existing_state(bool without_option) const {
   std::error_code error;
-  auto chosen = chosen_state(options_);
-  if (!chosen && options_.program) chosen = state_beside(pipeline_file());
+  auto chosen = chosen_state(without_option ? Options() : options_);
+  if (!chosen && options_.program) chosen = pipeline_file().parent_path() / state_name;
   if (chosen) return fs::is_directory(*chosen, error) ? chosen : std::nullopt;
   for (auto folder = fs::current_path(error); !error; folder = folder.parent_path()) {
     if (fs::is_regular_file(folder / state_name / "pipe.db", error)) return folder / state_name;
@@ -129,8 +129,8 @@ fs::path Context::required_state() const {
 }
 
 std::string Context::state_option(const fs::path& folder) const {
-  const auto found = existing_state();
-  if (options_.state.empty() && found && fs::absolute(*found) == fs::absolute(folder)) return {};
+  const auto found = existing_state(true);
+  if (found && fs::absolute(*found) == fs::absolute(folder)) return {};
   return " --state " + core::shell_quote(shown_path(folder));
 }
 

@@ -47,7 +47,8 @@ class Context {
   std::filesystem::path state_beside(const std::filesystem::path& pipeline_file) const;
   /// The same for commands without a file: --state, $PIPE_HOME, else the nearest `.pipe` of the
   /// working folder and its parents; nothing if there is none.
-  std::optional<std::filesystem::path> existing_state() const;
+  /// @param without_option as a command without --state finds it
+  std::optional<std::filesystem::path> existing_state(bool without_option = false) const;
   /// The same; throws InputError if there is none.
   std::filesystem::path required_state() const;
   /// Returns ` --state FOLDER` for a command that the user is advised to enter, if that command

@@ -103,7 +103,9 @@ std::string to_text(Session& session, const std::string& file) {
   if (!data.empty()) text += "data from elsewhere:\n";
   for (const auto& change : data) text += "  " + for_terminal(describe(change), false) + "\n";
   if (changes.empty() && data.empty() && !is_merged)
-    return file + " has all that the steps ask for\n";
+    return std::filesystem::exists(session.lock().path())
+               ? file + " has all that the steps ask for\n"
+               : "no step has packages or data to lock\n";
   if (is_dry) return text + file + " was not written (--diff)\n";
   return text + file + (session.lock().is_written() ? " is written\n" : " stays as it was\n");
 }

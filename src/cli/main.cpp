@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   // Scripts query the version most often, so it is answered before anything else is initialised.
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0) {
     const std::string_view text = pipeline::cli::built_from;
-    return ::write(STDOUT_FILENO, text.data(), text.size()) == ssize_t(text.size()) ? 0 : 3;
+    if (::write(STDOUT_FILENO, text.data(), text.size()) == ssize_t(text.size())) return 0;
   }
 #ifdef __GLIBC__
   // A large pipeline is millions of small allocations: without these bins glibc need not collect

@@ -20,13 +20,13 @@ EnvironmentError system_error(const std::string& what, int error_number) {
     case EACCES:
     case EPERM:
       advice = {
-          "check the owner and the permissions of that path, or choose another folder with --state "
-          "DIR or PIPE_HOME"};
+          "check the owner and the permissions of that path; --state DIR or PIPE_HOME chooses "
+          "another folder for the state"};
       break;
     case EROFS:
       advice = {
-          "that file system is mounted read-only: choose a folder on another one with --state DIR "
-          "or PIPE_HOME"};
+          "that file system is mounted read-only; --state DIR or PIPE_HOME chooses another folder "
+          "for the state"};
       break;
     default: break;
   }

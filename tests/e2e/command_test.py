@@ -122,6 +122,27 @@ class Commands(PipeTest):
         self.assertIn("run", self.pipe("rnu").err)
         self.assertIn("--jobs", self.pipe("run", "pipeline.yaml", "--jbos", "2").err)
 
+    def test_a_step_that_is_not_there_is_answered_with_those_that_are(self):
+        self.pipeline({"load": {"command": "true"}, "fit": {"matrix": {"c": [1, 2]}, "command": "true"}})
+        self.run_pipe()
+        for words in (["plan", "--step"], ["run", "-o", "local", "--force"], ["logs", "latest"], ["show", "latest"], ["artifacts", "latest"]):
+            self.assertIn("its steps: load, fit\n", self.pipe(*words, "nobody").err, words)
+            self.assertIn("did you mean 'load'?", self.pipe(*words, "laod").err, words)
+            self.assertIn("the steps of 'fit': fit.c-1, fit.c-2\n", self.pipe(*words, "fit[c=3]").err, words)
+
+    def test_output_that_cannot_be_written_is_an_error_with_a_reason(self):
+        self.pipeline({"a": {"command": "true"}})
+        for words in (["help"], ["--version"], ["run", "--help"], ["validate"], ["schema", "--output", "json"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([self.command, *words], cwd=self.folder, stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, "cannot write the output: No space left on device" in done.stderr), (3, True), (words, done.stderr))
+
+    def test_lock_claims_no_file_where_there_is_nothing_to_lock(self):
+        self.pipeline({"a": {"command": "true"}})
+        done = self.pipe("lock", "-o", "local")
+        self.assertEqual((done.code, done.out), (0, "no step has packages or data to lock\n"))
+        self.assertFalse((self.folder / "pipeline.lock").exists())
+
     def test_a_broken_file_shows_every_error_in_its_place(self):
         self.write("pipeline.yaml", "name: broken\nsteps:\n  one:\n    comand: [python3, -c, '']\n    timeout: soon\n")
         result = self.pipe("validate", "pipeline.yaml")
@@ -167,7 +188,11 @@ class Commands(PipeTest):
             script = self.pipe("completion", shell)
             self.assertEqual(script.code, 0)
             self.assertIn("pipe", script.out)
-        subprocess.run(["bash", "-n"], input=self.pipe("completion", "bash").out, text=True, check=True)
+        bash = self.pipe("completion", "bash").out
+        subprocess.run(["bash", "-n"], input=bash, text=True, check=True)
+        for command, formats in (("graph", "mermaid dot svg"), ("sbom", "cyclonedx spdx provenance"), ("export", "ro-crate openlineage slsa")):
+            asked = bash + f'COMP_WORDS=(pipe {command} --format ""); COMP_CWORD=3; _pipe; echo "${{COMPREPLY[*]}}"'
+            self.assertEqual(subprocess.run(["bash"], input=asked, text=True, stdout=subprocess.PIPE, check=True).stdout, formats + "\n")
 
     def test_clean_removes_old_runs_and_what_only_they_use(self):
         self.run_pipe()
@@ -207,6 +232,13 @@ class Commands(PipeTest):
             words = line.split(hint)[1].replace("DEST", "copied").split()
             self.assertEqual(words[-2:], ["--state", "other"], line)
             self.assertEqual(self.pipe(*words[1:]).code, 0, f"{line}: the command works as it stands")
+
+    def test_advice_names_no_state_that_is_found_without(self):
+        """`pipe resume` sets the option itself; here PIPE_HOME names the folder."""
+        self.pipeline({"a": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}})
+        run = self.pipe("run", "-o", "local", "--state", self.state)
+        self.assertIn("Copy one out: ", run.out)
+        self.assertNotIn("--state", run.out)
 
     def test_an_empty_environment_is_enough(self):
         self.pipeline({"a": {"command": [sys.executable, "-c", "print('ran')"]}})
