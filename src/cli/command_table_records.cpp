@@ -307,8 +307,8 @@ void add_resume_options(CLI::App& app, Options& o) {
 
 constexpr CommandEntry resume_row{
     "resume",
-    "Go on with a run whose process was killed: what it has done stays, what still runs on a "
-    "cluster is joined",
+    "Continue a run that was interrupted or whose process was killed: what it has done stays, what "
+    "still runs on a cluster is joined",
     "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt runs as it was begun, with "
     "the files as they are now.",
     add_resume_options, resume_command};

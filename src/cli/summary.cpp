@@ -202,6 +202,8 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   if (!copy_command.empty()) text += "Copy one out: " + copy_command + "\n";
   if (outcome.succeeded + outcome.failed > 0)  // There is something new to look at.
     text += "Report: " + program + " report " + outcome.run + state + "\n";
+  if (outcome.status == RunStatus::interrupted)
+    text += "Continue it: " + program + " resume " + outcome.run + state + "\n";
   return text;
 }
 

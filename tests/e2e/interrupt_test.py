@@ -46,6 +46,19 @@ class Interrupted(PipeTest):
         self.assertIn("asked to stop", self.pipe("logs", "latest", "wait").out)
         self.assert_nothing_left()
 
+    def test_the_run_says_how_it_is_continued(self):
+        self.pipeline({"wait": {"command": ["python3", "wait.py", "polite"]}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator)
+        wait_until(lambda: "begun" in self.pipe("logs", "latest", "wait").out or process.poll() is not None, "a first line of the step")
+        process.send_signal(signal.SIGINT)
+        interrupted = self.finish(process)
+        said = re.search(r"^Continue it: pipe (resume \S+)$", interrupted.out, re.MULTILINE)
+        self.assertIsNotNone(said, interrupted)
+        self.write("wait.py", "print('done')")
+        continued = self.pipe(*said[1].split())
+        self.assertEqual(continued.code, 0, continued)
+        self.assertNotIn("Continue it", continued.out)
+
     def test_twice_stops_at_once(self):
         process = self.begin("stubborn")
         process.send_signal(signal.SIGINT)
