@@ -8,6 +8,7 @@
 #include "cli/command_checks.hpp"
 #include "cli/context.hpp"
 #include "cli/progress.hpp"
+#include "cli/report_error.hpp"
 #include "cli/session.hpp"
 #include "cli/volume_checks.hpp"
 #include "core/error.hpp"
@@ -154,11 +155,7 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
 
 nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings) {
   nlohmann::json list = nlohmann::json::array();
-  for (const core::Diagnostic& each : warnings)
-    list.push_back({{"code", each.code},
-                    {"message", each.message},
-                    {"line", each.span.line},
-                    {"suggestion", each.suggestion}});
+  for (const core::Diagnostic& each : warnings) list.push_back(diagnostic_json(each));
   return list;
 }
 

@@ -90,7 +90,20 @@ ErrorReport report_error(const std::exception_ptr& error, const Paint& paint) {
   return {facts.code, std::move(text)};
 }
 
-nlohmann::json error_json(const std::exception_ptr& error) {
+json diagnostic_json(const core::Diagnostic& diagnostic) {
+  json entry{{"code", diagnostic.code},
+             {"severity", diagnostic.severity == core::Severity::error ? "error" : "warning"},
+             {"message", core::masked_addresses(diagnostic.message)}};
+  if (diagnostic.span.line) {
+    entry["line"] = diagnostic.span.line;
+    entry["column"] = diagnostic.span.column;
+  }
+  if (!diagnostic.notes.empty()) entry["notes"] = diagnostic.notes;
+  if (!diagnostic.suggestion.empty()) entry["suggestion"] = diagnostic.suggestion;
+  return entry;
+}
+
+json error_json(const std::exception_ptr& error) {
   const auto facts = facts_of(error);
   json report{{"event", "error"},
               {"kind", facts.kind},
@@ -103,16 +116,8 @@ nlohmann::json error_json(const std::exception_ptr& error) {
                             ? facts.message
                             : core::masked_addresses(facts.input->diagnostics().front().message);
     for (const auto& diagnostic : facts.input->diagnostics()) {
-      json entry{{"code", diagnostic.code},
-                 {"severity", diagnostic.severity == core::Severity::error ? "error" : "warning"},
-                 {"message", core::masked_addresses(diagnostic.message)}};
+      auto entry = diagnostic_json(diagnostic);
       if (!facts.input->file().empty()) entry["file"] = facts.input->file_of(diagnostic);
-      if (diagnostic.span.line) {
-        entry["line"] = diagnostic.span.line;
-        entry["column"] = diagnostic.span.column;
-      }
-      if (!diagnostic.notes.empty()) entry["notes"] = diagnostic.notes;
-      if (!diagnostic.suggestion.empty()) entry["suggestion"] = diagnostic.suggestion;
       report["diagnostics"].push_back(std::move(entry));
     }
   }

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/text.hpp"
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::cli {
@@ -25,7 +26,11 @@ struct ErrorReport {
 
 ErrorReport report_error(const std::exception_ptr& error, const Paint& paint);
 
-/// `{"event":"error","kind":...,"message":...,"exit_code":...,"advice":[...],"details":[...],"diagnostics":[{file,line,column,code,severity,message,notes,suggestion}]}`
+/// Returns an error or a warning: `{code, severity, message, line, column, notes, suggestion}`.
+nlohmann::json diagnostic_json(const core::Diagnostic& diagnostic);
+
+/// `{"event":"error","kind":...,"message":...,"exit_code":...,"advice":[...],"details":[...],"diagnostics":[...]}`,
+/// of which each has its `file`, too
 nlohmann::json error_json(const std::exception_ptr& error);
 
 /// Writes the message to standard error and, if `is_json`, the object to standard output.

@@ -1,10 +1,12 @@
 """Documents say what is so: generated ones are up to date, links lead somewhere, every error class and command is described."""
 
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -85,6 +87,72 @@ class Documents(unittest.TestCase):
         self.assertGreater(len(codes), 25, "the pattern still fits the sources")
         described = set(re.findall(r"^### `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
         self.assertEqual(sorted(codes - described), [])
+
+
+PIPELINE = """
+name: digits
+parameters: {rows: 5}
+steps:
+  load:
+    command: 'echo "@pipe {\\"metric\\": \\"loss\\", \\"value\\": 0.5}"; echo ${params.rows} > "$PIPE_OUTPUT_DATA"'
+    outputs: [data]
+  train:
+    matrix: {lr: [0.1, 0.2]}
+    command: 'cat "$PIPE_INPUT_DATA" > "$PIPE_OUTPUT_MODEL"; python3 lost.py || true'
+    inputs: {data: load.data}
+    outputs: [model]
+  report: {command: 'exit 3', inputs: {models: "train[*].model"}, retry: {max_retries: 1, delay: 0s}}
+  mail: {command: 'true', after: [report]}
+"""
+
+
+class OutputForPrograms(unittest.TestCase):
+    """docs/json.md names all that commands print with --output json."""
+
+    @classmethod
+    def setUpClass(cls):
+        text = (ROOT / "docs/json.md").read_text()
+        cls.documented = {name for code in re.findall(r"`([^`\n]+)`", text) for name in re.findall(r"\w+", code)}
+
+    def names(self, value) -> set:
+        """Those of maps whose keys are the user's, or whose content other documents describe, are left out."""
+        if isinstance(value, list):
+            return set().union(*(self.names(each) for each in value))
+        if not isinstance(value, dict):
+            return set()
+        own = {"parameters", "instances", "inputs", "usage", "phases", "data"}
+        return set(value).union(*(self.names(each) for key, each in value.items() if key not in own or isinstance(each, list)))
+
+    def pipe(self, folder: str, line: str) -> str:
+        return subprocess.run([PIPE, *line.split(), "--output", "json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+
+    def test_events_are_described(self):
+        sources = "".join(file.read_text() for file in (ROOT / "src").rglob("*.cpp"))
+        events = set(re.findall(r'"event", "(\w+)"', sources))
+        self.assertGreater(len(events), 15)
+        self.assertEqual(events - self.documented, set())
+
+    def test_names_that_commands_print_are_described(self):
+        printed = {}
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "pipeline.yaml").write_text(PIPELINE)
+            self.assertEqual(json.loads(self.pipe(folder, "validate"))["valid"], True)
+            for line in (
+                "validate", "render", "run -o local", "plan -v -o local", "run -o local --no-cache", "build -o local", "runs", "show latest", "tag latest best", "note latest hi",
+                "metrics latest", "logs latest", "artifacts latest", "code latest load", "why load.data", "used load.data", "verify", "advise", "doctor", "gpus", "instances", "profiles",
+                "clean -n --all", "init hello", "lock", "run --step nix", "cancel latest", "plan lost.yaml",
+            ):
+                text = self.pipe(folder, line)
+                try:
+                    values = [json.loads(text)]
+                except ValueError:
+                    values = [json.loads(each) for each in text.splitlines()]
+                self.assertTrue(values, f"{line} printed nothing")
+                printed[line] = self.names(values)
+            newest, older = [run["id"] for run in json.loads(self.pipe(folder, "runs"))["runs"]][:2]
+            printed["compare"] = self.names(json.loads(self.pipe(folder, f"compare {older} {newest}")))
+            self.assertIn("rows", printed["compare"])
+        self.assertEqual({line: names - self.documented for line, names in printed.items() if names - self.documented}, {})
 
 
 if __name__ == "__main__":
