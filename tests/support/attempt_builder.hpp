@@ -72,7 +72,7 @@ struct AttemptBuilder {
     return *this;
   }
   std::string written(const std::string& file_name) const {
-    return core::read_file(folder.path() / "outputs" / file_name);
+    return core::read_file(folder.path() / "outputs" / file_name, std::size_t{1} << 30);
   }
 
   orchestrators::Attempt attempt() {
