@@ -43,7 +43,7 @@ class ImageSecretsTest : public ImageTest {
                    " -o saved.tar 2>/dev/null && mkdir -p layers && tar xf saved.tar -C layers && "
                    "find layers -type f -exec gzip -dcf {} + >all";
     if (std::system(command.c_str()) != 0) return {};
-    return core::read_file(folder.path() / "all") +
+    return core::read_file(folder.path() / "all", std::size_t{1} << 30) +
            wait(engine->call("GET", "/images/" + reference + "/history")).dump();
   }
 
