@@ -49,9 +49,8 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
   const auto of_last_round = last == steps.end() ? "" : last->name + wanted.substr(output_dot);
 
   std::vector<NamedOutput> found;
-  std::vector<std::string> known, names;
+  std::vector<std::string> known;
   for (const auto& step : steps) {
-    names.push_back(step.name);
     known.push_back(step.name);
     for (const auto& output : step.outputs) {
       auto name = step.name + "." + output.name;
@@ -65,7 +64,11 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
   if (!wanted.empty() && found.empty() && wanted_steps.empty() &&
       std::ranges::find(known, wanted) == known.end()) {
     auto meant = wanted.find('[') == std::string::npos ? core::did_you_mean(wanted, known) : "";
-    if (meant.empty()) meant = core::suggest_step(wanted.substr(0, wanted.rfind('.')), names);
+    if (meant.empty()) {
+      std::vector<std::string> names;
+      for (const auto& step : steps) names.push_back(step.name);
+      meant = core::suggest_step(wanted.substr(0, wanted.rfind('.')), names);
+    }
     throw core::InputError("run " + run.id + " has no step or output '" + wanted + "'", meant);
   }
   return found;
