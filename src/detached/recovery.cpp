@@ -59,6 +59,7 @@ std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, st
                                                 const MakeOrchestrator& make_orchestrator,
                                                 const std::string& resumed,
                                                 const std::string& gone) {
+  runs.require_writable();
   auto before = half_recovered(runs);
   auto dead = runs.mark_dead_runs(gone);
   std::set<Used> used;

@@ -19,7 +19,8 @@ using MakeOrchestrator = std::function<std::unique_ptr<orchestrators::Orchestrat
     const std::string& name, orchestrators::OrchestratorOptions options)>;
 
 /// Marks runs whose driver has died as interrupted, removes what they left outside the run store,
-/// and returns them. Reports what cannot be removed, and clusters that do not respond.
+/// and returns them. Reports what cannot be removed, and clusters that do not respond. Throws
+/// EnvironmentError if the store may only be read.
 /// @param caller used instead of the invocation of a run that has none recorded
 /// @param resumed the run to resume: its attempts that can be joined stay
 /// @param gone a detached run whose driver is known to be dead

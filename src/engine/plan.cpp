@@ -84,7 +84,7 @@ class Planner {
       co_await ask_store();
       for (const auto i : level) scheduler_.succeeded(i);
     }
-    services_.stats.save();
+    if (!services_.runs.is_read_only()) services_.stats.save();
     co_return in_order();
   }
 

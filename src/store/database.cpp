@@ -35,13 +35,19 @@ int refusal_of(const std::filesystem::path& folder) {
   return 0;
 }
 
+/// @param reason an errno, for a file that this process may write
+[[noreturn]] void not_writable(const std::filesystem::path& file, int reason = 0) {
+  if (::access(file.c_str(), W_OK) != 0) reason = errno;
+  throw core::system_error("cannot write the run store " + file.string(), reason ? reason : EACCES);
+}
+
 [[noreturn]] void fail(sqlite3* database, int code, const std::filesystem::path& file) {
   const std::string what = "the run store " + file.string();
   const int last = last_disk_error();
   switch (code & 0xff) {
     case SQLITE_FULL: throw core::system_error("cannot write " + what, ENOSPC);
     case SQLITE_READONLY:
-    case SQLITE_PERM: throw core::system_error("cannot write " + what, last ? last : EACCES);
+    case SQLITE_PERM: not_writable(file, last);
     case SQLITE_CANTOPEN: {  // SQLite tried more than once and has only the reason of the last try.
       const int reason = refusal_of(file.parent_path());
       throw core::system_error("cannot open " + what, reason ? reason : EIO);
@@ -90,7 +96,7 @@ Database::Database(std::filesystem::path file, int application_id, int version, 
   // A write-ahead log needs memory shared by all processes. A single process can disable the log
   // without that memory.
   const bool may_have_log = is_local_file_system(file_.parent_path());
-  if (!may_have_log)
+  if (!may_have_log && !is_read_only())
     execute(
         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; PRAGMA locking_mode=NORMAL");
   if (pragma("PRAGMA user_version") == 0) create(application_id, schema, may_have_log);
@@ -119,9 +125,13 @@ void Database::open() {
   // Applies to a database that is about to be created: reserves space for checksums in its pages.
   int reserved = reserved_bytes;
   sqlite3_file_control(database, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
-  // SQLite silently opens a file read-only if it may not be written.
-  if (sqlite3_db_readonly(database, "main") == 1)
-    throw core::system_error("cannot write the run store " + file_.string(), EACCES);
+}
+
+// SQLite silently opens a file read-only if it may not be written.
+bool Database::is_read_only() const { return sqlite3_db_readonly(database_.get(), "main") == 1; }
+
+void Database::require_writable() const {
+  if (is_read_only()) not_writable(file_);
 }
 
 int Database::pragma(const char* sql) {
@@ -136,6 +146,7 @@ int Database::pragma(const char* sql) {
 }
 
 void Database::create(int application_id, const char* schema, bool may_have_log) {
+  require_writable();
   // One process at a time, because SQLite has no waiting for the change to a write-ahead log.
   const core::Descriptor folder(
       ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -168,6 +179,7 @@ void Database::check_format(int application_id) {
 
 void Database::migrate(std::span<const char* const> migrations) {
   if (pragma("PRAGMA user_version") >= version_) return;
+  require_writable();
   execute("BEGIN IMMEDIATE");
   for (int found = pragma("PRAGMA user_version"); found < version_; ++found)
     execute(migrations[static_cast<std::size_t>(found) - 1]);
@@ -177,6 +189,7 @@ void Database::migrate(std::span<const char* const> migrations) {
 
 Database::~Database() {
   statements_.clear();
+  if (is_read_only()) return;
   // The next process to open the database reads the log, which is fast while the log is small.
   // After much work the log is checkpointed and restarted here: its beginning has to reach the
   // disk, and a short run should not wait for that.

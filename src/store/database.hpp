@@ -66,7 +66,7 @@ class Statement {
 };
 
 /// One connection, in WAL mode on a local file system. Waits up to half a minute for another
-/// process's commit.
+/// process's commit. A file that this process may only read is opened for reading.
 class Database {
  public:
   /// Opens or creates the file; `schema` is run once, in the transaction that sets its version. A
@@ -81,6 +81,8 @@ class Database {
   /// `sql` must stay where it is, as a literal does: statements are cached by its address.
   Statement prepare(const char* sql);
   void execute(const char* sql);
+  bool is_read_only() const;
+  void require_writable() const;  ///< Throws EnvironmentError if the file may only be read.
   void before_commit(
       std::function<void()> check);  ///< Called before each commit; an empty function disables it.
 

@@ -103,6 +103,8 @@ std::filesystem::path RunStore::kept_folder(const std::string& run) const {
   return self_->folder / "detached" / below(run);
 }
 
+bool RunStore::is_read_only() const { return self_->database.is_read_only(); }
+void RunStore::require_writable() const { self_->database.require_writable(); }
 void RunStore::forbid_writes() { self_->database.execute("PRAGMA query_only = ON"); }
 
 std::int64_t RunStore::version() {

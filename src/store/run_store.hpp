@@ -155,7 +155,8 @@ std::string log_name(const std::string& run, const std::string& step, unsigned a
 /// damaged, made by a newer version).
 class RunStore {
  public:
-  /// Opens or creates `folder`/pipe.db. Migrations run once.
+  /// Opens or creates `folder`/pipe.db. Migrations run once. If this process may only read the
+  /// file, it can read the store, and each write throws EnvironmentError.
   explicit RunStore(const std::filesystem::path& folder);
   ~RunStore();
   RunStore(RunStore&&) noexcept;
@@ -177,6 +178,10 @@ class RunStore {
   /// Returns folder/detached/run, the files of a detached run.
   std::filesystem::path kept_folder(const std::string& run) const;
 
+  /// Returns true if this process may only read the store, as another user's.
+  bool is_read_only() const;
+  /// Throws EnvironmentError if is_read_only(); for what should not begin then.
+  void require_writable() const;
   /// From now on, each write by this object throws EnvironmentError.
   void forbid_writes();
   /// Returns a number that changes when another process has committed something; cheap.

@@ -153,6 +153,40 @@ class LeftFolders(PipeTest):
         self.assertEqual(list((self.state / "work").glob("*")), [])
 
 
+@unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+class StateOfAnotherOwner(PipeTest):
+    orchestrator = "local"
+    reader = 65534
+
+    def setUp(self):
+        super().setUp()
+        if subprocess.run([PIPE, "--version"], user=self.reader, stdout=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("another user cannot execute pipe here")
+        self.pipeline({"one": {"command": "echo said; echo '@pipe {\"metric\": \"loss\", \"value\": 0.5}'; echo x > ${outputs.out}", "outputs": ["out"]}})
+        self.run_pipe()
+
+    def as_reader(self, *words: str) -> subprocess.CompletedProcess:
+        env = self.environment({"HOME": "/nonexistent", "TMPDIR": "/tmp"})
+        return subprocess.run([PIPE, *words], cwd=self.folder, env=env, user=self.reader, group=self.reader, extra_groups=[], capture_output=True, text=True)
+
+    def test_can_be_read(self):
+        os.chmod(self.folder, 0o755)
+        before = sorted((path, path.lstat().st_mtime_ns) for path in self.state.rglob("*") if path.is_file())
+        for words, expected in ((["runs"], "succeeded"), (["show"], "one"), (["logs", "latest"], "said"), (["metrics"], "loss"), (["artifacts"], "out"), (["why", "one.out"], "one"),
+                                (["report", "-o", "-"], "<html"), (["verify"], ""), (["plan", "pipeline.yaml", "-o", "local"], "1 to reuse")):
+            done = self.as_reader(*words)
+            self.assertEqual(done.returncode, 0, (words, done))
+            self.assertIn(expected, done.stdout, words)
+        self.assertEqual(sorted((path, path.lstat().st_mtime_ns) for path in self.state.rglob("*") if path.is_file()), before)
+
+    def test_gets_no_run_and_says_why(self):
+        os.chmod(self.folder, 0o755)
+        for words in (["run", "pipeline.yaml", "-o", "local"], ["tag", "latest", "mine"], ["clean", "--runs"]):
+            done = self.as_reader(*words)
+            self.assertEqual(done.returncode, 3, (words, done))
+            self.assertRegex(done.stderr, "cannot write the run store .*pipe.db: Permission denied", words)
+
+
 @unittest.skipUnless(os.geteuid() == 0, "only root can make files of another owner")
 class FilesOfAnotherOwner(PipeTest):
     """`pipe` is run by a user who cannot remove what is below `theirs` in a step's folders."""

@@ -230,19 +230,37 @@ TEST_F(RunStoreTest, other_programs_may_read_it_even_after_a_crash) {
   EXPECT_EQ(store.runs().size(), 100u);
 }
 
-TEST_F(RunStoreTest, folder_without_permission_is_an_error_with_advice) {
-  { RunStore store(state); }
-  const auto check = [&] {
+/// Returns 0 if this process can read run `r` of the store, and each write is refused with advice.
+int refusals_of_reader(const fs::path& state) {
+  const auto is_refused = [](auto write) {
     try {
-      RunStore store(state);
-      store.add_run(run_record("r"));
-      return 1;
+      write();
+      return false;
     } catch (const core::EnvironmentError& error) {
-      return error.advice().empty()                                                    ? 2
-             : std::string(error.what()).find("ermission denied") == std::string::npos ? 3
-                                                                                       : 0;
+      return !error.advice().empty() &&
+             std::string(error.what()).find("ermission denied") != std::string::npos;
     }
   };
+  try {
+    RunStore store(state);
+    if (!store.is_read_only()) return 1;
+    if (!store.find_run("r") || store.steps("r").size() != 1) return 2;
+    if (!is_refused([&] { store.require_writable(); })) return 3;
+    if (!is_refused([&] { store.add_run(run_record("new")); })) return 4;
+    if (!is_refused([&] { store.put_blob("kind", "key", "value"); })) return 5;
+    return store.find_run("r") ? 0 : 6;
+  } catch (const core::EnvironmentError&) {
+    return 7;
+  }
+}
+
+TEST_F(RunStoreTest, of_another_user_can_be_read_and_each_write_is_an_error_with_advice) {
+  {
+    RunStore store(state);
+    store.add_run(run_record("r"));
+    store.put_step(step_record("r", "one"));
+  }
+  const auto check = [&] { return refusals_of_reader(state); };
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(9);
