@@ -103,12 +103,15 @@ void report_type(Diagnostics& diagnostics, std::string_view key, std::string_vie
 }
 
 void report_unknown_keys(const core::Value& map, std::span<const std::string> allowed,
-                         std::string_view place, Diagnostics& diagnostics) {
+                         std::string_view place, Diagnostics& diagnostics,
+                         std::span<const OtherName> others) {
   for (const auto& [key, value] : map.members) {
     if (std::find(allowed.begin(), allowed.end(), key.scalar) != allowed.end()) continue;
     std::string list = "allowed: ";
     for (const auto& name : allowed) list += (&name == allowed.data() ? "" : ", ") + name;
-    std::string suggestion = core::did_you_mean(key.scalar, allowed);
+    const auto known = std::ranges::find(others, std::string_view(key.scalar), &OtherName::key);
+    std::string suggestion =
+        known == others.end() ? core::did_you_mean(key.scalar, allowed) : known->advice;
     report(diagnostics, "unknown-key",
            "unknown key '" + shortened(key.scalar) + "' in " + std::string(place), key.span,
            {std::move(list)}, std::move(suggestion));

@@ -21,10 +21,17 @@ void report(Diagnostics& diagnostics, std::string code, std::string message, cor
 /// Reports `KEY must be EXPECTED, not FOUND`.
 void report_type(Diagnostics& diagnostics, std::string_view key, std::string_view expected,
                  const core::Value& found);
+/// A key of other products, and what to write instead of it.
+struct OtherName {
+  std::string_view key;
+  const char* advice;
+};
 /// Reports each member of `map` whose key is not among `allowed`.
 /// @param place a name of the map for the message, such as `docker settings`
+/// @param others of these the advice is given instead of the most similar key
 void report_unknown_keys(const core::Value& map, std::span<const std::string> allowed,
-                         std::string_view place, Diagnostics& diagnostics);
+                         std::string_view place, Diagnostics& diagnostics,
+                         std::span<const OtherName> others = {});
 /// Describes the value for a message: `a list`, `the number 5`, `the text 'x'`.
 std::string describe(const core::Value& value);
 

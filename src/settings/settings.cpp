@@ -62,6 +62,36 @@ const std::vector<std::string>& keys_of() {
   return keys;
 }
 
+template <class Owner>
+constexpr std::span<const OtherName> other_names{};
+
+constexpr OtherName other_docker_names[]{
+    {"image", "write `parent_image: IMAGE`"},
+    {"base_image", "write `parent_image: IMAGE`"},
+    {"python_version", "the parent image brings Python: `parent_image: python:3.12-slim`"},
+    {"python", "the parent image brings Python: `parent_image: python:3.12-slim`"},
+    {"packages", "write `requirements: [...]` or `apt_packages: [...]`"},
+    {"pip", "write `requirements: [...]`"},
+    {"pip_packages", "write `requirements: [...]`"},
+    {"env", "write `environment: {NAME: VALUE}`"},
+    {"mounts", "write `volumes: [...]`"},
+    {"privileged", "write `run_args: {privileged: true}`"},
+    {"command", "it belongs to the step, beside its `settings`"},
+    {"gpus", "it belongs to `resources`, beside `docker`"},
+    {"shm_size", "it belongs to `resources`, beside `docker`"}};
+template <>
+constexpr std::span<const OtherName> other_names<DockerSettings>{other_docker_names};
+
+constexpr OtherName other_resource_names[]{
+    {"gpu", "write `gpu_count: 1`"},
+    {"num_gpus", "write `gpu_count: 1`"},
+    {"nvidia.com/gpu", "write `gpu_count: 1`"},
+    {"vram", "write `gpu_memory: 16GiB`"},
+    {"limits", "write `cpu_count`, `memory` and `gpu_count` here"},
+    {"requests", "write `cpu_count`, `memory` and `gpu_count` here"}};
+template <>
+constexpr std::span<const OtherName> other_names<ResourceSettings>{other_resource_names};
+
 /// Decodes installer options: true or null for a flag, a scalar, or a list of scalars for a
 /// repeated option.
 JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics) {
@@ -209,7 +239,8 @@ template <class Owner>
 Owner decode(const core::Value& value, std::string_view place, Diagnostics& diagnostics) {
   Owner owner;
   if (!expect_map(place, value, diagnostics)) return owner;
-  report_unknown_keys(value, keys_of<Owner>(), "'" + std::string(place) + "'", diagnostics);
+  report_unknown_keys(value, keys_of<Owner>(), "'" + std::string(place) + "'", diagnostics,
+                      other_names<Owner>);
   fields(
       [&](const auto& field) {
         if (const core::Value* member = value.find(field.key))

@@ -1,8 +1,7 @@
 #include "spec/keys.hpp"
 
 #include <algorithm>
-#include <span>
-#include <unordered_map>
+#include <iterator>
 
 #include "core/diagnostic.hpp"
 
@@ -25,33 +24,39 @@ const Strings step_keys{"description",   "matrix",  "command",      "parameters"
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
-  static const std::unordered_map<std::string_view, const char*> elsewhere{
+  static constexpr settings::OtherName others[]{
       {"enable_cache", "write `cache: true` or `cache: false`"},
       {"retries", "write `retry: {max_retries: 3}`"},
       {"schedule", "a run is begun by `pipe run`: let cron, a systemd timer or CI call it"},
+      {"stages", "steps are in no stages: `after: [STEP]`, or an input, orders them"},
+      {"jobs", "write `steps:`"},
+      {"tasks", "write `steps:`"},
       {"depends_on", "write `after: [STEP]`; a step whose output is an input needs none"},
+      {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
       {"if", "write `when: EXPRESSION`"},
       {"rules", "write `when: EXPRESSION`"},
       {"loop", "write `repeat: {until: EXPRESSION, max: ROUNDS}`"},
       {"until", "write `repeat: {until: EXPRESSION, max: ROUNDS}`"},
       {"trigger_rule", "write `run_on: failure` or `run_on: always`"},
-      {"needs", "write `after: [STEP]`; a step whose output is an input needs none"},
       {"env", "write `environment: {NAME: VALUE}`"},
       {"variables", "write `environment: {NAME: VALUE}`"},
       {"cmd", "write `command: ...`"},
       {"run", "write `command: ...`"},
       {"script", "write `command: |`, and the lines below it"},
       {"image", "write `settings: {docker: {parent_image: IMAGE}}`"},
+      {"parent_image", "write `settings: {docker: {parent_image: IMAGE}}`"},
       {"requirements", "write `settings: {docker: {requirements: [...]}}`"},
-      {"resources", "write `settings: {resources: {...}}`"}};
-  const auto before = diagnostics.size();
-  settings::report_unknown_keys(map, allowed, place, diagnostics);
-  for (auto i = before; i < diagnostics.size(); ++i)
-    for (const auto& [key, value] : map.members)
-      if (const auto known = elsewhere.find(key.scalar);
-          known != elsewhere.end() && key.span.line == diagnostics[i].span.line &&
-          key.span.column == diagnostics[i].span.column)
-        diagnostics[i].suggestion = known->second;
+      {"docker", "write `settings: {docker: {...}}`"},
+      {"kubernetes", "write `settings: {kubernetes: {...}}`"},
+      {"resources", "write `settings: {resources: {...}}`"},
+      {"gpus", "write `settings: {resources: {gpus: ...}}`"}};
+  if (&allowed != &pipeline_keys)
+    return settings::report_unknown_keys(map, allowed, place, diagnostics, others);
+  std::vector<settings::OtherName> with_steps(std::begin(others), std::end(others));
+  for (const auto& [key, value] : map.members)
+    if (value.find("command") || value.find("script"))
+      with_steps.push_back({key.scalar, "a step belongs below `steps:`"});
+  settings::report_unknown_keys(map, allowed, place, diagnostics, with_steps);
 }
 
 std::optional<std::string> read_word(const char* key, const core::Value& value,
