@@ -149,12 +149,17 @@ class Expression::Parser {
     if (written == "true" || written == "false") return literal(offset, written == "true");
     at_ = offset;
     if (written.empty() || written == "and" || written == "or") refuse("a value");
-    const std::string right =
-        written == "True" || written == "False"
-            ? std::string("write `") + (written == "True" ? "true" : "false") + "`"
-            : "write `'" + written + "'` for a text, `${params." + written +
-                  "}` for a parameter, `${STEP.OUTPUT}` for an output";
-    throw ExpressionError(offset, written.size(), "'" + written + "' is no value", right);
+    if (written == "True" || written == "False")
+      throw ExpressionError(offset, written.size(), "'" + written + "' is no value",
+                            written == "True" ? "write `true`" : "write `false`");
+    auto end = offset + written.size();
+    while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
+    const std::string dotted(text_.substr(offset, end - offset));
+    throw ExpressionError(offset, dotted.size(), "'" + dotted + "' is no value",
+                          dotted != written
+                              ? "write `${" + dotted + "}`, or `'" + dotted + "'` for a text"
+                              : "write `'" + written + "'` for a text, `${params." + written +
+                                    "}` for a parameter, `${STEP.OUTPUT}` for an output");
   }
 
   /// Reports what stands here instead of `expected`.

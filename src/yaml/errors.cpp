@@ -96,6 +96,12 @@ class OpenBrackets {
   bool begins_value_ = true;
 };
 
+/// True for `[` in `train[*].score`.
+bool is_bracket_in_text(std::string_view line, unsigned column) {
+  return column > 1 && column <= line.size() && contains("[{", line.substr(column - 1, 1)) &&
+         !contains(" [{,:", line.substr(column - 2, 1));
+}
+
 core::Diagnostic invalid(std::string message, core::Span span,
                          std::vector<std::string> notes = {}) {
   return {"invalid-yaml", std::move(message), span, std::move(notes), {}};
@@ -196,6 +202,10 @@ core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, u
     return invalid("a text with `${...}` needs quotes within `[ ]` or `{ }`", {line, column - 1, 1},
                    {"as in [python, train.py, \"${inputs.data}\"]"});
   if (message == msg::END_OF_SEQ_FLOW || message == msg::END_OF_MAP_FLOW) {
+    if (is_bracket_in_text(source_line, column))
+      return invalid("a text with `" + std::string(1, source_line[column - 1]) +
+                         "` needs quotes within `[ ]` or `{ }`",
+                     here, {"as in {scores: \"train[*].score\"}"});
     const bool list = message == msg::END_OF_SEQ_FLOW;
     return invalid(std::string("a ") + (list ? "list" : "map") + " that begins with `" +
                        (list ? "[" : "{") + "` is not closed with `" + (list ? "]" : "}") +
