@@ -202,7 +202,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
 }
 
 KeyPart input_part(const InputSpec& input, const std::string& content) {
-  return {"input " + input.name, content};
+  return {"input " + input.name, content, input.gathered ? "" : input.sources.at(0).step};
 }
 
 std::string key_of(const std::vector<KeyPart>& parts) {

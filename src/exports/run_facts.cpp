@@ -49,7 +49,7 @@ StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& ma
       if (digest) {
         for (const auto& [artifact, maker] : runs.gathered(*digest))
           input.artifacts.push_back(makers.of(artifact, maker));
-        if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest));
+        if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest, part.maker));
       }
       facts.inputs.push_back(std::move(input));
     }

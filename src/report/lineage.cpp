@@ -60,7 +60,8 @@ class Lineage {
       if (part.name.starts_with("code ")) entry["code"][part.name.substr(5)] = part.value;
       if (!part.name.starts_with("input ")) continue;
       const auto source = store::artifact_of(part);
-      entry["inputs"][part.name.substr(6)] = source ? source_of(*source, step.started) : json();
+      entry["inputs"][part.name.substr(6)] =
+          source ? source_of(*source, step.started, part.maker) : json();
     }
     // An entry of a folder is no artifact itself.
     for (const auto& [axis, artifact] : runs_.taken_values(step.key))
@@ -68,9 +69,9 @@ class Lineage {
   }
 
   /// A gathered input is a list of artifacts.
-  json source_of(const core::Digest& input, WallTime by) {
+  json source_of(const core::Digest& input, WallTime by, const std::string& made_by) {
     const auto pieces = runs_.gathered(input);
-    if (pieces.empty()) return of(input, by);
+    if (pieces.empty()) return of(input, by, made_by);
     auto list = json::array();
     for (const auto& piece : pieces) list.push_back(of(piece.artifact, by, piece.step));
     return list;

@@ -212,13 +212,22 @@ void RunData::add_details(const store::StepRecord& step, json& entry) {
   add_inputs(step, entry);
 }
 
+/// Returns which of several makers of the same is meant.
+/// @param step earlier versions have recorded none: then it is the maker at this position
+const RunData::Maker& RunData::made_by(const std::string& step, std::span<const Maker> makers,
+                                       std::size_t position) {
+  for (const auto& maker : makers)
+    if (maker.step->name == step) return maker;
+  return makers[std::min(position, makers.size() - 1)];
+}
+
 /// An input is an output of another step, or the position of several in `gathers`.
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
   const auto inputs = inputs_.find(step.key);
   if (inputs == inputs_.end()) return;
-  for (const auto& [name, artifact] : inputs->second)
+  for (const auto& [name, artifact, step_name] : inputs->second)
     if (const auto makers = makers_of(artifact); !makers.empty())
-      entry["f"].push_back({name, makers.front().name()});
+      entry["f"].push_back({name, made_by(step_name, makers, 0).name()});
     else if (const auto gather = gather_of(artifact))
       entry["f"].push_back({name, *gather});
 }
@@ -235,12 +244,7 @@ std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
       outputs.push_back(artifact.hex().substr(0, 12));
       continue;
     }
-    // Earlier versions have recorded no steps.
-    const auto* maker = &makers[std::min(seen[artifact]++, makers.size() - 1)];
-    if (maker->step->name != step)
-      for (const auto& each : makers)
-        if (each.step->name == step) maker = &each;
-    outputs.push_back(maker->name());
+    outputs.push_back(made_by(step, makers, seen[artifact]++).name());
   }
   if (outputs.empty()) return std::nullopt;
   gathers_.push_back(std::move(outputs));

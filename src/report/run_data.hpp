@@ -76,6 +76,8 @@ class RunData {
   void read_steps();
   /// In the order of the steps.
   std::span<const Maker> makers_of(const core::Digest& artifact) const;
+  static const Maker& made_by(const std::string& step, std::span<const Maker> makers,
+                              std::size_t position);
   std::optional<std::size_t> gather_of(const core::Digest& input);
 
   store::RunStore& runs_;

@@ -1,5 +1,6 @@
 #include "store/record_texts.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -204,7 +205,10 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
 
 std::string write_parts(const std::vector<KeyPart>& parts) {
   auto list = nlohmann::json::array();
-  for (const auto& part : parts) list.push_back({part.name, part.value});
+  for (const auto& part : parts) {
+    auto& entry = list.emplace_back(nlohmann::json{part.name, part.value});
+    if (!part.maker.empty()) entry.push_back(part.maker);
+  }
   return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -213,8 +217,10 @@ std::vector<KeyPart> read_parts(const std::string& text) {
   std::vector<KeyPart> parts;
   if (list.is_array())
     for (const auto& part : list)
-      if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_string())
-        parts.push_back({part[0], part[1]});
+      if (part.is_array() && part.size() >= 2 &&
+          std::ranges::all_of(part, [](const auto& each) { return each.is_string(); }))
+        parts.push_back(
+            {part[0], part[1], part.size() > 2 ? part[2].get<std::string>() : std::string()});
   return parts;
 }
 

@@ -26,14 +26,14 @@ bool takes(const std::vector<KeyPart>& parts, const std::string& digest) {
 void add_inputs(const std::vector<KeyPart>& parts, InputDigests& inputs) {
   for (const auto& part : parts)
     if (const auto input = part.name.starts_with("input ") ? artifact_of(part) : std::nullopt)
-      inputs.emplace_back(part.name.substr(6), *input);
+      inputs.push_back({part.name.substr(6), *input, part.maker});
 }
 
 /// An item of a folder is an input itself, but no artifact.
 void add_taken(const TakenValues& values, InputDigests& inputs) {
   for (const auto& value : values) {
-    std::erase_if(inputs, [&](const auto& input) { return input.first == value.first; });
-    inputs.push_back(value);
+    std::erase_if(inputs, [&](const auto& input) { return input.name == value.first; });
+    inputs.push_back({value.first, value.second});
   }
 }
 
@@ -126,7 +126,7 @@ void RunStore::remove_unused_origins() {
       auto row = self_->database.prepare("SELECT parts FROM cache");
       InputDigests inputs;
       while (row.step()) add_inputs(read_parts(row.text(0)), inputs);
-      for (const auto& [name, input] : inputs) used.insert(input);
+      for (const auto& input : inputs) used.insert(input.digest);
     }
     for (const auto& input : blob_keys(gathered_kind))
       if (!used.contains(core::Digest::from_hex(input))) remove_blob(gathered_kind, input);

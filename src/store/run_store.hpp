@@ -110,6 +110,9 @@ struct AttemptRecord {
 /// text; never a secret.
 struct KeyPart {
   std::string name, value;
+  /// Of an input that is one output: the step that made it, as others can have made the same. No
+  /// part of the key.
+  std::string maker = {};
 };
 
 /// One of the artifacts of a gathered input.
@@ -120,9 +123,14 @@ struct GatheredPiece {
 
 /// The artifacts that a step's matrix takes its values from, by axis.
 using TakenValues = std::vector<std::pair<std::string, core::Digest>>;
-/// A step's inputs by name, with the digests that stand for them in its key, or the artifacts that
-/// its matrix takes.
-using InputDigests = std::vector<std::pair<std::string, core::Digest>>;
+/// One of a step's inputs, with the digest that stands for it in its key, or the artifact that its
+/// matrix takes.
+struct InputDigest {
+  std::string name;
+  core::Digest digest;
+  std::string maker = {};  ///< As in KeyPart.
+};
+using InputDigests = std::vector<InputDigest>;
 
 /// Returns the digest of the artifact that the part of an input, `input NAME`, names in its value;
 /// nothing if it names none.

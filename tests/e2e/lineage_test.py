@@ -47,6 +47,24 @@ class Lineage(PipeTest):
         (copied,) = evaluated["outputs"][0]["used"]
         self.assertEqual([use["step"] for use in copied["outputs"][0]["used"]], ["publish"])
 
+    def test_an_input_is_of_the_step_that_it_was_declared_of(self):
+        """A filter that found nothing to filter, and a model for each rate that is as the others: all had ended before the step that took one of them."""
+        self.pipeline({"load": {"command": "echo rows > ${outputs.rows}", "outputs": ["rows"]},
+                       "filter": {"command": "cp ${inputs.rows} ${outputs.rows}", "inputs": {"rows": "load.rows"}, "outputs": ["rows"]},
+                       "train": {"matrix": {"rate": [1, 2, 3]}, "command": "cp ${inputs.rows} ${outputs.model}", "inputs": {"rows": "load.rows"}, "outputs": ["model"],
+                                 "after": ["filter"]},
+                       "score": {"matrix": {"rate": [1, 2, 3]}, "command": "echo ${params.rate} > ${outputs.score}", "inputs": {"model": "train[=].model"}, "outputs": ["score"],
+                                 "after": ["train"]}})
+        self.run_pipe()
+        for rate in (1, 2, 3):
+            score = self.why(f"score.rate-{rate}.score")
+            model = score["inputs"]["model"]
+            self.assertEqual((score["step"], model["step"]), (f"score.rate-{rate}", f"train.rate-{rate}"))
+            self.assertEqual(model["inputs"]["rows"]["step"], "load")
+        steps = json.loads(self.pipe("report", "latest", "--output", "json").out)["steps"]
+        links = {link for step in steps for _, link in step.get("f", [])}
+        self.assertEqual(links, {"load.rows", *(f"train.rate-{rate}.model" for rate in (1, 2, 3))})
+
     def test_equal_outputs_of_instances_are_gathered_under_their_own_names(self):
         """All scores are equal: those that were gathered are named, not the newest of all, twice."""
         self.pipeline({"train": {"matrix": {"a": [1, 2], "b": [1, 2]}, "command": "echo 1 > ${outputs.score}", "outputs": ["score"]},
