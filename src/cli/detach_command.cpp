@@ -183,8 +183,8 @@ void keep(Session& session, const fs::path& file, const detached::DetachedRecord
   detached::keep_detached(session.runs, session.run_id, detached);
 }
 
-/// Uploads the run for a driver that sees no file of this machine.
-async::Task<> put_in_bucket(Session& session, const fs::path& file) {
+/// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
+async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore runs(folder.path());
   runs.take_run(session.runs, session.run_id);
@@ -196,7 +196,8 @@ async::Task<> put_in_bucket(Session& session, const fs::path& file) {
   options.artifact_store = detached::bucket_of_driver(*session.bucket());
   detached::keep_invocation(runs, session.run_id, options);
   detached::RunReplica bucket(*session.bucket(), session.run_id);
-  co_await bucket.upload_all(runs, kept);
+  auto files = co_await bucket.upload_all(runs, kept);
+  co_return files;
 }
 
 /// Waits until the driver has started, or will not start, or the time is up.
@@ -321,7 +322,8 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
   orchestrators::DriverStatus status;
   try {
     keep(session, file, detached);
-    if (session.bucket()) context.await(put_in_bucket(session, file));
+    if (session.bucket())
+      driver.variables[detached::files_variable] = context.await(put_in_bucket(session, file));
     context.await(orchestrators::start_driver(client, std::move(driver)));
   } catch (...) {
     recover_dead_runs(context, session.runs, {}, session.run_id);

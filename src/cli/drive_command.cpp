@@ -11,6 +11,7 @@
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
+#include "core/user_environment.hpp"
 #include "detached/driver_bucket.hpp"
 #include "detached/held_lease.hpp"
 #include "detached/invocation.hpp"
@@ -119,7 +120,7 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
   lease.guard(runs);
   if (bucket_settings) {  // Saved once more, because no other process saves it now.
     artifacts.emplace(context.loop(), *bucket_settings);
-    bucket.emplace(*artifacts, run.id);
+    bucket.emplace(*artifacts, run.id, core::variable(detached::files_variable));
     if (context.await(bucket->take_over(runs, runs.kept_folder(run.id))))
       uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });
   }
@@ -148,7 +149,7 @@ core::ExitCode drive_command(Context& outside) {
   if (bucket_settings) {
     s3::BucketArtifacts artifacts(outside.loop(), *bucket_settings);
     const auto& run = outside.options().run;
-    detached::RunReplica bucket(artifacts, run);
+    detached::RunReplica bucket(artifacts, run, core::variable(detached::files_variable));
     if (!outside.await(bucket.fetch(runs, runs.kept_folder(run))))
       return leave({}, orchestrators::driver_name(run));
   }

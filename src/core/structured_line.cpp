@@ -27,7 +27,8 @@ std::string shown_number(const UsualMetric& metric) {
   return json(metric.value).dump();
 }
 
-/// Puts the words that JSON does not have in quotes, outside of texts.
+}  // namespace
+
 std::string with_quoted_numbers(std::string_view line) {
   std::string text;
   bool in_text = false;
@@ -68,8 +69,6 @@ std::optional<double> metric_value(const json& value) {
     if (text == word) return number;
   return std::nullopt;
 }
-
-}  // namespace
 
 bool is_metric_name(std::string_view name) {
   constexpr std::size_t longest = 200;

@@ -27,6 +27,11 @@ struct ReportedMetric {
 /// other line, and for a name or value that cannot be stored. JSON has no NaN: Python's `NaN` and
 /// `Infinity` are accepted, and the texts "nan", "inf" and "-inf".
 std::optional<ReportedMetric> parse_metric(std::string_view line);
+/// Returns the text with Python's `NaN`, `Infinity` and `-Infinity`, which JSON does not have, in
+/// quotes.
+std::string with_quoted_numbers(std::string_view text);
+/// Returns the value as the value of a metric: a number, or one of those texts; nothing for others.
+std::optional<double> metric_value(const nlohmann::json& value);
 /// Returns what is wrong with a line that begins as a report and reports nothing, as the end of a
 /// sentence; empty for any other line.
 std::string report_problem(std::string_view line);

@@ -16,6 +16,9 @@ namespace pipeline::detached {
 /// The folder in which the driver's pod keeps its state.
 inline constexpr const char* state_of_driver = "/var/lib/pipe";
 
+/// Name of the variable with what RunReplica::upload_all() has returned.
+inline constexpr const char* files_variable = "PIPE_DRIVER_FILES";
+
 /// Returns the settings in the form that is valid in the pod.
 settings::ArtifactStoreSettings bucket_of_driver(s3::BucketArtifacts& here);
 /// Returns the variables for the driver. They contain keys and must never be shown. Reports notes

@@ -169,7 +169,7 @@ async::Task<> RunReplica::put_store(store::RunStore& runs) {
   last_store_ = std::move(digest);
 }
 
-async::Task<> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
+async::Task<std::string> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
   auto nodes = archive::scan_tree(folder);
   archive::hash_tree(folder, nodes);
   auto digest = archive::tree_digest(nodes).hex();
@@ -178,6 +178,7 @@ async::Task<> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
   head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
   head_.store = first_store;
   co_await put_store(runs);
+  co_return head_.files;
 }
 
 /// Downloads the run store, and returns the head that names it; nothing if there is none.
@@ -218,9 +219,10 @@ async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) 
   co_return true;
 }
 
-/// The object's key has the digest of its content, so the files that run here are the ones that
-/// were uploaded.
+/// The object's key has the digest of its content, and is the one that was handed over, so the
+/// files that run here are the ones that were uploaded.
 async::Task<> RunReplica::fetch_files(fs::path folder) {
+  if (!handed_over_.empty() && head_.files != handed_over_) throw no_sense(key(head_name));
   core::make_folders(folder.parent_path());
   const core::TemporaryFolder fetched(folder.parent_path());
   const auto files = fetched.path() / "files";

@@ -29,13 +29,16 @@ namespace pipeline::detached {
 /// All functions throw EnvironmentError if the bucket cannot be reached.
 class RunReplica {
  public:
-  RunReplica(s3::BucketArtifacts& artifacts, std::string run)
-      : artifacts_(artifacts), run_(std::move(run)) {}
+  /// @param files what upload_all() has returned, for the driver: a head that names other files is
+  /// refused. Empty: not known
+  RunReplica(s3::BucketArtifacts& artifacts, std::string run, std::string files = {})
+      : artifacts_(artifacts), run_(std::move(run)), handed_over_(std::move(files)) {}
 
   /// Uploads the run for its first driver.
   /// @param runs   a store that has the run in the state in which the driver will find it
   /// @param folder the run's files
-  async::Task<> upload_all(store::RunStore& runs, std::filesystem::path folder);
+  /// @return the key of the artifact with these files
+  async::Task<std::string> upload_all(store::RunStore& runs, std::filesystem::path folder);
   /// Downloads the run's record into a store that may not know the run yet, and its files into a
   /// folder, unless that exists. Changes nothing in the bucket.
   /// @return false if there is no replica, or it was already brought home
@@ -79,6 +82,7 @@ class RunReplica {
 
   s3::BucketArtifacts& artifacts_;
   const std::string run_;
+  const std::string handed_over_;  ///< Key of the artifact with the run's files.
   Head head_;
   std::string last_store_;  ///< Digest of the last uploaded store.
   std::map<std::string, std::uint64_t>

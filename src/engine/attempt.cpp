@@ -98,8 +98,9 @@ class AttemptRun {
     const auto start = Clock::now();
     // The output of a joined attempt is read from its beginning.
     if (which_.joins) services_.runs.remove_metrics(context_.run_id, step_.name, which_.number);
-    const auto code = co_await inputs_.store_code();
-    outcome_.code = code.digest.hex();
+    auto code = co_await inputs_.store_code();
+    outcome_.code = code.tree.digest.hex();
+    outcome_.code_files = std::move(code.files);
     co_await inputs_.check();
     const auto before_inputs = Clock::now();
     auto inputs = co_await inputs_.make();
@@ -116,8 +117,8 @@ class AttemptRun {
                                          .pipeline = services_.pipeline.name,
                                          .run_id = context_.run_id,
                                          .number = which_.number,
-                                         .code = services_.artifacts.path(code.digest),
-                                         .code_digest = code.digest.hex(),
+                                         .code = services_.artifacts.path(code.tree.digest),
+                                         .code_digest = outcome_.code,
                                          .inputs = std::move(inputs),
                                          .outputs = *folder_ / "outputs",
                                          .output_names = output_names(),
@@ -286,7 +287,7 @@ class AttemptRun {
     try {
       core::make_folders(kept.parent_path());
       core::remove_tree(kept);
-      if (which_.number > 1) core::remove_tree(failed_folder(which_.number - 1));
+      remove_kept();
       fs::rename(outputs, kept);
     } catch (const std::exception& failed) {
       core::log::info(std::string("what a failed attempt has written is not kept: ") +
@@ -294,10 +295,15 @@ class AttemptRun {
     }
   }
 
-  /// Removes what the attempt before has written. Files of another owner go with the run.
+  /// Removes what the attempts before have written.
+  void remove_kept() const {
+    for (auto number = which_.number; number-- > 1;) core::remove_tree(failed_folder(number));
+  }
+
+  /// Files of another owner go with the run.
   void forget_outputs() {
     try {
-      core::remove_tree(failed_folder(which_.number - 1));
+      remove_kept();
     } catch (const core::EnvironmentError& error) {
       core::log::info(error.what());
     }
@@ -387,7 +393,7 @@ class AttemptRun {
 
   void take_metrics(const OutputSpec& output) {
     const auto now = wall_now();
-    for (auto& [name, point] : read_metric_file(path_of(output))) {
+    for (auto& [name, point] : read_metric_file(path_of(output), output.file_name)) {
       point.time = now;
       metrics_.add(name, point);
     }

@@ -24,8 +24,9 @@ struct AttemptOutcome {
   orchestrators::AttemptResult result;
   std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
   core::Phases phases = {};
-  std::string code = {};        ///< Digest of the tree of the step's code, hex.
-  store::AttemptRecord record;  ///< Record of the attempt's end.
+  std::string code = {};                         ///< Digest of the tree of the step's code, hex.
+  std::vector<store::TreeFile> code_files = {};  ///< What that tree has.
+  store::AttemptRecord record;                   ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
                                            ///< removed with it once the success is recorded.

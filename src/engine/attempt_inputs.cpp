@@ -55,15 +55,17 @@ async::Task<> AttemptInputs::check() {
   for (const auto& input : inputs) context_.checked.insert(input.digest);
 }
 
-async::Task<store::StoredArtifact> AttemptInputs::store_code() {
+async::Task<StoredCode> AttemptInputs::store_code() {
   const auto& files = services_.code.files(step_);
-  auto code = services_.artifacts.put_tree(files, services_.stats);
-  if (context_.checked.contains(code.digest) || !store::is_read_on_use(code.bytes, files.size()))
+  StoredCode code;
+  code.tree = services_.artifacts.put_tree(files, services_.stats, &code.files);
+  if (context_.checked.contains(code.tree.digest) ||
+      !store::is_read_on_use(code.tree.bytes, files.size()))
     co_return code;
   const bool is_intact = co_await async::on_pool(
-      context_.pool, [&] { return services_.artifacts.is_intact(code.digest); });
-  if (!is_intact) code = services_.artifacts.put_tree(files, services_.stats);
-  context_.checked.insert(code.digest);
+      context_.pool, [&] { return services_.artifacts.is_intact(code.tree.digest); });
+  if (!is_intact) code.tree = services_.artifacts.put_tree(files, services_.stats, &code.files);
+  context_.checked.insert(code.tree.digest);
   co_return code;
 }
 

@@ -10,6 +10,12 @@
 
 namespace pipeline::engine {
 
+/// The tree of a step's code, and what it has.
+struct StoredCode {
+  store::StoredArtifact tree;
+  std::vector<store::TreeFile> files;
+};
+
 class AttemptInputs {
  public:
   /// Keeps references to the context and the step.
@@ -20,7 +26,7 @@ class AttemptInputs {
 
   /// Stores the step's code. A tree that is stored already is read once a run, as inputs are; if it
   /// is damaged, it is stored again.
-  async::Task<store::StoredArtifact> store_code();
+  async::Task<StoredCode> store_code();
   /// Reads small inputs completely, each once a run. Throws EnvironmentError if one is not what its
   /// step made.
   async::Task<> check();

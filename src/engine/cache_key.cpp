@@ -17,6 +17,7 @@ namespace {
 using store::KeyPart;
 
 constexpr std::size_t most_files_by_name = 256;
+constexpr const char* code_prefix = "code ";
 
 std::string short_text(const std::string& text) {
   return text.size() <= 200 ? text : "sha256:" + core::sha256(text).hex();
@@ -66,35 +67,45 @@ bool has_readable_value(const std::string& name) {
 
 }  // namespace
 
-const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {
-  const auto found = fingerprint_.find(&files);
-  if (found != fingerprint_.end()) return found->second;
-  std::vector<KeyPart> parts;  // Kept once they are complete: a file may be unreadable.
-  const auto keep = [&]() -> const std::vector<KeyPart>& {
-    return fingerprint_.emplace(&files, std::move(parts)).first->second;
-  };
+std::vector<KeyPart> code_parts(std::vector<store::TreeFile> files) {
+  if (!std::ranges::is_sorted(files, {}, &store::TreeFile::path))
+    std::ranges::sort(files, {}, &store::TreeFile::path);
+  std::vector<KeyPart> parts;
   if (files.size() <= most_files_by_name) {
-    for (const auto& file : files) {
-      const bool executable = (std::filesystem::status(file.source).permissions() &
-                               std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
-      parts.push_back({"code " + file.relative_path,
-                       stats_.digest(file.source).hex() + (executable ? "x" : "")});
-    }
-    return keep();
+    for (const auto& file : files)
+      parts.push_back({code_prefix + file.path, file.digest.hex() + (file.executable ? "x" : "")});
+    return parts;
   }
   std::map<std::string, core::Hasher> groups;
   for (const auto& file : files) {
-    const auto slash = file.relative_path.find('/');
-    auto& group =
-        groups[slash == std::string::npos ? "." : file.relative_path.substr(0, slash + 1)];
+    const auto slash = file.path.find('/');
+    auto& group = groups[slash == std::string::npos ? "." : file.path.substr(0, slash + 1)];
+    group.field(file.path).field(file.digest.hex()).field(file.executable ? "x" : "");
+  }
+  for (auto& [name, hasher] : groups) parts.push_back({code_prefix + name, hasher.finish().hex()});
+  return parts;
+}
+
+std::vector<KeyPart> with_code(std::vector<KeyPart> parts, const std::vector<KeyPart>& code) {
+  const auto is_code = [](const KeyPart& part) { return part.name.starts_with(code_prefix); };
+  const auto first = std::ranges::find_if(parts, is_code);
+  const auto last = std::find_if_not(first, parts.end(), is_code);
+  if (first == last || std::equal(first, last, code.begin(), code.end())) return parts;
+  parts.insert(parts.erase(first, last), code.begin(), code.end());
+  return parts;
+}
+
+const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {
+  const auto found = fingerprint_.find(&files);
+  if (found != fingerprint_.end()) return found->second;
+  std::vector<store::TreeFile> read;  // Kept once it is complete: a file may be unreadable.
+  read.reserve(files.size());
+  for (const auto& file : files) {
     const bool executable = (std::filesystem::status(file.source).permissions() &
                              std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
-    group.field(file.relative_path)
-        .field(stats_.digest(file.source).hex())
-        .field(executable ? "x" : "");
+    read.push_back({file.relative_path, stats_.digest(file.source), executable});
   }
-  for (auto& [name, hasher] : groups) parts.push_back({"code " + name, hasher.finish().hex()});
-  return keep();
+  return fingerprint_.emplace(&files, code_parts(std::move(read))).first->second;
 }
 
 KeyPart ProgramParts::of(const ProgramStep& step) {

@@ -15,8 +15,13 @@
 
 namespace pipeline::engine {
 
-/// The digests of a step's code files as key parts. Large sets are grouped by their first folder.
-/// Memoised by the set's identity.
+/// Returns the digests of code files as key parts. Large sets are grouped by their first folder.
+std::vector<store::KeyPart> code_parts(std::vector<store::TreeFile> files);
+/// Returns the parts of a key with these in place of those of its code.
+std::vector<store::KeyPart> with_code(std::vector<store::KeyPart> parts,
+                                      const std::vector<store::KeyPart>& code);
+
+/// The code_parts() of a step's files, memoised by the set's identity.
 class CodeParts {
  public:
   explicit CodeParts(store::StatIndex& stats) : stats_(stats) {}

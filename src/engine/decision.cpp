@@ -76,6 +76,16 @@ StepKey Decisions::key(const StepSpec& step, const std::string& environment_id,
   return result;
 }
 
+StepKey Decisions::as_it_ran(StepKey key, const std::string& tree,
+                             const std::vector<store::TreeFile>& files) {
+  const auto [ran, is_new] = parts_of_trees_.try_emplace(tree);
+  if (is_new) ran->second = code_parts(files);
+  auto parts = with_code(key.parts, ran->second);
+  if (parts == key.parts) return key;
+  auto changed = key_of(parts);
+  return {std::move(changed), std::move(parts)};
+}
+
 std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {
   auto entry = runs_.find_cached(key);
   if (!entry) return std::nullopt;

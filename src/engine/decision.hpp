@@ -3,6 +3,7 @@
 /// earlier success with the same key.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,6 +36,10 @@ class Decisions {
   /// Returns all parts except the inputs; `environment_id` must not be empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
   StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
+  /// Returns the key of what ran: the code may have changed since the step's key was made.
+  /// @param tree the digest of the code that ran, hex @param files what that tree has
+  StepKey as_it_ran(StepKey key, const std::string& tree,
+                    const std::vector<store::TreeFile>& files);
   /// Reads the step's code, which takes as long as it is large; later keys need not.
   void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
   /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
@@ -48,6 +53,7 @@ class Decisions {
   store::ArtifactStore& artifacts_;
   const CodeProvider& code_;
   CodeParts code_parts_;
+  std::map<std::string, std::vector<store::KeyPart>> parts_of_trees_;
   ProgramParts program_parts_;
   DataInputs data_;
 };

@@ -9,7 +9,7 @@ namespace pipeline::engine {
 Environments::Environments(asio::any_io_executor executor, const Services& services,
                            EventSink& events, bool is_shared, std::size_t steps,
                            std::function<void(async::Task<>)> spawn,
-                           std::function<void()> on_failure)
+                           std::function<void(core::StepIndex)> on_failure)
     : executor_(std::move(executor)),
       orchestrator_(services.orchestrator),
       pipeline_(services.pipeline),
@@ -25,20 +25,28 @@ async::Task<orchestrators::Environment> Environments::look_up(const StepSpec& st
 
 void Environments::begin(core::StepIndex i, const StepSpec& step) {
   states_[i].prepared = std::make_unique<async::Gate>(executor_);
-  spawn_(prepare(states_[i], step));
+  spawn_(prepare(i, step));
 }
 
-async::Task<> Environments::prepare(State& state, const StepSpec& step) {
+async::Task<> Environments::prepare(core::StepIndex i, const StepSpec& step) {
+  auto& state = states_[i];
+  auto& stop = step.run_on == RunOn::success ? stop_ : final_stop_;
   try {
-    auto environment = co_await orchestrator_.prepare(step, events_, stop_);
+    auto environment = co_await orchestrator_.prepare(step, events_, stop);
     if (is_shared_)
       environment = co_await shared_environment(orchestrator_, step, std::move(environment));
     state.environment = std::move(environment);
   } catch (...) {
     state.error = std::current_exception();
+    state.was_stopped = stop.level() != core::StopLevel::none;
   }
   state.prepared->open();
-  if (state.error) on_failure_();
+  if (has_failed(i)) on_failure_(i);
+}
+
+void Environments::stop_all(core::StopLevel level) {
+  stop_.stop(level);
+  final_stop_.stop(level);
 }
 
 void Environments::set(core::StepIndex i, orchestrators::Environment environment) {
@@ -50,18 +58,22 @@ void Environments::set(core::StepIndex i, orchestrators::Environment environment
 
 async::Task<> Environments::prepared(core::StepIndex i) {
   co_await states_[i].prepared->wait();
-  if (states_[i].error) std::rethrow_exception(states_[i].error);
+  rethrow(i);
 }
 
 void Environments::rearm() {
   stop_.rearm();
   for (auto& state : states_)
-    if (state.error) state = {};
+    if (state.was_stopped) state = {};
 }
 
 void Environments::rethrow() const {
   for (const auto& state : states_)
     if (state.error) std::rethrow_exception(state.error);
+}
+
+void Environments::rethrow(core::StepIndex i) const {
+  if (states_[i].error) std::rethrow_exception(states_[i].error);
 }
 
 }  // namespace pipeline::engine

@@ -24,10 +24,11 @@ class Environments {
   /// @param steps number of steps
   /// @param spawn runs a coroutine that refers to this object and must have ended before this is
   /// destroyed
-  /// @param on_failure called when an environment could not be prepared
+  /// @param on_failure called with a step whose environment could not be prepared, unless stop()
+  /// has ended that
   Environments(asio::any_io_executor executor, const Services& services, EventSink& events,
                bool is_shared, std::size_t steps, std::function<void(async::Task<>)> spawn,
-               std::function<void()> on_failure);
+               std::function<void(core::StepIndex)> on_failure);
 
   /// Returns the step's environment as it is now, and builds nothing. Throws InputError with the
   /// step's line, or EnvironmentError.
@@ -43,20 +44,27 @@ class Environments {
   const orchestrators::Environment& of(core::StepIndex i) const { return states_[i].environment; }
   /// Makes room for more steps. @param steps number of all steps
   void grow(std::size_t steps) { states_.resize(steps); }
-  /// Stops preparations in progress.
+  /// Stops preparations in progress, except those of steps with a `run_on`.
   void stop(core::StopLevel level) { stop_.stop(level); }
+  /// Stops all preparations in progress.
+  void stop_all(core::StopLevel level);
   /// Lets preparations begin again after stop(); those that it ended begin once more.
   void rearm();
   /// Throws the exception of a failed preparation, if there is one.
   void rethrow() const;
+  /// The same of this step's.
+  void rethrow(core::StepIndex i) const;
+  /// Returns true if the preparation has failed, and was not stopped.
+  bool has_failed(core::StepIndex i) const { return states_[i].error && !states_[i].was_stopped; }
 
  private:
   struct State {
     std::unique_ptr<async::Gate> prepared;  ///< Created when preparation begins.
     orchestrators::Environment environment;
     std::exception_ptr error;
+    bool was_stopped = false;  ///< The error is that of stop().
   };
-  async::Task<> prepare(State& state, const StepSpec& step);
+  async::Task<> prepare(core::StepIndex i, const StepSpec& step);
 
   asio::any_io_executor executor_;
   orchestrators::Orchestrator& orchestrator_;
@@ -64,9 +72,9 @@ class Environments {
   EventSink& events_;
   const bool is_shared_;
   std::function<void(async::Task<>)> spawn_;
-  std::function<void()> on_failure_;
-  core::CancelSource stop_;
-  std::deque<State> states_;  ///< References to them stay valid.
+  std::function<void(core::StepIndex)> on_failure_;
+  core::CancelSource stop_, final_stop_;  ///< The second one is of steps with a `run_on`.
+  std::deque<State> states_;              ///< References to them stay valid.
 };
 
 }  // namespace pipeline::engine

@@ -199,8 +199,8 @@ const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
   return found == demands_.end() ? none : found->second;
 }
 
-async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step,
-                                                            std::size_t rank) {
+async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::size_t rank,
+                                                            core::CancelSource& stop) {
   Ticket ticket{step,
                 {.demand = demand_of(step)},
                 {.pid = ::getpid(),
@@ -219,14 +219,14 @@ async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step
       pool.timer_.cancel();
     }
   } leave{*this, ticket};
-  const core::CancelSource::Listener listener(stop_,
+  const core::CancelSource::Listener listener(stop,
                                               [&](core::StopLevel) { ticket.offered.open(); });
 
   std::optional<GpuReservation> reservation;
   ticket.offered.open();  // No other step may want them.
-  while (stop_.level() == core::StopLevel::none) {
+  while (stop.level() == core::StopLevel::none) {
     co_await ticket.offered.wait();
-    if (stop_.level() != core::StopLevel::none) break;
+    if (stop.level() != core::StopLevel::none) break;
     if (!slots_.try_acquire()) {
       ticket.waiting.paused = true;
       kicked_ = true;
@@ -236,7 +236,7 @@ async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step
     }
     ticket.offered.close();
     std::exception_ptr error;
-    if (stop_.level() == core::StopLevel::none) try {
+    if (stop.level() == core::StopLevel::none) try {
         reservation = co_await take(ticket);
       } catch (...) {
         error = std::current_exception();

@@ -49,9 +49,10 @@ class GpuPool {
 
   bool wants(const StepSpec& step) const { return demand_of(step).count > 0; }
 
-  /// Waits for the step's GPUs and a job slot. Returns with both, or, when the run is stopped, with
+  /// Waits for the step's GPUs and a job slot. Returns with both, or, when `stop` is stopped, with
   /// nothing.
-  async::Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank);
+  async::Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank,
+                                                     core::CancelSource& stop);
 
  private:
   struct Ticket;

@@ -89,6 +89,7 @@ void Journal::run_began(const std::string& orchestrator,
 std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orchestrator,
                                                         const std::vector<const StepSpec*>& steps) {
   std::map<std::string, ResumePoint> resume_point;
+  is_resumed_ = true;
   runs_.transaction([&] {
     const auto before = runs_.find_run(record_.id);
     const bool is_ours =
@@ -110,7 +111,8 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
 }
 
 std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
-  const auto& record = earlier_[step.name];
+  const auto known = earlier_.extract(step.name);
+  const auto record = known ? known.mapped() : store::StepRecord{};
   if (record.status == StepStatus::succeeded || record.status == StepStatus::cached)
     return std::nullopt;
   ResumePoint state;
@@ -181,6 +183,8 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   record.attempts = number;
   record.image = environment;
   commit([&] {
+    // Of what the step made before the run was resumed, nothing is a part of what it makes now.
+    if (number == 1 && is_resumed_) runs_.remove_attempts(record_.id, step.name);
     runs_.put_step(record);
     runs_.put_attempt(attempt);
   });
@@ -306,14 +310,19 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
 RunSummary Journal::run_ended(bool interrupted) {
   const bool complete = summary_.failed == 0 &&
                         summary_.succeeded + summary_.cached + summary_.skipped == record_.steps;
-  record_.status = interrupted && !complete ? RunStatus::interrupted
-                   : summary_.failed > 0    ? RunStatus::failed
-                                            : RunStatus::succeeded;
+  record_.status = interrupted && !complete                   ? RunStatus::interrupted
+                   : summary_.failed + summary_.cancelled > 0 ? RunStatus::failed
+                                                              : RunStatus::succeeded;
   record_.ended = wall_now();
   record_.took += since(began_);
   record_.cached = summary_.cached;
   record_.failed = summary_.failed;
-  commit([&] { runs_.finish_run(record_); });
+  commit([&] {
+    // The pipeline of a resumed run may have changed.
+    if (record_.status == RunStatus::succeeded)
+      for (const auto& [name, gone] : earlier_) runs_.remove_step(record_.id, name);
+    runs_.finish_run(record_);
+  });
   summary_.run = record_.id;
   summary_.status = record_.status;
   events_.emit(event::RunFinished{record_.id, record_.status, record_.took});

@@ -124,7 +124,9 @@ class Journal {
   store::RunRecord record_;
   const bool publishes_here_;  ///< Names are those of the state folder.
   RunSummary summary_{};
-  std::map<std::string, store::StepRecord> earlier_;  ///< Of a resumed run, by step.
+  bool is_resumed_ = false;
+  /// Of a resumed run, by step: those that it has not come to yet.
+  std::map<std::string, store::StepRecord> earlier_;
   std::vector<Success> unstored_;
   Clock::time_point began_ = Clock::now();
 };

@@ -16,19 +16,25 @@ namespace {
 
 constexpr std::size_t most_bytes = 16 << 20;
 
-void add_numbers(const nlohmann::json& value, const std::string& name, FileMetrics& found,
-                 std::optional<std::int64_t> step = {}) {
+using ReadNumber = std::optional<double> (*)(const nlohmann::json&);
+
+std::optional<double> plain_number(const nlohmann::json& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber number,
+                 FileMetrics& found, std::optional<std::int64_t> step = {}) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
-      add_numbers(member, name.empty() ? key : name + "." + key, found);
+      add_numbers(member, name.empty() ? key : name + "." + key, number, found);
   } else if (value.is_array()) {
     std::int64_t position = 0;
     for (const auto& item : value) {
-      if (item.is_number()) add_numbers(item, name, found, position);
+      if (number(item)) add_numbers(item, name, number, found, position);
       ++position;
     }
-  } else if (value.is_number() && core::is_metric_name(name)) {
-    found.push_back({name, {value.get<double>(), step, {}}});
+  } else if (const auto read = number(value); read && core::is_metric_name(name)) {
+    found.push_back({name, {*read, step, {}}});
   }
 }
 
@@ -93,23 +99,28 @@ FileMetrics read_table(std::string_view text, char separator) {
 
 }  // namespace
 
-FileMetrics read_metric_file(const std::filesystem::path& file) {
+FileMetrics read_metric_file(const std::filesystem::path& file, const std::filesystem::path& name) {
   const auto fail = [&](const std::string& why) {
     throw core::ContentError(
-        "the output " + file.filename().string() + " is marked with `metrics: true`, but " + why,
+        "the output " + name.string() + " is marked with `metrics: true`, but " + why,
         {"write a JSON object or a CSV file with a heading, whose values are numbers: "
          "`{\"accuracy\": 0.93}`"});
   };
   const auto text = core::read_untrusted_file(file, most_bytes);
   if (!text) fail("it is no file of at most 16 MiB");
-  const auto extension = file.extension();
+  const auto extension = name.extension();
   FileMetrics found;
   if (extension == ".csv" || extension == ".tsv") {
     found = read_table(*text, extension == ".tsv" ? '\t' : ',');
   } else {
-    const auto value = core::parse_json(*text);
+    auto value = core::parse_json(*text);
+    ReadNumber number = plain_number;
+    if (value.is_discarded()) {
+      value = core::parse_json(core::with_quoted_numbers(*text));
+      number = core::metric_value;
+    }
     if (value.is_discarded()) fail("it is not JSON, and its name does not end in .csv");
-    add_numbers(value, "", found);
+    add_numbers(value, "", number, found);
   }
   if (found.empty()) fail("it has no number");
   return found;

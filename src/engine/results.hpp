@@ -25,6 +25,11 @@ class Results {
     return decisions_.key(step, environment_id, outputs);
   }
 
+  StepKey as_it_ran(StepKey key, const std::string& tree,
+                    const std::vector<store::TreeFile>& files) {
+    return decisions_.as_it_ran(std::move(key), tree, files);
+  }
+
   void read_code(const StepSpec& step) { decisions_.read_code(step); }
 
   /// The user's data as this run has read it.

@@ -21,7 +21,7 @@ void note_reused_metrics(store::RunStore& runs, const store::ArtifactStore& arti
     const auto made = std::ranges::find(entry.outputs, output.name, &store::OutputRecord::name);
     if (!output.metrics || made == entry.outputs.end()) continue;
     try {
-      for (auto& [name, point] : read_metric_file(artifacts.path(made->digest))) {
+      for (auto& [name, point] : read_metric_file(artifacts.path(made->digest), made->file_name)) {
         point.time = now;
         log.add(name, point);
       }

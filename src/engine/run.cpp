@@ -48,10 +48,7 @@ class Run {
         pool_(2),
         results_(services_, events, user, pool_, options_),
         environments_(executor, services_, events, results_.has_store(), steps_.size(), spawner(),
-                      [this] {
-                        if (pipeline_.execution_mode == ExecutionMode::fail_fast)
-                          stop_.stop(core::StopLevel::graceful);
-                      }),
+                      [this](core::StepIndex i) { environment_failed(i); }),
         gpus_(executor, pool_, orchestrator_, events, stop_, slots_.here, options_, spawner()),
         journal_(services_.runs, services_.artifacts, events, pipeline_, options_),
         checks_(services_, steps_, environments_, results_, gpus_, pool_, options_, events, user),
@@ -90,6 +87,7 @@ class Run {
   async::Task<> run_step(core::StepIndex i, std::optional<StepKey> key);
   async::Task<bool> is_made(core::StepIndex i, std::optional<StepKey>& key);
   async::Task<bool> is_made_elsewhere(core::StepIndex i, const StepKey& key);
+  void environment_failed(core::StepIndex i);
   void show_notices(core::StepIndex i);
   bool may_be_elsewhere(core::StepIndex i) const {
     return results_.may_be_elsewhere(spec(i), steps_[i].resume_point.has_value());
@@ -126,6 +124,7 @@ class Run {
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
   std::optional<RunFingerprint> fingerprint_;
   bool has_prefetched_ = false;
+  bool has_begun_ = false;  ///< The run is recorded.
 };
 
 /// Returns `docker`, or for a run with several orchestrators `local, kubernetes`.
@@ -143,7 +142,7 @@ async::Task<> Run::prepare_detached() {
   const auto steps = steps_.with(StepStatus::pending);
   co_await checks_.check(steps);
   const core::CancelSource::Listener builds(
-      user_, [this](core::StopLevel level) { environments_.stop(level); });
+      user_, [this](core::StopLevel level) { environments_.stop_all(level); });
   for (core::StepIndex i = 0; i < steps_.size(); ++i) environments_.begin(i, spec(i));
   co_await coroutines_end();
   co_await orchestrator_.settle();
@@ -162,6 +161,8 @@ async::Task<> Run::coroutines_end() {
 
 async::Task<RunSummary> Run::execute() {
   const auto steps = steps_.with(StepStatus::pending);
+  // Before what takes long: what changes from here on is noticed by the next run.
+  if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
   co_await checks_.check(steps);
   if (options_.resume) {
     for (auto& [step, resume_point] : journal_.run_resumed(places(steps), steps))
@@ -169,14 +170,15 @@ async::Task<RunSummary> Run::execute() {
   } else {
     journal_.run_began(places(steps), steps);
   }
+  has_begun_ = true;
   const core::CancelSource::Listener listener(user_, [this](core::StopLevel level) {
+    environments_.stop_all(level);
     stop_.stop(level);
     wake_.open();
   });
   const core::CancelSource::Listener builds(
       stop_, [this](core::StopLevel level) { environments_.stop(level); });
   try {
-    if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
     co_await run_steps();
     // fail_fast has stopped the others.
     while (has_final_steps_ && scheduler_.has_ready() && stop_.level() != core::StopLevel::none &&
@@ -210,7 +212,7 @@ async::Task<> Run::run_steps() {
     co_await prefetch();  // Otherwise it is called once a step is known to run.
   while (active_ > 0 || (scheduler_.has_ready() && may_start() && !fatal_)) {
     // Builds in progress are no longer needed.
-    if (scheduler_.done()) environments_.stop(core::StopLevel::immediate);
+    if (scheduler_.done()) environments_.stop_all(core::StopLevel::immediate);
     co_await wake_.wait();
     wake_.close();
     co_await start_ready_steps();
@@ -239,7 +241,8 @@ void Run::remember() {
     for (const auto& path : sources.value_or(std::vector<std::filesystem::path>()))
       fingerprint_->looked_at(path);
   }
-  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size() - expanded, skipped);
+  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size() - expanded, skipped,
+                     pipeline_.tags);
 }
 
 /// Takes every ready step: reuses it at once, or starts it.
@@ -261,6 +264,7 @@ async::Task<> Run::start_ready_steps() {
         if (endings_.leaves_out(*i)) continue;
       }
       auto environment = co_await environments_.look_up(spec(*i));
+      if (scheduler_.is_gone(*i)) continue;  // Its environment could not be prepared meanwhile.
       std::optional<StepKey> key;
       if (!environment.id.empty())
         key = results_.key(spec(*i), environment.id, steps_.outputs_of());
@@ -404,16 +408,30 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
     auto outcome = co_await runner.run(step, counts);
     failure = outcome.result.failure;
     if (!failure) {
-      endings_.succeed(i, *key, std::move(outcome), counts);
+      const auto ran = results_.as_it_ran(std::move(*key), outcome.code, outcome.code_files);
+      endings_.succeed(i, ran, std::move(outcome), counts);
       co_return;
     }
   } catch (const core::EnvironmentError& error) {
     failure = orchestrators::failure_of(error);
   }
-  // The environment was not prepared.
-  if (stop_.level() != core::StopLevel::none && counts.attempts == 0)
+  const auto& stop = spec(i).run_on == RunOn::success ? stop_ : user_;
+  if (stop.level() != core::StopLevel::none && counts.attempts == 0 && !environments_.has_failed(i))
     failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};
   endings_.fail(i, std::move(*failure), key ? key->key : "", counts);
+}
+
+/// In the mode fail_fast, does not wait until the step would begin. One that has begun tells it
+/// itself.
+void Run::environment_failed(core::StepIndex i) {
+  if (!has_begun_ || pipeline_.execution_mode != ExecutionMode::fail_fast ||
+      steps_[i].status != StepStatus::pending)
+    return;
+  try {
+    environments_.rethrow(i);
+  } catch (const core::EnvironmentError& error) {
+    endings_.fail(i, orchestrators::failure_of(error), {}, {});
+  }
 }
 
 /// Looks for the step's result on this and other machines; if there is none, waits until the step's

@@ -13,7 +13,7 @@ namespace pipeline::engine {
 namespace {
 
 constexpr auto kind = "memo";
-constexpr std::string_view header = "pipe memo 1";
+constexpr std::string_view header = "pipe memo 2";
 /// A file that changed less than this before it was read could change again within the same tick of
 /// the file system's clock.
 constexpr std::int64_t racy_nanoseconds = 50'000'000;
@@ -71,6 +71,7 @@ void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path
 struct Remembered {
   std::string run;
   std::size_t steps = 0, skipped = 0;
+  std::vector<std::string> tags;  ///< Those of the pipeline.
 };
 
 /// Returns it if all that it depends on is as it was.
@@ -88,7 +89,10 @@ async::Task<std::optional<Remembered>> unchanged_run(std::string_view text,
     line.remove_prefix(line.empty() ? 0 : 1);
     const auto space = line.find(' ');
     bool same = false;
-    if (what == 'a') {
+    if (what == 't') {
+      found.tags.emplace_back(line);
+      same = true;
+    } else if (what == 'a') {
       same = artifacts.looks_whole(core::Digest::from_hex(line));
     } else if (what == 'e') {
       same = co_await orchestrator.unchanged(std::string(line));
@@ -123,13 +127,14 @@ void RunFingerprint::ran_in(const std::string& recheck) {
 }
 
 void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps,
-                          std::size_t skipped) const {
+                          std::size_t skipped, const std::vector<std::string>& tags) const {
   const auto key = core::sha256(identity_).hex();
   if (spoiled_) return runs.remove_blob(kind, key);
   std::string text(header);
   text.append("\n").append(run).append("\n").append(std::to_string(steps));
   if (skipped) text.append(" ").append(std::to_string(skipped));
   text.append("\n");
+  for (const auto& tag : tags) text.append("t").append(tag).append("\n");
   for (const auto& [path, stamp] : files_)
     text.append("f").append(stamp).append(" ").append(path).append("\n");
   for (const auto& [name, stamp] : variables_)
@@ -179,10 +184,12 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
   const auto model = same ? runs.find_run(same->run) : std::nullopt;
   if (!model || model->id != same->run) co_return std::nullopt;
-  const auto [earlier, steps, skipped] = *same;
+  const auto [earlier, steps, skipped, tags] = *same;
 
   store::RunRecord record = *model;
   record.id = options.run_id;
+  record.tags = tags;  // Neither those of `pipe tag` nor a note, which are of one run.
+  record.note.clear();
   record.git_commit = options.git_commit;
   record.git_dirty = options.git_dirty;
   record.driver = {store::ProcessId::self(), {}};

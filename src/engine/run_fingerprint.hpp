@@ -34,8 +34,9 @@ class RunFingerprint {
 
   /// @param run     the run whose rows have the steps
   /// @param skipped how many of the steps were skipped by their conditions
+  /// @param tags    those that the pipeline gives its runs
   void save(store::RunStore& runs, const std::string& run, std::size_t steps,
-            std::size_t skipped = 0) const;
+            std::size_t skipped = 0, const std::vector<std::string>& tags = {}) const;
 
  private:
   struct Entry {

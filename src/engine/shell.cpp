@@ -36,7 +36,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
     co_await gpus.check(only, services.pipeline);
     GpuReservation held;
     if (gpus.wants(step))
-      if (auto reserved = co_await gpus.acquire(step, 0)) held = std::move(*reserved);
+      if (auto reserved = co_await gpus.acquire(step, 0, stop)) held = std::move(*reserved);
     auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held), "shell");
     result = std::move(outcome.result);
     if (result.cleanup) result.cleanup();

@@ -112,7 +112,7 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& 
   auto& slots = slots_.of(services_.orchestrator.capabilities_of(step.spec));
   std::optional<GpuReservation> reservation;
   if (gpus_.wants(step.spec)) {
-    reservation = co_await gpus_.acquire(step.spec, step.urgency);
+    reservation = co_await gpus_.acquire(step.spec, step.urgency, stop_);
   } else {
     co_await slots.acquire(step.urgency);
     reservation.emplace();

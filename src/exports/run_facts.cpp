@@ -59,6 +59,8 @@ StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& ma
         known == facts.inputs.end() ? facts.inputs.emplace_back(InputFact{axis, {}}) : *known;
     input.artifacts = {makers.of(artifact)};
   }
+  if (record.attempts > 0 && record.ended == WallTime{})
+    record.ended = record.started;  // Its driver was killed.
   facts.record = std::move(record);
   return facts;
 }

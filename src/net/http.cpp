@@ -36,6 +36,7 @@ namespace {
 
 /// Limits of collected bodies; larger bodies need a callback.
 constexpr std::size_t largest_answer = std::size_t{64} << 20, largest_error = std::size_t{1} << 20;
+constexpr std::size_t largest_head = std::size_t{1} << 20;
 
 /// One exchange; lives in the frame of the coroutine that waits for it.
 class Exchange {
@@ -118,7 +119,8 @@ class Exchange {
   CURLcode code_ = CURLE_OK;
   long os_error_ = 0;
   bool headers_ended_ = false;
-  bool has_enough_ = false;  ///< The rest of the body is not read.
+  std::size_t head_bytes_ = 0;  ///< Also of interim responses, and of trailers.
+  bool has_enough_ = false;     ///< The rest of the body is not read.
 };
 
 void Exchange::begin(Multi& multi) {
@@ -129,6 +131,7 @@ void Exchange::begin(Multi& multi) {
   std::size_t (*write)(char*, std::size_t, std::size_t, void*) = &Exchange::on_write;
   set(CURLOPT_ERRORBUFFER, words_);
   set(CURLOPT_PATH_AS_IS, 1L);
+  set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // A proxy's answer is not the server's.
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request_.silence.count()));
@@ -199,6 +202,11 @@ void Exchange::add_header(const std::string& header) {
 }
 
 void Exchange::take_header(std::string_view line) {
+  head_bytes_ += line.size();
+  if (head_bytes_ > largest_head)
+    throw core::EnvironmentError(request_.method + " " + request_.url +
+                                 ": the head of the answer is larger than " +
+                                 std::to_string(largest_head >> 10) + " KiB");
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
   if (line.starts_with("HTTP/")) {  // Also after a `100 Continue`: the later response counts.
     response_.headers.clear();
@@ -206,6 +214,8 @@ void Exchange::take_header(std::string_view line) {
     const auto space = line.find(' ');
     response_.status =
         space == line.npos ? 0 : std::atol(std::string(line.substr(space + 1, 3)).c_str());
+  } else if (headers_ended_) {
+    return;  // A trailer, which nobody reads.
   } else if (line.empty()) {
     headers_ended_ = true;
     if (response_.status >= 200 && on_headers_) on_headers_(response_);

@@ -27,8 +27,6 @@ constexpr std::string_view names_folder = "published/", record_suffix = ".json";
 constexpr SteadyClock::duration longest_turn = 10s;
 /// A claim that stays for so long was left by a process that was killed.
 constexpr SteadyClock::duration claim_lifetime = 90s;
-/// Longer than the claims of several killed processes stay.
-constexpr SteadyClock::duration longest_wait = 5min;
 constexpr std::chrono::milliseconds look_interval = 50ms;
 
 std::string record_of(const std::string& name) {
@@ -51,11 +49,16 @@ std::string new_name() {
 /// comes first in the alphabet waits for the other, which withdraws.
 class NameTurn {
  public:
-  NameTurn(s3::Bucket& bucket, const std::string& name)
-      : bucket_(bucket), name_(name), latest_(SteadyClock::now() + longest_wait) {}
+  NameTurn(s3::Bucket& bucket, const std::string& name, SteadyClock::time_point latest)
+      : bucket_(bucket), name_(name), latest_(latest) {}
 
   async::Task<> begin() {
     for (;;) {
+      if (SteadyClock::now() > latest_)
+        throw core::EnvironmentError("the artifact '" + name_ +
+                                     "' in the bucket could not be changed for minutes, as if "
+                                     "others changed it without an end: " +
+                                     claims_of(name_));
       claim_ =
           claims_of(name_) + new_name();  // Never the same: a claim that stays is a dead one's.
       began_ = SteadyClock::now();
@@ -64,9 +67,6 @@ class NameTurn {
       const bool is_mine = co_await is_alone();
       if (is_mine) co_return;
       co_await end();
-      if (SteadyClock::now() > latest_)
-        throw core::EnvironmentError("other processes have been changing the artifact '" + name_ +
-                                     "' in the bucket for minutes: " + claims_of(name_));
       co_await async::pause_for(look_interval * std::uniform_int_distribution<int>(1, 10)(random_),
                                 nullptr);
     }
@@ -164,7 +164,7 @@ async::Task<> BucketNames::send(store::PublishedVersion& made) {
 async::Task<unsigned> BucketNames::change(std::string name, Edit edit) {
   auto& bucket = bucket_.bucket();
   const auto id = new_name();
-  NameTurn turn(bucket, name);
+  NameTurn turn(bucket, name, SteadyClock::now() + longest_wait_);
   std::optional<unsigned> result;
   for (bool is_done = false; !is_done;) {
     co_await turn.begin();
@@ -188,6 +188,7 @@ async::Task<unsigned> BucketNames::change(std::string name, Edit edit) {
     }
     co_await turn.end();
     if (failed) std::rethrow_exception(failed);
+    if (!is_done) co_await async::pause_for(look_interval, nullptr);
   }
   co_return *result;
 }

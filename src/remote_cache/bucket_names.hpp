@@ -3,6 +3,7 @@
 /// change one after another.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,9 +16,12 @@ namespace pipeline::remote_cache {
 
 class BucketNames {
  public:
-  /// Keeps references to both arguments. @param artifacts this machine's
-  BucketNames(s3::BucketArtifacts& bucket, const store::ArtifactStore& artifacts)
-      : bucket_(bucket), artifacts_(artifacts) {}
+  /// Keeps references to the first two arguments. @param artifacts this machine's
+  /// @param longest_wait until a change is given up; longer than the claims of several killed
+  /// processes stay
+  BucketNames(s3::BucketArtifacts& bucket, const store::ArtifactStore& artifacts,
+              std::chrono::milliseconds longest_wait = std::chrono::minutes(5))
+      : bucket_(bucket), artifacts_(artifacts), longest_wait_(longest_wait) {}
 
   /// Returns the record of a name, without versions if nothing has the name. Throws
   /// EnvironmentError if it is damaged.
@@ -39,6 +43,7 @@ class BucketNames {
 
   s3::BucketArtifacts& bucket_;
   const store::ArtifactStore& artifacts_;
+  const std::chrono::milliseconds longest_wait_;
 };
 
 }  // namespace pipeline::remote_cache

@@ -16,6 +16,8 @@ std::string xml_text(std::string_view xml, std::string_view element);
 
 /// Returns the texts of all elements of this name, which are not nested, in order.
 std::vector<std::string> xml_texts(std::string_view xml, std::string_view element);
+/// The same as they are written, for elements with others in them.
+std::vector<std::string_view> xml_elements(std::string_view xml, std::string_view element);
 
 /// The server has refused a request. Codes:
 /// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html

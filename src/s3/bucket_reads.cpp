@@ -127,6 +127,10 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t mos
       throw core::EnvironmentError("cannot list s3://" + settings_.bucket + "/" + folder + " at " +
                                    address_.origin() +
                                    ": the server's list of what is there does not end");
+    if (next.empty() && xml_text(response.body, "IsTruncated") == "true")
+      throw core::EnvironmentError(
+          "cannot list s3://" + settings_.bucket + "/" + folder + " at " + address_.origin() +
+          ": the server says that there is more, but not how to ask for it");
     rest = next;
   } while (!rest.empty());
 }
@@ -142,7 +146,7 @@ async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t
                                                  core::CancelSource* cancel) {
   std::vector<Object> found;
   const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
-    for (const auto& text : xml_texts(page, "Contents")) {
+    for (const auto text : xml_elements(page, "Contents")) {
       Object object{xml_text(text, "Key"), 0, xml_text(text, "ETag")};
       const auto size = xml_text(text, "Size");
       std::from_chars(size.data(), size.data() + size.size(), object.size);
@@ -176,7 +180,7 @@ async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
   const auto prefix = settings_.prefix + folder;
   std::vector<std::string> names;
   const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
-    for (const auto& found : xml_texts(page, "CommonPrefixes")) {
+    for (const auto found : xml_elements(page, "CommonPrefixes")) {
       const auto name = xml_text(found, "Prefix");
       if (name.size() > prefix.size() && name.starts_with(prefix))
         names.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));

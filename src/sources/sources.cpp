@@ -48,6 +48,12 @@ bool is_redirection(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+/// @param text curl's words or our own, which name the address
+std::string without_query(std::string text, const std::string& url) {
+  if (const auto at = text.find(url); at != text.npos) text.replace(at, url.size(), shown(url));
+  return text;
+}
+
 ContentState state_in(const net::Response& response) {
   ContentState state{.size = number_in(response.header("content-length")),
                      .etag = response.header("etag"),
@@ -124,7 +130,13 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
       guard.heard();
       if (is_content && reading.on_body) reading.on_body(bytes);
     };
-    auto response = co_await client_.send(std::move(to_send), on_body, &guard.source(), on_headers);
+    const auto sent = to_send.url;
+    net::Response response;
+    try {
+      response = co_await client_.send(std::move(to_send), on_body, &guard.source(), on_headers);
+    } catch (const net::TransportError& error) {
+      throw net::TransportError(error.curl_code(), without_query(error.what(), sent));
+    }
     if (from.is_s3() || !is_redirection(response.status)) co_return response;
     const auto location = response.header("location");
     url = redirected(url, location);

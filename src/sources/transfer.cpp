@@ -140,7 +140,12 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
     into_.append(bytes);
   };
   auto outcome = co_await send(reading, stop_, judge);
-  if (outcome.is_done && !into_.is_planned()) into_.plan(into_.size());  // All of it came.
+  if (!outcome.is_done || into_.is_planned()) co_return outcome;
+  // Without a length in the response, a cut connection looks like the end.
+  if (expected_.size && into_.size() < *expected_.size)
+    outcome = {false, "the server sent less than it said", {}};
+  else
+    into_.plan(into_.size());  // All of it came.
   co_return outcome;
 }
 

@@ -182,10 +182,21 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown&
   return artifact;
 }
 
-StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatIndex& index) {
+StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatIndex& index,
+                                       std::vector<TreeFile>* files) {
   auto nodes = nodes_of(entries, index);
+  const auto list_files = [&] {
+    if (!files) return;
+    files->clear();
+    for (const auto& node : nodes)
+      if (node.kind == TreeNode::Kind::file)
+        files->push_back({node.path, node.digest, node.executable});
+  };
   StoredArtifact artifact{tree_digest(nodes), true, total_bytes(nodes)};
-  if (looks_whole(artifact.digest)) return artifact;
+  if (looks_whole(artifact.digest)) {
+    list_files();
+    return artifact;
+  }
   std::map<std::string_view, const fs::path*> sources;
   for (const auto& entry : entries) sources[entry.relative_path] = &entry.source;
   const Staging staging(folder_);
@@ -204,6 +215,7 @@ StoredArtifact ArtifactStore::put_tree(std::span<const TreeEntry> entries, StatI
   seal_contents(staging.content(), nodes, artifact.digest);
   if (!is_read_on_use(artifact.bytes, entries.size())) sync_contents(staging.content(), nodes);
   publish(staging.content(), artifact.digest);
+  list_files();
   return artifact;
 }
 

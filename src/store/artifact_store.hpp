@@ -35,6 +35,13 @@ struct TreeEntry {
   std::filesystem::path source;
 };
 
+/// A file of a tree that is stored.
+struct TreeFile {
+  std::string path;
+  core::Digest digest;
+  bool executable = false;
+};
+
 using WallClock = std::chrono::system_clock::time_point (*)();
 
 /// Remembers digests of files by (path, size, mtime, ctime, inode), so that unchanged files are not
@@ -86,7 +93,9 @@ class ArtifactStore {
 
   /// Copies files into one read-only tree and returns its digest; if the store has the tree
   /// already, only hashes the files. A tree that is read on use need not survive a power failure.
-  StoredArtifact put_tree(std::span<const TreeEntry> entries, StatIndex& index);
+  /// @param files if not null, receives what the tree has, sorted by path
+  StoredArtifact put_tree(std::span<const TreeEntry> entries, StatIndex& index,
+                          std::vector<TreeFile>* files = nullptr);
 
   /// Returns the artifact's path, which steps can use as an input.
   std::filesystem::path path(const core::Digest& digest) const;

@@ -191,6 +191,18 @@ void RunStore::expand_step(const std::string& run, const std::string& step, std:
   self_->database.prepare("UPDATE runs SET steps = ?2 WHERE id = ?1").bind(run, steps).run();
 }
 
+void RunStore::remove_step(const std::string& run, const std::string& step) {
+  remove_attempts(run, step);
+  self_->database.prepare("DELETE FROM steps WHERE run = ?1 AND name = ?2").bind(run, step).run();
+}
+
+void RunStore::remove_attempts(const std::string& run, const std::string& step) {
+  self_->database.prepare("DELETE FROM attempts WHERE run = ?1 AND step = ?2")
+      .bind(run, step)
+      .run();
+  self_->database.prepare("DELETE FROM metrics WHERE run = ?1 AND step = ?2").bind(run, step).run();
+}
+
 void RunStore::put_attempt(const AttemptRecord& attempt) {
   const auto gpus = write_gpus(attempt.gpus);
   const auto usage = write_measured(attempt);
@@ -340,6 +352,33 @@ std::vector<RunRecord> RunStore::mark_dead_runs(const std::string& gone) {
   return dead;
 }
 
+/// The metrics of a step that other runs have reused stay with the first of these, as whose result
+/// it is reused from now on.
+void RunStore::hand_down(const std::string& run, bool keep_cache) {
+  std::vector<std::pair<std::string, std::string>> heirs;  // Of each step.
+  {
+    // With min(), SQLite takes the other columns from the row that has the minimum.
+    auto row = self_->database.prepare(
+        "SELECT name, run, min(id) FROM steps WHERE reused_from = ?1 AND run <> ?1 GROUP BY name");
+    row.bind(run);
+    while (row.step()) heirs.emplace_back(row.text(0), row.text(1));
+  }
+  for (const auto& [step, heir] : heirs) {
+    self_->database.prepare("UPDATE OR IGNORE metrics SET run = ?3 WHERE run = ?1 AND step = ?2")
+        .bind(run, step, heir)
+        .run();
+    self_->database
+        .prepare(
+            "UPDATE steps SET reused_from = ?3 WHERE reused_from = ?1 AND name = ?2 AND run <> ?3")
+        .bind(run, step, heir)
+        .run();
+    if (keep_cache)
+      self_->database.prepare("UPDATE cache SET run = ?3 WHERE run = ?1 AND step = ?2")
+          .bind(run, step, heir)
+          .run();
+  }
+}
+
 bool RunStore::remove_run(const std::string& run, bool keep_cache) {
   bool is_driven = false;
   transaction([&] {
@@ -366,6 +405,7 @@ bool RunStore::remove_run(const std::string& run, bool keep_cache) {
       if (const auto declared = get_blob(declared_kind, run))
         put_blob(declared_kind, heir, *declared);
     }
+    hand_down(run, keep_cache);
     if (!keep_cache) self_->database.prepare("DELETE FROM cache WHERE run = ?1").bind(run).run();
     for (const auto* kind :
          {invocation_kind, detached_kind, saved_kind, brought_kind, declared_kind})

@@ -113,6 +113,7 @@ struct KeyPart {
   /// Of an input that is one output: the step that made it, as others can have made the same. No
   /// part of the key.
   std::string maker = {};
+  bool operator==(const KeyPart&) const = default;
 };
 
 /// One of the artifacts of a gathered input.
@@ -223,7 +224,11 @@ class RunStore {
   void put_step(const StepRecord& step);  ///< Inserts or replaces a step.
   /// Removes a step that has become its instances. @param steps the new number of the run's steps
   void expand_step(const std::string& run, const std::string& step, std::size_t steps);
+  /// Removes a step that the run's pipeline has no more, with its attempts and metrics.
+  void remove_step(const std::string& run, const std::string& step);
   void put_attempt(const AttemptRecord& attempt);
+  /// Removes all attempts of a step, with their metrics.
+  void remove_attempts(const std::string& run, const std::string& step);
   /// Appends points to a metric of an attempt, which has `first` points already.
   void add_points(const MetricRecord& metric, std::uint64_t first,
                   std::span<const MetricPoint> points);
@@ -320,6 +325,7 @@ class RunStore {
   std::vector<std::string> blob_keys(const std::string& kind);  ///< In alphabetical order.
 
  private:
+  void hand_down(const std::string& run, bool keep_cache);
   struct Implementation;
   std::unique_ptr<Implementation> self_;
 };

@@ -309,6 +309,23 @@ TEST_F(ARunInABucket, is_not_taken_over_with_files_that_are_not_the_ones_handed_
   EXPECT_TRUE(fs::is_empty(there.kept_folder(id).parent_path()));
 }
 
+TEST_F(ARunInABucket, is_not_taken_over_with_other_files_that_its_head_names) {
+  const auto files_in_head = [this] {
+    const auto& head = objects.at("/team/pipe/drivers/7f3a/head.json");
+    return nlohmann::json::parse(head).at("files").get<std::string>();
+  };
+  const auto handed_over = files_in_head();
+  core::write_file_atomically(files / "pipeline.yaml", "name: other\n");
+  const auto others = run_task(loop, RunReplica(artifacts, id).upload_all(home, files));
+  ASSERT_EQ(files_in_head(), others);
+  ASSERT_NE(others, handed_over);
+  RunReplica careful(artifacts, id, handed_over);
+  EXPECT_THROW(take_over(careful, there), core::EnvironmentError);
+  EXPECT_FALSE(fs::exists(there.kept_folder(id)));
+  RunReplica first(artifacts, id, others);
+  EXPECT_TRUE(take_over(first, there));
+}
+
 TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
   ASSERT_TRUE(take_over(driver, there));
   store::StepRecord step{.run = id,

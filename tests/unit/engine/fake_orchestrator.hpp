@@ -75,8 +75,22 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
     co_return !changed_images.contains(recheck);
   }
 
+  async::Task<std::vector<core::Diagnostic>> check(const std::vector<const StepSpec*>&) override {
+    if (when_checked) when_checked();
+    co_return std::vector<core::Diagnostic>{};
+  }
+
   async::Task<orchestrators::Environment> prepare(const StepSpec& step, EventSink&,
-                                                  core::CancelSource&) override {
+                                                  core::CancelSource& cancel) override {
+    if (slow_images.contains(image_of(step))) {
+      asio::steady_timer timer(co_await asio::this_coro::executor);
+      for (int i = 0; i < 100; ++i) {
+        timer.expires_after(std::chrono::milliseconds(1));
+        co_await timer.async_wait(asio::use_awaitable);
+        if (cancel.level() != core::StopLevel::none)
+          throw core::EnvironmentError("the build was stopped");
+      }
+    }
     if (broken_images.contains(image_of(step)))
       throw core::BuildError("cannot build " + image_of(step), {"RUN false"}, {"mend it"});
     if (built_.insert(image_of(step)).second) ++builds;
@@ -119,6 +133,8 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
       steps;  ///< What a step does; by default it writes its name to its outputs.
   std::set<std::string> blocking;  ///< Steps that run until they are stopped.
   std::set<std::string> broken_images;
+  std::set<std::string> slow_images;     ///< Their preparation takes until other steps have ended.
+  std::function<void()> when_checked;    ///< Called before the run begins.
   std::set<std::string> changed_images;  ///< Those that unchanged() denies.
   bool known_before_build = true;
   std::map<std::string, std::string> packages_of;  ///< Of images whose requirements are not pinned.

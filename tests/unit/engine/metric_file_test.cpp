@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <map>
 
 #include "core/error.hpp"
@@ -16,7 +18,7 @@ class MetricFile : public testing::Test {
  protected:
   FileMetrics read(const std::string& name, const std::string& text) {
     std::ofstream(folder.path() / name) << text;
-    return read_metric_file(folder.path() / name);
+    return read_metric_file(folder.path() / name, name);
   }
   core::TemporaryFolder folder;
 };
@@ -26,8 +28,8 @@ TEST_F(MetricFile, what_has_no_numbers_is_an_error) {
     EXPECT_THROW(read("m.json", text), core::ContentError) << text;
   for (const auto* text : {"", "a,b\n", "a,b\nx,y\n"})
     EXPECT_THROW(read("m.csv", text), core::ContentError) << text;
-  EXPECT_THROW(read_metric_file(folder.path()), core::ContentError) << "a folder";
-  EXPECT_THROW(read_metric_file(folder.path() / "none"), core::ContentError);
+  EXPECT_THROW(read_metric_file(folder.path(), "m"), core::ContentError) << "a folder";
+  EXPECT_THROW(read_metric_file(folder.path() / "none", "none"), core::ContentError);
 }
 
 TEST_F(MetricFile, leaves_of_json_are_named_by_their_path) {
@@ -38,6 +40,21 @@ TEST_F(MetricFile, leaves_of_json_are_named_by_their_path) {
   for (const auto& [name, point] : found) values[name].push_back(point.value);
   EXPECT_EQ(values["test.accuracy"], std::vector<double>{0.9});
   EXPECT_EQ(values["loss"], (std::vector<double>{3, 2, 1}));
+}
+
+TEST_F(MetricFile, of_python_may_have_no_numbers_and_infinite_ones) {
+  const auto found = read("m.json", R"({"loss": NaN, "all": [1, -Infinity], "name": "NaN of x"})");
+  ASSERT_EQ(found.size(), 3u);
+  std::map<std::string, std::vector<double>> values;
+  for (const auto& [name, point] : found) values[name].push_back(point.value);
+  EXPECT_TRUE(std::isnan(values["loss"].at(0)));
+  EXPECT_EQ(values["all"].at(1), -std::numeric_limits<double>::infinity());
+  EXPECT_THROW(read("m.json", R"({"a": "NaN"})"), core::ContentError) << "a text";
+}
+
+TEST_F(MetricFile, is_what_the_name_of_its_output_says) {
+  std::ofstream(folder.path() / "0123abcd") << "step,loss\n1,0.5\n";
+  EXPECT_EQ(read_metric_file(folder.path() / "0123abcd", "m.csv").size(), 1u);
 }
 
 TEST_F(MetricFile, columns_of_csv_are_series) {

@@ -39,13 +39,14 @@ class MemoTest : public ::testing::Test {
     return std::chrono::system_clock::now() + std::chrono::hours(1);
   }
 
-  void remember(RunFingerprint fingerprint = RunFingerprint("asked", later)) {
+  void remember(RunFingerprint fingerprint = RunFingerprint("asked", later),
+                const std::vector<std::string>& tags = {}) {
     fingerprint.looked_at(file);
     fingerprint.looked_at(folder.path() / "nothing here");
     fingerprint.took_variable("MEMO_TEST_VARIABLE");
     fingerprint.ran_in("image");
     fingerprint.made(artifact);
-    fingerprint.save(runs, "run-1", 1);
+    fingerprint.save(runs, "run-1", 1, 0, tags);
   }
 
   bool holds(const std::string& identity = "asked") {
@@ -93,6 +94,17 @@ TEST_F(MemoTest, unchanged_world_is_told_by_the_earlier_run) {
   EXPECT_EQ(steps[0].status, StepStatus::cached);
   EXPECT_EQ(steps[0].reused_from, "run-1");
   EXPECT_EQ(steps[0].outputs.at(0).digest, artifact);
+}
+
+TEST_F(MemoTest, a_note_and_tags_that_a_user_gave_are_of_one_run) {
+  runs.tag_run("run-1", {"team", "best"});
+  runs.note_run("run-1", "my best run");
+  remember(RunFingerprint("asked", later), {"team"});
+  ASSERT_TRUE(holds());
+  const auto record = runs.find_run("latest");
+  ASSERT_NE(record->id, "run-1");
+  EXPECT_EQ(record->tags, std::vector<std::string>{"team"});
+  EXPECT_EQ(record->note, "");
 }
 
 TEST_F(MemoTest, changed_file_ends_it) {

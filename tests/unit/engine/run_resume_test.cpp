@@ -144,6 +144,32 @@ TEST_F(ResumedRun, what_runs_of_a_step_that_has_changed_since_is_given_up) {
   EXPECT_EQ(recorder.end_of("train").attempts, 2u);
 }
 
+TEST_F(ResumedRun, what_is_made_anew_has_nothing_of_what_was_made_before) {
+  pipeline.steps[0].retry = {.max_retries = 1};
+  places->capabilities();  // Makes `near`.
+  near->steps["load"] = [](const orchestrators::Attempt& attempt) {
+    if (attempt.number == 1) return fails_with(1);
+    attempt.log.write(Stream::out, "@pipe {\"metric\": \"old\", \"value\": 1}\n");
+    return writes(attempt, "old");
+  };
+  kill_during("train");
+  near->steps["load"] = [](const orchestrators::Attempt& attempt) {
+    attempt.log.write(Stream::out, "@pipe {\"metric\": \"new\", \"value\": 2}\n");
+    return writes(attempt, "new");
+  };
+  pipeline.steps[0].parameters["rows"] = 2;
+  pipeline.steps.pop_back();
+  EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
+  store::RunStore runs(folder.path() / "state");
+  EXPECT_EQ(runs.attempts("run-1", "load").size(), 1u);
+  const auto metrics = runs.metrics("run-1", "load");
+  ASSERT_EQ(metrics.size(), 1u);
+  EXPECT_EQ(metrics[0].name, "new");
+  std::vector<std::string> names;
+  for (const auto& each : runs.steps("run-1")) names.push_back(each.name);
+  EXPECT_THAT(names, ElementsAre("load", "train")) << "`plot` is no step of the pipeline any more";
+}
+
 TEST_F(ResumedRun, where_nothing_outlives_the_driver_the_attempt_is_made_anew) {
   kill_during("plot");
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
+#include "engine/run_fingerprint.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
@@ -44,6 +47,58 @@ TEST_F(RunTest, edit_reruns_just_what_uses_it) {
   EXPECT_EQ(status_of("load"), StepStatus::cached);
   EXPECT_EQ(status_of("train"), StepStatus::succeeded);
   EXPECT_EQ(status_of("other"), StepStatus::cached);
+}
+
+TEST_F(RunTest, code_that_changes_before_its_step_begins_is_in_its_key_as_it_ran) {
+  pipeline.steps = {step("first"), step("second")};
+  pipeline.steps[1].after = {"first"};
+  sources["second"] = {{"second.py", "old"}};
+  orchestrator.steps["first"] = [&](const orchestrators::Attempt& attempt) {
+    sources["second"]["second.py"] = "new";
+    return writes(attempt, "first");
+  };
+  orchestrator.steps["second"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, core::read_file(attempt.code / "second.py"));
+  };
+  run();
+  EXPECT_EQ(artifact("run-1", "second"), "new");
+  run();
+  EXPECT_EQ(status_of("second"), StepStatus::cached);
+  sources["second"]["second.py"] = "old";
+  run();
+  EXPECT_EQ(status_of("second"), StepStatus::succeeded);
+  EXPECT_EQ(artifact("run-3", "second"), "old");
+}
+
+TEST_F(RunTest, source_that_changes_while_the_run_is_checked_is_noticed_by_the_next_one) {
+  const auto file = folder.path() / "pipeline.yaml";
+  core::write_file_atomically(file, "one");
+  // A file that has just changed is never trusted.
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
+  pause();
+  pipeline.steps = {step("a")};
+  const auto may_be_repeated = [&] {
+    asio::io_context loop;
+    store::RunStore runs(folder.path() / "state");
+    store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    bool may = false;
+    asio::co_spawn(loop,
+                   reuse_by_fingerprint("asked", orchestrator, runs, artifacts, recorder,
+                                        {.run_id = "again-" + std::to_string(++count)}, false),
+                   [&](std::exception_ptr error, const std::optional<RunSummary>& summary) {
+                     may = !error && summary.has_value();
+                   });
+    loop.run();
+    return may;
+  };
+  run({.identity = "asked", .sources = {file}});
+  EXPECT_TRUE(may_be_repeated());
+  orchestrator.when_checked = [&] {
+    core::write_file_atomically(file, "two");
+    pause();
+  };
+  run({.identity = "asked", .sources = {file}});
+  EXPECT_FALSE(may_be_repeated());
 }
 
 TEST_F(RunTest, step_that_gives_the_same_again_spares_those_behind_it) {

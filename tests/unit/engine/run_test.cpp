@@ -173,6 +173,36 @@ TEST_F(RunTest, fail_fast_stops_running_steps) {
   EXPECT_EQ(summary.status, RunStatus::failed);
 }
 
+TEST_F(RunTest, fail_fast_fails_where_an_environment_cannot_be_prepared) {
+  pipeline.execution_mode = ExecutionMode::fail_fast;
+  orchestrator.broken_images = {"broken"};
+  orchestrator.blocking = {"long"};
+  for (const bool is_behind : {false, true}) {
+    pipeline.steps = {step("long"), step("bad")};
+    if (is_behind) pipeline.steps[1].after = {"long"};
+    pipeline.steps[1].settings->docker.parent_image = "broken";
+    const auto summary = run({.jobs = 2});
+    EXPECT_EQ(summary.status, RunStatus::failed);
+    EXPECT_TRUE(summary.build_failed);
+    EXPECT_EQ(status_of("long"), StepStatus::cancelled);
+    EXPECT_EQ(status_of("bad"), StepStatus::failed);
+    EXPECT_EQ(recorder.end_of("bad").failure->kind, FailureKind::build);
+  }
+}
+
+TEST_F(RunTest, fail_fast_does_not_stop_the_environment_of_a_final_step) {
+  pipeline.execution_mode = ExecutionMode::fail_fast;
+  pipeline.steps = {step("first"), step("bad"), step("tidy")};
+  pipeline.steps[2].after = {"first"};
+  pipeline.steps[1].retry = {.max_retries = 1, .delay = Duration(20)};
+  orchestrator.steps["bad"] = [](const orchestrators::Attempt&) { return fails_with(1); };
+  pipeline.steps[2].run_on = RunOn::always;
+  pipeline.steps[2].settings->docker.parent_image = "slow";
+  orchestrator.slow_images = {"slow"};
+  EXPECT_EQ(run({.jobs = 2}).status, RunStatus::failed);
+  EXPECT_EQ(status_of("tidy"), StepStatus::succeeded);
+}
+
 TEST_F(RunTest, step_is_retried_as_often_as_it_says) {
   pipeline.steps = {step("flaky")};
   pipeline.steps[0].retry = {.max_retries = 2, .delay = Duration(1), .backoff = 2.0};

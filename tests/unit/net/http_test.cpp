@@ -135,6 +135,14 @@ class Server {
               socket,
               "HTTP/1.1 " + std::string(path == "/endless-error" ? "404 x" : "302 x") + "\r\n\r\n");
           while (true) co_await write(socket, std::string(10'000, 'x'));
+        } else if (path == "/headers-without-end" || path == "/trailers-without-end") {
+          co_await write(socket, "HTTP/1.1 200 OK\r\n");
+          if (path.starts_with("/trailers"))
+            co_await write(socket, "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n");
+          while (true) co_await write(socket, "X: " + std::string(10'000, 'x') + "\r\n");
+        } else if (method == "CONNECT") {
+          co_await write(socket, "HTTP/1.1 200 Connection established\r\n\r\n");
+          co_return;
         } else if (path == "/until-close") {
           co_await write(socket, "HTTP/1.1 200 OK\r\n\r\nraw bytes");
           co_return;
@@ -263,6 +271,31 @@ TEST_F(Http, of_an_error_or_a_redirection_without_end_the_beginning_is_the_answe
     EXPECT_EQ(response.body, std::string(1 << 20, 'x'));
   }
   EXPECT_EQ(send(request("/echo")).body, "GET ");
+}
+
+TEST_F(Http, a_head_without_end_is_an_error) {
+  for (const auto* path : {"/headers-without-end", "/trailers-without-end"})
+    EXPECT_THROW(send(request(path)), core::EnvironmentError) << path;
+}
+
+TEST_F(Http, what_a_proxy_answers_is_not_the_servers_answer) {
+  Server<Tcp> proxy({asio::ip::address_v4::loopback(), 0});
+  setenv("https_proxy", ("http://127.0.0.1:" + std::to_string(proxy.port())).c_str(), 1);
+  Request to_send;
+  to_send.url = "https://server.invalid/";
+  bool has_answer = false;
+  EXPECT_THROW(run([](HttpClient& client, Request request, bool& answered) -> async::Task<> {
+                 std::function<void(const Response&)> on_headers = [&](const Response&) {
+                   answered = true;
+                 };
+                 std::function<void(std::string_view)> no_body;
+                 co_await client.send(std::move(request), std::move(no_body), nullptr,
+                                      std::move(on_headers));
+               }(client_, std::move(to_send), has_answer)),
+               TransportError);
+  unsetenv("https_proxy");
+  EXPECT_EQ(proxy.connections(), 1);
+  EXPECT_FALSE(has_answer);
 }
 
 TEST_F(Http, what_a_callback_throws_reaches_the_waiter_and_the_client_goes_on) {

@@ -278,6 +278,26 @@ TEST_F(ABucketOfAServer, lists_objects_with_sizes_and_tags_page_by_page_up_to_a_
   EXPECT_THROW(run_task(loop, bucket.objects("f/", 1)), core::EnvironmentError);
 }
 
+TEST_F(ABucketOfAServer, lists_keys_as_they_are_however_their_quotes_are_written) {
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(
+        200,
+        "<L><Contents><Key>pipe/f/it&#39;s &#x27;&#34;</Key></Contents>"
+        "<Contents><Key>pipe/f/a&amp;amp;b&amp;#39;&#;&#39</Key></Contents></L>");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_EQ(run_task(loop, bucket.list("f/")),
+            (std::vector<std::string>{"f/it's '\"", "f/a&amp;b&#39;&#;&#39"}));
+}
+
+TEST_F(ABucketOfAServer, lists_nothing_if_the_rest_cannot_be_asked_for) {
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(200, "<L><IsTruncated>true</IsTruncated></L>");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_THROW(run_task(loop, bucket.list("f/")), core::EnvironmentError);
+}
+
 TEST_F(ABucketOfAServer, lists_no_more_if_its_list_does_not_end) {
   handler = [](HttpExchange& exchange) {
     return exchange.answer(200, "<L><NextContinuationToken>again</NextContinuationToken></L>");

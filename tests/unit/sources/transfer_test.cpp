@@ -14,6 +14,7 @@ namespace {
 using test::HttpExchange;
 using test::run_task;
 using testing::HasSubstr;
+using testing::Not;
 
 /// A server of one content, whose answers a test may change.
 class ATransfer : public testing::Test {
@@ -109,6 +110,37 @@ TEST_F(ATransfer, accepts_a_weak_etag_beside_the_strong_one) {
     return serve(exchange);
   };
   EXPECT_EQ(fetch({.size = content.size(), .state = {.etag = "\"1\""}}), content);
+}
+
+TEST_F(ATransfer, without_a_length_that_is_cut_is_not_the_content) {
+  handler = [this](HttpExchange& exchange) -> async::Task<> {
+    begins.push_back(0);
+    std::string text = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n";
+    text.append(content, 0, begins.size() == 1 ? 400 : content.npos);
+    co_await exchange.write(std::move(text));
+    exchange.cut();
+  };
+  EXPECT_EQ(fetch({.size = content.size(), .state = {.etag = etag}}), content);
+  EXPECT_EQ(begins.size(), 2u);
+}
+
+TEST_F(ATransfer, shows_no_query_where_no_server_is) {
+  core::CancelSource stop;
+  Sources sources(loop, {});
+  for (const auto* place : {"http://127.0.0.1:1/base?sig=hush", "/elsewhere"}) {
+    handler = [](HttpExchange& exchange) {
+      return exchange.answer(302, "", "Location: http://127.0.0.1:1/base?sig=hush\r\n");
+    };
+    const auto url = *place == '/' ? server.url() + place : place;
+    Reading reading;
+    try {
+      run_task(loop, sources.read(address_of(url, ""), reading, stop));
+      ADD_FAILURE() << url;
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("127.0.0.1:1/base"));
+      EXPECT_THAT(error.what(), Not(HasSubstr("hush")));
+    }
+  }
 }
 
 TEST_F(ATransfer, of_nothing_asks_nobody) {

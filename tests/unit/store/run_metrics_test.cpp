@@ -80,6 +80,26 @@ TEST_F(RunMetricsTest, a_reused_step_has_the_metrics_of_the_run_that_made_it) {
   EXPECT_EQ(store.points(metrics[0]).at(0).value, 4);
 }
 
+TEST_F(RunMetricsTest, a_reused_step_keeps_them_when_the_run_that_made_it_is_removed) {
+  add_run("first");
+  store.add_points({.run = "first", .step = "train", .name = "loss", .attempt = 1}, 0,
+                   std::vector<MetricPoint>{{4, {}, {}}});
+  store.add_cache_entry({"key", "first", "train", {}}, "p", {});
+  for (const auto* id : {"second", "third", "fourth"}) add_run(id, "first");
+  for (const auto* id : {"first", "second"}) {
+    auto run = *store.find_run(id);
+    run.status = RunStatus::succeeded;
+    store.finish_run(run);
+    ASSERT_TRUE(store.remove_run(id, true));
+    for (const auto* later : {"third", "fourth"}) {
+      const auto metrics = store.metrics(later);
+      ASSERT_EQ(metrics.size(), 1u) << later << " without " << id;
+      EXPECT_EQ(store.points(metrics[0]).at(0).value, 4);
+    }
+  }
+  EXPECT_EQ(store.find_cached("key")->run, "third");
+}
+
 TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
   add_run("r");
   AttemptRecord attempt{.run = "r", .step = "train"};
