@@ -215,7 +215,7 @@ void Exchange::take_header(std::string_view line) {
     response_.status =
         space == line.npos ? 0 : std::atol(std::string(line.substr(space + 1, 3)).c_str());
   } else if (headers_ended_) {
-    return;  // A trailer, which nobody reads.
+    return;  // A trailer: of no use here.
   } else if (line.empty()) {
     headers_ended_ = true;
     if (response_.status >= 200 && on_headers_) on_headers_(response_);
