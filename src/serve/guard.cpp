@@ -3,8 +3,11 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <random>
+
+#include "core/text.hpp"
 
 namespace pipeline::serve {
 namespace {
@@ -37,10 +40,13 @@ std::string_view cookie_value(std::string_view cookies, std::string_view name) {
   return {};
 }
 
-/// The host without its port; an IPv6 address without its brackets.
+/// The host without its port; an IPv6 address without its brackets. Empty if it is no host.
 std::string_view name_of(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
+  const bool has_brackets = host.starts_with('[');
+  const auto end = std::min(host.find(has_brackets ? ']' : ':'), host.size());
+  const auto port = host.substr(has_brackets && end < host.size() ? end + 1 : end);
+  if (!port.empty() && (port[0] != ':' || !core::all(port.substr(1), core::is_digit))) return {};
+  return has_brackets ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
 std::string machine_name() {
@@ -80,6 +86,7 @@ Guard::Guard(std::string token, std::string host, unsigned short port)
 /// `ssh -L`.
 bool Guard::is_own_name(std::string_view host) const {
   const auto name = name_of(host);
+  if (name.empty()) return false;
   if (is_loopback(name)) return true;
   if (is_loopback(host_)) return false;
   return is_ip_address(name) || name == host_ || name == machine_name();

@@ -36,7 +36,8 @@ TEST(Guard, answers_only_under_names_that_no_other_site_can_have) {
   for (const char* host : {"127.0.0.1", "127.0.0.1:1", "localhost:9000", "[::1]:7473", "127.1.2.3"})
     EXPECT_EQ(guard.judge({.host = host, .token = token}), Verdict::allowed) << host;
   for (const char* host : {"", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example",
-                           "10.0.0.1", "[10.0.0.1", "127.evil"})
+                           "10.0.0.1", "[10.0.0.1", "127.evil", "[::1]:7473.evil.example",
+                           "localhost:evil", "[::1]evil", "127.0.0.1::1"})
     EXPECT_EQ(guard.judge({.host = host, .token = token}), Verdict::wrong_host) << host;
   EXPECT_EQ(open.judge({.host = "10.0.0.1:7473", .token = token}), Verdict::allowed);
   EXPECT_EQ(open.judge({.host = "[fe80::1]:7473", .token = token}), Verdict::allowed);
