@@ -34,6 +34,13 @@ inline std::string lower(std::string_view text) {
   return result;
 }
 
+/// Returns the text with each occurrence of `what`, which is not empty, replaced.
+inline std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+  return text;
+}
+
 /// Returns the parts between separators, empty ones included: one more than there are separators.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

@@ -10,6 +10,7 @@
 #include "async/single_flight.hpp"
 #include "core/digest.hpp"
 #include "core/log.hpp"
+#include "core/text.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_query.hpp"
 #include "docker/build_reason.hpp"
@@ -84,11 +85,6 @@ core::EnvironmentError not_to_be_seen(const ImagePlan& plan) {
       {"if another program removes images at this moment (docker image prune), run again",
        "an engine before 28.1 that keeps images in containerd's store shows only its own platform: "
        "update it, or `docker rmi` the image so that it has no other platform's"});
-}
-
-void replace_all(std::string& text, std::string_view what, const std::string& with) {
-  for (auto at = text.find(what); at != text.npos; at = text.find(what, at + with.size()))
-    text.replace(at, what.size(), with);
 }
 
 }  // namespace
@@ -444,10 +440,11 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   auto* info = co_await engine.info();
   auto dockerfile =
       info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
-  if (!from.empty()) replace_all(dockerfile, "pipe:own-dockerfile", from);
+  if (!from.empty())
+    dockerfile = core::replaced(std::move(dockerfile), "pipe:own-dockerfile", from);
 
   const auto stage = status.digest + "-" + std::to_string(Clock::now().time_since_epoch().count());
-  replace_all(dockerfile, "of-this-build", stage);
+  dockerfile = core::replaced(std::move(dockerfile), "of-this-build", stage);
 
   auto files = plan.context;
   if (!plan.own)

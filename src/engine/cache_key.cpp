@@ -86,13 +86,13 @@ std::vector<KeyPart> code_parts(std::vector<store::TreeFile> files) {
   return parts;
 }
 
-std::vector<KeyPart> with_code(std::vector<KeyPart> parts, const std::vector<KeyPart>& code) {
+bool replace_code(std::vector<KeyPart>& parts, const std::vector<KeyPart>& code) {
   const auto is_code = [](const KeyPart& part) { return part.name.starts_with(code_prefix); };
   const auto first = std::ranges::find_if(parts, is_code);
   const auto last = std::find_if_not(first, parts.end(), is_code);
-  if (first == last || std::equal(first, last, code.begin(), code.end())) return parts;
+  if (first == last || std::equal(first, last, code.begin(), code.end())) return false;
   parts.insert(parts.erase(first, last), code.begin(), code.end());
-  return parts;
+  return true;
 }
 
 const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {

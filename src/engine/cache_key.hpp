@@ -17,9 +17,8 @@ namespace pipeline::engine {
 
 /// Returns the digests of code files as key parts. Large sets are grouped by their first folder.
 std::vector<store::KeyPart> code_parts(std::vector<store::TreeFile> files);
-/// Returns the parts of a key with these in place of those of its code.
-std::vector<store::KeyPart> with_code(std::vector<store::KeyPart> parts,
-                                      const std::vector<store::KeyPart>& code);
+/// Puts these in place of a key's parts of code, if it has any. Returns false if they are the same.
+bool replace_code(std::vector<store::KeyPart>& parts, const std::vector<store::KeyPart>& code);
 
 /// The code_parts() of a step's files, memoised by the set's identity.
 class CodeParts {

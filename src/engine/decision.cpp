@@ -80,10 +80,8 @@ StepKey Decisions::as_it_ran(StepKey key, const std::string& tree,
                              const std::vector<store::TreeFile>& files) {
   const auto [ran, is_new] = parts_of_trees_.try_emplace(tree);
   if (is_new) ran->second = code_parts(files);
-  auto parts = with_code(key.parts, ran->second);
-  if (parts == key.parts) return key;
-  auto changed = key_of(parts);
-  return {std::move(changed), std::move(parts)};
+  if (replace_code(key.parts, ran->second)) key.key = key_of(key.parts);
+  return key;
 }
 
 std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {

@@ -14,7 +14,11 @@ namespace pipeline::engine {
 
 Journal::Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
                  const PipelineSpec& pipeline, const EngineOptions& options)
-    : runs_(runs), artifacts_(artifacts), events_(events), publishes_here_(!options.shared) {
+    : runs_(runs),
+      artifacts_(artifacts),
+      events_(events),
+      publishes_here_(!options.shared),
+      is_resumed_(options.resume) {
   record_.id = options.run_id;
   record_.pipeline = pipeline.name;
   record_.file = pipeline.file.string();
@@ -89,7 +93,6 @@ void Journal::run_began(const std::string& orchestrator,
 std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orchestrator,
                                                         const std::vector<const StepSpec*>& steps) {
   std::map<std::string, ResumePoint> resume_point;
-  is_resumed_ = true;
   runs_.transaction([&] {
     const auto before = runs_.find_run(record_.id);
     const bool is_ours =

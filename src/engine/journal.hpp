@@ -123,8 +123,8 @@ class Journal {
   EventSink& events_;
   store::RunRecord record_;
   const bool publishes_here_;  ///< Names are those of the state folder.
+  const bool is_resumed_;
   RunSummary summary_{};
-  bool is_resumed_ = false;
   /// Of a resumed run, by step: those that it has not come to yet.
   std::map<std::string, store::StepRecord> earlier_;
   std::vector<Success> unstored_;

@@ -5,16 +5,10 @@
 #include "async/deadline.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::notify {
 namespace {
-
-/// curl's and our own messages name the address.
-std::string without(std::string text, const std::string& secret, const std::string& shown) {
-  for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += shown.size())
-    text.replace(at, secret.size(), shown);
-  return text;
-}
 
 /// What a service answers to a message is not read; an honest one says `ok`.
 constexpr std::size_t longest_answer = std::size_t{64} << 10;
@@ -81,7 +75,9 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
       again = is_retryable(status);
     } catch (const core::EnvironmentError& error) {
       if (is_taken(status)) co_return std::string();  // It has the message: once is enough.
-      if (!deadline.expired()) reason = without(error.what(), address, shown_address(address));
+      // curl's and our own messages name the address.
+      if (!deadline.expired())
+        reason = core::replaced(error.what(), address, shown_address(address));
     }
     if (deadline.expired() && reason.empty()) reason = "it did not answer in time";
     if (!again || deadline.expired() || backoff.exhausted()) co_return reason;

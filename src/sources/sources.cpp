@@ -4,6 +4,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
+#include "core/text.hpp"
 #include "sources/number.hpp"
 
 namespace pipeline::sources {
@@ -46,12 +47,6 @@ class SilenceGuard {
 
 bool is_redirection(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
-/// @param text curl's words or our own, which name the address
-std::string without_query(std::string text, const std::string& url) {
-  if (const auto at = text.find(url); at != text.npos) text.replace(at, url.size(), shown(url));
-  return text;
 }
 
 ContentState state_in(const net::Response& response) {
@@ -135,7 +130,8 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
     try {
       response = co_await client_.send(std::move(to_send), on_body, &guard.source(), on_headers);
     } catch (const net::TransportError& error) {
-      throw net::TransportError(error.curl_code(), without_query(error.what(), sent));
+      // curl's and our own messages name the address, whose query may be a signature.
+      throw net::TransportError(error.curl_code(), core::replaced(error.what(), sent, shown(sent)));
     }
     if (from.is_s3() || !is_redirection(response.status)) co_return response;
     const auto location = response.header("location");

@@ -19,6 +19,7 @@ class RunMetricsTest : public testing::Test {
     StepRecord step{.run = id, .name = "train"};
     step.status = reused_from.empty() ? StepStatus::succeeded : StepStatus::cached;
     step.reused_from = reused_from;
+    step.key = "key";
     step.parameters = "{}";
     store.put_step(step);
   }
