@@ -44,7 +44,8 @@ std::string_view cookie_value(std::string_view cookies, std::string_view name) {
 std::string_view name_of(std::string_view host) {
   const bool has_brackets = host.starts_with('[');
   const auto end = std::min(host.find(has_brackets ? ']' : ':'), host.size());
-  const auto port = host.substr(has_brackets && end < host.size() ? end + 1 : end);
+  if (has_brackets && end == host.size()) return {};
+  const auto port = host.substr(has_brackets ? end + 1 : end);
   if (!port.empty() && (port[0] != ':' || !core::all(port.substr(1), core::is_digit))) return {};
   return has_brackets ? host.substr(1, end - 1) : host.substr(0, end);
 }
@@ -66,6 +67,7 @@ std::string new_token() {
 bool is_ip_address(std::string_view text) {
   const std::string address(text);
   unsigned char bytes[sizeof(in6_addr)];
+  if (address.find('\0') != address.npos) return false;  // The rest would not be looked at.
   return ::inet_pton(AF_INET, address.c_str(), bytes) == 1 ||
          ::inet_pton(AF_INET6, address.c_str(), bytes) == 1;
 }

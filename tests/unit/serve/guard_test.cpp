@@ -41,7 +41,10 @@ TEST(Guard, answers_only_under_names_that_no_other_site_can_have) {
     EXPECT_EQ(guard.judge({.host = host, .token = token}), Verdict::wrong_host) << host;
   EXPECT_EQ(open.judge({.host = "10.0.0.1:7473", .token = token}), Verdict::allowed);
   EXPECT_EQ(open.judge({.host = "[fe80::1]:7473", .token = token}), Verdict::allowed);
-  EXPECT_EQ(open.judge({.host = "evil.example", .token = token}), Verdict::wrong_host);
+  for (const std::string_view host : {std::string_view("evil.example"), std::string_view("[::1"),
+                                      std::string_view("[::\0.evil.example]", 19),
+                                      std::string_view("127.0.0.1\0.evil.example", 23)})
+    EXPECT_EQ(open.judge({.host = host, .token = token}), Verdict::wrong_host) << host;
 }
 
 TEST(Guard, other_sites_may_link_to_it_and_no_more) {
