@@ -36,9 +36,11 @@ class Child {
   explicit Child(const std::function<void()>& work) {
     int ends[2];
     if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+    const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(1);  // It was killed before it could take this along.
       work();
       [[maybe_unused]] const auto said = ::write(ends[1], "x", 1);
       for (;;) ::pause();

@@ -260,6 +260,8 @@ TEST_F(RunStoreTest, of_another_user_can_be_read_and_each_write_is_an_error_with
     store.add_run(run_record("r"));
     store.put_step(step_record("r", "one"));
   }
+  // The other user must be able to reach it before it looks.
+  fs::permissions(folder.path(), fs::perms(0755));
   const auto check = [&] { return refusals_of_reader(state); };
   const pid_t child = ::fork();
   if (child == 0) {
@@ -267,7 +269,6 @@ TEST_F(RunStoreTest, of_another_user_can_be_read_and_each_write_is_an_error_with
     ::_exit(check());
   }
   if (::geteuid() == 0) {
-    fs::permissions(folder.path(), fs::perms(0755));
     EXPECT_EQ(wait_for(child), 0);
   } else {
     wait_for(child);
