@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "cli/commands.hpp"
@@ -74,15 +73,6 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
   return found;
 }
 
-void print_content(const Context& context, const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  for (std::string piece(1 << 16, '\0'); in;) {
-    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    context.print(std::string_view(piece.data(), static_cast<std::size_t>(in.gcount())));
-  }
-  if (!in.eof()) throw core::EnvironmentError("cannot read " + file.string());
-}
-
 /// Handles `--copy -`.
 void print_output(Context& context, remote_cache::RunOutputs& outputs,
                   const std::vector<NamedOutput>& found) {
@@ -94,7 +84,7 @@ void print_output(Context& context, remote_cache::RunOutputs& outputs,
         is_json ? "leave out `--output json`"
                 : "name a file: STEP.OUTPUT; folders and several files need a folder's name");
   outputs.fetch(first.step, first.output);
-  print_content(context, context.artifacts().path(first.output.digest));
+  context.print_file(context.artifacts().path(first.output.digest));
 }
 
 /// Several outputs may have the same file name, so they are copied under their full names.
@@ -142,7 +132,7 @@ void copy_failed(Context& context, const std::string& run,
     if (failed.size() > 1 || !std::filesystem::is_regular_file(status))
       throw core::InputError("`--copy -` writes the content of one file to standard output",
                              "name a file: STEP.FILE");
-    return print_content(context, failed.front().path);
+    return context.print_file(failed.front().path);
   }
   const auto target = std::filesystem::absolute(given);
   std::error_code error;

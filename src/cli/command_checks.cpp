@@ -37,6 +37,12 @@ bool has_item(const nlohmann::json& parameter, const nlohmann::json& value) {
   });
 }
 
+/// Adds the parameters that the condition depends on.
+void take_parameters(const Condition& condition, std::set<std::string>& taken) {
+  for (const auto& [name, value] : condition.parameters)
+    taken.emplace(core::split(name, '.').at(1));  // `params.X`, `params.X.MEMBER`
+}
+
 bool is_sibling(const StepSpec* before, const StepSpec& step) {
   return before && before->instance && step.instance && before->instance->of == step.instance->of;
 }
@@ -70,9 +76,8 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
     for (const auto& [name, value] : step.parameters) taken.insert(name);
-    if (step.when)
-      for (const auto& [name, value] : step.when->parameters)
-        taken.emplace(core::split(name, '.').at(1));  // `params.X`, `params.X.MEMBER`
+    if (step.when) take_parameters(*step.when, taken);
+    if (step.repeat && step.repeat->until) take_parameters(*step.repeat->until, taken);
     if (is_sibling(std::exchange(before, &step), step)) continue;
     if (step.instance)
       for (const auto& [name, parameter] : pipeline.parameters)

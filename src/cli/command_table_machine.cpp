@@ -127,7 +127,7 @@ constexpr CommandEntry kubernetes_row{
     add_kubernetes_options, kubernetes_command};
 
 void add_profiles_options(CLI::App& app, Options& o) {
-  add_file(app, o);
+  add_file_only(app, o);
   add_output(app, o);
 }
 

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/options.hpp"
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/utf8.hpp"
 #include "settings/settings.hpp"
 #include "spec/parameters_file.hpp"
 
@@ -25,9 +27,13 @@ void add_state(CLI::App& app, Options& options) {
   add_output(app, options);
 }
 
-void add_file(CLI::App& app, Options& options) {
+void add_file_only(CLI::App& app, Options& options) {
   if (!options.program)
     app.add_option("FILE", options.file, "The pipeline file")->type_name("")->capture_default_str();
+}
+
+void add_file(CLI::App& app, Options& options) {
+  add_file_only(app, options);
   app.add_option_function<std::vector<std::string>>(
          "-p,--param",
          [&options](const std::vector<std::string>& given) {
@@ -36,6 +42,9 @@ void add_file(CLI::App& app, Options& options) {
              if (equals == parameter.npos || equals == 0)
                throw core::InputError("--param " + parameter + ": expected NAME=VALUE",
                                       "write --param NAME=VALUE");
+             if (!core::is_utf8(parameter))
+               throw core::InputError("--param " + core::printable(parameter) + " is not UTF-8",
+                                      "write the value in UTF-8");
              options.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
            }
          },

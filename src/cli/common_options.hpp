@@ -12,7 +12,9 @@ struct Options;
 
 void add_output(CLI::App& app, Options& options);  ///< --output.
 void add_state(CLI::App& app, Options& options);   ///< --state and --output.
-/// The pipeline file, unless a C++ program is the pipeline; --param and --params.
+/// The pipeline file, unless a C++ program is the pipeline.
+void add_file_only(CLI::App& app, Options& options);
+/// The same; --param and --params.
 void add_file(CLI::App& app, Options& options);
 void add_profile(CLI::App& app, Options& options);                  ///< --profile.
 void add_cluster(CLI::App& app, Options& options);                  ///< --context and --namespace.

@@ -16,8 +16,14 @@ _pipe() {
   fi
   case $prev in
     --state | --template-dir) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-    --copy) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-    --orchestrator | -o) COMPREPLY=($(compgen -W "docker local kubernetes" -- "$cur")); return ;;
+    --copy | --out | --params) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+    --orchestrator) COMPREPLY=($(compgen -W "docker local kubernetes" -- "$cur")); return ;;
+    -o)
+      case $command in
+        run | plan | render | build | lock) COMPREPLY=($(compgen -W "docker local kubernetes" -- "$cur")) ;;
+        report | export | code) COMPREPLY=($(compgen -f -- "$cur")) ;;
+      esac
+      return ;;
     --output) COMPREPLY=($(compgen -W "text json" -- "$cur")); return ;;
     --format)
       case $command in
@@ -27,9 +33,8 @@ _pipe() {
       esac
       COMPREPLY=($(compgen -W "$words" -- "$cur"))
       return ;;
-    --params) COMPREPLY=($(compgen -f -- "$cur")); return ;;
     --execution-mode) COMPREPLY=($(compgen -W "fail_fast stop_on_failure continue_on_failure" -- "$cur")); return ;;
-    --profile) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
+    --profile | --bucket) COMPREPLY=($(compgen -W "$(pipe __complete profiles 2>/dev/null)" -- "$cur")); return ;;
     --step | -s | --until | --force | --from) COMPREPLY=($(compgen -W "$(pipe __complete steps 2>/dev/null)" -- "$cur")); return ;;
     --param | -p | --jobs | -j | --context | --namespace | --subject | --limit | --keep | --attempt | --pipeline | --tag | --where | --sort | --columns | --remove) return ;;
   esac
@@ -56,7 +61,7 @@ _pipe() {
     note) words="--state --output" ;;
     show) words="--wide --state --output" ;;
     logs) words="--follow --attempt --state --output" ;;
-    artifacts) words="--copy --name --promote --demote --publish --state --output" ;;
+    artifacts) words="--copy --name --promote --demote --publish --profile --state --output" ;;
     attach) words="--state --output" ;;
     cancel) words="--now --force --state --output" ;;
     resume) words="--jobs --detach --state --output" ;;
@@ -73,13 +78,14 @@ _pipe() {
   esac
   if [[ $cur != -* ]]; then
     case $command in
-      run | validate | plan | graph | render | build | lock | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
+      run | validate | plan | graph | render | build | lock | advise | profiles) COMPREPLY=($(compgen -f -X '!*.y?(a)ml' -- "$cur") $(compgen -d -- "$cur")); return ;;
       import) COMPREPLY=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -- "$cur")); return ;;
       init) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+      why | used) COMPREPLY=($(compgen -f -- "$cur")); return ;;
       metrics | compare | tag | note | report | attach | cancel | resume | verify) words=$(pipe __complete runs 2>/dev/null) ;;
-      show | logs | artifacts)
+      show | logs | code | shell | sbom | artifacts | export)
         if ((COMP_CWORD == 2)); then words=$(pipe __complete runs 2>/dev/null)
-        elif [[ $command != artifacts ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
+        elif [[ $command != artifacts && $command != export ]]; then words=$(pipe __complete steps "${COMP_WORDS[2]}" 2>/dev/null)
         else words=$(pipe __complete artifacts "${COMP_WORDS[2]}" 2>/dev/null); fi ;;
     esac
   fi
@@ -97,7 +103,7 @@ _pipe_all_steps() { local -a steps; steps=(${(f)"$(pipe __complete steps 2>/dev/
 _pipe_profiles() { local -a found; found=(${(f)"$(pipe __complete profiles 2>/dev/null)"}); compadd -a found }
 _pipe_artifacts() { local -a found; found=(${(f)"$(pipe __complete artifacts ${words[2]:-latest} 2>/dev/null)"}); compadd -a found }
 _pipe() {
-  local -a commands file orchestrator step upto force template state output
+  local -a commands file profile orchestrator step upto force template state output
   commands=(
     'run:build what is missing and run the pipeline' 'validate:check a pipeline file' 'plan:say what a run would do'
     'graph:print the graph for Mermaid or Graphviz'
@@ -109,8 +115,8 @@ _pipe() {
     'doctor:check this machine' 'clean:remove what pipe has left' 'schema:print the JSON Schema of pipeline files'
     'kubernetes:print the Role that a cluster takes' 'profiles:list named places to run in' 'completion:print a completion script' 'help:explain a command')
   file=('*'{-p,--param}'[set a parameter]:NAME=VALUE: ' '--params[set them from a file]:file:_files' '::file:_files -g "*.y(a|)ml"')
-  orchestrator=({-o,--orchestrator}'[where steps run]:name:(docker local kubernetes)' '--context[of the kubeconfig]:name: ' '--namespace[in the cluster]:name: '
-    '--profile[named place to run in]:name:_pipe_profiles')
+  profile=('--profile[named place to run in]:name:_pipe_profiles')
+  orchestrator=({-o,--orchestrator}'[where steps run]:name:(docker local kubernetes)' '--context[of the kubeconfig]:name: ' '--namespace[in the cluster]:name: ' $profile)
   step=({-s,--step}'[only this step]:step:_pipe_all_steps')
   upto=('--until[run only this step and what it needs]:step:_pipe_all_steps')
   force=($upto '*--force[run this step again]:step:_pipe_all_steps' '*--from[and all that depend on it]:step:_pipe_all_steps')
@@ -141,17 +147,17 @@ _pipe() {
     shell) _arguments $state $output '--attempt[which]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' '*:command: ' ;;
     code) _arguments $state $output '--attempt[which]:N: ' {-o,--copy}'[copy it into this folder]:folder:_files -/' ':run:_pipe_runs' ':step:_pipe_steps' ;;
     sbom) _arguments $state $output '--format[of the document]:format:(cyclonedx spdx provenance)' ':run:_pipe_runs' ':step:_pipe_steps' ;;
-    export) _arguments $state $output '--format[of the export]:format:(ro-crate openlineage slsa)' '--out[where to write it]:path:_files' '--license[of the content]:license' ':run:_pipe_runs' ':artifact:_pipe_steps' ;;
-    report) _arguments $state $output '--out[write to]:file:_files' ':run:_pipe_runs' ;;
-    serve) _arguments $state $output '--port[the port]:port:' '--host[the address to listen on]:address:' '--bucket[a profile, whose bucket is shown]:profile:' ;;
+    export) _arguments $state $output '--format[of the export]:format:(ro-crate openlineage slsa)' {-o,--out}'[where to write it]:path:_files' '--license[of the content]:license' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
+    report) _arguments $state $output {-o,--out}'[write to]:file:_files' ':run:_pipe_runs' ;;
+    serve) _arguments $state $output '--port[the port]:port:' '--host[the address to listen on]:address:' '--bucket[a profile, whose bucket is shown]:profile:_pipe_profiles' ;;
     logs) _arguments $state $output {-f,--follow}'[until the step ends]' '--attempt[which one]:N: ' ':run:_pipe_runs' ':step:_pipe_steps' ;;
-    artifacts) _arguments $state $output '--copy[copy out]:destination:_files' '--name[of what is published]:name: ' '--promote[make current]:version: ' '--demote[make the one before current]' '--publish[under a name]:name: ' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
+    artifacts) _arguments $profile $state $output '--copy[copy out]:destination:_files' '--name[of what is published]:name: ' '--promote[make current]:version: ' '--demote[make the one before current]' '--publish[under a name]:name: ' ':run:_pipe_runs' ':artifact:_pipe_artifacts' ;;
     attach) _arguments $state $output ':run:_pipe_runs' ;;
     cancel) _arguments $state $output '--now[kill at once]' '--force[its driver is gone]' ':run:_pipe_runs' ;;
     verify) _arguments $state $output ':run:_pipe_runs' ;;
     resume) _arguments $state $output {-j,--jobs}'[steps at a time]:N: ' '--detach[continue in the background]' ':run:_pipe_runs' ;;
     init) _arguments $output ':folder:_files -/' ;;
-    import) _arguments {-o,--out}'[write to]:file:_files' ':file:_files -g "*.json"' ;;
+    import) _arguments '--out[write to]:file:_files' ':file:_files -g "*.json"' ;;
     gpus) _arguments $output ;;
     instances) _arguments $output '--gpus[at least]:N: ' '--class[of the GPUs]:model: ' '--gpu-memory[of each]:size: ' \
       '--compute-capability[at least]:version: ' '--memory[at least]:size: ' '--cpus[at least]:N: ' '--arch[of the processor]:name:(x86_64 arm64)' ;;
@@ -173,14 +179,14 @@ set -l commands run validate plan graph render build lock runs show metrics comp
 complete -c pipe -f
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c pipe -n "not __fish_seen_subcommand_from $commands" -l version -l help
-complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -F
+complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise profiles why used" -F
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -s p -l param -x -d "set a parameter"
 complete -c pipe -n "__fish_seen_subcommand_from run validate plan graph render build lock advise" -l params -r -F -d "set them from a file"
 complete -c pipe -n "__fish_seen_subcommand_from graph" -l format -x -a "mermaid dot svg"
 complete -c pipe -n "__fish_seen_subcommand_from run plan" -l force -l from -l until -x -a "(pipe __complete steps 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -s o -l orchestrator -x -a "docker local kubernetes"
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l context -l namespace -x
-complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock" -l profile -x -a "(pipe __complete profiles 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from run plan render build lock artifacts" -l profile -x -a "(pipe __complete profiles 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -a rbac
 complete -c pipe -n "__fish_seen_subcommand_from kubernetes" -l namespace -l subject -x
 complete -c pipe -n "__fish_seen_subcommand_from run plan render build" -s s -l step -x -a "(pipe __complete steps 2>/dev/null)"
@@ -195,9 +201,9 @@ complete -c pipe -n "__fish_seen_subcommand_from run" -l service-account -x -d "
 complete -c pipe -n "__fish_seen_subcommand_from run resume" -s j -l jobs -x -d "steps at a time"
 complete -c pipe -n "__fish_seen_subcommand_from run" -l execution-mode -x -a "fail_fast stop_on_failure continue_on_failure"
 complete -c pipe -n "__fish_seen_subcommand_from plan" -s v -l verbose -d "list code files and key parts"
-complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report why used export sbom logs code shell artifacts attach cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from show metrics compare tag note report export sbom logs code shell artifacts attach cancel resume verify" -a "(pipe __complete runs 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from show logs code shell sbom" -a "(pipe __complete steps 2>/dev/null)"
-complete -c pipe -n "__fish_seen_subcommand_from artifacts" -a "(pipe __complete artifacts 2>/dev/null)"
+complete -c pipe -n "__fish_seen_subcommand_from artifacts export" -a "(pipe __complete artifacts 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l pipeline -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l tag -x
 complete -c pipe -n "__fish_seen_subcommand_from runs" -l where -x
@@ -208,15 +214,15 @@ complete -c pipe -n "__fish_seen_subcommand_from metrics" -l csv
 complete -c pipe -n "__fish_seen_subcommand_from compare" -l all
 complete -c pipe -n "__fish_seen_subcommand_from advise" -l patch
 complete -c pipe -n "__fish_seen_subcommand_from tag" -l remove -x
-complete -c pipe -n "__fish_seen_subcommand_from report" -l out -r
+complete -c pipe -n "__fish_seen_subcommand_from report export" -s o -l out -r -F
+complete -c pipe -n "__fish_seen_subcommand_from code" -s o -l copy -x -a "(__fish_complete_directories)"
 complete -c pipe -n "__fish_seen_subcommand_from serve" -l port -x
 complete -c pipe -n "__fish_seen_subcommand_from serve" -l host -x
-complete -c pipe -n "__fish_seen_subcommand_from serve" -l bucket -x
+complete -c pipe -n "__fish_seen_subcommand_from serve" -l bucket -x -a "(pipe __complete profiles 2>/dev/null)"
 complete -c pipe -n "__fish_seen_subcommand_from runs" -s n -l limit -x
 complete -c pipe -n "__fish_seen_subcommand_from logs" -s f -l follow
 complete -c pipe -n "__fish_seen_subcommand_from sbom" -l format -x -a "cyclonedx spdx provenance"
 complete -c pipe -n "__fish_seen_subcommand_from export" -l format -x -a "ro-crate openlineage slsa"
-complete -c pipe -n "__fish_seen_subcommand_from export" -l out -r
 complete -c pipe -n "__fish_seen_subcommand_from export" -l license -x
 complete -c pipe -n "__fish_seen_subcommand_from logs code shell" -l attempt -x
 complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l copy -r -F
@@ -227,7 +233,7 @@ complete -c pipe -n "__fish_seen_subcommand_from artifacts" -l publish -x
 complete -c pipe -n "__fish_seen_subcommand_from cancel" -l now
 complete -c pipe -n "__fish_seen_subcommand_from cancel" -l force
 complete -c pipe -n "__fish_seen_subcommand_from init import" -F
-complete -c pipe -n "__fish_seen_subcommand_from import" -s o -l out -r -F
+complete -c pipe -n "__fish_seen_subcommand_from import" -l out -r -F
 complete -c pipe -n "__fish_seen_subcommand_from instances" -l gpus -l class -l gpu-memory -l compute-capability -l memory -l cpus -x
 complete -c pipe -n "__fish_seen_subcommand_from instances" -l arch -x -a "x86_64 arm64"
 complete -c pipe -n "__fish_seen_subcommand_from clean" -l containers -l images -l environments -l keep-storage -l runs -l all

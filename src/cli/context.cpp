@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -55,6 +56,15 @@ Context::~Context() = default;
 void Context::print(std::string_view text) const {
   if (const int error = core::write_all(STDOUT_FILENO, text))
     throw core::system_error("cannot write the output", error);
+}
+
+void Context::print_file(const fs::path& file) const {
+  std::ifstream in(file, std::ios::binary);
+  for (std::string piece(1 << 16, '\0'); in;) {
+    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    print(std::string_view(piece.data(), static_cast<std::size_t>(in.gcount())));
+  }
+  if (!in.eof()) throw core::EnvironmentError("cannot read " + file.string());
 }
 
 void Context::print_json(const nlohmann::json& document) const {

@@ -30,6 +30,8 @@ class Context {
 
   /// Writes to standard output. Throws EnvironmentError on failure (a full disk).
   void print(std::string_view text) const;
+  /// Writes the content of a file to standard output.
+  void print_file(const std::filesystem::path& file) const;
   /// Writes one JSON document to standard output.
   void print_json(const nlohmann::json& document) const;
   /// Writes to standard error.

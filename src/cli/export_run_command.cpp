@@ -19,6 +19,11 @@ std::string json_text(const nlohmann::json& document, int indent = -1) {
   return document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+/// Says for programs which file or folder was written.
+void print_written(const Context& context, const fs::path& path) {
+  context.print_json({{"written", path.string()}});
+}
+
 /// Writes the text to the file of `--out`, or to standard output.
 void write_out(Context& context, const std::string& text) {
   const auto& out = context.options().copy_to;
@@ -28,7 +33,10 @@ void write_out(Context& context, const std::string& text) {
   }
   const auto file = fs::absolute(out);
   core::write_named_file(file, text);
-  context.note(shown_path(file) + "\n");
+  if (context.options().json)
+    print_written(context, file);
+  else
+    context.note(shown_path(file) + "\n");
 }
 
 /// Writes the pipeline's file, or if that is gone what is recorded of its steps. Returns its name.
@@ -80,7 +88,10 @@ core::ExitCode write_crate(Context& context, store::RunStore& runs, const store:
     }
   core::write_file_atomically(crate / "ro-crate-metadata.json",
                               json_text(exports::ro_crate(facts, parts), 2) + "\n");
-  context.print(shown_path(crate) + "\n");
+  if (options.json)
+    print_written(context, crate);
+  else
+    context.print(shown_path(crate) + "\n");
   return core::ExitCode::ok;
 }
 
@@ -92,7 +103,10 @@ core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& 
         !reason.empty())
       throw core::EnvironmentError("cannot send the events to " + notify::shown_address(address) +
                                    ": " + reason);
-  context.print(std::to_string(events.size()) + " events sent\n");
+  if (context.options().json)
+    context.print_json({{"sent", events.size()}});
+  else
+    context.print(std::to_string(events.size()) + " events sent\n");
   return core::ExitCode::ok;
 }
 

@@ -117,7 +117,7 @@ core::ExitCode validate_command(Context& context) {
                             {"pipeline", pipeline.name},
                             {"steps", pipeline.steps.size()},
                             {"outputs", outputs},
-                            {"warnings", warnings_json(warnings)}});
+                            {"warnings", warnings_json(warnings, pipeline)}});
   } else {
     context.print((pipeline.file.empty() ? context.options().name : shown_path(pipeline.file)) +
                   ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name +

@@ -153,16 +153,24 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
   return check_gpus(session.pipeline(), std::move(found), say);
 }
 
-nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings) {
+nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings,
+                             const PipelineSpec& pipeline) {
   nlohmann::json list = nlohmann::json::array();
-  for (const core::Diagnostic& each : warnings) list.push_back(diagnostic_json(each));
+  for (const core::Diagnostic& each : warnings) {
+    auto entry = diagnostic_json(each);
+    const auto number = each.span.file;
+    const bool is_included = number > 0 && number <= pipeline.included.size();
+    const auto& file = is_included ? pipeline.included[number - 1] : pipeline.file;
+    if (!file.empty()) entry["file"] = file.string();
+    list.push_back(std::move(entry));
+  }
   return list;
 }
 
 void report_gpu_warnings(Session& session, Progress& progress) {
   const auto& context = session.context;
-  for (const auto& warning :
-       warnings_json(check_gpus(session, [&](std::string_view text) { progress.say(text); })))
+  const auto warnings = check_gpus(session, [&](std::string_view text) { progress.say(text); });
+  for (const auto& warning : warnings_json(warnings, session.pipeline()))
     if (context.options().json)
       context.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
 }

@@ -38,7 +38,8 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
 /// Runs check_gpus() and shows its warnings, or prints them as events with JSON output.
 void report_gpu_warnings(Session& session, Progress& progress);
 
-/// Returns a list of what diagnostic_json() returns.
-nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings);
+/// Returns a list of what diagnostic_json() returns, each with its `file`, too.
+nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings,
+                             const PipelineSpec& pipeline);
 
 }  // namespace pipeline::cli

@@ -192,7 +192,7 @@ core::ExitCode plan_command(Context& given) {
   std::ranges::move(check_missing_gpus(session, to_run(plans), say), std::back_inserter(warnings));
   if (context.options().json) {
     auto json = to_json(session, plans);
-    json["warnings"] = warnings_json(warnings);
+    json["warnings"] = warnings_json(warnings, session.pipeline());
     context.print_json(json);
   } else {
     context.print(render(session, plans));

@@ -100,6 +100,31 @@ void say_current(Context& context, const store::PublishedName& name) {
                   current->run + "\n");
 }
 
+/// Handles `--copy DEST`; `-` is standard output.
+void copy_version(Context& context, Names& names, const store::PublishedVersion& version) {
+  const auto& copy_to = context.options().copy_to;
+  const auto& output = version.output;
+  const bool is_json = context.options().json;
+  if (copy_to == "-") {
+    if (output.is_directory || is_json)
+      throw core::InputError(
+          "`--copy -` writes the content of one file to standard output, and nothing else",
+          is_json ? "leave out `--output json`"
+                  : "the artifact is a folder: name a folder for the copy");
+    names.outputs().fetch(version);
+    return context.print_file(context.artifacts().path(output.digest));
+  }
+  auto destination = std::filesystem::absolute(copy_to);
+  std::error_code error;
+  if (std::filesystem::is_directory(destination, error)) destination /= output.file_name;
+  names.outputs().fetch(version);
+  context.artifacts().copy_out(output.digest, destination);
+  if (is_json)
+    context.print_json({{"copied_to", destination.string()}});
+  else
+    context.print(context.options().artifacts.name + " -> " + shown_path(destination) + "\n");
+}
+
 /// Returns the record of a name, and the version that follows `@`; 0: the current one.
 std::pair<store::PublishedName, unsigned> named(Names& names, const std::string& text) {
   const auto wanted = store::PublishedReference::parse(text);
@@ -125,7 +150,6 @@ core::ExitCode published_command(Context& given) {
   Context context(std::move(chosen));
   Names names(context, context.runs(context.required_state()));
   const auto& options = context.options().artifacts;
-  const auto& copy_to = context.options().copy_to;
   const auto [name, version] = named(names, options.name);
   if (options.promote) {
     names.change(name.name, [&](store::PublishedName& all) {
@@ -136,17 +160,8 @@ core::ExitCode published_command(Context& given) {
   } else if (options.demote) {
     names.change(name.name, [](store::PublishedName& all) { return all.demote(); });
     say_current(context, names.of(name.name));
-  } else if (!copy_to.empty()) {
-    const auto* found = name.find(version);
-    auto destination = std::filesystem::absolute(copy_to);
-    std::error_code error;
-    if (std::filesystem::is_directory(destination, error)) destination /= found->output.file_name;
-    names.outputs().fetch(*found);
-    context.artifacts().copy_out(found->output.digest, destination);
-    if (context.options().json)
-      context.print_json({{"copied_to", destination.string()}});
-    else
-      context.print(options.name + " -> " + shown_path(destination) + "\n");
+  } else if (!context.options().copy_to.empty()) {
+    copy_version(context, names, *name.find(version));
   } else {
     list_versions(context, names, name);
   }

@@ -14,6 +14,7 @@
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "core/utf8.hpp"
 #include "detached/drivers.hpp"
 #include "detached/held_lease.hpp"
 #include "detached/invocation.hpp"
@@ -23,6 +24,19 @@
 
 namespace pipeline::cli {
 namespace {
+
+/// Throws InputError for names that are not UTF-8: runs are recorded as JSON, which has no others.
+void check_encoding(const Context& context) {
+  const auto& options = context.options();
+  std::vector<std::string> names{context.pipeline_file().string(), options.template_dir.string(),
+                                 options.step, options.context, options.name_space};
+  names.insert(names.end(), options.force.begin(), options.force.end());
+  names.insert(names.end(), options.from.begin(), options.from.end());
+  for (const auto& name : names)
+    if (!core::is_utf8(name))
+      throw core::InputError("'" + core::printable(name) + "' is not UTF-8",
+                             "rename the file or the folder, or write the name in UTF-8");
+}
 
 /// Returns everything that determines a run besides the content of files, variables and
 /// environments; the run's fingerprint is looked up by it.
@@ -186,6 +200,7 @@ core::ExitCode resume(Context& context, Background* background) {
 
 core::ExitCode run_command(Context& context) {
   const auto& options = context.options();
+  check_encoding(context);
   if (!options.detach) return drive(context, {});
   if (options.orchestrator == "kubernetes") return detach_command(context);
   return drive_in_background(

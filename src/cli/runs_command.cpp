@@ -45,15 +45,20 @@ core::ExitCode runs_command(Context& context) {
   }
   if (options.json) {
     json entries = json::array();
-    for (const auto& run : list) {
+    for (auto& run : list) {
+      const auto status = status_of(*drivers, run.record);
       entries.push_back(run_json(run.record));
+      entries.back()["status"] = status;
       for (std::size_t i = 0; i < run.values.size(); ++i)
         entries.back()["values"][options.runs.columns[i]] = run.values[i];
     }
     context.print_json({{"runs", entries}});
     return core::ExitCode::ok;
   }
-  if (list.empty()) context.note("no run has been made yet");
+  if (list.empty())
+    context.note(state && context.runs(*state).find_run("latest")
+                     ? "no run matches the filter: `" + options.name + " runs` lists them all"
+                     : "no run has been made yet");
   const bool has_tags =
       std::ranges::any_of(list, [](const auto& run) { return !run.record.tags.empty(); });
   Table table;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <random>
 
 #include "core/diagnostic.hpp"
@@ -11,6 +12,7 @@
 #include "detached/invocation.hpp"
 #include "detached/recovery.hpp"
 #include "docker/engine_api.hpp"
+#include "engine/decision.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
 #include "remote_cache/bucket_cache.hpp"
@@ -30,6 +32,19 @@ store::RunStore& open_state(Context& context, PipelineSource& source) {
   std::error_code error;
   if (!std::filesystem::exists(state, error)) source.pipeline();
   return context.runs(state);
+}
+
+/// Throws InputError for a step that the option names and that `--until` leaves out.
+void check_selected(PipelineSource& source, const std::string& until, const std::string& option,
+                    const std::vector<std::string>& names) {
+  if (until.empty() || names.empty()) return;
+  const auto selected = engine::select_steps(source.pipeline(), until);
+  for (const auto& name : names)
+    if (std::ranges::none_of(engine::steps_called(source.pipeline(), name), [&](std::size_t i) {
+          return std::ranges::binary_search(selected, i);
+        }))
+      throw core::InputError(option + " " + name + ": --until " + until + " leaves out this step",
+                             "leave out --until, or write `--until " + name + "`");
 }
 
 /// Returns true if a process listens on the socket, even if it does not respond.
@@ -86,8 +101,10 @@ std::optional<std::vector<std::filesystem::path>> Session::settle_lock() {
   return std::vector{lock_.path()};
 }
 
-engine::EngineOptions Session::run_options() const {
+engine::EngineOptions Session::run_options() {
   const auto& options = context.options();
+  check_selected(source, options.step, "--force", options.force);
+  check_selected(source, options.step, "--from", options.from);
   return {.jobs = options.jobs,
           .use_cache = !options.no_cache,
           .force = options.force,

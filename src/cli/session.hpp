@@ -44,6 +44,8 @@ class Session {
   std::optional<std::vector<std::filesystem::path>> settle_lock();
   /// Returns the bucket that a profile names for artifacts; null: none.
   s3::BucketArtifacts* bucket() { return bucket_.get(); }
+  /// Returns the results that are shared through the bucket; null: none.
+  engine::RemoteCache* remote_cache() { return remote_cache_.get(); }
   /// Returns NVML, which is loaded by the first call.
   gpu::Machine& machine();
   /// Returns null if machine() has not been called.
@@ -54,8 +56,9 @@ class Session {
             context.stats(), code_,          &lock_, &context.options().artifact_store};
   }
   engine::Services services() { return services(pipeline()); }
-  /// Returns the options of the command line for the engine.
-  engine::EngineOptions run_options() const;
+  /// Returns the options of the command line for the engine. Throws InputError if `--until` leaves
+  /// out a step of `--force` or `--from`.
+  engine::EngineOptions run_options();
 
  private:
   /// Held from before the first check of what can be reused.

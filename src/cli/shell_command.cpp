@@ -95,7 +95,7 @@ void report_differences(Session& session, const engine::Services& services, cons
                         const engine::OutputsOf& outputs_of) {
   if (environment_id.empty()) return;
   engine::Decisions decisions(services);
-  session.context.await(decisions.data().look_up(services.pipeline, session.run_options().shared));
+  session.context.await(decisions.data().look_up(services.pipeline, session.remote_cache()));
   const auto now = decisions.key(step, environment_id, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
@@ -166,7 +166,7 @@ core::ExitCode shell_command(Context& given) {
       .number = found.attempt.number,
       .folder = session.runs.folder() / engine::shells_folder / session.run_id,
       .request = {.words = words_of(given.options()), .id = session.run_id},
-      .shared = session.run_options().shared};
+      .shared = session.remote_cache()};
   shell.request.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   shell.request.image = found.step.image;
   orchestrators::Environment environment;

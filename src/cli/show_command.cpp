@@ -58,8 +58,9 @@ Table::Cell status_cell(StepStatus status) {
           colour_of(status)};
 }
 
-std::string heading(detached::Drivers& drivers, store::RunRecord run, const Paint& paint) {
-  const auto status = status_of(drivers, run);
+/// @param status see status_of()
+std::string heading(detached::Drivers& drivers, store::RunRecord run, const std::string& status,
+                    const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
                      paint(colour_of(run.status), status);
   if (run.status != RunStatus::running) text += " in " + core::format_duration(run.took);
@@ -82,10 +83,18 @@ std::string heading(detached::Drivers& drivers, store::RunRecord run, const Pain
   return text + "\n";
 }
 
+/// Returns the duration of a step or an attempt; empty if it was cut off, so that its end is not
+/// known.
+template <class Record>
+std::string time_of(const Record& record, bool is_running) {
+  return is_running || record.ended != WallTime{} ? duration_of(record) : "";
+}
+
 using UsageOf = std::function<UsageCells(const store::StepRecord&)>;
 
+/// @param is_running whether the run is
 Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& groups,
-                  const UsageOf& usage_of) {
+                  bool is_running, const UsageOf& usage_of) {
   Table table;
   table.add({"STEP", "STATUS", "TIME", "CPU", "MEMORY", "ATTEMPTS", "IMAGE", ""});
   for (const auto& step : steps) {
@@ -97,26 +106,30 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
       continue;
     }
     const auto used = usage_of(step);
+    const auto took = time_of(step, is_running && step.status == StepStatus::running);
     table.add(
-        {step.name, status_cell(step.status), step.attempts ? duration_of(step) : "", used.cpu,
-         used.memory, step.attempts ? std::to_string(step.attempts) : "",
-         clip(shorten_digests(step.image), 40),
+        {step.name, status_cell(step.status), step.attempts ? took : "", used.cpu, used.memory,
+         step.attempts ? std::to_string(step.attempts) : "", clip(shorten_digests(step.image), 40),
          step.reused_from.empty() ? clip(step.message, 100) : "of " + origin_of(step.reused_from)});
   }
   return table;
 }
 
 /// Lists the attempts of the steps that failed or were retried.
+/// @param is_running whether the run is
 std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
-                          bool is_large, const Paint& paint) {
+                          bool is_running, bool is_large, const Paint& paint) {
   Table table;
   table.add({"ATTEMPT", "TIME", "EXIT CODE", "LIMIT", ""});
   std::size_t count = 0;
   for (const auto& step : steps) {
     if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
     if (is_large && ++count > many_steps) continue;
-    for (const auto& attempt : runs.attempts(step.run, step.name))
-      table.add({step.name + " " + std::to_string(attempt.number), duration_of(attempt),
+    const auto attempts = runs.attempts(step.run, step.name);
+    for (const auto& attempt : attempts)
+      table.add({step.name + " " + std::to_string(attempt.number),
+                 time_of(attempt, is_running && step.status == StepStatus::running &&
+                                      &attempt == &attempts.back()),
                  attempt.exit_code ? std::to_string(*attempt.exit_code) : "",
                  attempt.usage.memory_limit ? core::format_bytes(*attempt.usage.memory_limit) : "",
                  clip(attempt.message, 100)});
@@ -170,7 +183,9 @@ std::string wide_text(store::RunStore& runs, const std::vector<store::StepRecord
 }
 
 /// One step with all of its attempts: their ends, phases and usage, each on 80 columns.
-std::string step_text(store::RunStore& runs, const store::StepRecord& step, const Paint& paint) {
+/// @param is_running whether the run is
+std::string step_text(store::RunStore& runs, const store::StepRecord& step, bool is_running,
+                      const Paint& paint) {
   auto text = paint(Colour::bold, "step " + step.name) + " of run " + step.run + ": ";
   const auto status = status_cell(step.status);
   text += paint(status.colour, status.text);
@@ -192,13 +207,16 @@ std::string step_text(store::RunStore& runs, const store::StepRecord& step, cons
   for (const auto& output : step.outputs)
     line("output:     ", output.name + ", " + core::format_bytes(output.bytes));
   if (rows.empty()) return text + "\n" + (step.message.empty() ? "" : step.message + "\n");
-  return text + attempts_text(runs, {step}, false, paint) + "\n" +
+  return text + attempts_text(runs, {step}, is_running, false, paint) + "\n" +
          phases_table("ATTEMPT", rows).render(paint) + "\n" +
          usage_table("ATTEMPT", rows).render(paint) + gpus_text(runs, {step}, paint);
 }
 
+/// @param status see status_of()
 std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
-                      const store::RunRecord& run, bool is_wide, const Paint& paint) {
+                      const store::RunRecord& run, const std::string& status, bool is_wide,
+                      const Paint& paint) {
+  const bool is_running = status == "running";
   const auto steps = runs.steps(run.id);
   InstanceGroups groups(steps);
   const auto usage_of = [&](const store::StepRecord& step) {
@@ -206,8 +224,9 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
     const auto attempts = runs.attempts(step.run, step.name);
     return attempts.empty() ? UsageCells{} : usage_cells(attempts.back().usage);
   };
-  auto text = heading(drivers, run, paint) + steps_table(steps, groups, usage_of).render(paint) +
-              attempts_text(runs, steps, !groups.empty(), paint);
+  auto text = heading(drivers, run, status, paint) +
+              steps_table(steps, groups, is_running, usage_of).render(paint) +
+              attempts_text(runs, steps, is_running, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(runs, steps, paint);
   if (is_wide) text += wide_text(runs, steps, groups, paint);
   if (!failed_outputs(runs, run.id, steps).empty())
@@ -220,21 +239,23 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
 core::ExitCode show_command(Context& context) {
   auto& runs = context.existing_runs();
   detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
+  auto run = find_run(context, drivers, runs);
+  const auto status = status_of(drivers, run);
   const auto& options = context.options();
   if (!options.step.empty()) {
     const auto step = recorded_step(runs, run, options.step);
     if (options.json)
       context.print_json(step_json(context, runs, outputs_of(context, runs, run), step));
     else
-      context.print(step_text(runs, step, context.paint()));
+      context.print(step_text(runs, step, status == "running", context.paint()));
     return core::ExitCode::ok;
   }
   if (!options.json) {
-    context.print(show_text(drivers, runs, run, options.show.wide, context.paint()));
+    context.print(show_text(drivers, runs, run, status, options.show.wide, context.paint()));
     return core::ExitCode::ok;
   }
   auto entry = run_json(run);
+  entry["status"] = status;
   entry["metrics"] = json::array();
   for (const auto& metric : runs.metrics(run.id)) entry["metrics"].push_back(metric_json(metric));
   entry["steps"] = json::array();

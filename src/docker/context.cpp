@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -19,11 +21,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Walks a folder in path order. `enter` decides whether a folder is walked, `take` whether an
-/// entry is kept.
+/// Tells a folder from all others, by whatever path it is found; nothing for one that is not there.
+using FolderId = std::optional<std::pair<dev_t, ino_t>>;
+
+FolderId id_of(const fs::path& folder) {
+  struct stat status {};
+  if (folder.empty() || ::stat(folder.c_str(), &status) != 0) return std::nullopt;
+  return std::pair(status.st_dev, status.st_ino);
+}
+
+/// Walks a folder in path order, without the folder `left_out`. `enter` decides whether a folder is
+/// walked, `take` whether an entry is kept.
 template <class Enter, class Take>
-void walk(const fs::path& root, const std::string& folder, const Enter& enter, const Take& take,
-          std::vector<ContextFile>& files) {
+void walk(const fs::path& root, const std::string& folder, const FolderId& left_out,
+          const Enter& enter, const Take& take, std::vector<ContextFile>& files) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;
   for (fs::directory_iterator entry(root / folder, error), end; !error && entry != end;
@@ -41,8 +52,9 @@ void walk(const fs::path& root, const std::string& folder, const Enter& enter, c
     if (::lstat(entry.path().c_str(), &status) != 0)
       throw core::system_error("reading " + entry.path().string(), errno);
     if (S_ISDIR(status.st_mode)) {
+      if (left_out == std::pair(status.st_dev, status.st_ino)) continue;
       bool kept = take(path, true);
-      if (enter(path)) walk(root, path, enter, take, files);
+      if (enter(path)) walk(root, path, left_out, enter, take, files);
       if (kept)
         files.push_back({.path = path,
                          .source = entry.path(),
@@ -72,7 +84,8 @@ void walk(const fs::path& root, const std::string& folder, const Enter& enter, c
 }  // namespace
 
 std::vector<ContextFile> folder_context(const fs::path& root, std::string_view ignore_rules,
-                                        const std::vector<std::string>& always) {
+                                        const std::vector<std::string>& always,
+                                        const fs::path& state) {
   core::DockerIgnore ignore(ignore_rules);
   std::vector<ContextFile> files;
   auto is_needed = [&](const std::string& path) {
@@ -83,7 +96,7 @@ std::vector<ContextFile> folder_context(const fs::path& root, std::string_view i
                                [&](auto& needed) { return needed.starts_with(path + "/"); });
   };
   walk(
-      root, "",
+      root, "", id_of(state),
       [&](const std::string& path) {
         return ignore.has_exceptions() || leads_to_needed(path) || !ignore.ignores(path);
       },
@@ -94,7 +107,8 @@ std::vector<ContextFile> folder_context(const fs::path& root, std::string_view i
 }
 
 std::vector<ContextFile> project_files(const fs::path& root,
-                                       const std::vector<std::string>& patterns) {
+                                       const std::vector<std::string>& patterns,
+                                       const fs::path& state) {
   core::DockerIgnore docker_ignore(core::read_if_file(root / ".dockerignore"));
   core::GitIgnore git_ignore;
   git_ignore.add("", core::read_if_file(root / ".gitignore"));
@@ -117,7 +131,7 @@ std::vector<ContextFile> project_files(const fs::path& root,
   };
   std::vector<ContextFile> files;
   walk(
-      root, "",
+      root, "", id_of(state),
       [&](const std::string& path) {
         if (path == ".pipe" || path == ".git" || git_ignore.ignores(path, true) ||
             (docker_ignore.ignores(path) && !docker_ignore.has_exceptions()))
@@ -133,7 +147,8 @@ std::vector<ContextFile> project_files(const fs::path& root,
   return files;
 }
 
-std::vector<ContextFile> local_files(const std::string& path, const fs::path& root) {
+std::vector<ContextFile> local_files(const std::string& path, const fs::path& root,
+                                     const fs::path& state) {
   const auto below = fs::path(path).lexically_normal();
   if (below.is_absolute() || *below.begin() == "..")
     throw core::InputError("the local package " + path + " is not below the pipeline's folder",
@@ -142,7 +157,7 @@ std::vector<ContextFile> local_files(const std::string& path, const fs::path& ro
   const auto source = root / below;
   std::vector<ContextFile> files;
   if (fs::is_directory(source, error)) {
-    files = project_files(source, {});
+    files = project_files(source, {}, state);
     for (auto& file : files) file.path = (below / file.path).lexically_normal().generic_string();
     return files;
   }

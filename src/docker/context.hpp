@@ -16,19 +16,24 @@ using archive::ContextFile;
 /// Returns the files, symlinks and folders below `root` that docker's ignore rules do not exclude,
 /// sorted by path. Symlinks are not followed. `always` (relative paths) are included even if a rule
 /// excludes them.
+/// @param state the state folder, which has new files after each run: left out wherever it is
+/// below `root`, whatever the rules say
 std::vector<ContextFile> folder_context(const std::filesystem::path& root,
                                         std::string_view ignore_rules,
-                                        const std::vector<std::string>& always);
+                                        const std::vector<std::string>& always,
+                                        const std::filesystem::path& state = {});
 
 /// Returns the step's code below `root`, sorted by path: the matches of `patterns` (files, folders,
 /// globs), or everything if there are none; without what .dockerignore and .gitignore exclude, and
-/// without `.git` and `.pipe`.
+/// without `.git`, `.pipe` and the state folder.
 std::vector<ContextFile> project_files(const std::filesystem::path& root,
-                                       const std::vector<std::string>& patterns);
+                                       const std::vector<std::string>& patterns,
+                                       const std::filesystem::path& state = {});
 
 /// Returns a file, or a folder's files as project_files() does, by their paths below `root`. Throws
 /// InputError for a path that leaves it.
-std::vector<ContextFile> local_files(const std::string& path, const std::filesystem::path& root);
+std::vector<ContextFile> local_files(const std::string& path, const std::filesystem::path& root,
+                                     const std::filesystem::path& state = {});
 
 /// Returns the total size in bytes.
 std::uint64_t size_of(const std::vector<ContextFile>& files);

@@ -363,7 +363,15 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
     co_await async::pause_for(*pause, call.cancel ? call.cancel : call.retries);
     if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
     if (!call.earlier_success) continue;
-    auto before = co_await call.earlier_success();
+    std::optional<net::Response> before;
+    try {
+      before = co_await call.earlier_success();
+    } catch (const EngineError& error) {
+      // It is the look-up that was refused. What became of the call is not known, as when the
+      // connection is lost.
+      if (!is_retryable(error.status(), error.what())) throw;
+      throw net::TransportError(CURLE_HTTP_RETURNED_ERROR, words + "; " + error.what());
+    }
     if (before) co_return std::move(*before);
   }
 }

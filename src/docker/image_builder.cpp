@@ -43,8 +43,10 @@ std::string key_of(const StepSpec& step) {
   settings.run_args.clear();
   auto key =
       settings::to_json(settings).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (settings.local_project_install_command)
+  if (settings.local_project_install_command) {
+    key += '\n' + step.code_root.string();
     for (auto& pattern : step.code.items()) key += '\n' + pattern;
+  }
   if (step.program) key += "\nprogram";
   return key;
 }

@@ -137,8 +137,8 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   // The state folder has new logs and artifacts after each run; with it, the image would be rebuilt
   // each time.
   plan.context = folder_context(
-      context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n",
-      {});
+      context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n", {},
+      options.state);
   // The engine takes the Dockerfile from the context. Where the context lacks it, it is added under
   // a name that does not collide with files of the user; `COPY .` then copies it, too.
   const bool is_there = std::ranges::any_of(plan.context, [&](const auto& entry) {
@@ -288,7 +288,7 @@ class ImagePlanner {
       context_.add_lines("python/requirements.txt", python.requirements);
     for (const auto& line : python.requirements)
       if (const auto path = local_path(line, options_.root))
-        context_.add_files("python", local_files(*path, options_.root));
+        context_.add_files("python", local_files(*path, options_.root, options_.state));
     if (!python.constraints.empty())
       context_.add_lines("python/constraints.txt", python.constraints);
     std::ranges::transform(python.requirements, std::back_inserter(plan_.parts["requirements"]),
@@ -347,7 +347,7 @@ class ImagePlanner {
       names.push_back(package.name);
       plan_.parts["packages"].push_back(package.name + "==" + package.version);
       if (package.origin == lock::PackageOrigin::path)
-        context_.add_files(folder, local_files(package.url, options_.root));
+        context_.add_files(folder, local_files(package.url, options_.root, options_.state));
       (lock::is_built_from_source(package) ? sources : wheels).packages.push_back(package);
     }
     context_.add_lines(folder + "/names", names);
@@ -364,7 +364,7 @@ class ImagePlanner {
       if (core::has_control_characters(command))
         throw core::InputError("local_project_install_command holds a control character");
       auto files = project_files(step_.code_root.empty() ? options_.root : step_.code_root,
-                                 step_.code.items());
+                                 step_.code.items(), options_.state);
       if (options_.lock)  // It says what is installed beside the project.
         std::erase_if(files,
                       [&](const auto& file) { return file.source == options_.lock->path(); });

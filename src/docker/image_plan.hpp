@@ -37,8 +37,9 @@ struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
   std::string run_id;  ///< Label of built images; with prevent_build_reuse also part of the digest.
-  lock::LockFile* lock = nullptr;  ///< Outlives the builder. Null: a build resolves requirements.
-  std::string owner;               ///< Label of containers that resolve: see owner_of().
+  lock::LockFile* lock = nullptr;    ///< Outlives the builder. Null: a build resolves requirements.
+  std::string owner;                 ///< Label of containers that resolve: see owner_of().
+  std::filesystem::path state = {};  ///< The state folder: no part of any context.
 };
 
 /// The named parts of an environment as texts, used to explain why two images differ. Lists are

@@ -178,6 +178,7 @@ async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::LockReq
     resolution.labels["pipe.state"] = options_.owner;
     resolution.template_dir = options_.template_dir;
     resolution.root = options_.root;
+    resolution.state = options_.state;
     return resolve_packages(engine_, std::move(resolution), std::move(on_line), cancel);
   };
   const auto name = "packages for " + request.parent;

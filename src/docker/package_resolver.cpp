@@ -68,7 +68,7 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   files.push_back({.path = folder, .mode = 0755, .kind = ContextFile::Kind::directory});
   for (const auto& line : plan.python.requirements)
     if (const auto path = local_path(line, resolution.root))
-      for (auto& file : local_files(*path, resolution.root)) {
+      for (auto& file : local_files(*path, resolution.root, resolution.state)) {
         file.path = folder + "/" + file.path;
         files.push_back(std::move(file));
       }

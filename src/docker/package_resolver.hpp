@@ -30,7 +30,8 @@ struct Resolution {
   bool refresh = false;               ///< What was read from the index before is read again.
   StringMap labels = {};  ///< Of the container, so that it is found if this driver dies.
   std::filesystem::path template_dir = {};
-  std::filesystem::path root = {};  ///< Local files that requirements name are taken from it.
+  std::filesystem::path root = {};   ///< Local files that requirements name are taken from it.
+  std::filesystem::path state = {};  ///< The state folder, which is none of these.
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws

@@ -8,7 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "async/joinable_task.hpp"
+#include "core/error.hpp"
 #include "core/lines.hpp"
+#include "core/log.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -56,7 +58,12 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
   }
   over.stop(core::StopLevel::immediate);
   if (following) co_await following->join();  // What it threw is of no account.
-  co_await engine.remove_container(id);
+  try {
+    co_await engine.remove_container(id);
+  } catch (const core::EnvironmentError& left) {
+    if (!error) throw;  // Else the first error is reported.
+    core::log::warn(std::string(left.what()) + "; `pipe clean --containers` removes it");
+  }
   if (error) std::rethrow_exception(error);
   co_return output;
 }

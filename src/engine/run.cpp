@@ -49,7 +49,7 @@ class Run {
         results_(services_, events, user, pool_, options_),
         environments_(executor, services_, events, results_.has_store(), steps_.size(), spawner(),
                       [this](core::StepIndex i) { environment_failed(i); }),
-        gpus_(executor, pool_, orchestrator_, events, stop_, slots_.here, options_, spawner()),
+        gpus_(executor, pool_, orchestrator_, events, user, slots_.here, options_, spawner()),
         journal_(services_.runs, services_.artifacts, events, pipeline_, options_),
         checks_(services_, steps_, environments_, results_, gpus_, pool_, options_, events, user),
         endings_(pipeline_, services_.artifacts, steps_, scheduler_, journal_, results_, stop_,

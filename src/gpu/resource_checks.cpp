@@ -95,7 +95,10 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
   if (reasons.empty()) return;
   std::string message = "the instance type " + name + " is not enough: ";
   for (const auto& reason : reasons) message += (&reason == reasons.data() ? "" : "; ") + reason;
-  const auto fitting = fitting_instance_types(needs);
+  auto like_type = needs;
+  like_type.architecture = type->architecture;  // The step's programs are made for it.
+  auto fitting = fitting_instance_types(like_type);
+  if (fitting.empty()) fitting = fitting_instance_types(needs);
   std::string suggestion = fitting.empty()
                                ? "no instance type has all of that"
                                : std::string("the smallest that fits: ") + fitting.front().name;

@@ -46,7 +46,7 @@ void Changes::take_page(json& page) {
       there_.insert(text_at(item, "/metadata/name"));
       tell(Change::Kind::added, item);
     }
-  version_ = text_at(page, "/metadata/resourceVersion");
+  listed_version_ = text_at(page, "/metadata/resourceVersion");
 }
 
 void Changes::end_list() {
@@ -55,6 +55,7 @@ void Changes::end_list() {
     if (!there_.contains(name))
       gone.push_back(json{{"metadata", {{"name", name}, {"uid", known.uid}}}});
   for (auto& object : gone) tell(Change::Kind::deleted, object);
+  version_ = listed_version_;
 }
 
 void Changes::take_line(std::string_view line) {

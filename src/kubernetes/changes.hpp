@@ -59,6 +59,7 @@ class Changes {
   std::map<std::string, Known> known_;  ///< Keyed by name.
   std::set<std::string> there_;         ///< Names on the list's pages so far.
   std::string version_;
+  std::string listed_version_;  ///< Of the list's pages so far: a part of a list is no beginning.
   std::optional<ApiError> error_;
 };
 

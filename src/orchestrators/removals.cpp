@@ -8,20 +8,22 @@
 namespace pipeline::orchestrators {
 namespace {
 
-async::Task<> attempted(async::Task<> removal) {
+async::Task<> attempted(async::Task<> removal, std::string name, std::set<std::string>& left) {
   try {
     co_await std::move(removal);
   } catch (const core::EnvironmentError& failed) {
     core::log::warn(std::string(failed.what()) + "; `pipe clean --containers` removes it");
+    if (!name.empty()) left.insert(std::move(name));
   }
 }
 
 }  // namespace
 
-void Removals::begin(const asio::any_io_executor& executor, async::Task<> removal) {
+void Removals::begin(const asio::any_io_executor& executor, async::Task<> removal,
+                     std::string name) {
   std::erase_if(running_, [](const auto& one) { return one->done(); });
-  running_.push_back(
-      std::make_shared<async::JoinableTask>(executor, attempted(std::move(removal))));
+  running_.push_back(std::make_shared<async::JoinableTask>(
+      executor, attempted(std::move(removal), std::move(name), left_)));
 }
 
 async::Task<> Removals::settle() {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "async/joinable_task.hpp"
@@ -15,7 +17,12 @@ class Removals {
  public:
   /// Begins a removal. A failure is logged as a warning, which names the command that removes the
   /// object.
-  void begin(const asio::any_io_executor& executor, async::Task<> removal);
+  /// @param name the object's entry in left() after a failure; empty: it has none
+  void begin(const asio::any_io_executor& executor, async::Task<> removal, std::string name = {});
+  /// Names of the objects that could not be removed.
+  const std::set<std::string>& left() const { return left_; }
+  /// To be called once the object has been removed after all.
+  void forget_left(const std::string& name) { left_.erase(name); }
   /// Waits until all removals that have begun are done; several coroutines may await it. Must be
   /// awaited before this object is destroyed.
   async::Task<> settle();
@@ -24,6 +31,7 @@ class Removals {
   std::vector<std::shared_ptr<async::JoinableTask>>
       running_;  ///< Shared with the coroutines in settle(), because removals begin and end
                  ///< meanwhile.
+  std::set<std::string> left_;
 };
 
 }  // namespace pipeline::orchestrators

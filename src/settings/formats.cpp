@@ -1,6 +1,7 @@
 #include "settings/formats.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 #include <vector>
@@ -43,13 +44,42 @@ std::string nearest_repository(std::string_view text) {
   return is_port ? result + "/pipe" : result.substr(0, colon);
 }
 
+/// An architecture as kernels and distributions name it, and in Go's words, which are those of
+/// images and of nodes' labels.
+struct ArchitectureName {
+  std::string_view theirs, ours;
+};
+constexpr std::array other_architectures{
+    ArchitectureName{"x86_64", "amd64"},     ArchitectureName{"x86-64", "amd64"},
+    ArchitectureName{"x64", "amd64"},        ArchitectureName{"aarch64", "arm64"},
+    ArchitectureName{"i386", "386"},         ArchitectureName{"i686", "386"},
+    ArchitectureName{"x86", "386"},          ArchitectureName{"armhf", "arm/v7"},
+    ArchitectureName{"armv7l", "arm/v7"},    ArchitectureName{"armel", "arm/v6"},
+    ArchitectureName{"mips64el", "mips64le"}};
+
 bool is_platform(std::string_view text) {
   const auto parts = split(text, '/');
   return (parts.size() == 2 || parts.size() == 3) &&
-         std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
-           return !part.empty() &&
-                  all(part, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
-         });
+         std::all_of(parts.begin(), parts.end(),
+                     [](std::string_view part) {
+                       return !part.empty() &&
+                              all(part, [](char c) { return is_lower(c) || is_digit(c); });
+                     }) &&
+         std::ranges::find(other_architectures, parts[1], &ArchitectureName::theirs) ==
+             other_architectures.end();
+}
+
+std::string nearest_platform(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const auto parts = split(result, '/');
+  if (parts.size() < 2) return {};
+  const auto* const other =
+      std::ranges::find(other_architectures, parts[1], &ArchitectureName::theirs);
+  if (other != other_architectures.end())
+    result.replace(parts[0].size() + 1, other->theirs.size(), other->ours);
+  return result;
 }
 
 bool is_id(std::string_view text) {
@@ -307,7 +337,7 @@ const Format repository{
 const Format image_tag{"a tag of at most 128 letters, digits, `_`, `.` and `-`", is_image_tag,
                        "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"};
 const Format platform{"a platform such as `linux/amd64` or `linux/arm64/v8`", is_platform,
-                      "^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$"};
+                      "^[a-z0-9]+/[a-z0-9]+(/[a-z0-9]+)?$", nearest_platform};
 const Format user{"a user as NAME, UID or UID:GID", is_user,
                   "^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+(:[0-9]+)?)$"};
 const Format network{"`bridge`, `host`, `none`, `container:NAME` or a network's name", is_network,

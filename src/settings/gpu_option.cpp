@@ -34,6 +34,12 @@ std::optional<long> parse_gpu_count(std::string_view text) {
   return number;
 }
 
+/// Returns true for what users write where docker expects a count.
+bool is_capability(std::string_view text) {
+  constexpr std::array words{"compute", "utility", "graphics", "video", "display", "compat32"};
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
 class Option {
  public:
   Option(std::string_view text, GpuRequest& request, std::vector<GpuProblem>& problems)
@@ -41,9 +47,9 @@ class Option {
 
   void read() {
     const std::size_t before = problems_.size();
-    const auto fields = read_csv(text_);
-    for (std::size_t i = 0; i < fields.size() && problems_.size() == before; ++i)
-      read_field(fields, i);
+    fields_ = read_csv(text_);
+    for (std::size_t i = 0; i < fields_.size() && problems_.size() == before; ++i)
+      read_field(fields_[i]);
     if (problems_.size() > before) return;
     if (counted_ && !request_.devices.empty())
       return problem("'gpus' gives both devices and a count",
@@ -111,23 +117,20 @@ class Option {
     return fields;
   }
 
-  void read_field(const std::vector<CsvField>& fields, std::size_t i) {
-    const std::string& field = fields[i].text;
-    const auto equals = field.find('=');
-    const std::string key = field.substr(0, equals),
-                      value = equals == std::string::npos
-                                  ? ""
-                                  : std::string(core::trimmed(field.substr(equals + 1)));
-    if (equals == std::string::npos) return read_bare(fields[i]);
+  void read_field(const CsvField& field) {
+    const std::string& text = field.text;
+    const auto equals = text.find('=');
+    if (equals == std::string::npos) return read_bare(field);
+    const std::string key = text.substr(0, equals),
+                      value(core::trimmed(std::string_view(text).substr(equals + 1)));
     list_open_ = false;
-    last_key_ = key;
     if (!seen_.insert(key).second)
       return problem("'gpus' gives '" + key + "' twice", {},
                      "join the two: one quoted field holds a list, as `\"" + key + "=...,...\"`");
     if (key == "count") {
       read_count(value);
     } else if (key == "device") {
-      list_open_ = !fields[i].quoted;
+      list_open_ = !field.quoted;
       for (const auto& device : list_of(value)) read_device(device);
     } else if (key == "driver") {
       request_.driver = value;
@@ -156,24 +159,14 @@ class Option {
   void read_count(const std::string& text) {
     static const std::vector<std::string> words{"all",   "compute", "utility", "graphics",
                                                 "video", "display", "compat32"};
-    const bool is_capability =
-        text != "all" && std::find(words.begin(), words.end(), text) != words.end();
-    if (counted_ && !is_capability) return problem("'gpus' gives the count twice");
+    if (counted_ && !is_capability(text)) return problem("'gpus' gives the count twice");
     if (text == "all") return take_count(-1);
     const auto number = parse_gpu_count(text);
     if (number && *number >= -1) return take_count(*number);
     if (number)
       return problem("the count of 'gpus' must not be " + text, {"-1 and `all` mean all GPUs"});
     std::string suggestion = core::did_you_mean(text, words);
-    // docker requires quotes around lists: it reads `capabilities=compute,utility` as one
-    // capability and a count of `utility`.
-    if (is_capability && last_key_ == "capabilities") {
-      std::string list;
-      for (const auto& each : request_.capabilities) list += each + ",";
-      suggestion = "did you mean `gpus: '\"capabilities=" + list + text + "\"'`?";
-    } else if (is_capability) {
-      suggestion = "did you mean `gpus: 'all,\"capabilities=" + text + "\"'`?";
-    }
+    if (is_capability(text)) suggestion = with_quoted_capabilities();
     if (text == "none") suggestion = "did you mean `accelerator: cpu`?";
     if (text == "true") suggestion = "did you mean `gpus: all`?";
     problem(text.empty() ? "'gpus' has an empty field"
@@ -182,6 +175,29 @@ class Option {
             {"as in `all`, `2`, `device=0,1`, `GPU-8932f937`, "
              "`\"device=0,1\",\"capabilities=compute,utility\"`"},
             std::move(suggestion));
+  }
+
+  /// Suggests the fields as docker reads them. It requires quotes around lists: it reads
+  /// `capabilities=compute,utility` as one capability and a count of `utility`.
+  std::string with_quoted_capabilities() const {
+    std::string others, capabilities;
+    bool has_selection = false;  // `capabilities=compute` alone asks for one GPU.
+    for (const CsvField& field : fields_) {
+      const auto equals = field.text.find('=');
+      const bool is_bare = equals == std::string::npos;
+      const auto key = is_bare ? "count" : field.text.substr(0, equals);
+      const auto value = is_bare ? field.text : field.text.substr(equals + 1);
+      const bool is_list = key == "capabilities";
+      if (is_list || (key == "count" && is_capability(value))) {
+        has_selection |= is_list;
+        capabilities += (capabilities.empty() ? "" : ",") + value;
+      } else {
+        has_selection |= key == "count" || key == "device";
+        others += (field.quoted ? '"' + field.text + '"' : field.text) + ",";
+      }
+    }
+    return std::string("did you mean `gpus: '") + (has_selection ? "" : "all,") + others +
+           "\"capabilities=" + capabilities + "\"'`?";
   }
 
   void take_count(long number) {
@@ -242,8 +258,8 @@ class Option {
   std::string_view text_;
   GpuRequest& request_;
   std::vector<GpuProblem>& problems_;
+  std::vector<CsvField> fields_;
   std::set<std::string> seen_;
-  std::string last_key_;
   bool counted_ = false;
   bool list_open_ =
       false;  ///< The previous field is an unquoted `device=`, or a device that belongs to one.

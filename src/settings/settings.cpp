@@ -1,5 +1,8 @@
 #include "settings/settings.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <type_traits>
 
 #include <nlohmann/json.hpp>
@@ -83,6 +86,7 @@ template <>
 constexpr std::span<const OtherName> other_names<DockerSettings>{other_docker_names};
 
 constexpr OtherName other_resource_names[]{
+    {"cpus", "write `cpu_count: 2`"},
     {"gpu", "write `gpu_count: 1`"},
     {"num_gpus", "write `gpu_count: 1`"},
     {"nvidia.com/gpu", "write `gpu_count: 1`"},
@@ -316,6 +320,9 @@ json text_schema(const Format& format) {
 template <class Owner>
 json struct_schema();
 
+/// Texts that often consist of a number, which is read as it is written.
+constexpr std::array number_like_keys{"gpus", "compute_capability", "user"};
+
 template <class Member, class FieldT>
 json member_schema(const FieldT& field) {
   const json scalar{{"type", {"string", "number", "boolean"}}};
@@ -331,9 +338,13 @@ json member_schema(const FieldT& field) {
     return {{"type", "string"}, {"pattern", "^x[0-9]+(\\.[0-9]+)?$"}, {"examples", {"x2", "x1.5"}}};
   else if constexpr (std::is_same_v<Member, std::optional<Duration>>)
     return duration_schema();
-  else if constexpr (std::is_same_v<Member, std::optional<std::string>>)
-    return text_schema(*field.format);
-  else if constexpr (is_choice<Member>) {
+  else if constexpr (std::is_same_v<Member, std::optional<std::string>>) {
+    json schema = text_schema(*field.format);
+    const auto& keys = number_like_keys;
+    if (std::find(keys.begin(), keys.end(), std::string_view(field.key)) != keys.end())
+      schema["type"] = json::array({"string", "number"});
+    return schema;
+  } else if constexpr (is_choice<Member>) {
     json words = json::array();
     for (const auto& [word, each] : Choices<typename Member::value_type>::words)
       words.push_back(*plain_to_json(word));

@@ -159,14 +159,15 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
   else if (optional && !artifact)
     settings::report(diagnostics, "contradiction",
                      "'optional' is for an input that has an 'artifact'", optional->span);
+  else if (only_of_url && (path || artifact))
+    settings::report(diagnostics, "contradiction",
+                     "the input '" + input + "' is " +
+                         (path ? "a path, whose content is read" : "an artifact") +
+                         ": 'sha256' and 'version' are for what has a 'url'",
+                     only_of_url->span, {},
+                     artifact ? "a version of an artifact is `{artifact: production@3}`" : "");
   else if (artifact)
     return read_data_artifact(value, diagnostics);
-  else if (path && only_of_url)
-    settings::report(diagnostics, "contradiction",
-                     "the input '" + input +
-                         "' is a path, whose content is read: 'sha256' and 'version' are for "
-                         "what has a 'url'",
-                     only_of_url->span);
   else if (url)
     return read_data_url(value, diagnostics);
   else if (path)

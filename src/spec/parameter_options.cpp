@@ -168,13 +168,21 @@ void ParameterOptions::report_unknown(const std::string& name, const Defaults& d
   for (const auto& [parameter, value] : defaults.parameters) known.push_back(parameter);
   std::string suggestion = core::did_you_mean(name, known);
   if (suggestion.empty()) suggestion = core::did_you_mean(name.substr(0, dot), known);
-  for (const ReadStep& each : steps)
-    for (const auto& [parameter, value] : each.spec.parameters) {
-      if (defaults.parameters.contains(parameter)) continue;
-      known.push_back(each.spec.name + "." + parameter);
-      if (parameter == name && suggestion.empty())
-        suggestion = "did you mean '" + known.back() + "'?";
-    }
+  const auto add = [&](const std::string& prefix, const std::string& parameter) {
+    known.push_back(prefix + parameter);
+    if (parameter == name && suggestion.empty())
+      suggestion = "did you mean '" + known.back() + "'?";
+  };
+  std::set<const FileScope*> files;
+  for (const ReadStep& each : steps) {
+    const auto& of_file = each.scope->defaults.parameters;
+    const auto prefix = option_prefix(*each.scope);
+    if (each.scope->parent && prefix && files.insert(each.scope).second)
+      for (const auto& [parameter, value] : of_file) add(*prefix, parameter);
+    for (const auto& [parameter, value] : each.spec.parameters)
+      if (!defaults.parameters.contains(parameter) && !(prefix && of_file.contains(parameter)))
+        add(each.spec.name + ".", parameter);
+  }
   if (suggestion.empty()) suggestion = core::did_you_mean(name, known);
   constexpr std::size_t most_named = 20;
   std::string list = known.empty() ? "the pipeline has no parameters" : "it has: ";

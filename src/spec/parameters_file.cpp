@@ -25,8 +25,8 @@ void read_values(const core::Value& map, std::map<std::string, std::string>& val
 }  // namespace
 
 std::map<std::string, std::string> load_parameters(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error))
+  std::error_code error;  // Pipes are files as well: `--params <(...)`.
+  if (!fs::exists(file, error) || fs::is_directory(file, error))
     throw core::InputError("there is no file '" + file.string() + "'",
                            "`--params FILE` takes a YAML or JSON file: a map of names to values");
   const auto text = core::read_file(file);

@@ -91,9 +91,11 @@ settings::ArtifactStoreSettings read_store(const core::Value& key, const core::V
   } else if (const auto text =
                  settings::read_text("bucket", *bucket, settings::formats::word, diagnostics);
              text && !settings::read_bucket(*text, store)) {
+    const auto meant = "s3://" + *text;
+    settings::ArtifactStoreSettings valid;
     settings::report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is no bucket",
                      bucket->span, {"as in `s3://team`, or `s3://team/pipe` for a part of it"},
-                     text->starts_with("s3://") ? "" : "write `s3://" + *text + "`");
+                     settings::read_bucket(meant, valid) ? "write `" + meant + "`" : "");
   }
   return store;
 }

@@ -164,7 +164,9 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
   const core::Value& value = *step.command;
   StepSpec& spec = step.spec;
   TemplateNames names;
-  for (const auto& input : spec.inputs) names.inputs.push_back(input.name);
+  // An input whose source is wrong has been reported, so its use is no second error.
+  if (const core::Value* inputs = step.body->find("inputs"))
+    for (const auto& [name, source] : inputs->members) names.inputs.push_back(name.scalar);
   if (step.open)  // An item may be a file.
     for (const auto& axis : step.open->spec.axes)
       if (axis.items) names.inputs.push_back(axis.name);

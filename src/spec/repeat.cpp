@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/expression.hpp"
 #include "core/graph.hpp"
 #include "core/step_needs.hpp"
 #include "settings/decode.hpp"
@@ -66,6 +67,15 @@ void follow(ReadStep& step, const Steps& steps, settings::Diagnostics& diagnosti
                    step.repeat->span, {}, core::did_you_mean(step.repeat->scalar, names));
 }
 
+/// Returns true for an expression without names. One that cannot be read has been reported.
+bool is_constant(const std::string& expression) {
+  try {
+    return core::Expression::parse(expression).variables().empty();
+  } catch (const core::ExpressionError&) {
+    return false;
+  }
+}
+
 /// Checks the keys and references of one repeated step.
 class RepeatCheck {
  public:
@@ -124,7 +134,8 @@ class RepeatCheck {
 
   bool depends_on_round() const {
     const auto& until = step_.spec.repeat->until;
-    if (!until || (until->outputs.empty() && until->parameters.empty())) return true;
+    if (!until) return true;
+    if (until->outputs.empty() && until->parameters.empty()) return !is_constant(until->text);
     return until->parameters.contains(std::string("params.") + round_parameter) ||
            std::ranges::any_of(until->outputs, [&](const auto& value) {
              return is_together(value.second.source.step);

@@ -91,7 +91,8 @@ json artifact_name() {
 
 json input_schema() {
   const json output{{"type", "string"}, {"pattern", "^[^.\\[\\]]+(\\[.+\\])?\\.[^.\\[\\]]+$"}};
-  const json path{{"type", "string"}, {"pattern", "^(\\.|\\.\\.|~)?/"}};
+  // A path or an address has a `/`; a selector, `work[file=a/b].made`, may have one in brackets.
+  const json data{{"type", "string"}, {"pattern", "^(\\.\\.?$|[^\\[]*/)"}};
   const json url{{"type", "string"}, {"pattern", "^(https?://.|s3://[^/]+/)"}};
   const json digest{{"type", "string"}, {"pattern", "^[0-9a-f]{64}$"}};
   json by_path = object_of({{"path", described(text(), "A file or folder of this machine.")}});
@@ -114,8 +115,8 @@ json input_schema() {
   json by_round = object_of({{"first", described(output, "What the first round takes.")},
                              {"then", described(output, "What the round before has made.")}});
   by_round["required"] = {"first", "then"};
-  return any_of({output, path, url, published, std::move(by_path), std::move(by_url),
-                 std::move(by_name), std::move(by_round)});
+  return any_of({output, data, published, std::move(by_path), std::move(by_url), std::move(by_name),
+                 std::move(by_round)});
 }
 
 json step_schema() {
@@ -213,7 +214,7 @@ json step_schema() {
   properties["orchestrator"] =
       described({{"enum", settings::orchestrator_names()}},
                 "Where this step runs, if elsewhere than the run (`--orchestrator`).");
-  properties["version"] = described(text(),
+  properties["version"] = described({{"type", {"string", "number"}}},
                                     "A text that enters the step's key: change it when what the "
                                     "step reads by other ways than its inputs (volumes, "
                                     "claims, a database) has changed.");

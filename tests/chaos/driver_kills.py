@@ -107,7 +107,7 @@ class DriverKills(ChaosTest):
 
     def can_resume(self) -> bool:
         shown = self.pipe("show", "latest", "--output", "json")
-        return shown.code == 0 and json.loads(shown.out)["status"] in ("running", "interrupted")
+        return shown.code == 0 and json.loads(shown.out)["status"] in ("running", "died", "unknown", "interrupted")
 
     def test_kill(self):
         self.write_pipeline()

@@ -45,7 +45,7 @@ class DriverKillsOnACluster(ClusterTest, ChaosTest):
                     in_this += 1
                     safe |= run.steps("step_finished", "succeeded")
                     latest = self.pipe("show", "latest", "--output", "json")
-                    goes_on = latest.code == 0 and json.loads(latest.out)["status"] in ("running", "interrupted")
+                    goes_on = latest.code == 0 and json.loads(latest.out)["status"] in ("running", "died", "unknown", "interrupted")
                     run = Watched(self, "resume", "--output", "json") if goes_on else self.begin(number)
                     if in_this < 3 and random.random() < 0.4:
                         run.kill_after(random.uniform(0, span))

@@ -69,6 +69,16 @@ class NodeTest(Failures):
 
         self.expect_but_for_the_wait("node_lost", self.run_beside(disturb))
 
+    def test_timeout_of_a_step_whose_node_is_away_by_then(self):
+        self.step("echo begun; sleep 1000", timeout="15s")
+
+        def disturb():
+            self.running_pod()
+            self.addCleanup(test_bed, "restart-kubelet", "0")
+            test_bed("stop-kubelet")
+
+        self.assertIn("failed: was stopped: it ran longer than its timeout of 15", self.run_beside(disturb))
+
     def test_kubelet_that_restarts_is_no_failure(self):
         self.step("echo begun; sleep 8; echo ended")
 

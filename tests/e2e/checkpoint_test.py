@@ -185,6 +185,14 @@ class Names(PipeTest):
         self.assertEqual(self.pipe("artifacts", "--name", "production@1", "--copy", self.folder / "m").code, 0)
         self.assertEqual((self.folder / "m").read_text(), "one\n")
 
+    def test_a_published_artifact_goes_to_standard_output(self):
+        self.publish("one")
+        self.assertEqual(self.pipe("artifacts", "--name", "production", "--copy", "-").out, "one\n")
+        refused = self.pipe("artifacts", "--name", "production", "--copy", "-", "--output", "json")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("leave out `--output json`", refused.err)
+        self.assertFalse((self.folder / "-").exists())
+
     def test_a_name_without_a_version_fails_before_anything_runs(self):
         failed = self.consume(code=3)
         self.assertIn("nothing is published as 'production'", failed.out)

@@ -193,6 +193,11 @@ class Commands(PipeTest):
         for command, formats in (("graph", "mermaid dot svg"), ("sbom", "cyclonedx spdx provenance"), ("export", "ro-crate openlineage slsa")):
             asked = bash + f'COMP_WORDS=(pipe {command} --format ""); COMP_CWORD=3; _pipe; echo "${{COMPREPLY[*]}}"'
             self.assertEqual(subprocess.run(["bash"], input=asked, text=True, stdout=subprocess.PIPE, check=True).stdout, formats + "\n")
+        for words, offered in (("run -o", "kubernetes"), ("report -o", "pipeline.yaml"), ("code latest make -o", "pipeline.yaml"),
+                               ("advise", "pipeline.yaml"), ("why", "pipeline.yaml")):
+            asked = bash + f'COMP_WORDS=(pipe {words} ""); COMP_CWORD={len(words.split()) + 1}; _pipe; echo "${{COMPREPLY[*]}}"'
+            found = subprocess.run(["bash"], input=asked, cwd=self.folder, text=True, stdout=subprocess.PIPE, check=True).stdout
+            self.assertIn(offered, found.split(), words)
 
     def test_clean_removes_old_runs_and_what_only_they_use(self):
         self.run_pipe()
@@ -213,6 +218,16 @@ class Commands(PipeTest):
         self.run_pipe()
         self.assertIn(commit[:7], self.pipe("show", "latest").out)
 
+    def test_names_and_values_that_are_not_utf8_are_refused(self):
+        byte = os.fsdecode(b"\xff")
+        text = (self.folder / "pipeline.yaml").read_text()
+        copy = self.write(f"{byte}/pipeline.yaml", text)
+        for words in (["pipeline.yaml", "-p", f"x={byte}"], ["pipeline.yaml", "--step", byte], ["pipeline.yaml", "--force", byte], [copy]):
+            refused = self.pipe("run", "-o", "local", *words)
+            self.assertEqual(refused.code, 2, refused)
+            self.assertIn("is not UTF-8", refused.err)
+        self.assertEqual(self.pipe("plan", "-o", "local", "-p", f"x={byte}").code, 2)
+
     def test_a_run_warns_of_a_missing_script_before_it_begins(self):
         self.write("train.py", "")
         self.pipeline({"a": {"command": ["python3", "trian.py"]}})
@@ -221,7 +236,8 @@ class Commands(PipeTest):
         self.assertIn("there is no file 'trian.py' in the pipeline's folder", result.out)
         self.assertIn("did you mean 'train.py'?", result.out)
         events = [json.loads(line) for line in self.pipe("run", "-o", "local", "--output", "json").out.splitlines()]
-        self.assertEqual([each["warning"]["code"] for each in events if each["event"] == "warning"], ["missing-file"])
+        warnings = [each["warning"] for each in events if each["event"] == "warning"]
+        self.assertEqual([(each["code"], each["file"]) for each in warnings], [("missing-file", str(self.folder / "pipeline.yaml"))])
 
     def test_advice_of_a_run_with_a_state_of_its_own_names_it(self):
         self.pipeline({"a": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}, "b": {"command": "echo said; exit 3"}})

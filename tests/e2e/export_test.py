@@ -103,6 +103,8 @@ class Exports(PipeTest):
         self.assertEqual(entities["#run-train"]["object"], {"@id": "outputs/load/data/"})
         self.assertEqual(entities["#run-train"]["result"], {"@id": "outputs/train/model.bin"})
         self.assertEqual(entities["outputs/train/model.bin"]["sha256"], hashlib.sha256(b"outside\n" * 2).hexdigest())
+        for words, written in ((["--format", "ro-crate", "-o", "other"], "other"), (["--format", "openlineage", "-o", "events"], "events")):
+            self.assertEqual(json.loads(self.export("latest", *words, "--output", "json")), {"written": str(self.folder / written)})
         again = self.pipe("export", "latest", "--format", "ro-crate", "-o", "crate")
         self.assertEqual(again.code, 2, "what is there is left alone")
         self.run_pipe()
@@ -140,12 +142,14 @@ class Exports(PipeTest):
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            self.assertIn("6 events sent", self.export("latest", "--format", "openlineage", "-o", f"http://127.0.0.1:{server.server_port}/api/v1/lineage"))
+            address = f"http://127.0.0.1:{server.server_port}/api/v1/lineage"
+            self.assertIn("6 events sent", self.export("latest", "--format", "openlineage", "-o", address))
+            self.assertEqual(json.loads(self.export("latest", "--format", "openlineage", "-o", address, "--output", "json")), {"sent": 6})
         finally:
             server.shutdown()
             thread.join()
             server.server_close()
-        self.assertEqual([each["eventType"] for each in bodies], ["START"] + ["START", "COMPLETE"] * 2 + ["COMPLETE"])
+        self.assertEqual([each["eventType"] for each in bodies], (["START"] + ["START", "COMPLETE"] * 2 + ["COMPLETE"]) * 2)
         ends = {each["job"]["name"]: each for each in bodies if each["eventType"] == "COMPLETE"}
         self.assertEqual(ends["e2e.load"]["outputs"][0]["name"], ends["e2e.train"]["inputs"][0]["name"])
         self.assertEqual(ends["e2e.train"]["run"]["facets"]["parent"]["run"]["runId"], ends["e2e"]["run"]["runId"])

@@ -45,6 +45,12 @@ class OnDocker(PipeTest):
         error = json.loads(self.run_pipe(code=2).out.splitlines()[-1])
         self.assertIn(("common.yaml", 5), [(each["file"].split("/")[-1], each["line"]) for each in error["diagnostics"]])
 
+    def test_a_warning_names_the_file_that_its_line_is_in(self):
+        self.write("shared/common.yaml", COMMON.replace("make.py", "lost.py"))
+        warnings = json.loads(self.pipe("validate", "--output", "json").out)["warnings"]
+        self.assertEqual([(each["code"], each["file"], each["line"]) for each in warnings],
+                         [("missing-file", str(self.folder / "shared/common.yaml"), 3)])
+
 
 class AsProcesses(OnDocker):
     orchestrator = "local"

@@ -1,5 +1,6 @@
 """Ctrl-C once and twice, in a run and in a build; a driver that is killed; two runs at once."""
 
+import json
 import os
 import re
 import signal
@@ -92,8 +93,11 @@ class Interrupted(PipeTest):
         process = self.begin("polite")
         process.send_signal(signal.SIGKILL)
         process.wait()
+        killed = json.loads(self.pipe("show", "latest", "--output", "json").out)["id"]
+        wait_until(lambda: json.loads(self.pipe("show", killed, "--output", "json").out)["status"] == "died", "a dead driver")
         self.pipeline({"next": {"command": ["python3", "-c", "print(1)"]}})
         self.run_pipe()
+        self.assertNotRegex(self.pipe("show", killed).out, r"(?m)^wait +\w+ +[0-9.]+m?s", "it is not known how long the step has run")
         wait_until(lambda: self.orchestrator == "local" or not self.containers(), "an end of the dead run's container")
         self.assertIn("interrupted", self.pipe("runs").out)
         self.assert_nothing_left()

@@ -109,6 +109,10 @@ class AsProcesses(OnDocker):
                          ["no further round after 4, the most allowed: until is false: fit.state.n is 4 (${fit.state.n} > 100)"])
         self.assertEqual({step["action"] for step in self.plan().values()}, {"reuse"})
 
+    def test_a_parameter_in_the_condition_is_taken(self):
+        self.pipeline(one_step("${fit.state.n} > ${params.enough}"), parameters={"enough": 3})
+        self.assertNotIn("unused-parameter", self.pipe("validate", "--output", "json").out)
+
     def test_without_a_condition_there_are_as_many_rounds(self):
         steps = one_step(most=3)
         del steps["fit"]["repeat"]["until"]

@@ -37,7 +37,6 @@ class Selection(PipeTest):
         self.assertEqual(self.run_pipe("--until", "train").steps(), {"load": "succeeded", "train": "succeeded"})
         self.assertEqual(self.run_pipe("--until", "report", "--from", "train").steps(), {"load": "cached", "train": "succeeded", "report": "succeeded"})
         self.assertEqual(self.run_pipe("--until", "train", "--from", "load").steps(), {"load": "succeeded", "train": "succeeded"})
-        self.assertEqual(self.run_pipe("--until", "load", "--from", "report").steps(), {"load": "cached"}, "what is not needed does not run")
         self.assertEqual({name: step["action"] for name, step in self.plan("--until", "train", "--force", "train").items()}, {"load": "reuse", "train": "run"})
 
     def test_selection_with_instances_and_gathers(self):
@@ -66,6 +65,14 @@ class Selection(PipeTest):
         for option in ("--force", "--from", "--until"):
             refused = self.run_pipe(option, "trian", code=2)
             self.assertIn("did you mean 'train'?", refused.err)
+
+    def test_a_forced_step_that_is_not_selected_is_an_error(self):
+        self.chain()
+        for command in ("run", "plan"):
+            for option in ("--force", "--from"):
+                refused = self.pipe(command, "pipeline.yaml", "-o", "local", option, "report", "--until", "train")
+                self.assertEqual(refused.code, 2, refused)
+                self.assertIn(f"{option} report: --until train leaves out this step", refused.err)
 
     def test_force_of_a_resumed_run_keeps_what_it_has_done(self):
         self.pipeline({"train": {"command": f"echo ran >> {self.folder / 'train.log'}"},

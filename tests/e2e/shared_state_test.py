@@ -57,6 +57,8 @@ class SharedState(MachinesTest):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         wait_until(lambda: "died" in self.pipe("show", run).out, "a dead driver")
+        self.assertEqual(self.status(run), "died")
+        self.assertEqual([each["status"] for each in json.loads(self.pipe("runs", "--output", "json").out)["runs"]], ["died"])
         self.go.touch()
         resumed = self.pipe("resume", run)
         self.assertEqual(resumed.code, 0, resumed)

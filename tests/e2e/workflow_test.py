@@ -76,6 +76,7 @@ class Workflow(PipeTest):
         shown = [json.loads(self.pipe("runs", "--output", "json", *words).out)["runs"] for words in ([], ["--tag", "gpu"], ["--tag", "cpu"])]
         self.assertEqual([[run["tags"] for run in runs] for runs in shown], [[[], ["nightly", "gpu"]], [["nightly", "gpu"]], []])
         self.assertIn("nightly, gpu", self.pipe("runs").out)
+        self.assertIn("no run matches the filter", self.pipe("runs", "--tag", "cpu").err)
         self.assertIn("nightly, gpu", self.pipe("show", shown[1][0]["id"]).out)
 
     def test_a_local_step_reads_only_its_code_its_inputs_and_the_system(self):

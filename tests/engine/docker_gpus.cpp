@@ -40,8 +40,9 @@ class DockerGpus : public testing::Test {
     options.root = options.state = folder_.path();
     options.run_id = run_id_;
     orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
-    inventory_ = test::run_task(
-        loop_, orchestrators::probe_gpus(engine_, *access_, plain_image, {{"pipe.run", run_id_}}));
+    core::CancelSource never;
+    inventory_ = test::run_task(loop_, orchestrators::probe_gpus(engine_, *access_, plain_image,
+                                                                 {{"pipe.run", run_id_}}, never));
     ASSERT_FALSE(inventory_.unavailable) << inventory_.unavailable->reason;
     if (inventory_.devices.size() < 4) GTEST_SKIP() << "the engine has fewer than 4 GPUs";
   }

@@ -84,6 +84,11 @@ class EngineFaults : public testing::Test {
   std::string id() const {
     return orchestrators::container_name(const_cast<AttemptBuilder&>(*builder_).attempt());
   }
+  /// True if none of the run's containers is running.
+  bool nothing_runs() const {
+    const auto running = "docker ps -q --filter label=pipe.run=" + builder_->run_id;
+    return std::system(("test -z \"$(" + running + ")\"").c_str()) == 0;
+  }
   std::size_t containers() {
     std::vector<std::string> labels;
     labels.push_back("pipe.run=" + builder_->run_id);
@@ -252,6 +257,64 @@ TEST_F(EngineFaults, an_engine_that_hangs_ends_the_attempt_as_a_failure_of_the_i
   EXPECT_EQ(result.failure->kind, FailureKind::infrastructure);
   EXPECT_NE(result.failure->message.find("lost its engine"), std::string::npos)
       << result.failure->message;
+}
+
+TEST_F(EngineFaults, a_container_that_an_outage_leaves_is_gone_before_the_next_attempt_starts) {
+  auto& attempt = step("echo ready; sleep 600");
+  std::atomic<bool> is_away = false, is_alone = false;
+  std::atomic<int> starts = 0;
+  EngineProxy proxy([&](const std::string& method, const std::string& target) {
+    if (is_away) return Fault::broken;
+    if (is_start(method, target) && ++starts == 2) is_alone = nothing_runs();
+    return Fault::none;
+  });
+  attempt.log.on_write = [&](const Log&) {
+    is_away = true;
+    proxy.cut_all();
+  };
+  const auto first = run(proxy);
+  ASSERT_TRUE(first.failure);
+  EXPECT_EQ(first.failure->kind, FailureKind::infrastructure) << first.failure->message;
+  EXPECT_FALSE(nothing_runs());
+  is_away = false;
+  attempt.log.on_write = {};
+  attempt.number = 2;
+  attempt.step.command = shell("echo again");
+  const auto second = run_task(loop_, orchestrator_->run(attempt.attempt()));
+  run_task(loop_, orchestrator_->settle());
+  EXPECT_FALSE(second.failure) << second.failure->message;
+  EXPECT_EQ(starts, 2);
+  EXPECT_TRUE(is_alone.load());
+  EXPECT_EQ(containers(), 0U);
+}
+
+TEST_F(EngineFaults, a_container_that_an_outage_leaves_is_removed_at_the_end_of_the_run) {
+  auto& attempt = step("echo ready; sleep 600");
+  std::atomic<bool> is_away = false;
+  EngineProxy proxy([&](const std::string&, const std::string&) {
+    return is_away ? Fault::broken : Fault::none;
+  });
+  attempt.log.on_write = [&](const Log&) {
+    is_away = true;
+    proxy.cut_all();
+  };
+  run(proxy);
+  EXPECT_EQ(containers(), 1U);
+  is_away = false;
+  run_task(loop_, orchestrator_->settle());
+  EXPECT_EQ(containers(), 0U);
+}
+
+TEST_F(EngineFaults, an_engine_that_answers_500_from_a_creation_on_has_not_refused_it) {
+  step("true");
+  std::atomic<bool> is_away = false;
+  EngineProxy proxy([&](const std::string& method, const std::string& target) {
+    if (is_create(method, target)) is_away = true;
+    return is_away ? Fault::broken : Fault::none;
+  });
+  const auto result = run(proxy);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::infrastructure) << result.failure->message;
 }
 
 TEST_F(EngineFaults, a_wait_that_is_never_answered_is_given_up_once_the_container_has_ended) {

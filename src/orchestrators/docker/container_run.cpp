@@ -100,7 +100,7 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
   } catch (...) {
     error = std::current_exception();
   }
-  removals.begin(executor, engine.remove_container(container.id));
+  removals.begin(executor, engine.remove_container(container.id), container.id);
   if (error) {
     co_await removals.settle();  // The container may still be running.
     std::rethrow_exception(error);

@@ -152,6 +152,7 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   async::Task<AttemptResult> run_within(const Attempt& attempt) {
+    co_await remove_left();
     auto image = co_await image_for(attempt);
     ContainerOptions place;
     place.image = image.id;
@@ -213,7 +214,7 @@ class DockerOrchestrator : public Orchestrator {
       StringMap labels;
       labels["pipe.run"] = options_.run_id;
       labels["pipe.state"] = owner();
-      inventory_ = co_await probe_gpus(engine_, *access, image, std::move(labels));
+      inventory_ = co_await probe_gpus(engine_, *access, image, std::move(labels), cancel);
     }
     co_return inventory_;
   }
@@ -237,7 +238,14 @@ class DockerOrchestrator : public Orchestrator {
     co_return holds;
   }
 
-  async::Task<> settle() override { return removals_.settle(); }
+  async::Task<> settle() override {
+    try {
+      co_await remove_left();
+    } catch (const core::EnvironmentError& error) {  // A warning has named the containers.
+      core::log::info(error.what());
+    }
+    co_await removals_.settle();
+  }
 
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override {
     std::vector<std::string> labels;
@@ -260,6 +268,27 @@ class DockerOrchestrator : public Orchestrator {
   }
 
  private:
+  /// Removes the containers that could not be removed when their attempts ended, as while the
+  /// engine was away. Throws if one of them still runs: it may be an earlier attempt of the same
+  /// step, and it has GPUs that count as free within its own run.
+  async::Task<> remove_left() {
+    if (removals_.left().empty()) co_return;
+    std::vector<std::string> labels;
+    labels.push_back("pipe.run=" + options_.run_id);
+    labels.push_back("pipe.state=" + owner());
+    const auto containers = co_await engine_.list_containers(labels);
+    for (const auto& container : containers) {
+      const auto id = container.at("Id").get<std::string>();
+      if (!removals_.left().contains(id)) continue;
+      try {
+        co_await engine_.remove_container(id);
+        removals_.forget_left(id);
+      } catch (const EngineError&) {
+        if (container.value("State", std::string()) == "running") throw;
+      }
+    }
+  }
+
   /// A shell runs in the image of its attempt, whatever the step's image is now.
   async::Task<StepImage> image_for(const Attempt& attempt) {
     if (!attempt.shell || attempt.shell->image.empty())

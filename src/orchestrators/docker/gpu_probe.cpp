@@ -20,7 +20,8 @@ gpu::Unavailable unavailable(const std::string& text, const std::string& otherwi
 }  // namespace
 
 async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& access,
-                                       std::string image, StringMap labels) {
+                                       std::string image, StringMap labels,
+                                       core::CancelSource& cancel) {
   gpu::Inventory inventory;
   if (access.ways().empty()) {
     inventory.unavailable = gpu::Unavailable{access.problem(), {}};
@@ -37,9 +38,12 @@ async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& acc
     body["Env"] = json::array({"NVIDIA_DRIVER_CAPABILITIES=utility"});
     body["HostConfig"]["NetworkMode"] = "none";
     access.give(body, {}, {});
+    std::vector<archive::ContextFile> no_files;
+    std::string any_platform;
     std::optional<std::string> refused;
     try {
-      const auto [text, code] = co_await docker::run_to_end(engine, name, std::move(body));
+      const auto [text, code] = co_await docker::run_to_end(
+          engine, name, std::move(body), std::move(no_files), std::move(any_platform), &cancel);
       inventory = gpu::read_smi(text);
       if (code != 0 || inventory.devices.empty())
         inventory.unavailable = unavailable(

@@ -119,7 +119,7 @@ class JobRun {
   std::string stage_;  ///< What the pod waits for.
   Clock::time_point waits_since_;
   std::set<std::string> said_;  ///< Reported waits: a kubelet can alternate between two messages.
-  std::optional<Clock::time_point> leaves_since_;
+  std::optional<Clock::time_point> leaves_since_;  ///< When it was last asked to end.
 };
 
 /// Returns true if a dead driver has created the Job. If not, files in the attempt's folders are
@@ -199,6 +199,7 @@ async::Task<bool> JobRun::look_for_pod() {
 /// Deletes the Job, and its pod with the remaining grace period.
 async::Task<> JobRun::stop(core::StopLevel level) {
   stopping_ = level;
+  leaves_since_ = Clock::now();  // The pod gets its whole time from here on.
   if (level == core::StopLevel::immediate)
     core::write_file_atomically(attempt_.scratch / stop_file_name, "");
   co_await delete_job(client_, name_, uid_);
@@ -213,9 +214,13 @@ async::Task<> JobRun::stop(core::StopLevel level) {
         level == core::StopLevel::immediate ? 1 : grace_seconds(attempt_, place_));
 }
 
+/// A node that is away may be back within the time that a graceful stop gives the step.
 bool JobRun::is_lost(const PodState& pod_state) {
-  return leaves_since_ && stopping_ == core::StopLevel::none && pod_state.leaving &&
-         (pod_state.node_is_away || Clock::now() - *leaves_since_ > grace_ + overdue);
+  if (!leaves_since_ || !pod_state.leaving) return false;
+  if (pod_state.node_is_away && stopping_ != core::StopLevel::graceful) return true;
+  const std::chrono::seconds own(
+      kubernetes::number_at(entry_.pod, "/metadata/deletionGracePeriodSeconds"));
+  return Clock::now() - *leaves_since_ > std::max(grace_, own) + overdue;
 }
 
 bool JobRun::is_hopeless(const PodState& pod_state) {

@@ -27,11 +27,21 @@ const json& container_of(const json& pod) {
   return none;
 }
 
-/// Returns the status of the agent's init container while it has not succeeded. The step's
-/// container waits for it, and its status has no reason. Null if there is none.
+/// Returns true for an init container that runs beside the step until its end, such as a service
+/// mesh injects.
+bool is_sidecar(const json& pod, const json& status) {
+  for (const auto& container : list_at(pod, "/spec/initContainers"))
+    if (text_at(container, "/name") == text_at(status, "/name"))
+      return text_at(container, "/restartPolicy") == "Always";
+  return false;
+}
+
+/// Returns the status of the init container, such as the agent's, that has not succeeded yet. The
+/// step's container waits for it, and its status has no reason. Null if there is none.
 const json& bringer_of(const json& pod) {
   static const json none;
   for (const auto& status : list_at(pod, "/status/initContainerStatuses")) {
+    if (is_sidecar(pod, status) && !at(status, "/state/waiting").is_object()) continue;
     const auto& terminated = at(status, "/state/terminated");
     if (!terminated.is_object() || number_at(terminated, "/exitCode") != 0) return status;
   }

@@ -150,6 +150,7 @@ std::vector<std::string> ignored_settings(const Settings& settings,
       "equal requirements share a virtual environment");
   say(!docker.apt_packages.items().empty(), "apt_packages",
       "install them on this machine, if the steps need them");
+  say(docker.apt_snapshot.has_value(), "apt_snapshot", "no Debian packages are installed");
   say(docker.user.has_value(), "user", "steps run as you");
   say(!docker.volumes.items().empty(), "volumes",
       "steps read the folders where they are on this machine");

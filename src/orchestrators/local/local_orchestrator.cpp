@@ -80,7 +80,10 @@ std::string host_key(const StepSpec& step, const std::string& path,
   add(settings.parent_image.value_or(""));
   add(settings.pyproject_path.value_or(""));
   add(settings.local_project_install_command.value_or(""));
-  if (settings.local_project_install_command) add_all(step.code.items());
+  if (settings.local_project_install_command) {
+    add(step.code_root.string());
+    add_all(step.code.items());
+  }
   add(settings.replicate_local_python_environment.value_or(false) ? "replicate" : "");
   add(!settings.python_package_installer                           ? ""
       : *settings.python_package_installer == PackageInstaller::uv ? "uv"
@@ -124,7 +127,8 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
                     .memory_limits = !groups_.memory.empty(),
                     .cpu_limits = !groups_.cpu.empty(),
                     .scratch_folders = Workspace::folders()},
-      environments_(loop, reaper_, options_.root, options_.lock, options_.template_dir),
+      environments_(loop, reaper_, options_.root, options_.state, options_.lock,
+                    options_.template_dir),
       sandboxes_(options_.root, options_.state, environments_.folder("").parent_path()) {}
 
 Programs& LocalOrchestrator::programs(const std::string& path) {

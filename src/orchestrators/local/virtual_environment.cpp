@@ -62,14 +62,15 @@ void add_files(core::Hasher& hasher, const std::vector<archive::ContextFile>& fi
 }
 
 /// Packages that are locked are known, whatever was asked for and wherever they came from.
-void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root) {
+void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root,
+                const fs::path& state) {
   hasher.field("locked").field(lock::digest(*plan.locked)).field(plan.asked.installer);
   for (const auto& option : plan.asked.arguments)
     if (!docker::is_index_option(option)) hasher.field("option").field(option);
   // A folder has no hash in the lock.
   for (const auto& package : plan.locked->packages)
     if (package.origin == lock::PackageOrigin::path && package.sha256.empty())
-      add_files(hasher, docker::project_files(root / package.url, {}));
+      add_files(hasher, docker::project_files(root / package.url, {}, state));
 }
 
 void add_asked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root) {
@@ -90,7 +91,7 @@ bool names_files(const std::vector<std::string>& requirements, const fs::path& r
   });
 }
 
-std::string digest_of(const EnvironmentPlan& plan, const fs::path& root) {
+std::string digest_of(const EnvironmentPlan& plan, const fs::path& root, const fs::path& state) {
   core::Hasher hasher;
   utsname machine{};
   uname(&machine);
@@ -99,7 +100,7 @@ std::string digest_of(const EnvironmentPlan& plan, const fs::path& root) {
       .field(machine.sysname)
       .field(machine.machine);
   if (plan.locked)
-    add_locked(hasher, plan, root);
+    add_locked(hasher, plan, root, state);
   else
     add_asked(hasher, plan, root);
   for (auto& [name, value] : plan.asked.environment)
@@ -141,10 +142,12 @@ std::string EnvironmentPlan::summary() const {
 }
 
 VirtualEnvironments::VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
-                                         fs::path root, lock::LockFile* lock, fs::path template_dir)
+                                         fs::path root, fs::path state, lock::LockFile* lock,
+                                         fs::path template_dir)
     : loop_(loop),
       reaper_(reaper),
       root_(std::move(root)),
+      state_(std::move(state)),
       cache_(cache_folder()),
       template_dir_(std::move(template_dir)),
       lock_(lock),
@@ -167,7 +170,8 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
                   settings.local_project_install_command;
   if (settings.local_project_install_command) {
     plan.project_command = *settings.local_project_install_command;
-    plan.project = docker::project_files(root_, step.code.items());
+    plan.project = docker::project_files(step.code_root.empty() ? root_ : step.code_root,
+                                         step.code.items(), state_);
     if (lock_)  // It says what is installed beside the project.
       std::erase_if(plan.project, [&](const auto& file) { return file.source == lock_->path(); });
   }
@@ -205,7 +209,7 @@ void VirtualEnvironments::look_up(EnvironmentPlan& plan) const {
         plan.notices.push_back(std::move(notice));
       plan.locked = std::make_shared<const lock::LockedEnvironment>(std::move(*found));
     }
-  plan.digest = plan.is_resolved() ? digest_of(plan, root_) : std::string();
+  plan.digest = plan.is_resolved() ? digest_of(plan, root_, state_) : std::string();
 }
 
 async::Task<> VirtualEnvironments::resolve(EnvironmentPlan& plan, const std::string& step,

@@ -50,12 +50,14 @@ struct EnvironmentPlan {
 
 class VirtualEnvironments {
  public:
-  /// @param root the pipeline's folder; relative requirements and the project are resolved against
-  /// it
+  /// @param root the pipeline's folder; relative requirements and the project of a step without
+  /// StepSpec::code_root are resolved against it
+  /// @param state the state folder, no part of a project; empty: none
   /// @param lock null: packages are not locked
   /// @param template_dir overrides the embedded templates; empty: none
   VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root,
-                      lock::LockFile* lock, std::filesystem::path template_dir);
+                      std::filesystem::path state, lock::LockFile* lock,
+                      std::filesystem::path template_dir);
   ~VirtualEnvironments();
 
   static bool wanted(const DockerSettings& settings);
@@ -99,7 +101,7 @@ class VirtualEnvironments {
 
   asio::io_context& loop_;
   ProcessReaper& reaper_;
-  std::filesystem::path root_, cache_, template_dir_;
+  std::filesystem::path root_, state_, cache_, template_dir_;
   lock::LockFile* lock_;
   std::map<std::string, PythonFacts> facts_;      ///< By FoundProgram::identity.
   async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -104,6 +106,11 @@ TEST(Arguments, an_unknown_command_or_option_names_the_likely_one) {
       << "what is hidden is not suggested";
 }
 
+TEST(Arguments, profiles_are_listed_for_a_file_and_without_parameters) {
+  EXPECT_EQ(parse_arguments({"profiles", "digits.yaml"}).options.file, "digits.yaml");
+  EXPECT_NE(error_of({"profiles", "-p", "c=1"}), "none");
+}
+
 TEST(Arguments, wrong_values_say_what_is_allowed) {
   EXPECT_NE(error_of({"run", "-o", "mainframe"}).find("docker"), std::string::npos);
   EXPECT_NE(error_of({"run", "--jobs", "many"}).find("--jobs"), std::string::npos);
@@ -143,6 +150,66 @@ std::set<std::string> options_in(const std::string& help) {
   return options;
 }
 
+/// Returns the lines of a script; a line that ends with `\` has the next one in it.
+Words lines_in(std::string_view script) {
+  Words lines(1);
+  std::istringstream text{std::string(script)};
+  for (std::string line; std::getline(text, line);) {
+    const bool goes_on = line.ends_with('\\');
+    if (goes_on) line.pop_back();
+    lines.back() += line;
+    if (!goes_on) lines.emplace_back();
+  }
+  return lines;
+}
+
+/// Returns true if the word is in the text, and is no part of a longer one.
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_part = [&](std::size_t i) {
+    return std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '-' || text[i] == '_';
+  };
+  for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const auto end = at + word.size();
+    if ((at == 0 || !is_part(at - 1)) && (end == text.size() || !is_part(end))) return true;
+  }
+  return false;
+}
+
+/// Returns what follows `before` in the branch of a `case` that is the command's: `    NAME)`.
+std::string branch_of(const std::string& command, std::string_view script, const char* before) {
+  for (const auto& line : lines_in(script)) {
+    const auto end = line.find(before);
+    if (line.size() > 4 && line.starts_with("    ") && line[4] != ' ' && end != line.npos &&
+        has_word(line.substr(0, end), command))
+      return line.substr(end);
+  }
+  return {};
+}
+
+std::string zsh_arguments_of(const std::string& command) {
+  auto arguments = branch_of(command, zsh_completion, ") _");
+  std::map<std::string, std::string> arrays;  // `  file=(...)`, which branches name as `$file`.
+  for (const auto& line : lines_in(zsh_completion))
+    if (const auto equals = line.find("=("); line.starts_with("  ") && equals != line.npos)
+      arrays[line.substr(2, equals - 2)] = line;
+  for (int depth = 0; depth < 2; ++depth)
+    for (const auto& [name, line] : arrays)
+      if (has_word(arguments, "$" + name)) arguments += line;
+  return arguments;
+}
+
+std::string fish_lines_of(const std::string& command) {
+  constexpr std::string_view condition = "__fish_seen_subcommand_from ";
+  std::string lines;
+  for (const auto& line : lines_in(fish_completion)) {
+    const auto at = line.find(condition);
+    if (at == line.npos || line.find("not " + std::string(condition)) != line.npos) continue;
+    const auto begin = at + condition.size();
+    if (has_word(line.substr(begin, line.find('"', begin) - begin), command)) lines += line + "\n";
+  }
+  return lines;
+}
+
 TEST(Completion, knows_every_command_and_option) {
   std::istringstream lines(parse_arguments({"help"}).text);
   int commands = 0;
@@ -152,12 +219,14 @@ TEST(Completion, knows_every_command_and_option) {
     ++commands;
     for (const auto script : {bash_completion, zsh_completion, fish_completion})
       EXPECT_NE(script.find(name), script.npos) << name;
+    const auto bash = branch_of(name, bash_completion, ") words=\""), zsh = zsh_arguments_of(name),
+               fish = fish_lines_of(name);
     for (const auto& option : options_in(parse_arguments({"help", name}).text)) {
       if (option == "--help") continue;
-      EXPECT_NE(bash_completion.find(option), bash_completion.npos) << name << " " << option;
-      EXPECT_NE(zsh_completion.find(option), zsh_completion.npos) << name << " " << option;
-      EXPECT_NE(fish_completion.find("-l " + option.substr(2)), fish_completion.npos)
-          << name << " " << option;
+      EXPECT_TRUE(has_word(bash, option)) << name << " " << option << ": " << bash;
+      EXPECT_TRUE(has_word(zsh, option)) << name << " " << option << ": " << zsh;
+      EXPECT_TRUE(has_word(fish, "-l " + option.substr(2))) << name << " " << option << ":\n"
+                                                            << fish;
     }
   }
   EXPECT_EQ(commands, 38);

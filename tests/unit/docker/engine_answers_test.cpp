@@ -1,4 +1,5 @@
 // What an engine answers need not be what its API says.
+#include <algorithm>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
@@ -36,8 +37,11 @@ class EngineAnswers : public testing::Test {
 
   asio::io_context loop_;
   std::string answer_;
+  bool is_broken_ = false;  ///< It answers with 500 once its version is known.
   HttpServer engine_{loop_, [this](HttpExchange& call) {
                        const bool is_version = call.target == "/version";
+                       if (is_broken_ && !is_version && call.target != "/_ping")
+                         return call.answer(500, R"({"message": "try later"})");
                        return call.answer(200, is_version ? R"({"ApiVersion": "1.45"})" : answer_);
                      }};
   std::optional<EngineApi> api_;
@@ -60,6 +64,20 @@ TEST_F(EngineAnswers, without_an_id_are_failures_of_the_environment) {
                 HasSubstr("cannot list the containers: the engine's answer has no Id"))
         << answer;
   }
+}
+
+TEST_F(EngineAnswers, of_500_to_a_call_and_to_its_look_up_are_a_lost_engine_and_no_refusal) {
+  is_broken_ = true;
+  try {
+    run_task(loop_, api_->create_container("c", {{"Image", "i"}}, {}));
+    ADD_FAILURE() << "the container is there";
+  } catch (const net::TransportError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot create the container c: try later; cannot look up "
+                                        "the container c: try later"));
+  }
+  EXPECT_EQ(std::ranges::count_if(
+                engine_.asked, [](const std::string& each) { return each.starts_with("POST "); }),
+            1);
 }
 
 TEST_F(EngineAnswers, of_events_that_are_none_end_nothing) {

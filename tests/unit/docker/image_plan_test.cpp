@@ -424,6 +424,22 @@ TEST_F(Plans, a_project_is_the_steps_code_without_what_is_ignored) {
   EXPECT_EQ(project(), "data/big.bin pkg/a.py ");
 }
 
+TEST_F(Plans, files_of_the_state_folder_change_no_image_whatever_its_name) {
+  options.state = folder.path() / "my [state]*";
+  put("my [state]*/logs/a.log", "a");
+  put("Dockerfile", "FROM busybox:1\nCOPY . /x\n");
+  put("tool.py", "t");
+  const DockerSettings own{.dockerfile = "Dockerfile"};
+  const DockerSettings project{.parent_image = "d", .local_project_install_command = "true"};
+  const auto before = digest(own) + digest(project);
+  put("my [state]*/logs/b.log", "b");
+  EXPECT_EQ(digest(own) + digest(project), before);
+  EXPECT_EQ(paths(plan(own).context), "Dockerfile tool.py ");
+  options.state.clear();
+  EXPECT_NE(digest(own), before.substr(0, before.size() / 2));
+  EXPECT_NE(digest(project), before.substr(before.size() / 2));
+}
+
 TEST_F(Plans, a_missing_file_is_an_error_that_names_it) {
   try {
     plan({.dockerfile = "nowhere/Dockerfile"});

@@ -162,6 +162,16 @@ TEST_F(TheWatch, long_list_comes_in_pages) {
   EXPECT_THAT(server.asked[1], HasSubstr("&continue=to%20ken"));
 }
 
+TEST_F(TheWatch, list_whose_second_page_is_refused_for_a_while_is_made_again) {
+  auto first = list(3, {object("a", "1", 1)});
+  first["metadata"]["continue"] = "token";
+  const json refused{{"code", 503}, {"message", "overloaded"}};
+  lists = {first, refused, refused, refused, refused, first, list(3, {object("b", "2", 2)})};
+  EXPECT_THAT(run(), ElementsAre("added a 1", "added b 2", "listed"));
+  EXPECT_EQ(listed, lists.size());
+  EXPECT_THAT(server.asked.back(), HasSubstr("resourceVersion=3"));
+}
+
 TEST_F(TheWatch, list_that_names_its_own_page_as_the_next_one_is_an_error) {
   auto page = list(3, {object("a", "1", 1)});
   page["metadata"]["continue"] = "token";

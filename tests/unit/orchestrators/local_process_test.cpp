@@ -403,11 +403,12 @@ TEST_F(Local, settings_that_a_process_cannot_honour_are_said) {
   step.command = program({"true"});
   step.settings->docker.parent_image = "python:3.11";
   step.settings->docker.apt_packages = {"git"};
+  step.settings->docker.apt_snapshot = "2026-11-01";
   step.settings->docker.user = "nobody";
   auto notices = run_task(loop, orchestrator->environment(step)).notices;
-  for (auto* name : {"`parent_image`", "`apt_packages`", "`user`"})
+  for (auto* name : {"`parent_image`", "`apt_packages`", "`apt_snapshot`", "`user`"})
     EXPECT_THAT(notices, Contains(HasSubstr(name)));
-  EXPECT_EQ(notices.size(), 3u);
+  EXPECT_EQ(notices.size(), 4u);
 }
 
 TEST_F(Local, another_program_of_the_same_name_is_another_environment) {

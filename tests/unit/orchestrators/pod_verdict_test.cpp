@@ -270,5 +270,37 @@ TEST(PodVerdicts, trouble_with_what_brings_the_agent_is_the_pods) {
   EXPECT_THAT(failure->hints.front(), HasSubstr("kubernetes.io/arch"));
 }
 
+/// Its init container is `mesh`, which runs beside the step, before the agent's.
+TEST(PodVerdicts, a_running_sidecar_is_not_what_the_step_waits_for) {
+  const auto with_sidecar = [](const json& sidecar, const json& agent, const json& step) {
+    auto status = container(step);
+    status["initContainerStatuses"] = {{{"name", "mesh"}, {"state", sidecar}},
+                                       {{"name", "agent"}, {"state", agent}}};
+    auto all = pod_with(status);
+    all["spec"]["initContainers"] = {{{"name", "mesh"}, {"restartPolicy", "Always"}},
+                                     {{"name", "agent"}, {"image", "host/x@sha256:01"}}};
+    return all;
+  };
+  const json running{{"running", json::object()}};
+  const json done{{"terminated", {{"exitCode", 0}}}};
+  const json initializing{{"waiting", {{"reason", "PodInitializing"}}}};
+  const json unfetched{{"waiting", {{"reason", "ErrImagePull"}, {"message", "no"}}}};
+  EXPECT_EQ(pod_state_of(with_sidecar(running, done, unfetched)).waits_for,
+            "the image cannot be fetched (x:1, ErrImagePull): no");
+  EXPECT_EQ(pod_state_of(with_sidecar(running, unfetched, initializing)).waits_for,
+            "the image cannot be fetched (host/x@sha256:01, ErrImagePull): no");
+  EXPECT_EQ(pod_state_of(with_sidecar(running, running, initializing)).stage, "files");
+  EXPECT_EQ(pod_state_of(with_sidecar(running, done, initializing)).stage, "container");
+  EXPECT_EQ(pod_state_of(with_sidecar(unfetched, initializing, initializing)).stage,
+            "the image cannot be fetched");
+
+  const json killed{{"terminated", {{"exitCode", 143}}}};
+  auto failed = with_sidecar(killed, {{"terminated", {{"exitCode", 2}}}}, initializing);
+  failed["status"]["phase"] = "Failed";
+  AttemptBuilder step(test::program({"train"}));
+  EXPECT_THAT(failure_of_pod(failed, step.attempt(), "image", {})->message,
+              HasSubstr("its init container 'agent' ended with exit code 2"));
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators

@@ -265,6 +265,15 @@ TEST(GpuOption, likely_fixes_are_named) {
   EXPECT_EQ(fix("capabilities=compute,utility"),
             "did you mean `gpus: '\"capabilities=compute,utility\"'`?");
   EXPECT_EQ(fix("all,utility"), "did you mean `gpus: 'all,\"capabilities=utility\"'`?");
+  EXPECT_EQ(fix("utility"), "did you mean `gpus: 'all,\"capabilities=utility\"'`?");
+  EXPECT_EQ(fix("count=utility"), "did you mean `gpus: 'all,\"capabilities=utility\"'`?");
+  EXPECT_EQ(fix("2,compute"), "did you mean `gpus: '2,\"capabilities=compute\"'`?");
+  EXPECT_EQ(fix("all,capabilities=utility,compute,video"),
+            "did you mean `gpus: 'all,\"capabilities=utility,compute,video\"'`?");
+  EXPECT_EQ(fix("count=4,capabilities=compute,utility"),
+            "did you mean `gpus: 'count=4,\"capabilities=compute,utility\"'`?");
+  EXPECT_EQ(fix("\"device=0,1\",capabilities=compute,utility"),
+            "did you mean `gpus: '\"device=0,1\",\"capabilities=compute,utility\"'`?");
 }
 
 Settings with(const ResourceSettings& resources) { return {.docker = {}, .resources = resources}; }

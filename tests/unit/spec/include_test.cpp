@@ -221,5 +221,15 @@ TEST_F(Include, refuses_parameters_that_the_file_does_not_declare_or_of_another_
   EXPECT_THAT(error_of({.parameters = {{"p.siez", "3"}}}), HasSubstr("there is no such parameter"));
 }
 
+TEST_F(Include, names_the_option_that_sets_a_parameter_of_the_file) {
+  write("c.yaml",
+        "parameters: {size: 1}\nsteps: {one: {command: 'x ${params.size}'}, two: {command: 'x "
+        "${params.size} ${params.own}', parameters: {own: 2}}}\n");
+  write("pipeline.yaml", "name: x\ninclude: [{file: c.yaml, prefix: p}]\n");
+  const auto text = error_of({.parameters = {{"size", "3"}}});
+  EXPECT_THAT(text, HasSubstr("it has: p.size, p-two.own\n"));
+  EXPECT_THAT(text, HasSubstr("did you mean 'p.size'?"));
+}
+
 }  // namespace
 }  // namespace pipeline::spec

@@ -1,7 +1,8 @@
 // Parameters that are lists and maps: how they are read, set by options, and looked into.
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
@@ -112,6 +113,17 @@ TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {
   const auto other = read("a: {command: x, parameters: {text: '1', list: [1]}}", options);
   EXPECT_EQ(*other.steps[0].parameters.at("text"), "y") << "a single option takes precedence";
   EXPECT_EQ(*other.steps[0].parameters.at("list"), json({5}));
+}
+
+TEST(Parameters, a_file_may_be_a_pipe) {
+  int ends[2] = {};
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "lr: 0.5\n", 8), 8);
+  ::close(ends[1]);
+  EXPECT_EQ(load_parameters("/dev/fd/" + std::to_string(ends[0])).at("lr"), "0.5");
+  ::close(ends[0]);
+  EXPECT_THROW(load_parameters("/dev"), core::InputError);
+  EXPECT_THROW(load_parameters("/nowhere/few.yaml"), core::InputError);
 }
 
 TEST(Parameters, a_matrix_takes_the_items_of_a_list) {

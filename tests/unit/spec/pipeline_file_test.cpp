@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <functional>
+#include <regex>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -306,6 +308,13 @@ TEST(PipelineFile, an_input_with_a_slash_is_a_path) {
   }
 }
 
+TEST(PipelineFile, an_input_with_a_wrong_source_is_one_error) {
+  const auto error = file_error(
+      "name: a\nsteps:\n  b:\n    command: cat ${inputs.x}\n    inputs: {x: ./nowhere}\n");
+  EXPECT_THAT(error, HasSubstr("the data './nowhere' does not exist"));
+  EXPECT_THAT(error, testing::Not(HasSubstr("has no input")));
+}
+
 TEST(PipelineFile, a_folder_or_nothing_instead_of_a_file_is_told) {
   const core::TemporaryFolder folder;
   EXPECT_THROW(load(folder.path()), core::InputError);
@@ -343,6 +352,29 @@ TEST(Schema, every_key_has_a_description) {
   EXPECT_TRUE(
       schema()["$defs"]["step"]["properties"]["settings"]["properties"]["docker"]["properties"]
           .contains("parent_image"));
+}
+
+TEST(Schema, inputs_are_texts_that_are_read) {
+  const auto inputs =
+      schema()["$defs"]["step"]["properties"]["inputs"]["additionalProperties"]["anyOf"];
+  const auto matches = [&](const std::string& text) {
+    return std::ranges::any_of(inputs, [&](const nlohmann::json& each) {
+      return each.contains("pattern") &&
+             std::regex_search(text, std::regex(each["pattern"].get<std::string>()));
+    });
+  };
+  for (const char* text : {"load.data", "train[*].model", "work[file=a/b].made", "d/a", "./corpus",
+                           "..", "~/data", "/srv/data", "s3://team/x", "artifact:production@3"})
+    EXPECT_TRUE(matches(text)) << text;
+  for (const char* text : {"load", "load.", "artifact:", "train[a/b]"})
+    EXPECT_FALSE(matches(text)) << text;
+}
+
+TEST(Schema, a_number_of_gpus_needs_no_quotes) {
+  const auto rooms = schema()["properties"]["settings"]["properties"];
+  const auto type = nlohmann::json::array({"string", "number"});
+  EXPECT_EQ(rooms["resources"]["properties"]["gpus"]["type"], type);
+  EXPECT_EQ(rooms["docker"]["properties"]["user"]["type"], type);
 }
 
 }  // namespace

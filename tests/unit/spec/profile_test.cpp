@@ -8,6 +8,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "support/error_text.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -75,6 +76,13 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
     EXPECT_THAT(error.what(), HasSubstr("did you mean 'bucket'?"));
     EXPECT_THAT(error.what(), HasSubstr("either through a claim or through an artifact store"));
   }
+}
+
+TEST_F(ProfileTest, an_address_of_another_scheme_is_not_said_to_be_a_bucket_of_s3) {
+  write("profiles.yaml", "a: {artifact_store: 'gs://team'}\n");
+  const auto error = test::error_text([&] { find_profiles(folder.path()); });
+  EXPECT_THAT(error, HasSubstr("'gs://team' is no bucket"));
+  EXPECT_THAT(error, testing::Not(HasSubstr("write `s3://gs")));
 }
 
 TEST_F(ProfileTest, unknown_one_is_refused_with_the_likely_name) {

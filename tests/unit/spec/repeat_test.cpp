@@ -82,6 +82,16 @@ TEST(Repeat, of_an_included_file_has_the_names_of_the_pipeline) {
   EXPECT_EQ(pipeline.steps[1].repeat->until->outputs.begin()->second.source.step, "p-choose");
 }
 
+TEST(Repeat, reports_a_condition_that_is_the_same_after_each_round) {
+  const auto until = [](const std::string& expression) {
+    return repeat_error("  a: {repeat: {until: \"" + expression + "\", max: 2}, command: [a]}\n");
+  };
+  for (const char* constant : {"true", "1 > 2", "not false"})
+    EXPECT_THAT(until(constant), HasSubstr("it is the same after each round")) << constant;
+  EXPECT_EQ(until("${params.round} > 0"), "no error");
+  EXPECT_THAT(until("1 >"), testing::Not(HasSubstr("it is the same after each round")));
+}
+
 TEST(Repeat, reports_references_that_no_round_can_have) {
   EXPECT_THAT(repeat_error(search + "  use: {command: [use], inputs: {all: \"trial[*].loss\"}}\n"),
               HasSubstr("step 'trial' has other instances in each round"));

@@ -1,0 +1,58 @@
+// Which steps share an image, without an engine: it only says which images it has.
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+#include "docker/image_builder.hpp"
+#include "support/http_server.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::test {
+namespace {
+
+using docker::ImageBuilder;
+
+class SharedImages : public testing::Test {
+ protected:
+  static async::Task<> answer(HttpExchange& call) {
+    if (call.target == "/version") return call.answer(200, R"({"ApiVersion": "1.45"})");
+    if (call.target.ends_with("/images/python:3.12-slim/json"))
+      return call.answer(200, R"({"Id": "sha256:01"})");
+    if (call.target.find("/images/json?") != std::string::npos) return call.answer(200, "[]");
+    if (call.target == "/_ping") return call.answer(200, "OK");
+    return call.answer(404, R"({"message": "No such image"})");
+  }
+  StepSpec step(const std::string& name) {
+    StepSpec spec;
+    spec.name = name;
+    spec.settings->docker.parent_image = "python:3.12-slim";
+    spec.settings->docker.local_project_install_command = "true";
+    spec.code_root = folder_.path() / name;
+    core::make_folders(spec.code_root);
+    core::write_file_atomically(spec.code_root / "tool.py", name);
+    return spec;
+  }
+
+  core::TemporaryFolder folder_;
+  asio::io_context loop_;
+  HttpServer engine_{loop_, [](HttpExchange& call) { return answer(call); }};
+};
+
+TEST_F(SharedImages, steps_of_two_included_files_have_the_projects_of_their_own_folders) {
+  const auto port = engine_.url().substr(engine_.url().rfind(':'));
+  setenv("DOCKER_HOST", ("tcp://127.0.0.1" + port).c_str(), 1);
+  docker::EngineApi api(loop_, docker::find_endpoint());
+  unsetenv("DOCKER_HOST");
+  docker::BuilderOptions options;
+  options.root = folder_.path();
+  ImageBuilder builder(loop_, api, options);
+  const auto one = step("a"), two = step("b");
+  const auto first = run_task(loop_, builder.status(one));
+  const auto second = run_task(loop_, builder.status(two));
+  EXPECT_FALSE(first.digest.empty());
+  EXPECT_NE(first.digest, second.digest);
+}
+
+}  // namespace
+}  // namespace pipeline::test
