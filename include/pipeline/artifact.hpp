@@ -66,12 +66,19 @@ struct Url {
   std::string version = {};  ///< Of an object in a versioned bucket; if empty, the current one.
 };
 
+/// A published artifact, as an input of a command: `production`, or `production@3`.
+struct Published {
+  std::string name;
+  bool optional = false;  ///< Whether the input is an empty file while nothing is published so.
+};
+
 /// An input of a command: the NAME of `${inputs.NAME}`, and an artifact. The artifacts of a mapped
 /// step become a folder with an index.json.
 struct NamedInput {
   std::string name;
   std::string reference;                  ///< As in YAML: `train.model`, `train[*].model`.
   std::string sha256 = {}, version = {};  ///< As in Url.
+  bool optional = false;                  ///< As in Published; `reference` is then its name alone.
   NamedInput(std::string input, std::string yaml)
       : name(std::move(input)), reference(std::move(yaml)) {}
   NamedInput(std::string input, const char* yaml) : name(std::move(input)), reference(yaml) {}
@@ -80,6 +87,10 @@ struct NamedInput {
         reference(std::move(url.url)),
         sha256(std::move(url.sha256)),
         version(std::move(url.version)) {}
+  NamedInput(std::string input, Published artifact)
+      : name(std::move(input)),
+        reference((artifact.optional ? "" : "artifact:") + std::move(artifact.name)),
+        optional(artifact.optional) {}
   template <class T>
   NamedInput(std::string input, const Artifact<T>& artifact)
       : NamedInput(std::move(input), artifact, "") {}

@@ -21,10 +21,17 @@ namespace pipeline {
 struct Output {
   std::string name;
   std::string file_name;
+  bool metrics = false;  ///< Whether its numbers are recorded as metrics; for JSON and CSV.
   Output(const char* output) : Output(std::string(output)) {}
   Output(std::string output) : Output(output, output) {}
   Output(std::string output, std::string file)
       : name(std::move(output)), file_name(std::move(file)) {}
+  /// The same with `metrics`: `.outputs = {pl::Output("scores", "scores.json").as_metrics()}`.
+  Output as_metrics() const {
+    Output same = *this;
+    same.metrics = true;
+    return same;
+  }
 };
 
 /// Decides whether a step runs.
@@ -67,7 +74,7 @@ struct StepOptions {
   /// For a shell command: `{"bash"}`, or the words before the line. Default: `sh -e`.
   std::vector<std::string> shell = {};
   /// Matrix of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of the step whose matrix
-  /// it shares.
+  /// it shares. The axes are in alphabetical order, whatever the order here.
   Json matrix = {};
   /// Steps that must succeed first, besides those whose artifacts the step takes.
   std::vector<std::string> after = {};
@@ -102,7 +109,8 @@ struct StepOptions {
   std::optional<bool> cache = {};
   /// `local`, `docker` or `kubernetes`. Default: the run's.
   std::string orchestrator = {};
-  /// Version of a function. If given, the key contains it instead of the program's content, so that
+  /// A text that enters the key; change it when what the step reads by other ways than its inputs
+  /// has changed. The key of a function contains it instead of the program's content, so that
   /// results are reused after a rebuild.
   std::string version = {};
 };

@@ -53,6 +53,7 @@ struct ExecutorRequest {
   std::string outputs = {};
   /// Removed after the attempt.
   std::string scratch = {};
+  /// What the step asks for. GPUs are not reserved: the executor chooses them.
   ResourceSettings resources = {};
   /// Receives the step's output in pieces of any size. May be called from any thread until
   /// Executor::run() returns.

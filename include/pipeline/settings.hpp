@@ -21,11 +21,13 @@ using StringMap = std::map<std::string, std::string>;
 /// A size in bytes, as in `8_GiB`.
 using Bytes = std::uint64_t;
 
-/// A list that may be absent. A step's list replaces the pipeline's, even if it is empty.
+/// A list that may be absent. A step's list replaces the pipeline's, even if it is empty: `{}` is
+/// the absent list, StringList::none() the empty one.
 struct StringList : std::optional<std::vector<std::string>> {
   using optional::optional;
   StringList(std::initializer_list<std::string> items)
       : optional(std::vector<std::string>(items)) {}
+  static StringList none() { return StringList(std::vector<std::string>()); }
   /// The items; none if the list is absent.
   const std::vector<std::string>& items() const {
     static const std::vector<std::string> none;

@@ -8,6 +8,7 @@ extern "C" {  // glibc 2.36 omits extern "C" in this header.
 
 #include "cli/commands.hpp"
 #include "cli/session.hpp"
+#include "cli/signals.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "detached/drivers.hpp"
@@ -48,10 +49,8 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
   // same number since.
   const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
   if (!process || !run.driver.process.alive()) return false;
-  send(process, SIGINT, run);
-  if (context.options().cancel.now)
-    send(process, SIGTERM,
-         run);  // A different signal, because two of the same kind may arrive as one.
+  // Neither lets the driver give up, however often the command is repeated.
+  send(process, context.options().cancel.now ? stop_at_once : SIGTERM, run);
   announce_stop(context, run);
   pollfd ended{process.get(), POLLIN, 0};
   while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {

@@ -186,10 +186,17 @@ core::ExitCode export_command(Context& context) {
   } else {
     context.print(spec::to_yaml(document.root));
   }
-  std::string functions, scripts;
+  std::string functions, scripts, gathering;
+  const auto add = [](std::string& list, const std::string& name) {
+    list += (list.empty() ? "" : ", ") + name;
+  };
   for (const auto& step : program.steps()) {
-    if (step.entry) functions += (functions.empty() ? "" : ", ") + step.options.name;
-    if (!step.script_file.empty()) scripts += (scripts.empty() ? "" : ", ") + step.script_file;
+    if (step.entry) add(functions, step.options.name);
+    if (!step.script_file.empty()) add(scripts, step.script_file);
+    if (std::ranges::any_of(step.arguments, [](const auto& each) {
+          return each.slot == detail::Slot::gathered && each.selector.empty();
+        }))
+      add(gathering, step.options.name);
   }
   if (!functions.empty())
     context.note(
@@ -198,6 +205,10 @@ core::ExitCode export_command(Context& context) {
   if (!scripts.empty())
     context.note("note: scripts whose text stands in this program, to be put beside the file: " +
                  scripts);
+  if (!gathering.empty())
+    context.note(
+        "note: steps that gather single artifacts, of which YAML can only name the first: " +
+        gathering);
   return core::ExitCode::ok;
 }
 

@@ -10,7 +10,7 @@ namespace pipeline::cli {
 
 StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
                              std::function<void(std::string_view)> say)
-    : signals_(loop, SIGINT, SIGTERM), cancel_(cancel), say_(std::move(say)) {
+    : signals_(loop, SIGINT, SIGTERM, stop_at_once), cancel_(cancel), say_(std::move(say)) {
   struct sigaction hang_up {};
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
     signals_.add(SIGHUP);  // nohup ignores it, and so does a driver without a terminal.
@@ -21,29 +21,26 @@ StopOnSignals::~StopOnSignals() {
   // Without the set the signals have their defaults, which end the process: none may come between.
   sigset_t late, before;
   sigemptyset(&late);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&late, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, stop_at_once}) sigaddset(&late, number);
   pthread_sigmask(SIG_BLOCK, &late, &before);
   boost::system::error_code ignored;
   signals_.clear(ignored);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_IGN);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, stop_at_once}) ::signal(number, SIG_IGN);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void StopOnSignals::wait() {
-  signals_.async_wait([this](boost::system::error_code error, int) {
+  signals_.async_wait([this](boost::system::error_code error, int number) {
     if (error) return;
-    switch (cancel_.level()) {
-      case core::StopLevel::none:
-        say_("stopping gracefully; press Ctrl-C again to stop at once");
-        cancel_.stop(core::StopLevel::graceful);
-        break;
-      case core::StopLevel::graceful:
-        say_("stopping at once");
-        cancel_.stop(core::StopLevel::immediate);
-        break;
-      case core::StopLevel::immediate:
-        say_("gave up; `pipe clean --containers` removes what may be left");
-        ::_exit(static_cast<int>(core::ExitCode::interrupted));
+    if (cancel_.level() == core::StopLevel::none && number != stop_at_once) {
+      say_("stopping gracefully; press Ctrl-C again to stop at once");
+      cancel_.stop(core::StopLevel::graceful);
+    } else if (cancel_.level() != core::StopLevel::immediate) {
+      say_("stopping at once");
+      cancel_.stop(core::StopLevel::immediate);
+    } else if (number == SIGINT) {
+      say_("gave up; `pipe clean --containers` removes what may be left");
+      ::_exit(static_cast<int>(core::ExitCode::interrupted));
     }
     wait();
   });

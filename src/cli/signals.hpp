@@ -2,6 +2,7 @@
 /// Converts Ctrl-C and similar signals to a stop of the work in progress.
 #pragma once
 
+#include <csignal>
 #include <functional>
 #include <string_view>
 
@@ -10,8 +11,12 @@
 
 namespace pipeline::cli {
 
+/// The signal of `pipe cancel --now`.
+constexpr int stop_at_once = SIGUSR1;
+
 /// While this object lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the
-/// second at once; a third ends the process immediately. Afterwards they are ignored: the work has
+/// second at once; a third that is SIGINT (Ctrl-C) ends the process immediately. `stop_at_once`
+/// stops it at once, however often it comes. Afterwards they are ignored: the work has
 /// ended, and a late signal, such as that of `pipe cancel`, does not change the exit code.
 class StopOnSignals {
  public:

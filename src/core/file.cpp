@@ -314,11 +314,15 @@ void remove_tree(const fs::path& path) {
   throw system_error(what, removal.error());
 }
 
-TemporaryFolder::TemporaryFolder(const fs::path& parent, std::string_view prefix) {
+fs::path temporary_folder() {
   std::error_code error;
-  const auto base = parent.empty() ? fs::temp_directory_path(error) : parent;
-  std::string name =
-      ((error ? fs::path("/tmp") : base) / (std::string(prefix) + "XXXXXX")).string();
+  auto folder = fs::temp_directory_path(error);
+  return error ? fs::path("/tmp") : folder;
+}
+
+TemporaryFolder::TemporaryFolder(const fs::path& parent, std::string_view prefix) {
+  const auto base = parent.empty() ? temporary_folder() : parent;
+  std::string name = (base / (std::string(prefix) + "XXXXXX")).string();
   if (!::mkdtemp(name.data()))
     throw system_error("cannot make a temporary folder in " + base.string(), errno);
   path_ = name;

@@ -60,6 +60,9 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
 /// follows no link. Does nothing if the path does not exist.
 void remove_tree(const std::filesystem::path& path);
 
+/// Returns $TMPDIR; `/tmp` where that is empty, or names no folder.
+std::filesystem::path temporary_folder();
+
 /// A new, empty folder that only the current user may access; removed with its content at
 /// destruction.
 class TemporaryFolder {

@@ -19,4 +19,10 @@ CodePoint decode_utf8(std::string_view text);
 /// Returns true if all of the text is valid.
 bool is_utf8(std::string_view text);
 
+/// Returns the text without the mark that Windows' editors put before UTF-8.
+constexpr std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text;
+}
+
 }  // namespace pipeline::core

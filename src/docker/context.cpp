@@ -147,6 +147,18 @@ std::vector<ContextFile> project_files(const fs::path& root,
   return files;
 }
 
+std::vector<ContextFile> package_files(const fs::path& folder, const fs::path& state) {
+  auto files = project_files(folder, {}, state);
+  std::erase_if(files, [](const ContextFile& file) {
+    const std::string_view path = file.path;
+    const auto top = path.starts_with("src/") ? path.substr(4) : path;
+    return path.starts_with("build/lib") || path.starts_with("build/bdist.") ||
+           path.starts_with("build/temp.") || top.substr(0, top.find('/')).ends_with(".egg-info") ||
+           path.find("__pycache__/") != path.npos;
+  });
+  return files;
+}
+
 std::vector<ContextFile> local_files(const std::string& path, const fs::path& root,
                                      const fs::path& state) {
   const auto below = fs::path(path).lexically_normal();
@@ -157,7 +169,7 @@ std::vector<ContextFile> local_files(const std::string& path, const fs::path& ro
   const auto source = root / below;
   std::vector<ContextFile> files;
   if (fs::is_directory(source, error)) {
-    files = project_files(source, {}, state);
+    files = package_files(source, state);
     for (auto& file : files) file.path = (below / file.path).lexically_normal().generic_string();
     return files;
   }

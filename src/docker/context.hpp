@@ -30,7 +30,12 @@ std::vector<ContextFile> project_files(const std::filesystem::path& root,
                                        const std::vector<std::string>& patterns,
                                        const std::filesystem::path& state = {});
 
-/// Returns a file, or a folder's files as project_files() does, by their paths below `root`. Throws
+/// Returns the files of a Python project that is installed: as project_files() does, without what
+/// an earlier build has left in its folder (`build/lib`, `*.egg-info`).
+std::vector<ContextFile> package_files(const std::filesystem::path& folder,
+                                       const std::filesystem::path& state = {});
+
+/// Returns a file, or a folder's package_files(), by their paths below `root`. Throws
 /// InputError for a path that leaves it.
 std::vector<ContextFile> local_files(const std::string& path, const std::filesystem::path& root,
                                      const std::filesystem::path& state = {});

@@ -312,7 +312,7 @@ class ImagePlanner {
     auto lines = install_options(plan_.python, options_.root);
     for (auto& line : lock::install_lines(*locked_)) lines.push_back(std::move(line));
     context_.add_lines("python/requirements.txt", lines);
-    auto arguments = plan_.python.arguments;
+    auto arguments = install_arguments(plan_.python.arguments);
     arguments.emplace_back("--no-deps");
     add_installer(arguments);
   }
@@ -335,7 +335,7 @@ class ImagePlanner {
       context_.add("python/pip_install.py",
                    template_text("lock/pip_install.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
-    add_installer(plan_.python.arguments);
+    add_installer(install_arguments(plan_.python.arguments));
   }
 
   /// What is compiled is kept for environments with the same system alone: it may use its

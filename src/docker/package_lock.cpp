@@ -1,6 +1,9 @@
 #include "docker/package_lock.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <iterator>
 #include <set>
 
 #include "core/address.hpp"
@@ -19,6 +22,23 @@ constexpr const char* project_files_with_requirements[] = {"pyproject.toml", "se
 
 std::string short_digest(core::Hasher& hasher) { return hasher.finish().hex().substr(0, 12); }
 
+/// Returns ` #` and a digest of the file that an option of the installer reads to choose packages;
+/// an empty text for other options.
+std::string option_mark(const std::string& option, const fs::path& root) {
+  const auto equals = option.find('=');
+  if (equals == std::string::npos) return {};
+  const auto name = std::string_view(option).substr(0, equals);
+  constexpr std::array read{"--override",    "--overrides",   "--constraint",
+                            "--constraints", "--requirement", "--requirements"};
+  const bool is_group = name == "--group" || name == "--only-group";
+  if (!is_group && std::ranges::find(read, name) == read.end()) return {};
+  const auto file = root / (is_group ? "pyproject.toml" : option.substr(equals + 1));
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return {};
+  core::Hasher hasher;
+  return " #" + short_digest(hasher.field(core::sha256_file(file).hex()));
+}
+
 /// Returns ` #` and a digest for a requirement that is a file or folder; else an empty text.
 std::string content_mark(const std::string& line, const fs::path& root) {
   const auto path = local_path(line, root);
@@ -34,7 +54,12 @@ std::string content_mark(const std::string& line, const fs::path& root) {
       names.insert(entry.path().filename().string());
     for (const auto& name : names) hasher.field(name);
   } else {
-    for (const auto* name : project_files_with_requirements)
+    std::set<std::string> names(std::begin(project_files_with_requirements),
+                                std::end(project_files_with_requirements));
+    for (const auto& entry : fs::directory_iterator(file, error))  // What `dynamic` may name.
+      if (auto name = entry.path().filename().string(); name.starts_with("requirements"))
+        names.insert(std::move(name));
+    for (const auto& name : names)
       if (fs::is_regular_file(file / name, error))
         hasher.field(name).field(core::sha256_file(file / name).hex());
   }
@@ -84,7 +109,7 @@ StepSpec without_packages(const StepSpec& step) {
 std::vector<std::string> locked_lines(const PythonRequirements& python, const fs::path& root) {
   std::vector<std::string> lines;
   for (const auto& argument : python.arguments)
-    lines.push_back(core::without_credentials(argument));
+    lines.push_back(core::without_credentials(argument) + option_mark(argument, root));
   for (const auto& line : python.requirements)
     lines.push_back(core::without_credentials(line) + content_mark(line, root));
   for (const auto& constraint : python.constraints) lines.push_back("--constraint " + constraint);

@@ -191,6 +191,20 @@ bool resolves(const std::vector<std::string>& requirement_lines) {
   });
 }
 
+std::vector<std::string> install_arguments(const std::vector<std::string>& arguments) {
+  constexpr std::array choosing{
+      "--extra",      "--all-extras",      "--no-extra",         "--group",
+      "--only-group", "--no-group",        "--all-groups",       "--no-deps",
+      "--override",   "--overrides",       "--constraint",       "--constraints",
+      "--pre",        "--prerelease",      "--resolution",       "--exclude-newer",
+      "--upgrade",    "--upgrade-package", "--upgrade-strategy", "--fork-strategy"};
+  std::vector<std::string> kept;
+  std::ranges::copy_if(arguments, std::back_inserter(kept), [&](const std::string& argument) {
+    return std::ranges::find(choosing, argument.substr(0, argument.find('='))) == choosing.end();
+  });
+  return kept;
+}
+
 std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options) {
   std::vector<std::string> arguments;
   for (auto& [name, value] : options) {

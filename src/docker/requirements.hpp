@@ -65,6 +65,10 @@ bool resolves(const std::vector<std::string>& requirement_lines);
 /// give `--key`, false nothing, a list one option for each item.
 std::vector<std::string> installer_arguments(const std::map<std::string, Json>& options);
 
+/// Returns the options for an installation of locked packages: without those that choose versions,
+/// which it need not do, or does not take.
+std::vector<std::string> install_arguments(const std::vector<std::string>& arguments);
+
 /// Returns the standard output of a program run in `folder`. Throws EnvironmentError with the last
 /// lines of its standard error.
 std::string output_of(const std::vector<std::string>& command, const std::filesystem::path& folder);

@@ -58,6 +58,22 @@ std::string entry_path(const std::string& folder, std::string_view name,
   return std::string(folder).append("/").append(name).append(extension);
 }
 
+namespace {
+
+/// The copy can be written to, whatever the permissions of the folder: artifacts are read-only.
+void copy_folder(const fs::path& from, const fs::path& to) {
+  fs::create_directory(to);
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const auto target = to / entry.path().filename();
+    if (entry.is_directory() && !entry.is_symlink())
+      copy_folder(entry.path(), target);
+    else
+      fs::copy(entry.path(), target, fs::copy_options::copy_symlinks);
+  }
+}
+
+}  // namespace
+
 void put_file(const std::string& from, const std::string& to, bool folder) {
   std::error_code error;
   if (const auto type = fs::status(from, error).type();
@@ -71,9 +87,15 @@ void put_file(const std::string& from, const std::string& to, bool folder) {
     fs::rename(from, to, error);
     if (!error) return;
   }
-  error.clear();
-  fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
-  if (error) throw CodecError("cannot copy " + from + " to " + to + ": " + error.message());
+  try {
+    const auto source = fs::canonical(from);  // An input may be a link to the artifact.
+    if (folder)
+      copy_folder(source, to);
+    else
+      fs::copy_file(source, to);
+  } catch (const fs::filesystem_error& failed) {
+    throw CodecError("cannot copy " + from + " to " + to + ": " + failed.code().message());
+  }
 }
 
 }  // namespace pipeline::detail

@@ -98,8 +98,10 @@ json source_of(const Pipeline& pipeline, const std::string& written) {
   return {{"first", reference(repetition.first, "")}, {"then", reference(repetition.then, "")}};
 }
 
-/// The same for the input of a command, which may be an address with its digest or version.
+/// The same for the input of a command, which may be an address with its digest or version, or a
+/// published artifact.
 json source_of(const Pipeline& pipeline, const NamedInput& input) {
+  if (input.optional) return {{"artifact", input.reference}, {"optional", true}};
   if (input.sha256.empty() && input.version.empty()) return source_of(pipeline, input.reference);
   json map{{"url", input.reference}};
   if (!input.sha256.empty()) map["sha256"] = input.sha256;
@@ -161,7 +163,10 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
     }
   }
   for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input);
-  for (const auto& output : step.outputs) outputs[output.name] = output.file_name;
+  for (const auto& output : step.outputs) {
+    auto& written = outputs[output.name] = output.file_name;
+    if (output.metrics) written = {{"file", output.file_name}, {"metrics", true}};
+  }
   if (!axes.members.empty())
     set(map, "matrix", std::move(axes));
   else if (!matrix.is_null())
@@ -175,6 +180,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
     add(map, "command", words);
   } else {
     add(map, "command", step.shell ? json(step.words.at(0)) : json(step.words));
+    add_some(map, "version", options.version.empty() ? json() : json(options.version));
   }
   add_some(map, "parameters", parameters);
   add_some(map, "inputs", inputs);
@@ -199,6 +205,8 @@ class StepsCheck {
   StepsCheck(const Pipeline& pipeline, settings::Diagnostics& diagnostics)
       : pipeline_(pipeline), diagnostics_(diagnostics) {
     for (const auto& [name, value] : pipeline.options().parameters) parameters[name] = *value;
+    for (const auto& step : pipeline.steps())
+      for (const auto& output : step.outputs) outputs_.emplace(step.options.name, output.name);
   }
 
   /// @param number the step's, from 1
@@ -215,6 +223,14 @@ class StepsCheck {
       if (argument.slot == detail::Slot::gathered && argument.sources.empty())
         report("bad-step",
                "step '" + name + "' gathers '" + argument.name + "' from no step at all");
+      // The document has the first one.
+      for (std::size_t i = 1; i < argument.sources.size(); ++i)
+        if (const auto& [source, output] = argument.sources[i];
+            !outputs_.contains({source, output}))
+          report("unknown-step",
+                 "step '" + name + "' gathers '" + argument.name + "' from '" + source + '.' +
+                     output + "', which no step of this pipeline makes",
+                 {"an artifact belongs to the pipeline that its step was added to"});
       if (argument.of_pipeline) collect(argument);
     }
   }
@@ -241,6 +257,7 @@ class StepsCheck {
 
   const Pipeline& pipeline_;
   settings::Diagnostics& diagnostics_;
+  std::set<std::pair<std::string_view, std::string_view>> outputs_;
   unsigned number_ = 0;
 };
 

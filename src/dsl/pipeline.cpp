@@ -141,6 +141,8 @@ std::unique_ptr<detail::Declaration> declare_command(std::string_view name,
                                                      std::source_location where) {
   auto step = std::make_unique<detail::Declaration>();
   step->options = options;
+  if (!options.name.empty() && options.name != name)
+    step->problems.push_back("`name` is '" + options.name + "' in the options");
   step->options.name = name;
   step->words = std::move(words);
   step->where = where;
@@ -249,6 +251,24 @@ AnyArtifact Pipeline::end_rounds(const AnyArtifact& then, const When& until) {
   return then;
 }
 
+namespace {
+
+/// Reports options that would have no effect.
+void refuse_options_of_commands(detail::Declaration& function) {
+  const auto& options = function.options;
+  const auto refuse = [&](bool is_given, std::string_view name) {
+    if (is_given)
+      function.problems.push_back('`' + std::string(name) + "` is for commands; a function gets " +
+                                  "values as arguments of add(), and several by map()");
+  };
+  refuse(!options.parameters.empty(), "parameters");
+  refuse(options.all_parameters, "all_parameters");
+  refuse(!options.shell.empty(), "shell");
+  refuse(!options.matrix->is_null(), "matrix");
+}
+
+}  // namespace
+
 const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
   using detail::Slot;
   auto& step = *declared.declaration_;
@@ -261,7 +281,11 @@ const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
     if (argument.of_pipeline) continue;
     argument.name = index < names.size() ? names[index] : "arg" + std::to_string(index + 1);
   }
-  if (!names.empty() && names.size() != number)
+  if (step.entry)
+    refuse_options_of_commands(step);
+  else if (!names.empty())
+    problems.push_back("`arguments` is for functions; a command has `${params.X}` and `inputs`");
+  if (step.entry && !names.empty() && names.size() != number)
     problems.push_back("`arguments` names " + std::to_string(names.size()) +
                        " arguments, but the function takes " + std::to_string(number));
   for (std::size_t i = 0; i < step.arguments.size(); ++i)

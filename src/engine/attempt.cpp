@@ -1,5 +1,8 @@
 #include "engine/attempt.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "async/deadline.hpp"
 #include "async/joinable_task.hpp"
 #include "async/on_pool.hpp"
@@ -58,6 +61,13 @@ Failure missing_output(const StepSpec& step, const OutputSpec& output) {
           "ended well but did not write its output '" + output.name + "'",
           {"'" + step.name + "' must write a file or folder at ${outputs." + output.name +
            "}, also in $" + core::variable_name("PIPE_OUTPUT_", output.name)},
+          {}};
+}
+
+Failure linked_folder() {
+  return {FailureKind::bad_output,
+          "has replaced the folder of its outputs, or of its other files, by a link or a file",
+          {"write the outputs into the folder that is there, or copy them there"},
           {}};
 }
 
@@ -147,10 +157,14 @@ class AttemptRun {
     }
     log_.finish();
     outcome_.log_tail = log_.tail();
-    judge(deadline.expired());
+    const bool is_linked = has_linked_folder();
+    if (!is_linked)
+      judge(deadline.expired());
+    else if (context_.stop.level() == core::StopLevel::none)
+      outcome_.result.failure = linked_folder();
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     if (!outcome_.result.failure) co_await store_outputs();
-    if (outcome_.result.failure)
+    if (outcome_.result.failure && !is_linked)
       keep_outputs();
     else if (which_.number > 1)
       forget_outputs();
@@ -276,6 +290,18 @@ class AttemptRun {
   fs::path failed_folder(unsigned number) const {
     return services_.runs.failed_folder(context_.run_id) /
            (step_.name + "." + std::to_string(number));
+  }
+
+  /// Returns true if the step has replaced one of its folders by something else, such as a link.
+  /// Behind a link are files that are not the step's, and storing an output moves it.
+  bool has_linked_folder() const {
+    const auto& own = folder_->path();
+    return std::ranges::any_of(
+        std::array{own, own / "outputs", own / "scratch"}, [](const fs::path& folder) {
+          std::error_code error;
+          const auto type = fs::symlink_status(folder, error).type();
+          return type != fs::file_type::directory && type != fs::file_type::not_found;
+        });
   }
 
   /// Keeps what the failed attempt has written, in place of what the attempt before has.

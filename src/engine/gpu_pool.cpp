@@ -159,7 +159,19 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
   if (!inventory) co_return;
   units_ = gpu::units_of(*inventory);
   std::vector<core::Diagnostic> wrong;
-  for (const auto& request : requests) add_demand(request, *inventory, wrong);
+  for (const auto& request : requests) {
+    add_demand(request, *inventory, wrong);
+    const auto& [step, gpus] = request;
+    if (!machine_ && gpus.auto_select)
+      wrong.push_back(
+          {"gpu-choice",
+           "step '" + step->name +
+               "' takes only GPUs that no process uses, and the processes of the machine that they "
+               "are on cannot be seen from here",
+           {.line = step->line, .column = 1, .file = step->file},
+           {},
+           "leave out `auto_select_gpus`: steps of `pipe` never share a GPU"});
+  }
   if (is_task_) check_together(steps, wrong);
   refuse(wrong, pipeline);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
@@ -266,6 +278,8 @@ async::Task<> GpuPool::pump() {
       for (const auto& grant : grants(session, entries))
         for (auto* ticket : tickets_)
           if (is_of(entries[grant.index], *ticket)) ticket->offered.open();
+      for (auto* ticket : tickets_)
+        if (!shortage_of(*ticket).empty()) ticket->offered.open();  // It is to fail.
       tell(session, entries);
       session.put_queue(entries);
     }
@@ -314,10 +328,37 @@ async::Task<GpuPool::Session> GpuPool::enter() {
 async::Task<> GpuPool::look_for_processes() {
   if (!machine_) co_return;  // On another machine, only the first report is known.
   const auto inventory = co_await async::on_pool(pool_, [this] { return machine_->read(); });
-  for (const auto& seen : gpu::units_of(inventory))
-    if (const auto unit = std::ranges::find(units_, seen.uuid, &gpu::Unit::uuid);
-        unit != units_.end())
-      unit->processes = seen.processes;
+  if (inventory.unavailable) co_return;  // The steps themselves will report it.
+  const auto all = gpu::units_of(inventory);
+  lost_.clear();
+  for (auto& unit : units_) {
+    const auto seen = std::ranges::find(all, unit.uuid, &gpu::Unit::uuid);
+    if (seen == all.end()) {
+      lost_.insert(unit.uuid);
+    } else {
+      unit.processes = seen->processes;
+      unit.mode = seen->mode;
+    }
+  }
+}
+
+/// Says why the request cannot be met any more; empty if it can be.
+std::string GpuPool::shortage_of(const Ticket& ticket) const {
+  const auto& demand = ticket.waiting.demand;
+  std::string names;
+  std::size_t left = demand.candidates.size();
+  for (const auto& unit : units_) {
+    if (!lost_.contains(unit.uuid) ||
+        std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end())
+      continue;
+    names += (names.empty() ? "" : ", ") + unit.name();
+    --left;
+  }
+  if (left >= demand.count) return {};
+  return names + " can no longer be used, and the step asks for " + gpus(demand.count) +
+         (demand.count < demand.candidates.size()
+              ? " of " + std::to_string(demand.candidates.size())
+              : "");
 }
 
 async::Task<> GpuPool::ask_the_place() {
@@ -372,8 +413,9 @@ std::vector<gpu::DeviceState> GpuPool::devices(const Session& session) const {
   std::vector<gpu::DeviceState> devices;
   for (const auto& unit : units_) {
     const bool occupied = !unit.processes.empty();
-    devices.push_back({unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid),
-                       occupied, occupied && unit.mode == gpu::ComputeMode::exclusive});
+    devices.push_back(
+        {unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), occupied,
+         lost_.contains(unit.uuid) || (occupied && unit.mode == gpu::ComputeMode::exclusive)});
   }
   return devices;
 }
@@ -384,6 +426,8 @@ async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await look_for_processes();
   if (is_first_try) co_await ask_the_place();
+  if (const auto shortage = shortage_of(ticket); !shortage.empty())
+    throw core::EnvironmentError(shortage, {"`nvidia-smi` and `dmesg | grep NVRM` say more"});
   for (;;) {
     GpuReservation reservation{.machine = machine_};
     {
@@ -460,6 +504,8 @@ std::string GpuPool::reason(const Session& session, const Ticket& ticket, std::s
     std::string whose;
     if (const auto holder = session.holder(unit.uuid)) {
       whose = "held by " + gpu::to_string(*holder);
+    } else if (lost_.contains(unit.uuid)) {
+      whose = "lost or no longer to be used";
     } else if (in_containers_.contains(unit.uuid)) {
       whose = "used by a container whose driver is dead";
     } else if (!unit.processes.empty() &&

@@ -77,6 +77,7 @@ class GpuPool {
   std::vector<gpu::Grant> grants(const Session& session,
                                  const std::vector<gpu::LockEntry>& entries) const;
   bool is_of(const gpu::LockEntry& entry, const Ticket& ticket);
+  std::string shortage_of(const Ticket& ticket) const;
   std::vector<gpu::DeviceState> devices(const Session& session) const;
   void tell(const Session& session, const std::vector<gpu::LockEntry>& entries);
   std::string reason(const Session& session, const Ticket& ticket, std::size_t ahead) const;
@@ -95,6 +96,7 @@ class GpuPool {
   gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.
   std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;
+  std::set<std::string> lost_;  ///< Units that have stopped working since the run's start.
   std::set<std::string>
       in_containers_;  ///< Occupied where the orchestrator runs things, by other runs' attempts.
   std::optional<gpu::LockFolder> folder_;

@@ -16,6 +16,9 @@ constexpr std::size_t shortest_line = 8, shortest_encoded = 8;
 /// of the secret. Such a text is held back until more bytes arrive; a line that merely ends with a
 /// secret's first letter is not.
 constexpr std::size_t least_before_break = 4;
+/// Carriage returns that may stand between two characters of a secret: a terminal makes `\r\r\n` of
+/// `\r\n`.
+constexpr unsigned most_returns = 2;
 
 std::string hex(std::string_view bytes, bool upper) {
   const auto* digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -87,6 +90,7 @@ struct Match {
 Match match(std::string_view text, std::string_view form) {
   Match found;
   bool is_broken = false;
+  unsigned returns = 0;  // Without a bound, what a step prints could be held back without end.
   for (std::size_t matched = 0; matched < form.size();) {
     if (found.length == text.size()) {
       found.kind = Match::cut;
@@ -95,11 +99,13 @@ Match match(std::string_view text, std::string_view form) {
     const char next = text[found.length];
     if (next == form[matched]) {
       is_broken = false;
+      returns = 0;
       ++matched;
     } else if (matched >= least_before_break && next == '\n' && !is_broken) {
       is_broken = true;
       ++found.breaks;
-    } else if (matched < least_before_break || next != '\r' || is_broken) {
+    } else if (matched < least_before_break || next != '\r' || is_broken ||
+               ++returns > most_returns) {
       return found;
     }
     ++found.length;

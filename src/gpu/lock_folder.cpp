@@ -63,6 +63,21 @@ bool is_locked(int file) {
   return false;
 }
 
+/// MIG devices of drivers before 470 are called `MIG-GPU-UUID/1/0`.
+std::string file_name_of(std::string uuid) {
+  std::ranges::replace(uuid, '/', '_');
+  return uuid;
+}
+
+/// Returns true for a process that a signal has stopped (Ctrl-Z): it takes no GPU that it is
+/// granted. False where there is no process of this number, as for one of another PID namespace.
+bool is_stopped(pid_t pid) {
+  const auto text = core::read_if_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = text.rfind(") ");
+  return name_end != std::string::npos && name_end + 2 < text.size() &&
+         (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
+}
+
 json to_json(const HolderInfo& holder) {
   return {{"pid", holder.pid},
           {"user", holder.user},
@@ -235,7 +250,9 @@ std::vector<LockEntry> LockFolder::Session::queue() const {
       auto entry = entry_of(object);
       const auto [known, is_new] = alive.try_emplace(entry.driver);
       if (is_new) known->second = folder_->is_alive(entry.driver);
-      if (known->second) entries.push_back(std::move(entry));
+      if (!known->second) continue;
+      entry.waiting.paused |= entry.driver != folder_->token_ && is_stopped(entry.holder.pid);
+      entries.push_back(std::move(entry));
     } catch (const json::exception&) {  // Written by another version of pipe.
     }
   std::ranges::sort(entries, {}, order_of);
@@ -252,13 +269,13 @@ void LockFolder::Session::put_queue(const std::vector<LockEntry>& entries) {
 }
 
 bool LockFolder::Session::is_held(const std::string& uuid) const {
-  const core::Descriptor file(::openat(folder_->folder_.get(), uuid.c_str(),
+  const core::Descriptor file(::openat(folder_->folder_.get(), file_name_of(uuid).c_str(),
                                        O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   return file && is_locked(file.get());
 }
 
 std::optional<HolderInfo> LockFolder::Session::holder(const std::string& uuid) const {
-  const core::Descriptor file(::openat(folder_->folder_.get(), uuid.c_str(),
+  const core::Descriptor file(::openat(folder_->folder_.get(), file_name_of(uuid).c_str(),
                                        O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file || !is_locked(file.get())) return std::nullopt;
   HolderInfo holder;
@@ -274,15 +291,16 @@ std::optional<HolderInfo> LockFolder::Session::holder(const std::string& uuid) c
 }
 
 core::Descriptor LockFolder::Session::take(const std::string& uuid, const HolderInfo& holder) {
-  if (uuid.empty() || uuid.find('/') != std::string::npos || uuid.front() == '.')
+  if (uuid.empty() || uuid.front() == '.')
     throw core::EnvironmentError("'" + uuid + "' is no UUID of a GPU");
   auto object = to_json(holder);
   object["driver"] = folder_->sign_in();
-  auto file = folder_->open_file(uuid, O_RDWR);
+  const auto name = file_name_of(uuid);
+  auto file = folder_->open_file(name, O_RDWR);
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
     throw core::EnvironmentError("GPU " + uuid + " is held already");
   write_all(file.get(), object.dump(-1, ' ', false, json::error_handler_t::replace),
-            folder_->path_ / uuid);
+            folder_->path_ / name);
   return file;
 }
 

@@ -245,7 +245,15 @@ void LockFile::refuse(const LockRequest& request) const {
 }
 
 void LockFile::replace(const LockRequest& request, LockedEnvironment environment) {
-  std::erase_if(environments_, [&](const auto& each) { return is_for(each, request); });
+  // Images that differ by something else than their packages, such as apt packages or the platform,
+  // have an environment each.
+  const auto is_of_another_image = [&](const LockedEnvironment& each) {
+    return each.parent != local_parent && each.parent_digest != request.parent_digest &&
+           std::ranges::any_of(asked_, [&](const auto& other) { return fits(each, other); });
+  };
+  std::erase_if(environments_, [&](const auto& each) {
+    return is_for(each, request) && !is_of_another_image(each);
+  });
   environments_.push_back(std::move(environment));
 }
 

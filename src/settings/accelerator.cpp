@@ -193,8 +193,10 @@ void check_accelerator(const ResourceSettings& resources, GpuRequest& request,
                        const std::string& key, Problems& problems) {
   if (!resources.accelerator || key.empty()) return;
   // With the CPU, Lightning's `devices` is the number of its processes.
+  const bool is_auto = resources.devices->is_string() &&
+                       core::trimmed(resources.devices->get_ref<const std::string&>()) == "auto";
   if (*resources.accelerator == Accelerator::cpu && key == "devices" &&
-      request.selection == Selection::first)
+      (request.selection == Selection::first || is_auto))
     request = {};
   if (*resources.accelerator == Accelerator::cpu && request.wanted())
     problems.push_back({"contradiction",
@@ -322,10 +324,15 @@ GpuRequest gpu_request(const ResourceSettings& resources) {
   throw core::InputError(std::move(diagnostics), "", "");
 }
 
-void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& step) {
+void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeline,
+                        const ResourceSettings& step) {
   const bool selects = !selecting_keys(step).empty();
   const bool is_cpu = step.accelerator == Accelerator::cpu;
-  if (selects || is_cpu) {
+  std::vector<GpuProblem> of_pipeline;
+  // A number of processes, or of no GPU, is no number of GPUs for a step that asks for some.
+  const bool has_number = step.accelerator && (pipeline.accelerator == Accelerator::cpu ||
+                                               !gpu_request(pipeline, of_pipeline).wanted());
+  if (selects || is_cpu || has_number) {
     merged.gpu_count = step.gpu_count;
     merged.devices = step.devices;
     merged.gpus = step.gpus;

@@ -85,6 +85,7 @@ GpuRequest gpu_request(const ResourceSettings& resources);
 
 /// Removes from `merged` what the step inherited from the pipeline but replaced by another way of
 /// asking, such as the pipeline's `devices` under a step's `gpu_count`.
-void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& step);
+void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeline,
+                        const ResourceSettings& step);
 
 }  // namespace pipeline::settings

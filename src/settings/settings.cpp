@@ -433,7 +433,7 @@ Settings merge(const Settings& pipeline, const Settings& step) {
   // Dockerfile.
   if (step.docker.parent_image) merged.docker.dockerfile.reset();
   if (step.docker.dockerfile) merged.docker.parent_image.reset();
-  merge_gpu_settings(merged.resources, step.resources);
+  merge_gpu_settings(merged.resources, pipeline.resources, step.resources);
   return merged;
 }
 

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/utf8.hpp"
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
 #include "spec/env_file.hpp"
@@ -34,8 +35,6 @@ namespace pipeline::spec {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 void read_execution_mode(const core::Value& value, ExecutionMode& mode,
                          settings::Diagnostics& diagnostics) {
@@ -290,7 +289,7 @@ std::string read_existing(const fs::path& file) {
 }  // namespace
 
 PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOptions& options) {
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  text = core::without_byte_order_mark(text);
   settings::Diagnostics diagnostics;
   auto root = read_document(text, file, diagnostics);
   if (!root) fail(std::move(diagnostics), {{file.string(), std::string(text)}});

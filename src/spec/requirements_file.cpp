@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/file.hpp"
+#include "core/utf8.hpp"
 #include "settings/decode.hpp"
 
 namespace pipeline::spec {
@@ -62,11 +63,20 @@ class RequirementsReader {
           place_, {"looked for " + file.lexically_normal().string()});
       return;
     }
-    std::istringstream stream(core::read_file(file));
+    const auto text = core::read_file(file);
+    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+      settings::report(diagnostics_, "not-utf8", "the requirements file '" + name + "' is UTF-16",
+                       place_, {"save it as UTF-8: PowerShell's `>` writes UTF-16"});
+      return;
+    }
+    std::istringstream stream(std::string(core::without_byte_order_mark(text)));
     std::string line, logical;
     for (unsigned number = 1; std::getline(stream, line); ++number) {
-      std::string_view part = trim(without_comment(line));
-      logical += part;
+      const auto part = without_comment(line);
+      // Blanks before what continues a line stay one blank: `six==1.0\` and `  --hash=...`.
+      const bool is_apart = part.starts_with(' ') || part.starts_with('\t');
+      if (!logical.empty() && is_apart && !logical.ends_with(' ')) logical += ' ';
+      logical += trim(part);
       if (logical.ends_with('\\')) {
         logical.pop_back();
         continue;
@@ -105,10 +115,10 @@ class RequirementsReader {
     if (argument_of(line, "-e", "--editable") || line.starts_with('.') || line.starts_with('/') ||
         line.find("file:") != std::string_view::npos)
       return add_path(line, from);
-    if (line.starts_with("-i "))
-      line.remove_prefix(3), keep("--index-url " + std::string(trim(line)));
-    else if (line.starts_with("-f "))
-      line.remove_prefix(3), keep("--find-links " + std::string(trim(line)));
+    if (const auto index = argument_of(line, "-i", "--index-url"))
+      keep("--index-url " + std::string(*index));
+    else if (const auto links = argument_of(line, "-f", "--find-links"))
+      keep("--find-links " + std::string(*links));
     else if (!settings::formats::requirement.accepts(line))
       return refuse(from.where(), line,
                     std::string("expected: ") + settings::formats::requirement.expected);
@@ -139,6 +149,8 @@ class RequirementsReader {
       return refuse(from.where(), line,
                     from.is_constraint
                         ? "a constraint says which versions of a package may be taken"
+                    : line.find(" --hash") != std::string_view::npos
+                        ? "leave out `--hash`: the lock file has the hash of each local file"
                         : "write the path of a wheel or a project below the pipeline's folder: "
                           "./wheels/x.whl, ./project");
     keep(written);

@@ -11,6 +11,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "core/utf8.hpp"
 #include "yaml/errors.hpp"
 
 namespace pipeline::yaml {
@@ -324,7 +325,7 @@ std::optional<core::Value> parse_yaml(std::string_view text, settings::Diagnosti
     diagnostics.push_back(std::move(*unreadable));
     return std::nullopt;
   }
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text = core::without_byte_order_mark(text);
   TreeBuilder tree(text, diagnostics, limits);
   try {
     std::istringstream stream{std::string(text)};

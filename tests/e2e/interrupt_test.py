@@ -89,6 +89,21 @@ class Interrupted(PipeTest):
         self.assertEqual(self.finish(process).code, 130)
         self.assert_nothing_left()
 
+    def test_cancel_now_stops_at_once_however_often_it_is_said(self):
+        process = self.begin("stubborn")
+        cancels = []
+        for words in ([], ["--now"], ["--now"], []):
+            cancels.append(self.start("cancel", "latest", *words))
+            wait_until(lambda: process.poll() is not None or "asked to stop" in self.pipe("logs", "latest", "wait").out, "a stop that has arrived")
+        stopped = self.finish(process)
+        for cancel in cancels:
+            self.finish(cancel)
+        self.assertEqual(stopped.code, 130, stopped)
+        self.assertEqual(stopped.steps()["wait"], "cancelled", stopped)
+        self.assertEqual(stopped.events("run_finished")[0]["status"], "interrupted")
+        self.assertNotIn("gave up", stopped.err)
+        self.assert_nothing_left()
+
     def test_a_killed_driver_leaves_a_run_that_the_next_one_cleans_up(self):
         process = self.begin("polite")
         process.send_signal(signal.SIGKILL)

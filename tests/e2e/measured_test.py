@@ -40,7 +40,7 @@ ready = multiprocessing.Barrier((workers >> 20) + 1)
 def work():
     held = touched(own)
     ready.wait()
-    time.sleep(2)
+    time.sleep(4)  # Longer than the longest pause between two looks at what is shared.
 all = [multiprocessing.get_context("fork").Process(target=work) for _ in range(workers >> 20)]
 for worker in all: worker.start()
 ready.wait()

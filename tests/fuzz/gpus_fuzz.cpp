@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(*each);
   }
   pipeline::ResourceSettings merged = option;
-  pipeline::settings::merge_gpu_settings(merged, devices);
+  pipeline::settings::merge_gpu_settings(merged, option, devices);
   check(merged);
   const std::string line = text;
   pipeline::gpu::wheels_of(std::span(&line, 1), {{"index-url", line}}, true);

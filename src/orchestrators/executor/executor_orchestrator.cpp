@@ -17,8 +17,11 @@ class ExecutorOrchestrator final : public Orchestrator {
   ExecutorOrchestrator(asio::io_context& loop, Executor& executor)
       : loop_(loop),
         executor_(executor),
-        capabilities_{
-            .name = executor.name(), .gpus = true, .memory_limits = true, .cpu_limits = true} {}
+        capabilities_{.name = executor.name(),
+                      .gpus = true,
+                      .gpus_of_this_machine = false,
+                      .memory_limits = true,
+                      .cpu_limits = true} {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

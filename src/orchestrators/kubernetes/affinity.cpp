@@ -9,6 +9,7 @@
 #include "gpu/model.hpp"
 #include "gpu/placement_terms.hpp"
 #include "kubernetes/json.hpp"
+#include "orchestrators/kubernetes/pod_resources.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators {
@@ -80,11 +81,11 @@ Terms model_terms(const std::string& wanted, const GpuModels& models) {
 Terms gpu_terms(const StepSpec& step, const GpuModels& models) {
   const auto request = settings::gpu_request(step.settings->resources);
   Terms terms;
-  if (!request.wanted()) return terms;
+  if (!request.wanted() || gpus_on_cluster(step).empty()) return terms;
   if (request.model) terms = model_terms(*request.model, models);
   if (request.min_memory) {
     constexpr Bytes mebibyte = 1 << 20;
-    const auto least = (*request.min_memory + mebibyte - 1) / mebibyte;
+    const auto least = (gpu::least_reported_memory(*request.min_memory) + mebibyte - 1) / mebibyte;
     terms = both(terms, {{{"nvidia.com/gpu.memory", "Gt", {std::to_string(least - 1)}}}});
   }
   if (request.min_capability) {

@@ -7,6 +7,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
+#include "core/joined.hpp"
 #include "kubernetes/json.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/kubernetes/merge.hpp"
@@ -73,6 +74,9 @@ json environment(const Attempt& attempt, const Layout& layout) {
   // Images by NVIDIA request all GPUs of their node.
   if (gpus_on_cluster(attempt.step).empty())
     variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
+  else if (const auto request = settings::gpu_request(attempt.step.settings->resources);
+           !request.capabilities.empty())
+    variables.try_emplace("NVIDIA_DRIVER_CAPABILITIES", core::joined(request.capabilities, ","));
   json list = json::array();
   const auto& given = *attempt.step.settings->kubernetes.env;
   for (const auto& each : given) {
@@ -441,6 +445,13 @@ std::string unhonoured(const StepSpec& step) {
                                     std::pair("labels", !docker.labels.empty()),
                                     std::pair("run_args", !docker.run_args.empty())})
     if (given) names += (names.empty() ? "`docker." : ", `docker.") + std::string(name) + "`";
+  const auto& resources = step.settings->resources;
+  const auto request = settings::gpu_request(resources);
+  for (const auto& [name, given] : {std::pair("auto_select_gpus", request.auto_select),
+                                    std::pair("gpus` with `driver` or `options",
+                                              !request.driver.empty() || !request.options.empty()),
+                                    std::pair("preflight", resources.preflight == Preflight::on)})
+    if (given) names += (names.empty() ? "`resources." : ", `resources.") + std::string(name) + "`";
   return names;
 }
 

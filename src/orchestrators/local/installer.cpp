@@ -96,6 +96,10 @@ bool refuses_caches(const std::vector<std::string>& arguments) {
                              [](const auto& word) { return word.starts_with("--no-cache"); });
 }
 
+std::vector<std::string> arguments_of(const EnvironmentPlan& plan) {
+  return plan.locked ? docker::install_arguments(plan.asked.arguments) : plan.asked.arguments;
+}
+
 /// Locked versions satisfy the constraints already.
 void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& plan,
                      const fs::path& folder) {
@@ -318,7 +322,7 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
   if (plan_.asked.empty()) co_return;
   std::vector<std::string> install{uv.string(), "pip", "install", "--python",
                                    (target_ / "bin/python").string()};
-  install.insert(install.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
+  std::ranges::move(arguments_of(plan_), std::back_inserter(install));
   const core::TemporaryFolder folder;
   add_constraints(install, plan_, folder.path());
   for (const auto& file : requirement_files(plan_, folder.path(), root_))
@@ -368,7 +372,7 @@ async::Task<> Installer::make_with_pip() {
     pip = Words{own, "-m", "pip"};
   }
   pip.push_back("install");
-  pip.insert(pip.end(), plan_.asked.arguments.begin(), plan_.asked.arguments.end());
+  std::ranges::move(arguments_of(plan_), std::back_inserter(pip));
   const core::TemporaryFolder folder;
   add_constraints(pip, plan_, folder.path());
   for (const auto& file : requirement_files(plan_, folder.path(), root_))

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/system_folders.hpp"
 
 namespace pipeline::orchestrators {
@@ -43,7 +44,7 @@ Sandbox::Sandbox(const fs::path& hidden, const fs::path& home) {
   if (!rules_) throw core::system_error("cannot restrict what a step reads (Landlock)", errno);
   const auto pipeline = hidden.empty() ? fs::path() : real_path(hidden);
   for (const auto* name : core::system_folders) allow_except(fs::path("/") / name, pipeline);
-  const auto temporary = real_path(fs::temp_directory_path());
+  const auto temporary = real_path(core::temporary_folder());
   if (pipeline.empty() || !is_in(pipeline, temporary)) allow(temporary);
   if (home.empty()) return;
   std::error_code none;

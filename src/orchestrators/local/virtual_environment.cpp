@@ -70,7 +70,7 @@ void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::pat
   // A folder has no hash in the lock.
   for (const auto& package : plan.locked->packages)
     if (package.origin == lock::PackageOrigin::path && package.sha256.empty())
-      add_files(hasher, docker::project_files(root / package.url, {}, state));
+      add_files(hasher, docker::package_files(root / package.url, state));
 }
 
 void add_asked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root) {
@@ -114,7 +114,7 @@ std::string digest_of(const EnvironmentPlan& plan, const fs::path& root, const f
 /// users, who may have made it first; what is in it gets executed.
 fs::path cache_without_home() {
   constexpr mode_t mine = 0700, writable_for_others = 022;
-  auto folder = fs::temp_directory_path() / ("pipe-cache-" + std::to_string(geteuid()));
+  auto folder = core::temporary_folder() / ("pipe-cache-" + std::to_string(geteuid()));
   struct stat status {};
   if ((::mkdir(folder.c_str(), mine) != 0 && errno != EEXIST) ||
       ::lstat(folder.c_str(), &status) != 0)

@@ -13,6 +13,7 @@
 
 #include "core/empty_folder.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/identifier.hpp"
 
 namespace pipeline::orchestrators {
@@ -184,7 +185,7 @@ bool is_small(const fs::path& code) {
 
 void remove_old_temporary_folders() {
   std::error_code error;
-  for (auto& entry : fs::directory_iterator(fs::temp_directory_path(error), error)) {
+  for (auto& entry : fs::directory_iterator(core::temporary_folder(), error)) {
     auto name = entry.path().filename().string();
     struct stat info;
     if (!name.starts_with(temporary_prefix) || lstat(entry.path().c_str(), &info) != 0 ||

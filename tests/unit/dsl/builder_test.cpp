@@ -117,6 +117,34 @@ steps:
 )")));
 }
 
+TEST_F(Builder, versions_metrics_and_published_artifacts_are_those_of_yaml) {
+  Pipeline pipeline{"p", {.root = folder_.path()}};
+  pipeline.add(command("score", {"score", "${inputs.known}", "${outputs.scores}"},
+                       {.outputs = {Output("scores", "scores.json").as_metrics()},
+                        .code = StringList::none(),
+                        .version = "2"}),
+               {{"known", Published{"optimum", true}}});
+  const auto from_program = dsl::build(pipeline);
+  const auto from_text = from_yaml(R"(
+name: p
+steps:
+  score:
+    command: [score, "${inputs.known}", "${outputs.scores}"]
+    inputs: {known: {artifact: optimum, optional: true}}
+    outputs: {scores: {file: scores.json, metrics: true}}
+    code: []
+    version: "2"
+)");
+  EXPECT_EQ(described(from_program), described(from_text));
+  for (const auto* spec : {&from_program, &from_text}) {
+    const auto& score = spec->steps.at(0);
+    EXPECT_EQ(score.version, "2");
+    EXPECT_TRUE(score.outputs.at(0).metrics);
+    EXPECT_EQ(score.inputs.at(0).data->artifact, "optimum");
+    EXPECT_TRUE(score.inputs.at(0).data->optional);
+  }
+}
+
 TEST_F(Builder, conditions_are_those_of_yaml) {
   Pipeline gate{"gate", {.parameters = {{"least", 0.9}}, .root = folder_.path()}};
   auto metrics = gate.add(shell("metrics", "echo {} > ${outputs.metrics}"));

@@ -209,6 +209,20 @@ TEST_F(Codecs, files_and_folders_are_taken_as_they_are) {
   ::chmod(place("stored").c_str(), 0444);
   Codec<File>::save({place("stored")}, place("passed_on"));
   EXPECT_TRUE(fs::exists(place("stored"))) << "an input, passed on, stays";
+  fs::create_symlink(place("stored"), place("link"));  // As inputs of a process are.
+  Codec<File>::save({place("link")}, place("passed_on_link"));
+  EXPECT_FALSE(fs::is_symlink(place("passed_on_link")));
+  EXPECT_EQ(core::read_file(place("passed_on_link")), "text");
+  fs::create_directories(place("artifact/below"));
+  core::write_file_atomically(place("artifact/below/file"), "text");
+  for (const auto* path : {"artifact/below", "artifact"}) ::chmod(place(path).c_str(), 0555);
+  fs::create_symlink(place("artifact"), place("folder_link"));
+  Codec<Folder>::save({place("folder_link")}, place("passed_on_folder"));
+  EXPECT_FALSE(fs::is_symlink(place("passed_on_folder")));
+  EXPECT_EQ(core::read_file(place("passed_on_folder/below/file")), "text");
+  EXPECT_NE(fs::status(place("passed_on_folder/below")).permissions() & fs::perms::owner_write,
+            fs::perms::none)
+      << "only root could have written its files";
   fs::create_directories(place("folder/below"));
   Codec<Folder>::save({place("folder")}, place("stored_folder"));
   EXPECT_TRUE(fs::is_directory(place("stored_folder/below")));

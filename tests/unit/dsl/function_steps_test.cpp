@@ -152,6 +152,25 @@ TEST_F(Builder, what_is_wrong_is_told_at_the_line_of_its_step) {
   EXPECT_THAT(error, HasSubstr("the parameter 'x' is 2.0 here, and 1.0 where it is used before"));
 }
 
+TEST_F(Builder, options_that_would_have_no_effect_are_errors) {
+  Pipeline pipeline{"wrong"};
+  pipeline.add(command("one", {"true"}, {.name = "other", .arguments = {"x"}}));
+  pipeline.add(step(twice, {.name = "two", .parameters = {{"epochs", 5}}}), 1.0);
+  const auto error = error_of(pipeline);
+  EXPECT_THAT(error, HasSubstr("step 'one': `name` is 'other' in the options"));
+  EXPECT_THAT(error, HasSubstr("step 'one': `arguments` is for functions"));
+  EXPECT_THAT(error, HasSubstr("step 'two': `parameters` is for commands"));
+}
+
+TEST_F(Builder, artifacts_of_another_pipeline_cannot_be_gathered) {
+  Pipeline other{"other"}, pipeline{"wrong"};
+  const auto own = pipeline.add(step(twice, {.name = "own"}), 1.0);
+  const auto foreign = other.add(step(twice, {.name = "foreign"}), 1.0);
+  pipeline.add(step<sum>(), std::vector{own, foreign});
+  EXPECT_THAT(error_of(pipeline),
+              HasSubstr("from 'foreign.result', which no step of this pipeline makes"));
+}
+
 TEST_F(Builder, parameter_that_a_function_cannot_take_is_refused) {
   Pipeline pipeline{"wrong"};
   pipeline.add(step<twice>(), param("x", 1.0));

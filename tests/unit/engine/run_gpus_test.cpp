@@ -26,6 +26,7 @@ class RunWithGpus : public RunTest {
   void TearDown() override {
     ::unsetenv("PIPE_NVML");
     ::unsetenv("PIPE_GPU_LOCKS");
+    ::unsetenv("PIPE_NVML_STAND_IN");
   }
   static StepSpec on_gpus(std::string name, unsigned count) {
     auto spec = step(std::move(name));
@@ -95,6 +96,37 @@ TEST_F(RunWithGpus, what_a_container_of_a_dead_driver_uses_is_not_given_to_anyon
   ASSERT_NE(waits, recorder.events.end());
   EXPECT_EQ(std::get<event::StepWaits>(*waits).reason,
             "4 GPUs: GPU 3 is used by a container whose driver is dead");
+}
+
+TEST_F(RunWithGpus, one_that_is_lost_during_the_run_is_given_to_no_further_attempt) {
+  const auto gpus = [&](bool is_lost) {
+    nlohmann::json all;
+    all["gpus"] = {{{"uuid", "GPU-1"}}, {{"uuid", "GPU-2"}}};
+    if (is_lost) all["gpus"][0]["lost"] = true;
+    core::write_file_atomically(folder.path() / "gpus.json", all.dump());
+  };
+  gpus(false);
+  ::setenv("PIPE_NVML_STAND_IN", (folder.path() / "gpus.json").c_str(), 1);
+  pipeline.steps = {on_gpus("a", 1), on_gpus("both", 2)};
+  pipeline.steps[1].after = {"a"};
+  pipeline.steps[0].retry.max_retries = 1;
+  std::vector<std::string> held;
+  orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
+    held.push_back(attempt.gpus.at(0).uuid);
+    gpus(true);
+    return attempt.number == 1 ? fails_with(1) : writes(attempt, "x");
+  };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("both").failure->message,
+            "GPU 0 can no longer be used, and the step asks for 2 GPUs");
+  EXPECT_THAT(held, ElementsAre("GPU-1", "GPU-2"));
+}
+
+TEST_F(RunWithGpus, only_free_ones_of_another_machine_cannot_be_asked_for) {
+  orchestrator.gpus_elsewhere.emplace().devices.emplace_back().uuid = "GPU-elsewhere";
+  pipeline.steps = {on_gpus("a", 1)};
+  pipeline.steps[0].settings->resources.auto_select_gpus = true;
+  EXPECT_THROW(run(), core::InputError);
 }
 
 TEST_F(RunWithGpus, one_that_can_never_be_met_keeps_the_run_from_starting) {

@@ -36,6 +36,34 @@ TEST_F(RunTest, an_output_that_cannot_be_kept_fails_its_step_and_is_retried) {
   EXPECT_EQ(artifact("run-1", "a"), "whole");
 }
 
+TEST_F(RunTest, what_is_behind_a_link_in_the_place_of_the_outputs_stays_where_it_is) {
+  const auto mine = folder.path() / "mine";
+  std::filesystem::create_directory(mine);
+  std::ofstream(mine / "out") << "precious";
+  pipeline.steps = {step("outputs"), step("both"), step("gone")};
+  const auto replace = [&](const std::filesystem::path& own) {
+    std::filesystem::remove_all(own);
+    std::filesystem::create_directory_symlink(mine, own);
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
+  orchestrator.steps["outputs"] = [&](const auto& attempt) { return replace(attempt.outputs); };
+  orchestrator.steps["both"] = [&](const auto& attempt) {
+    std::filesystem::create_directory(mine / "outputs");
+    std::ofstream(mine / "outputs" / "out") << "precious";
+    return replace(attempt.outputs.parent_path());
+  };
+  orchestrator.steps["gone"] = [&](const auto& attempt) {
+    std::filesystem::remove_all(attempt.outputs);
+    return orchestrators::AttemptResult{std::nullopt, 0, "fake"};
+  };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(recorder.end_of("outputs").failure->kind, FailureKind::bad_output);
+  EXPECT_EQ(recorder.end_of("both").failure->kind, FailureKind::bad_output);
+  EXPECT_EQ(recorder.end_of("gone").failure->kind, FailureKind::missing_output);
+  EXPECT_EQ(core::read_file(mine / "out"), "precious");
+  EXPECT_EQ(core::read_file(mine / "outputs" / "out"), "precious");
+}
+
 TEST_F(RunTest, step_fails_when_it_does_not_write_an_output) {
   pipeline.steps = {step("a"), step("b", {"a"})};
   orchestrator.steps["a"] = [](const orchestrators::Attempt&) {

@@ -72,6 +72,14 @@ TEST(SecretMask, shows_the_beginning_of_a_secret_that_never_comes) {
   EXPECT_EQ(masked({"hunter2"}, {"hunt"}), "hunt");
 }
 
+TEST(SecretMask, holds_back_no_text_without_end) {
+  SecretMask mask({"abcdefghijkl"});
+  EXPECT_EQ(mask.feed("abcd"), "");
+  const std::string returns(1 << 20, '\r');
+  EXPECT_EQ(mask.feed(returns), "abcd" + returns);
+  EXPECT_EQ(masked({"abcdefghijkl"}, {"abcd\r\r\nefgh\r", "\nijkl!"}), "***\n\n!");
+}
+
 TEST(SecretMask, gives_the_same_for_every_way_of_cutting) {
   std::mt19937 random(20261121);
   for (int round = 0; round < 300; ++round) {

@@ -30,7 +30,7 @@ Inventory machine() {
   devices[2].mig = true;
   devices[2].slices = {{.uuid = "MIG-20", .index = 0, .profile = "1g.5gb", .memory = 5 * gib},
                        {.uuid = "MIG-21", .index = 1, .profile = "3g.20gb", .memory = 20 * gib}};
-  devices.push_back(device(3, "GPU-3", "NVIDIA H100 80GB HBM3", 80 * gib, {9, 0}));
+  devices.push_back(device(3, "GPU-3", "NVIDIA H100 80GB HBM3", 81'559ULL << 20, {9, 0}));
   devices[3].mode = ComputeMode::exclusive;
   devices.push_back(device(4, "", "", 0, {}));
   devices[4].trouble = "GPU is lost";
@@ -79,28 +79,29 @@ TEST_P(GpuChoice, is) {
 }
 INSTANTIATE_TEST_SUITE_P(
     table, GpuChoice,
-    testing::Values(Case{"none", {}, 0, {}},
-                    Case{"any one", count(1), 1, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
-                    Case{"any three", count(3), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
-                    Case{"all", every(), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
-                    Case{"the first two", first(2), 2, {"GPU-0aaa", "GPU-0abb"}},
-                    Case{"by index", named({"1", "3"}), 2, {"GPU-0abb", "GPU-3"}},
-                    Case{"by UUID", named({"GPU-3"}), 1, {"GPU-3"}},
-                    Case{"by the beginning of a UUID", named({"GPU-0ab"}), 1, {"GPU-0abb"}},
-                    Case{"a slice by UUID", named({"MIG-21"}), 1, {"MIG-21"}},
-                    Case{"a slice by its place", named({"2:1"}), 1, {"MIG-21"}},
-                    Case{"a model", with(count(1), "V100"), 1, {"GPU-0aaa", "GPU-0abb"}},
-                    Case{"all of a model", with(every(), "V100"), 2, {"GPU-0aaa", "GPU-0abb"}},
-                    Case{"a profile", with(count(1), "3g.20gb"), 1, {"MIG-21"}},
-                    Case{"enough memory", with(count(1), {}, 40 * gib), 1, {"GPU-3"}},
-                    Case{"a capability",
-                         with(count(1), {}, {}, settings::ComputeCapability{7, 5}),
-                         1,
-                         {"GPU-3"}},
-                    Case{"only slices are large enough and new enough",
-                         with(count(1), "A100", 20 * gib),
-                         1,
-                         {"MIG-21"}}),
+    testing::Values(
+        Case{"none", {}, 0, {}}, Case{"any one", count(1), 1, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
+        Case{"any three", count(3), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
+        Case{"all", every(), 3, {"GPU-0aaa", "GPU-0abb", "GPU-3"}},
+        Case{"the first two", first(2), 2, {"GPU-0aaa", "GPU-0abb"}},
+        Case{"by index", named({"1", "3"}), 2, {"GPU-0abb", "GPU-3"}},
+        Case{"by UUID", named({"GPU-3"}), 1, {"GPU-3"}},
+        Case{"by the beginning of a UUID", named({"GPU-0ab"}), 1, {"GPU-0abb"}},
+        Case{"a slice by UUID", named({"MIG-21"}), 1, {"MIG-21"}},
+        Case{"a slice by its place", named({"2:1"}), 1, {"MIG-21"}},
+        Case{"a model", with(count(1), "V100"), 1, {"GPU-0aaa", "GPU-0abb"}},
+        Case{"all of a model", with(every(), "V100"), 2, {"GPU-0aaa", "GPU-0abb"}},
+        Case{"a profile", with(count(1), "3g.20gb"), 1, {"MIG-21"}},
+        Case{"enough memory", with(count(1), {}, 40 * gib), 1, {"GPU-3"}},
+        Case{"the size that the maker names", with(count(1), {}, 80 * gib), 1, {"GPU-3"}},
+        Case{"a capability",
+             with(count(1), {}, {}, settings::ComputeCapability{7, 5}),
+             1,
+             {"GPU-3"}},
+        Case{"only slices are large enough and new enough",
+             with(count(1), "A100", 20 * gib),
+             1,
+             {"MIG-21"}}),
     [](const auto& one) {
       std::string name = one.param.name;
       std::ranges::replace_if(

@@ -154,6 +154,38 @@ TEST_F(GpuLocks, the_queue_holds_what_living_drivers_wait_for) {
   EXPECT_TRUE(enter(folder).queue().empty());
 }
 
+TEST_F(GpuLocks, a_driver_that_is_stopped_holds_up_no_other) {
+  auto folder = open();
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto own = open();
+    enter(own).put_queue({{own.sign_in(), {.number = 1, .demand = {1, {"GPU-a"}}}, me()}});
+    [[maybe_unused]] const auto said = ::write(ready[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char said;
+  ASSERT_EQ(::read(ready[0], &said, 1), 1);
+  EXPECT_FALSE(enter(folder).queue().at(0).waiting.paused);
+  ::kill(child, SIGSTOP);
+  ::waitpid(child, nullptr, WUNTRACED);
+  EXPECT_TRUE(enter(folder).queue().at(0).waiting.paused);
+  ::kill(child, SIGCONT);
+  ::waitpid(child, nullptr, WCONTINUED);
+  EXPECT_FALSE(enter(folder).queue().at(0).waiting.paused);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_F(GpuLocks, slices_of_old_drivers_can_be_held) {
+  auto folder = open();
+  const auto held = enter(folder).take("MIG-GPU-1/7/0", me());
+  EXPECT_TRUE(enter(folder).is_held("MIG-GPU-1/7/0"));
+  EXPECT_FALSE(enter(folder).is_held("MIG-GPU-1/8/0"));
+  EXPECT_EQ(enter(folder).holder("MIG-GPU-1/7/0")->step, "train");
+}
+
 TEST_F(GpuLocks, a_new_driver_at_the_place_of_a_dead_one_does_not_inherit_its_entries) {
   auto folder = open();
   std::string token;

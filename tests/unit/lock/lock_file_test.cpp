@@ -290,6 +290,27 @@ TEST_F(Locks, unused_environments_go_and_those_of_other_machines_stay) {
   EXPECT_TRUE(third.find(of_machine({"six"}, "manylinux_2_36_x86_64")));
 }
 
+TEST_F(Locks, images_that_differ_by_their_system_have_an_environment_each) {
+  const auto plain = of_image({"six"}, "aa"), with_git = of_image({"six"}, "bb");
+  LockFile first(file);
+  EXPECT_FALSE(first.find(plain));
+  EXPECT_FALSE(first.find(with_git));
+  first.put(plain, environment_of({package("six", "1")}));
+  first.put(with_git, environment_of({package("six", "1")}));
+  LockFile second(file, {.frozen = true});
+  EXPECT_TRUE(second.find(plain));
+  EXPECT_TRUE(second.find(with_git));
+  const auto newer = of_image({"six"}, "cc");  // `plain` no longer exists.
+  LockFile third(file);
+  third.find(with_git);
+  third.find(newer);
+  third.put(newer, environment_of({package("six", "1")}));
+  LockFile fourth(file);
+  EXPECT_FALSE(fourth.find(plain)) << "what no image has any more goes";
+  EXPECT_TRUE(fourth.find(with_git));
+  EXPECT_TRUE(fourth.find(newer));
+}
+
 TEST_F(Locks, a_run_that_locks_nothing_removes_nothing) {
   LockFile(file).put(of_image({"six"}), environment_of({package("six", "1")}));
   LockFile(file).remove_unused();

@@ -262,6 +262,21 @@ TEST_F(JobManifest, golden_gpus_are_chosen_by_what_nodes_say_of_them) {
   expect("gpu-models");
 }
 
+TEST_F(JobManifest, capabilities_of_the_driver_are_a_variable_and_the_rest_is_told) {
+  step.settings->resources.gpus = "2,\"capabilities=compute,video\"";
+  step.settings->resources.auto_select_gpus = true;
+  const auto variables = container()["env"];
+  const json wanted{{"name", "NVIDIA_DRIVER_CAPABILITIES"}, {"value", "compute,video"}};
+  EXPECT_NE(std::find(variables.begin(), variables.end(), wanted), variables.end()) << variables;
+  EXPECT_EQ(unhonoured(step), "`resources.auto_select_gpus`");
+}
+
+TEST_F(JobManifest, a_step_that_gets_no_gpu_is_not_bound_to_nodes_with_gpus) {
+  step.settings->resources.accelerator = Accelerator::automatic;
+  step.settings->resources.gpu_class = "A100";
+  EXPECT_FALSE(pod().contains("affinity"));
+}
+
 TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_name) {
   step.settings->resources.gpu_count = 1;
   step.settings->resources.gpu_class = "A100 80GB";

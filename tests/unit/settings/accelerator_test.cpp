@@ -173,6 +173,7 @@ TEST(Accelerator, number_of_devices_is_lightnings_number_of_processes_on_the_cpu
   EXPECT_EQ(on_cpu(1), "none");
   EXPECT_EQ(on_cpu(8), "none");
   EXPECT_EQ(on_cpu("4"), "none");
+  EXPECT_EQ(on_cpu("auto"), "none") << "Lightning's default";
   for (const json& gpus : {json(-1), json({0, 1}), json("1, 3"), json("-1")})
     EXPECT_EQ(on_cpu(gpus), "error: 'devices' asks for GPUs, but 'accelerator' is cpu") << gpus;
 }
@@ -296,6 +297,11 @@ TEST(Accelerator, a_steps_way_of_asking_replaces_the_pipelines) {
   EXPECT_EQ(merged(chosen, count), "any 2 unoccupied");
   EXPECT_EQ(merged(chosen, with_devices(json::array({1}))), "1");
   EXPECT_EQ(merged(count, {}), "any 2");
+  EXPECT_EQ(merged(count, gpu), "any 2");
+  EXPECT_EQ(merged(with_devices(4, Accelerator::cpu), gpu), "all") << "4 is a number of processes";
+  ResourceSettings zero;
+  zero.gpu_count = 0;
+  EXPECT_EQ(merged(zero, gpu), "all");
   EXPECT_THAT(merged(with_devices("1, 3"), chosen), HasSubstr("already names them"));
 }
 
