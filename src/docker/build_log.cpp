@@ -212,6 +212,12 @@ void BuildLog::trace(std::string_view bytes) {
   for (auto& log : update->logs) print(outputs_[log.vertex], log.text);
 }
 
+bool BuildLog::is_cut() const {
+  return failed_instruction_.empty() && reason_.empty() &&
+         (error_.find("executor failed running") != error_.npos ||
+          error_.find("did not complete successfully: exit code") != error_.npos);
+}
+
 void BuildLog::message(const nlohmann::json& message) {
   if (!message.is_object()) return;
   auto text_of = [&](const char* key) -> std::string {

@@ -42,6 +42,9 @@ class BuildLog {
   bool failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
   const std::string& image_id() const { return image_id_; }
+  /// Returns true if an instruction failed and not a line about it has come. BuildKit stops what it
+  /// says of a build when the build fails, and may lose the end; the same build tells it again.
+  bool is_cut() const;
   /// The failed instruction in the builder's notation; empty if unknown.
   const std::string& failed_instruction() const { return failed_instruction_; }
   /// Returns the last lines that the failed instruction printed; if it is unknown, the last lines

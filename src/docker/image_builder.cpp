@@ -454,24 +454,31 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   for (auto& file : plan.host_only)
     if (!info->buildkit || !file.path.starts_with("collect/")) files.push_back(file);
 
-  BuildLog log(
-      [&](const std::string& line) {
-        events.emit(event::BuildProgress{status.reference, line});
-      },
-      layer_titles(plan.layers));
+  const auto new_log = [&] {
+    return BuildLog(
+        [&](const std::string& line) {
+          events.emit(event::BuildProgress{status.reference, line});
+        },
+        layer_titles(plan.layers));
+  };
+  auto log = new_log();
   std::optional<EngineError> refused;
   std::exception_ptr broken;
   const auto request = build_query(plan, status, *info, options.run_id);
-  const auto context = archive::tar_stream(std::move(files));
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     log.message(message);
   };
-  try {
-    co_await engine.build(request, "", context, on_message, cancel);
-  } catch (const EngineError& error) {
-    refused = error;
-  } catch (...) {
-    broken = std::current_exception();
+  for (bool is_first = true; is_first || (log.is_cut() && !refused && !broken); is_first = false) {
+    if (!is_first) log = new_log();
+    const auto context = archive::tar_stream(files);
+    try {
+      co_await engine.build(request, "", context, on_message, cancel);
+    } catch (const EngineError& error) {
+      refused = error;
+    } catch (...) {
+      broken = std::current_exception();
+    }
+    if (!info->buildkit || !is_first) break;
   }
   if (!info->buildkit) co_await remove_stages(engine, std::string(stage_label) + "=" + stage);
   if (broken) std::rethrow_exception(broken);

@@ -281,13 +281,15 @@ const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
     if (argument.of_pipeline) continue;
     argument.name = index < names.size() ? names[index] : "arg" + std::to_string(index + 1);
   }
-  if (step.entry)
+  if (!step.entry) {
+    if (!names.empty())
+      problems.push_back("`arguments` is for functions; a command has `${params.X}` and `inputs`");
+  } else {
     refuse_options_of_commands(step);
-  else if (!names.empty())
-    problems.push_back("`arguments` is for functions; a command has `${params.X}` and `inputs`");
-  if (step.entry && !names.empty() && names.size() != number)
-    problems.push_back("`arguments` names " + std::to_string(names.size()) +
-                       " arguments, but the function takes " + std::to_string(number));
+    if (!names.empty() && names.size() != number)
+      problems.push_back("`arguments` names " + std::to_string(names.size()) +
+                         " arguments, but the function takes " + std::to_string(number));
+  }
   for (std::size_t i = 0; i < step.arguments.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (!step.arguments[i].name.empty() && step.arguments[i].name == step.arguments[k].name)

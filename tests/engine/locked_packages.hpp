@@ -41,6 +41,8 @@ class LayersTest : public ImageTest {
     lock::LockedEnvironment environment;
     environment.packages = std::move(packages);
     settings.requirements = {"whatever"};
+    // Tests that make equal images would remove them from each other.
+    settings.build_config.build_options.labels["pipe.test"] = repository;
     auto asked = step("train", std::move(settings));
     lock::LockRequest request;
     request.parent =
@@ -60,6 +62,7 @@ class LayersTest : public ImageTest {
                                   const std::string& parent = "python:3.11-slim-bookworm") {
     const auto of = [&](const std::string& name) {
       const auto found = wait(engine->inspect_image(name));
+      if (!found) throw std::runtime_error("the image " + name + " is gone");
       return found->at("RootFS").at("Layers").get<std::vector<std::string>>();
     };
     auto all = of(image.image_id);

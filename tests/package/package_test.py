@@ -123,7 +123,7 @@ class Package(unittest.TestCase):
         self.assertTrue(list(root.glob(pattern)), pattern)
         # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib.sh names the packages.
         ninja = (BUILD / "build.ninja").read_text()
-        archives = {path for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", ninja, re.MULTILINE) if "gtest" not in line for path in line.split() if re.match(r"/.*\.a$", path)}
+        archives = {path for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", ninja, re.MULTILINE) if not re.search("gtest|benchmark", line) for path in line.split() if re.match(r"/.*\.a$", path)}
         self.assertTrue(archives)
         owners = {line.split(":")[0] for line in run("dpkg-query", "--search", *sorted(archives)).splitlines()}
         named = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
