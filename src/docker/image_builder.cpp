@@ -468,8 +468,9 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     log.message(message);
   };
-  for (bool is_first = true; is_first || (log.is_cut() && !refused && !broken); is_first = false) {
-    if (!is_first) log = new_log();
+  const int most = info->buildkit ? 2 : 1;  // See BuildLog::is_cut().
+  for (int number = 1; number <= most; ++number) {
+    log = new_log();
     const auto context = archive::tar_stream(files);
     try {
       co_await engine.build(request, "", context, on_message, cancel);
@@ -478,7 +479,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
     } catch (...) {
       broken = std::current_exception();
     }
-    if (!info->buildkit || !is_first) break;
+    if (refused || broken || !log.is_cut()) break;
   }
   if (!info->buildkit) co_await remove_stages(engine, std::string(stage_label) + "=" + stage);
   if (broken) std::rethrow_exception(broken);

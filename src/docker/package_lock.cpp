@@ -22,6 +22,12 @@ constexpr const char* project_files_with_requirements[] = {"pyproject.toml", "se
 
 std::string short_digest(core::Hasher& hasher) { return hasher.finish().hex().substr(0, 12); }
 
+/// Returns ` #` and a digest of the file.
+std::string file_mark(const fs::path& file) {
+  core::Hasher hasher;
+  return " #" + short_digest(hasher.field(core::sha256_file(file).hex()));
+}
+
 /// Returns ` #` and a digest of the file that an option of the installer reads to choose packages;
 /// an empty text for other options.
 std::string option_mark(const std::string& option, const fs::path& root) {
@@ -34,9 +40,7 @@ std::string option_mark(const std::string& option, const fs::path& root) {
   if (!is_group && std::ranges::find(read, name) == read.end()) return {};
   const auto file = root / (is_group ? "pyproject.toml" : option.substr(equals + 1));
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) return {};
-  core::Hasher hasher;
-  return " #" + short_digest(hasher.field(core::sha256_file(file).hex()));
+  return fs::is_regular_file(file, error) ? file_mark(file) : std::string();
 }
 
 /// Returns ` #` and a digest for a requirement that is a file or folder; else an empty text.
@@ -45,10 +49,9 @@ std::string content_mark(const std::string& line, const fs::path& root) {
   if (!path) return {};
   const auto file = root / *path;
   std::error_code error;
+  if (fs::is_regular_file(file, error)) return file_mark(file);
   core::Hasher hasher;
-  if (fs::is_regular_file(file, error)) {
-    hasher.field(core::sha256_file(file).hex());
-  } else if (is_index_option(line)) {
+  if (is_index_option(line)) {
     std::set<std::string> names;  // A wheel of one name is one file, or its hash refuses it.
     for (const auto& entry : fs::directory_iterator(file, error))
       names.insert(entry.path().filename().string());

@@ -18,6 +18,7 @@
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/process_fields.hpp"
 
 namespace pipeline::gpu {
 namespace {
@@ -72,10 +73,8 @@ std::string file_name_of(std::string uuid) {
 /// Returns true for a process that a signal has stopped (Ctrl-Z): it takes no GPU that it is
 /// granted. False where there is no process of this number, as for one of another PID namespace.
 bool is_stopped(pid_t pid) {
-  const auto text = core::read_if_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = text.rfind(") ");
-  return name_end != std::string::npos && name_end + 2 < text.size() &&
-         (text[name_end + 2] == 'T' || text[name_end + 2] == 't');
+  const auto fields = core::process_fields(pid);
+  return fields.starts_with('T') || fields.starts_with('t');
 }
 
 json to_json(const HolderInfo& holder) {

@@ -4,24 +4,21 @@
 
 #include <filesystem>
 
-#include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/process_fields.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::store {
 namespace {
 
 /// Returns when the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5).
 /// Empty if there is no such process, or only its zombie.
-std::string start_ticks(std::int64_t pid) try {
-  const auto stat = core::read_file("/proc/" + std::to_string(pid) + "/stat");
-  auto at = stat.rfind(')');  // The name in parentheses may contain spaces.
-  if (at == std::string::npos || at + 2 >= stat.size() || stat[at + 2] == 'Z' ||
-      stat[at + 2] == 'X')
-    return "";
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  return at == std::string::npos ? "" : stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
-} catch (const core::EnvironmentError&) {
-  return "";
+std::string start_ticks(std::int64_t pid) {
+  const auto text = core::process_fields(static_cast<pid_t>(pid));
+  if (text.starts_with('Z') || text.starts_with('X')) return "";
+  const auto fields = core::split(text, ' ');
+  constexpr std::size_t start = 22 - 3;
+  return fields.size() > start ? std::string(fields[start]) : "";
 }
 
 /// Identifies the current boot and the PID namespace: containers have process identifiers of their

@@ -439,19 +439,19 @@ std::optional<json> secret_manifest(const Attempt& attempt, const std::string& o
 
 std::string unhonoured(const StepSpec& step) {
   const auto& docker = step.settings->docker;
-  std::string names;
-  for (const auto& [name, given] : {std::pair("volumes", !docker.volumes.items().empty()),
-                                    std::pair("network", docker.network.has_value()),
-                                    std::pair("labels", !docker.labels.empty()),
-                                    std::pair("run_args", !docker.run_args.empty())})
-    if (given) names += (names.empty() ? "`docker." : ", `docker.") + std::string(name) + "`";
   const auto& resources = step.settings->resources;
   const auto request = settings::gpu_request(resources);
-  for (const auto& [name, given] : {std::pair("auto_select_gpus", request.auto_select),
-                                    std::pair("gpus` with `driver` or `options",
-                                              !request.driver.empty() || !request.options.empty()),
-                                    std::pair("preflight", resources.preflight == Preflight::on)})
-    if (given) names += (names.empty() ? "`resources." : ", `resources.") + std::string(name) + "`";
+  std::string names;
+  for (const auto& [name, given] :
+       {std::pair("docker.volumes", !docker.volumes.items().empty()),
+        std::pair("docker.network", docker.network.has_value()),
+        std::pair("docker.labels", !docker.labels.empty()),
+        std::pair("docker.run_args", !docker.run_args.empty()),
+        std::pair("resources.auto_select_gpus", request.auto_select),
+        std::pair("resources.gpus` with `driver` or `options",
+                  !request.driver.empty() || !request.options.empty()),
+        std::pair("resources.preflight", resources.preflight == Preflight::on)})
+    if (given) names += (names.empty() ? "`" : ", `") + std::string(name) + "`";
   return names;
 }
 

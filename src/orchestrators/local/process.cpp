@@ -19,6 +19,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/process_fields.hpp"
 #include "orchestrators/tree_memory.hpp"
 
 namespace pipeline::orchestrators {
@@ -28,12 +29,8 @@ using namespace asio::experimental::awaitable_operators;
 
 /// True also if the process is gone.
 bool is_zombie(pid_t pid) {
-  try {
-    return core::read_file("/proc/" + std::to_string(pid) + "/stat").find(") Z") !=
-           std::string::npos;
-  } catch (const core::EnvironmentError&) {
-    return true;
-  }
+  const auto fields = core::process_fields(pid);
+  return fields.empty() || fields.starts_with('Z');
 }
 
 constexpr std::chrono::milliseconds first_pause{4}, longest_pause{100};

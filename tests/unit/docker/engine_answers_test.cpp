@@ -8,6 +8,7 @@
 #include "docker/engine_api.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
+#include "support/server_endpoint.hpp"
 
 namespace pipeline::test {
 namespace {
@@ -17,12 +18,7 @@ using testing::HasSubstr;
 
 class EngineAnswers : public testing::Test {
  protected:
-  EngineAnswers() {
-    const auto port = engine_.url().substr(engine_.url().rfind(':'));
-    setenv("DOCKER_HOST", ("tcp://127.0.0.1" + port).c_str(), 1);
-    api_.emplace(loop_, docker::find_endpoint());
-    unsetenv("DOCKER_HOST");
-  }
+  EngineAnswers() { api_.emplace(loop_, endpoint_of(engine_)); }
   /// Returns why the call failed, if it was one of the environment.
   template <class Result>
   std::string failure_of(std::string answer, const std::function<async::Task<Result>()>& call) {

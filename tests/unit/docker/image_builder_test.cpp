@@ -10,6 +10,7 @@
 #include "support/event_recorder.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
+#include "support/server_endpoint.hpp"
 
 namespace pipeline::test {
 namespace {
@@ -48,10 +49,7 @@ class CutBuilds : public testing::Test {
   /// Returns how often the engine was asked to build.
   std::size_t builds_with(const std::string& error) {
     error_ = error;
-    const auto port = engine_.url().substr(engine_.url().rfind(':'));
-    setenv("DOCKER_HOST", ("tcp://127.0.0.1" + port).c_str(), 1);
-    docker::EngineApi api(loop_, docker::find_endpoint());
-    unsetenv("DOCKER_HOST");
+    docker::EngineApi api(loop_, endpoint_of(engine_));
     docker::BuilderOptions options;
     options.root = folder_.path();
     ImageBuilder builder(loop_, api, options);
@@ -101,10 +99,7 @@ TEST_F(CutBuilds, are_none_where_no_instruction_was_executed) {
 }
 
 TEST_F(SharedImages, steps_of_two_included_files_have_the_projects_of_their_own_folders) {
-  const auto port = engine_.url().substr(engine_.url().rfind(':'));
-  setenv("DOCKER_HOST", ("tcp://127.0.0.1" + port).c_str(), 1);
-  docker::EngineApi api(loop_, docker::find_endpoint());
-  unsetenv("DOCKER_HOST");
+  docker::EngineApi api(loop_, endpoint_of(engine_));
   docker::BuilderOptions options;
   options.root = folder_.path();
   ImageBuilder builder(loop_, api, options);

@@ -7,6 +7,7 @@
 #include "docker/engine_api.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
+#include "support/server_endpoint.hpp"
 
 namespace pipeline::test {
 namespace {
@@ -32,10 +33,7 @@ class OwnEnd : public testing::Test {
       if (call.target.find("until=") != call.target.npos) co_await call.end_stream();
       co_await call.hang();
     });
-    const auto port = engine.url().substr(engine.url().rfind(':'));
-    setenv("DOCKER_HOST", ("tcp://127.0.0.1" + port).c_str(), 1);
-    EngineApi api(loop_, docker::find_endpoint());
-    unsetenv("DOCKER_HOST");
+    EngineApi api(loop_, endpoint_of(engine));
     const bool result = run_task(loop_, api.saw_own_end("0123456789abcdef"));
     asked_ = engine.asked;
     return result;

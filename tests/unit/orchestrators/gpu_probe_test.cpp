@@ -8,6 +8,7 @@
 
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
+#include "support/server_endpoint.hpp"
 
 namespace pipeline::test {
 namespace {
@@ -30,10 +31,7 @@ class HangingProbe : public testing::Test {
 };
 
 TEST_F(HangingProbe, is_ended_by_a_stop_and_its_container_is_removed) {
-  const auto port = engine_.url().substr(engine_.url().rfind(':'));
-  setenv("DOCKER_HOST", ("tcp://127.0.0.1" + port).c_str(), 1);
-  docker::EngineApi api(loop_, docker::find_endpoint());
-  unsetenv("DOCKER_HOST");
+  docker::EngineApi api(loop_, endpoint_of(engine_));
   docker::EngineInfo engine;
   engine.version = "28.3.0";
   nlohmann::json system;
