@@ -13,6 +13,9 @@ namespace {
 /// A sample of one GPU takes the driver some ten microseconds.
 constexpr std::chrono::milliseconds shortest_gpu_pause{100}, longest_gpu_pause{5000};
 constexpr int gpu_pause_share = 100;  // Of the time that the attempt has run.
+/// The driver's load is that of its last sample period, of 1 s at most (nvmlUtilization_t): before
+/// that, it may be the load of a step that had the GPU earlier.
+constexpr std::chrono::seconds longest_sample_period{1};
 
 }  // namespace
 
@@ -25,10 +28,11 @@ GpuMeter::GpuMeter(const asio::any_io_executor& executor, asio::thread_pool& poo
 async::Task<> GpuMeter::sample() {
   const auto start = Clock::now();
   auto last = start - shortest_gpu_pause;
-  const auto take = [this, &last] {
+  const auto take = [this, start, &last] {
     const auto now = Clock::now();
     const std::chrono::duration<double> time = now - std::exchange(last, now);
-    for (auto& sum : sums_) add(sum, time.count());
+    const bool is_load_known = now - start >= longest_sample_period;
+    for (auto& sum : sums_) add(sum, time.count(), is_load_known);
   };
   while (!is_over_) {
     co_await async::on_pool(pool_, take);
@@ -45,9 +49,9 @@ void GpuMeter::stop() {
   timer_.cancel();
 }
 
-void GpuMeter::add(Sum& sum, double time) const {
+void GpuMeter::add(Sum& sum, double time, bool is_load_known) const {
   if (const auto now = machine_.load(sum.uuid))
-    sum.sums.add(time, now->share, now->memory_used, now->memory);
+    sum.sums.add(time, is_load_known ? now->share : std::nullopt, now->memory_used, now->memory);
 }
 
 std::vector<core::GpuUsage> GpuMeter::usage() const {

@@ -29,7 +29,8 @@ class GpuMeter {
     core::GpuSums sums;
   };
   /// @param time seconds for which the sample stands
-  void add(Sum& sum, double time) const;
+  /// @param is_load_known whether the driver's figure is of this attempt
+  void add(Sum& sum, double time, bool is_load_known) const;
 
   asio::steady_timer timer_;
   asio::thread_pool& pool_;

@@ -66,7 +66,7 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
     std::string all;
     for (const auto* unit : found) all += (all.empty() ? "" : ", ") + unit->uuid;
     return Shortage{"gpu-ambiguous",
-                    "more than one GPU has a UUID that begins with " + text,
+                    "asks for " + text + ", and the UUIDs of more than one GPU begin so",
                     {"these: " + all},
                     "write more of it"};
   }
@@ -80,16 +80,17 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
     std::vector<std::string> slices;
     for (const auto& unit : units)
       if (unit.index == device->index) slices.push_back("it has " + unit.description());
-    return Shortage{"gpu-divided",
-                    "GPU " + text + " is divided by MIG and cannot be used as a whole", slices,
-                    "name a slice, as `" + first + "`"};
+    return Shortage{
+        "gpu-divided",
+        "asks for GPU " + text + ", which is divided by MIG and cannot be used as a whole", slices,
+        "name a slice, as `" + first + "`"};
   }
-  return Shortage{
-      "gpu-unknown",
-      "this machine has no " +
-          std::string(wanted.index ? wanted.mig ? "MIG device " : "GPU " : "GPU with the UUID ") +
-          text + (device != inventory.devices.end() ? " that can be used" : ""),
-      listed(inventory, units), ""};
+  const auto* kind = !wanted.index ? "the GPU with the UUID " : wanted.mig ? "MIG device " : "GPU ";
+  const bool there = device != inventory.devices.end() && !(wanted.mig && device->mig);
+  return Shortage{"gpu-unknown",
+                  "asks for " + (kind + text) +
+                      (there ? ", which cannot be used" : ", which this machine does not have"),
+                  listed(inventory, units), ""};
 }
 
 /// Returns why a machine has no unit that a step could use.
@@ -128,13 +129,14 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
     if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
     const auto& unit = *std::get<const Unit*>(found);
     if (!meets(request, unit))
-      return Shortage{"no-matching-gpu",
-                      unit.name() + " is none" + conditions(request),
-                      {"it is " + unit.description()},
-                      ""};
+      return Shortage{
+          "no-matching-gpu",
+          "asks for GPUs" + conditions(request) + ", and names " + unit.name() + ", which is none",
+          {"it is " + unit.description()},
+          ""};
     if (std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end())
       return Shortage{"gpu-twice",
-                      unit.name() + " is named twice, once as " + wanted.text(),
+                      "names " + unit.name() + " twice, once as " + wanted.text(),
                       {"it is " + unit.description()},
                       "name it once"};
     demand.candidates.push_back(unit.uuid);

@@ -14,8 +14,13 @@ constexpr Return success = 0, not_supported = 3, no_permission = 4, insufficient
                  version_mismatch = 18;
 
 struct Memory {
-  unsigned long long total, free, used;
+  unsigned long long total, free, used;  // What the driver reserves counts as used.
 };
+struct MemoryV2 {
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+constexpr unsigned memory_version = sizeof(MemoryV2) | 2U << 24;
 
 struct Utilization {  // Percent of the last sample period, between 1/6 s and 1 s.
   unsigned gpu, memory;

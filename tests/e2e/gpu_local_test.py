@@ -123,7 +123,7 @@ class OneRun(GpuTest):
         self.pipeline({"hidden": resources(devices=[0])})
         result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local", CUDA_VISIBLE_DEVICES="1,3")
         self.assertEqual(result.code, 2, result)
-        self.assertIn("this machine has no GPU 0", result.text)
+        self.assertIn("step 'hidden' asks for GPU 0, which this machine does not have", result.text)
         self.assertIn("CUDA_VISIBLE_DEVICES=1,3 hides 2 of this machine's 4 GPUs", result.text)
 
     def nested(self, outer: dict, inner: dict, **env) -> Result:

@@ -26,7 +26,7 @@ class GpuUsage(ServeTest):
     def environment(self, env: dict) -> dict:
         return super().environment({"PIPE_NVML": STAND_IN, "PIPE_NVML_STAND_IN": str(self.folder / "gpus.json"), "PIPE_GPU_LOCKS": str(self.folder / "locks"), **env})
 
-    def train(self, seconds: float = 2.5) -> list[dict]:
+    def train(self, seconds: float = 3.5) -> list[dict]:
         self.pipeline({"train": {"command": f"echo began; sleep {seconds}", "settings": {"resources": {"gpu_count": 2, "preflight": "off"}}}})
         self.run_pipe()
         return self.gpus()
@@ -61,7 +61,7 @@ class GpuUsage(ServeTest):
         self.assertGreater(gpu["mean_memory"], 8 * GIBIBYTE)
 
     def test_an_idle_one_is_advised_against(self):
-        self.train(1.5)
+        self.train(2)
         told = self.pipe("advise", "pipeline.yaml").out
         self.assertIn("GPUS ASKED", told)
         self.assertIn("train: gpu_count: 1, as 2 asked, 1 idle in 1 run", told)

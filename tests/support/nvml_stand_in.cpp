@@ -7,8 +7,8 @@
 ///
 ///   {"driver": "535.183.01", "cuda": 12020, "error": 0,
 ///    "gpus": 2 or [{"uuid": "GPU-1", "model": "A100", "memory_mib": 40960, "used_mib": 0,
-///    "load": 80 or [0, 40, 80] for one call after the other,
-///    "capability": [8, 0], "mode": 0, "lost": false,
+///    "reserved_mib": 600, "load": 80 or [0, 40, 80] for one call after the other, "capability":
+///    [8, 0], "mode": 0, "lost": false,
 ///                   "processes": [{"pid": 4242, "memory_mib": 9000, "graphics": false}],
 ///                   "mig": [{"uuid": "MIG-1", "profile": "1g.5gb", "memory_mib": 4864}]}]}
 #include <cstdlib>
@@ -141,10 +141,20 @@ EXPORT Return nvmlDeviceGetName(Handle device, char* buffer, unsigned size) {
 EXPORT Return nvmlDeviceGetMemoryInfo(Handle device, Memory* memory) {
   const auto& data = node_of(device).data;
   memory->total = data.value("memory_mib", 16160ULL) << 20;
-  memory->used = data.value("used_mib", 0ULL) << 20;
+  memory->used = (data.value("used_mib", 0ULL) + data.value("reserved_mib", 0ULL)) << 20;
   memory->free = memory->total - memory->used;
   return success;
 }
+#ifndef NVML_STAND_IN_OLD
+EXPORT Return nvmlDeviceGetMemoryInfo_v2(Handle device, MemoryV2* memory) {
+  if (memory->version != memory_version) return 25;  // Argument version mismatch.
+  Memory whole{};
+  nvmlDeviceGetMemoryInfo(device, &whole);
+  const auto reserved = node_of(device).data.value("reserved_mib", 0ULL) << 20;
+  *memory = {memory_version, whole.total, reserved, whole.free, whole.used - reserved};
+  return success;
+}
+#endif
 EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Handle* handle) {
   load();
   for (const auto& node : nodes) {

@@ -138,28 +138,31 @@ INSTANTIATE_TEST_SUITE_P(
               "asks for 3 GPUs of class 'V100', and this machine has 2", "GPU 0: Tesla"},
         Wrong{"first_too_many", first(7), "too-many-gpus",
               "asks for 7 GPUs, and this machine has 5", "GPU 4 cannot be used: GPU is lost"},
-        Wrong{"no_such_index", named({"9"}), "gpu-unknown", "this machine has no GPU 9",
-              "this machine has GPU 0: Tesla"},
+        Wrong{"no_such_index", named({"9"}), "gpu-unknown",
+              "asks for GPU 9, which this machine does not have", "this machine has GPU 0: Tesla"},
         Wrong{"no_such_slice", named({"2:7"}), "gpu-unknown",
-              "this machine has no MIG device 2:7 that can be used", "MIG device 2:0"},
+              "asks for MIG device 2:7, which this machine does not have", "MIG device 2:0"},
         Wrong{"no_such_uuid", named({"GPU-f00"}), "gpu-unknown",
-              "this machine has no GPU with the UUID GPU-f00", "GPU-0aaa"},
-        Wrong{"lost", named({"4"}), "gpu-unknown", "this machine has no GPU 4 that can be used",
+              "asks for the GPU with the UUID GPU-f00, which this machine does not have",
+              "GPU-0aaa"},
+        Wrong{"lost", named({"4"}), "gpu-unknown", "asks for GPU 4, which cannot be used",
               "GPU is lost"},
-        Wrong{"prohibited", named({"5"}), "gpu-unknown",
-              "this machine has no GPU 5 that can be used", "nvidia-smi -i 5 -c DEFAULT"},
+        Wrong{"prohibited", named({"5"}), "gpu-unknown", "asks for GPU 5, which cannot be used",
+              "nvidia-smi -i 5 -c DEFAULT"},
         Wrong{"divided", named({"2"}), "gpu-divided",
-              "GPU 2 is divided by MIG and cannot be used as a whole", "name a slice, as `2:0`"},
+              "asks for GPU 2, which is divided by MIG and cannot be used as a whole",
+              "name a slice, as `2:0`"},
         Wrong{"ambiguous", named({"GPU-0a"}), "gpu-ambiguous",
-              "more than one GPU has a UUID that begins with GPU-0a", "GPU-0aaa, GPU-0abb"},
-        Wrong{"twice", named({"0", "GPU-0aaa"}), "gpu-twice",
-              "GPU 0 is named twice, once as GPU-0aaa", "name it once"},
+              "asks for GPU-0a, and the UUIDs of more than one GPU begin so", "GPU-0aaa, GPU-0abb"},
+        Wrong{"twice", named({"0", "GPU-0aaa"}), "gpu-twice", "names GPU 0 twice, once as GPU-0aaa",
+              "name it once"},
         Wrong{"class", with(count(1), "B200"), "no-matching-gpu",
               "asks for GPUs of class 'B200', and this machine has none", "this machine has GPU 0"},
         Wrong{"memory", with(count(1), {}, 100 * gib), "no-matching-gpu",
               "asks for GPUs with at least 100 GiB, and this machine has none", "H100"},
         Wrong{"named_but_too_small", with(named({"0"}), {}, 20 * gib), "no-matching-gpu",
-              "GPU 0 is none with at least 20 GiB", "it is GPU 0: Tesla"}),
+              "asks for GPUs with at least 20 GiB, and names GPU 0, which is none",
+              "it is GPU 0: Tesla"}),
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST(GpuChoiceWithoutDriver, is_a_shortage_of_the_machine_that_says_why) {
@@ -195,7 +198,7 @@ TEST(GpuChoiceOfVisible, the_first_are_the_first_that_are_visible_and_a_hidden_o
   EXPECT_EQ(std::get<Demand>(demand_of(first(2), inventory)).candidates,
             (std::vector<std::string>{"GPU-0abb", "GPU-3"}));
   const auto hidden = std::get<Shortage>(demand_of(named({"0"}), inventory));
-  EXPECT_EQ(hidden.message, "this machine has no GPU 0");
+  EXPECT_EQ(hidden.message, "asks for GPU 0, which this machine does not have");
   EXPECT_EQ(hidden.notes.at(0), "CUDA_VISIBLE_DEVICES=1,3 hides 4 of this machine's 6 GPUs");
   show_only("", inventory);
   const auto none = std::get<Shortage>(demand_of(count(1), inventory));

@@ -30,7 +30,7 @@ class GpuInventory : public testing::Test {
 TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
   const auto inventory =
       read(R"({"driver": "550.54.15", "cuda": 12040, "gpus": [
-    {"uuid": "GPU-a", "model": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "used_mib": 5, "capability": [9, 0], "mode": 3,
+    {"uuid": "GPU-a", "model": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "used_mib": 5, "reserved_mib": 610, "capability": [9, 0], "mode": 3,
      "processes": [{"pid": )" +
            std::to_string(::getpid()) + R"(, "memory_mib": 4}, {"pid": 2, "graphics": true}]}]})");
   ASSERT_FALSE(inventory.unavailable) << inventory.unavailable->reason;
@@ -55,7 +55,7 @@ TEST_F(GpuInventory, tells_all_that_the_driver_knows) {
 
 TEST_F(GpuInventory, tells_what_is_in_use_of_one_at_this_moment) {
   const std::string text =
-      R"({"gpus": [{"uuid": "GPU-a", "load": 40, "memory_mib": 100, "used_mib": 7},
+      R"({"gpus": [{"uuid": "GPU-a", "load": 40, "memory_mib": 100, "used_mib": 7, "reserved_mib": 60},
     {"uuid": "GPU-b", "mig": [{"uuid": "MIG-1", "memory_mib": 50, "used_mib": 3}]}]})";
   EXPECT_EQ(read(text).devices[0].load, 0.4);
   EXPECT_EQ(read(text).devices[1].load, std::nullopt);
@@ -97,9 +97,11 @@ TEST_F(GpuInventory, more_processes_than_the_first_buffer_holds_are_all_seen) {
 TEST_F(GpuInventory, an_old_driver_without_the_newer_symbols_is_read_as_well) {
   ::setenv("PIPE_NVML", NVML_STAND_IN_OLD, 1);
   const auto inventory = read(
-      R"({"driver": "418.87", "cuda": 10010, "gpus": [{"uuid": "GPU-a", "processes": [{"pid": 7}, {"pid": 8}]}]})");
+      R"({"driver": "418.87", "cuda": 10010, "gpus": [{"uuid": "GPU-a", "used_mib": 5, "reserved_mib": 610,
+    "processes": [{"pid": 7}, {"pid": 8}]}]})");
   ASSERT_FALSE(inventory.unavailable);
   EXPECT_EQ(inventory.cuda, "10.1");
+  EXPECT_EQ(inventory.devices.at(0).memory_used, Bytes{615} << 20) << "it cannot tell them apart";
   ASSERT_EQ(inventory.devices.at(0).processes.size(), 2u);
   EXPECT_EQ(inventory.devices[0].processes[1].pid, 8);
 }
