@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/joined.hpp"
+#include "core/log.hpp"
 #include "docker/json_text.hpp"
 
 namespace pipeline::docker {
@@ -82,11 +83,14 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
     return;
   }
   const bool runtime = has_runtime(system);
-  if (!cdi_devices_.empty() && !runtime)
-    ways_.push_back(GpuWay::cdi);  // NVIDIA's hook is installed with its runtime.
+  const bool lists_cdi = !cdi_devices_.empty();
+  // An engine before API 1.50 (28.2) does not list them: it may have some where CDI is on.
+  constexpr int lists_devices = 50;
+  const bool may_have_cdi = has_specifications(system) && !speaks_api(engine, lists_devices);
+  const bool cdi_first = lists_cdi && !runtime;  // NVIDIA's hook is installed with its runtime.
+  if (cdi_first) ways_.push_back(GpuWay::cdi);
   ways_.push_back(GpuWay::device_request);
-  if (runtime && (!cdi_devices_.empty() || has_specifications(system)))
-    ways_.push_back(GpuWay::cdi);
+  if (!cdi_first && (lists_cdi || may_have_cdi)) ways_.push_back(GpuWay::cdi);
   if (runtime) ways_.push_back(GpuWay::runtime);
   certain_ = runtime || !cdi_devices_.empty();
 }
@@ -105,6 +109,8 @@ bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
   if (ways_.front() != refused) return true;  // Another attempt has already switched.
   if (ways_.size() < 2) return false;
   ways_.erase(ways_.begin());
+  core::log::info("engine: it gives no GPUs by " + std::string(to_string(refused)) + " (" +
+                  std::string(text) + "): now by " + std::string(to_string(ways_.front())));
   return true;
 }
 

@@ -77,7 +77,8 @@ void read_slice(std::string_view line, Device& device) {
 }  // namespace
 
 std::string_view smi_script() {
-  return R"sh(ask() {
+  return R"sh(PATH=$PATH:/usr/local/nvidia/bin
+ask() {
   nvidia-smi --query-gpu=index,uuid,name,pci.bus_id,memory.total,memory.used,driver_version,compute_mode,mig.mode.current$1 \
     --format=csv,noheader,nounits
 }

@@ -16,7 +16,9 @@ constexpr std::size_t longest_report_line = 64 * 1024;
 /// $1: the UUIDs that must be visible; then the command. Runs in a subshell, so that none of its
 /// variables conflict with the command's. nvidia-smi lists the slices of a GPU divided by MIG after
 /// it; the GPU itself does not count.
+/// Some machines have the driver's programs in /usr/local/nvidia, and few images have it on PATH.
 constexpr std::string_view gate = R"sh((
+  PATH=$PATH:/usr/local/nvidia/bin
   nvidia-smi </dev/null 2>&1
   code=$?
   printf '\npipe-preflight table %s\n' $code

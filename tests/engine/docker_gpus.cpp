@@ -11,6 +11,7 @@
 #include "core/identifier.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
+#include "orchestrators/docker/container_shell.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/factory.hpp"
@@ -275,6 +276,25 @@ TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
   test::run_task(loop_, removals.settle());
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(seen(step), std::vector{uuid(2)});
+  EXPECT_EQ(access.ways().front(), docker::GpuWay::device_request);
+}
+
+TEST_F(DockerGpus, a_shell_too_takes_the_next_way) {
+  const auto* version = test::run_task(loop_, engine_.info());
+  auto info = info_;
+  info["Runtimes"].erase("nvidia");
+  info["DiscoveredDevices"] = {{{"Source", "cdi"}, {"ID", "nvidia.com/gpu=none"}}};
+  if (info_.contains("DiscoveredDevices")) GTEST_SKIP() << "this engine has CDI";
+  docker::GpuAccess access(*version, info);
+  auto where = place();
+  where.gpu_access = &access;
+  AttemptBuilder step(test::shell("true"));
+  auto one = attempt(step, {2});
+  one.shell = {.words = {"sh", "-c", "nvidia-smi -L | grep -q " + uuid(2)}};
+  const auto result =
+      test::run_task(loop_, orchestrators::run_shell(engine_, one, where, plain_image));
+  EXPECT_FALSE(result.failure) << message(result);
+  EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(access.ways().front(), docker::GpuWay::device_request);
 }
 

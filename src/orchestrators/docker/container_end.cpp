@@ -34,8 +34,14 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
   const auto program = program_of(attempt);
   Failure failure{FailureKind::not_started, {}, {}, {}};
-  if (has("executable file not found") || (text.starts_with(gate_name) && has("not found")) ||
-      has("No such file or directory") || has("no such file or directory")) {
+  if (has("\"docker-init\"")) {
+    failure.message =
+        "could not start: the engine's machine has no docker-init, the first process of containers";
+    failure.hints = {"install it there: it belongs to Docker's packages, and to `tini` in Debian",
+                     "or do without it: `run_args: {init: false}` in `settings.docker`"};
+  } else if (has("executable file not found") ||
+             (text.starts_with(gate_name) && has("not found")) ||
+             has("No such file or directory") || has("no such file or directory")) {
     if (attempt.step.command.shell) {
       failure.message = "could not start: the image " + image + " has no shell (`" + program + "`)";
       failure.hints = {

@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/log.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_session.hpp"
 #include "orchestrators/docker/file_copy.hpp"
@@ -182,14 +181,10 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
       result.failure = was_stopped();
       co_return result;
     }
-    const auto way =
-        place.gpu_access ? std::optional(place.gpu_access->ways().front()) : std::nullopt;
+    const auto way = place.gpu_way();
     auto outcome = co_await try_container(engine, attempt, place, image, removals);
     if (!way || !outcome.refusal || !place.gpu_access->try_next(*way, *outcome.refusal))
       co_return outcome.result;
-    core::log::info("engine: GPUs are not to be had by " + std::string(to_string(*way)) + " (" +
-                    *outcome.refusal + "): now by " +
-                    std::string(to_string(place.gpu_access->ways().front())));
     co_await removals.settle();  // The next container has the same name.
   }
 }

@@ -84,6 +84,7 @@ async::Task<> ContainerSession::attach() {
 async::Task<> ContainerSession::read_output(bool started) {
   if (!started) {
     co_await attach();
+    if (connections_.level() != core::StopLevel::none) co_return;
     const bool ended = co_await ended_within(std::chrono::seconds(1));
     if (ended && !was_cut_ && !output_was_cut_) co_return;
   }

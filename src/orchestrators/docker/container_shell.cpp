@@ -115,10 +115,10 @@ async::Task<> remove_shell(docker::EngineApi& engine, std::string id) {
   }
 }
 
-}  // namespace
-
-async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
-                                     ContainerOptions& place, std::string image) {
+/// @param refusal set if the engine has refused to start the container
+async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& attempt,
+                                     ContainerOptions& place, const std::string& image,
+                                     std::string& refusal) {
   AttemptResult result;
   const auto executor = co_await asio::this_coro::executor;
   const auto container = co_await obtain_container(engine, attempt, place);
@@ -136,6 +136,7 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
     auto shell = shell_of(engine, container.id, *stream, has_terminal);
     co_await connect_terminal(std::move(shell), has_terminal);
   } catch (const docker::EngineError& refused) {
+    refusal = refused.what();
     result.failure = start_failure(refused, attempt, image);
   } catch (...) {
     error = std::current_exception();
@@ -146,6 +147,18 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
   if (error) std::rethrow_exception(error);
   if (!result.failure) result.exit_code = code;
   co_return result;
+}
+
+}  // namespace
+
+async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
+                                     ContainerOptions& place, std::string image) {
+  for (;;) {
+    const auto way = place.gpu_way();
+    std::string refusal;
+    auto result = co_await try_shell(engine, attempt, place, image, refusal);
+    if (!way || refusal.empty() || !place.gpu_access->try_next(*way, refusal)) co_return result;
+  }
 }
 
 }  // namespace pipeline::orchestrators

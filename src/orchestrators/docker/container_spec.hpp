@@ -31,6 +31,11 @@ struct ContainerOptions {
   Bytes memory = 0;        ///< Memory of the engine's machine; 0: unknown.
   docker::GpuAccess* gpu_access = nullptr;  ///< For an attempt that holds GPUs.
   bool gate = false;  ///< nvidia-smi must find these GPUs before the command starts.
+
+  /// Returns the method by which the engine is asked for the attempt's GPUs.
+  std::optional<docker::GpuWay> gpu_way() const {
+    return gpu_access ? std::optional(gpu_access->ways().front()) : std::nullopt;
+  }
 };
 
 /// pipe's folder in a container, and the folder in it that HOME names.

@@ -19,10 +19,12 @@ json system(bool runtime, const std::vector<std::string>& devices = {}, bool fol
   return info;
 }
 
-GpuAccess access(const json& info, bool podman = false, const std::string& version = "28.3.0") {
+GpuAccess access(const json& info, bool podman = false, const std::string& version = "28.3.0",
+                 const std::string& api = "1.51") {
   EngineInfo engine;
   engine.podman = podman;
   engine.version = version;
+  engine.api_version = api;
   return {engine, info};
 }
 
@@ -39,13 +41,23 @@ TEST(GpuAccess, tries_first_what_the_engine_is_known_to_have) {
   EXPECT_EQ(access(system(true)).ways(), (Ways{GpuWay::device_request, GpuWay::runtime}));
   EXPECT_EQ(access(system(true, {"nvidia.com/gpu=0"})).ways(),
             (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
-  EXPECT_EQ(access(system(true, {}, true)).ways(),
-            (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
+  EXPECT_EQ(access(system(true, {}, true)).ways(), (Ways{GpuWay::device_request, GpuWay::runtime}))
+      << "it would list its devices";
   EXPECT_EQ(access(system(false, {"nvidia.com/gpu=0"})).ways(),
             (Ways{GpuWay::cdi, GpuWay::device_request}));
   EXPECT_EQ(access(system(false, {"vendor.com/nic=0"})).ways(), (Ways{GpuWay::device_request}));
   EXPECT_TRUE(access(system(true)).certain());
   EXPECT_FALSE(access(system(false)).certain());
+}
+
+TEST(GpuAccess, an_engine_that_cannot_list_its_cdi_devices_is_asked_for_them) {
+  const auto older = [](bool runtime, bool folders) {
+    return access(system(runtime, {}, folders), false, "26.1.5", "1.45");
+  };
+  EXPECT_EQ(older(false, true).ways(), (Ways{GpuWay::device_request, GpuWay::cdi}));
+  EXPECT_FALSE(older(false, true).certain());
+  EXPECT_EQ(older(true, true).ways(), (Ways{GpuWay::device_request, GpuWay::cdi, GpuWay::runtime}));
+  EXPECT_EQ(older(false, false).ways(), (Ways{GpuWay::device_request})) << "its CDI is off";
 }
 
 TEST(GpuAccess, podman_gives_none_before_5_4_and_by_cdi_from_then_on) {

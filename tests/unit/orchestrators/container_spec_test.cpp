@@ -296,5 +296,18 @@ TEST_F(ContainerSpec, an_image_without_a_shell_is_told_so) {
   EXPECT_EQ(at_start.message, failure->message);
 }
 
+TEST_F(ContainerSpec, an_engine_without_docker_init_is_not_taken_for_an_image_without_a_shell) {
+  step.command = {{Template{{"echo hello"}}}, true};
+  const auto failure =
+      start_failure(docker::EngineError(400,
+                                        "cannot start the container x: exec: \"docker-init\": "
+                                        "executable file not found in $PATH"),
+                    attempt(), "img");
+  EXPECT_EQ(failure.message,
+            "could not start: the engine's machine has no docker-init, the first process of "
+            "containers");
+  EXPECT_NE(failure.hints.at(1).find("init: false"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators
