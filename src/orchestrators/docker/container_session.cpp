@@ -84,7 +84,6 @@ async::Task<> ContainerSession::attach() {
 async::Task<> ContainerSession::read_output(bool started) {
   if (!started) {
     co_await attach();
-    if (connections_.level() != core::StopLevel::none) co_return;
     const bool ended = co_await ended_within(std::chrono::seconds(1));
     if (ended && !was_cut_ && !output_was_cut_) co_return;
   }
@@ -375,10 +374,12 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   } catch (...) {
     lost = std::current_exception();
   }
-  if (refused || lost || lost_)
+  if (refused || lost || lost_) {
     connections_.stop(core::StopLevel::immediate);
-  else
+    ended_.stop(core::StopLevel::immediate);  // No end follows that could be waited for.
+  } else {
     co_await watch(output, end);
+  }
   co_await end.join();
   if (measuring) {
     ended_.stop(core::StopLevel::immediate);
