@@ -207,10 +207,9 @@ class Doctor {
     } else if (std::ranges::find(access.ways(), docker::GpuWay::cdi) != access.ways().end()) {
       add("GPU toolkit", has_gpu ? Level::warn : Level::ok,
           "the engine reads CDI specifications, and does not say whether one is NVIDIA's",
-          {"`nvidia-ctk cdi list` on its machine says it; to make one: sudo nvidia-ctk cdi "
-           "generate "
-           "--output=/etc/cdi/nvidia.yaml",
-           "Docker Engine 28.2 and newer lists them"});
+          {"`nvidia-ctk cdi list` on its machine lists the GPUs; if it lists none: sudo nvidia-ctk "
+           "cdi generate --output=/etc/cdi/nvidia.yaml",
+           "Docker Engine 28.2 and newer says it"});
     } else if (has_gpu) {
       add("GPU toolkit", Level::warn,
           "this machine has an NVIDIA GPU, but the engine cannot give it to containers",

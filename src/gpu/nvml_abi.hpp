@@ -20,6 +20,7 @@ struct MemoryV2 {
   unsigned version;
   unsigned long long total, reserved, free, used;
 };
+/// NVML_STRUCT_VERSION(Memory, 2), which the caller writes into the struct.
 constexpr unsigned memory_version = sizeof(MemoryV2) | 2U << 24;
 
 struct Utilization {  // Percent of the last sample period, between 1/6 s and 1 s.
