@@ -340,7 +340,7 @@ void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries
     // whose reason changes.
     if (ticket != tickets_.end() && !(*ticket)->offered.is_open() &&
         ((*ticket)->reported_reason.empty() || ahead == 0)) {
-      auto text = reason(session, **ticket, ahead);
+      auto text = reason(session, **ticket, std::span(entries).first(ahead));
       if (text != (*ticket)->reported_reason) {
         events_.emit(event::StepWaits{(*ticket)->step.name, text});
         (*ticket)->reported_reason = std::move(text);
@@ -350,14 +350,14 @@ void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries
   }
 }
 
-std::string GpuPool::reason(const Session& session, const Ticket& ticket, std::size_t ahead) const {
+std::string GpuPool::reason(const Session& session, const Ticket& ticket,
+                            std::span<const LockEntry> ahead) const {
   const auto& demand = ticket.waiting.demand;
   std::string text = gpus(demand.count);
   if (demand.count < demand.candidates.size())
     text += " of " + std::to_string(demand.candidates.size());
-  if (ahead)
-    return text + ", behind " + std::to_string(ahead) +
-           (ahead == 1 ? " other step" : " other steps");
+  if (ahead.size() == 1) return text + ", behind " + gpu::to_string(ahead.front().holder);
+  if (!ahead.empty()) return text + ", behind " + std::to_string(ahead.size()) + " other steps";
   std::vector<std::pair<std::string, std::string>> why;  // Names of GPUs, and their holders.
   for (const auto& unit : units_) {
     if (std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end()) continue;

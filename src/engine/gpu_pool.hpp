@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,7 +81,9 @@ class GpuPool {
   std::string shortage_of(const Ticket& ticket) const;
   std::vector<gpu::DeviceState> devices(const Session& session) const;
   void tell(const Session& session, const std::vector<gpu::LockEntry>& entries);
-  std::string reason(const Session& session, const Ticket& ticket, std::size_t ahead) const;
+  /// @param ahead the entries of the queue before the ticket's
+  std::string reason(const Session& session, const Ticket& ticket,
+                     std::span<const gpu::LockEntry> ahead) const;
 
   asio::any_io_executor executor_;
   asio::thread_pool& pool_;

@@ -223,6 +223,21 @@ class OneRun(GpuTest):
         self.assertIn("GPU 0 is held by", result.events("step_waits")[0]["reason"])
         self.assertEqual(self.gpus()["queue"], [])
 
+    def test_steps_that_wait_say_behind_which_step_or_how_many(self):
+        held = self.hold(0)
+        self.pipeline({name: {"command": "true", "settings": {"resources": {"devices": [0]}}} for name in "abc"})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "local", "--output", "json", "--jobs", "3")
+        queue = wait_until(lambda: len(found := self.gpus()["queue"]) == 3 and found, "three steps in the queue")
+        first, second, third = (entry["step"] for entry in queue)
+        held.close()
+        result = self.finish(process)
+        self.assertEqual(result.code, 0, result)
+        reasons = {step: event["reason"] for event in reversed(result.events("step_waits")) for step in [event["step"]]}
+        self.assertTrue(reasons[first].startswith("1 GPU: GPU 0 is held by"), reasons)
+        run = result.events("run_started")[0]["run"]
+        self.assertTrue(reasons[second].startswith(f"1 GPU, behind step '{first}' of run {run} (pid {process.pid}"), reasons)
+        self.assertEqual(reasons[third], "1 GPU, behind 2 other steps")
+
     def test_a_step_that_waits_can_be_cancelled(self):
         self.hold(2)
         self.pipeline({"train": self.step(4)})
