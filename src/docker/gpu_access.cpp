@@ -92,7 +92,7 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
   ways_.push_back(GpuWay::device_request);
   if (!cdi_first && (lists_cdi || may_have_cdi)) ways_.push_back(GpuWay::cdi);
   if (runtime) ways_.push_back(GpuWay::runtime);
-  certain_ = runtime || !cdi_devices_.empty();
+  certain_ = runtime || lists_cdi;
 }
 
 bool GpuAccess::try_next(GpuWay refused, std::string_view text) {

@@ -55,6 +55,13 @@ class DockerGpus : public testing::Test {
       held.push_back({.uuid = uuid(i), .index = static_cast<unsigned>(i)});
     return held;
   }
+  /// As of an engine whose first way is CDI, which this one does not have.
+  json info_with_cdi() const {
+    auto info = info_;
+    info["Runtimes"].erase("nvidia");
+    info["DiscoveredDevices"] = {{{"Source", "cdi"}, {"ID", "nvidia.com/gpu=none"}}};
+    return info;
+  }
   /// As a step of this run that holds these.
   orchestrators::Attempt attempt(AttemptBuilder& builder, const std::vector<std::size_t>& indices) {
     builder.step.settings->docker.parent_image = plain_image;
@@ -257,14 +264,8 @@ TEST_F(DockerGpus, the_runtime_is_the_way_where_device_requests_are_not) {
 
 TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
   const auto* version = test::run_task(loop_, engine_.info());
-  auto info = info_;
-  info["Runtimes"].erase("nvidia");
-  info["DiscoveredDevices"] = {
-      {{"Source", "cdi"},
-       {"ID",
-        "nvidia.com/gpu=none"}}};  // so that CDI comes first, of which this engine knows nothing
   if (info_.contains("DiscoveredDevices")) GTEST_SKIP() << "this engine has CDI";
-  docker::GpuAccess access(*version, info);
+  docker::GpuAccess access(*version, info_with_cdi());
   ASSERT_EQ(access.ways().front(), docker::GpuWay::cdi);
   AttemptBuilder step(test::shell("nvidia-smi -L"));
   auto where = place();
@@ -281,11 +282,8 @@ TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
 
 TEST_F(DockerGpus, a_shell_too_takes_the_next_way) {
   const auto* version = test::run_task(loop_, engine_.info());
-  auto info = info_;
-  info["Runtimes"].erase("nvidia");
-  info["DiscoveredDevices"] = {{{"Source", "cdi"}, {"ID", "nvidia.com/gpu=none"}}};
   if (info_.contains("DiscoveredDevices")) GTEST_SKIP() << "this engine has CDI";
-  docker::GpuAccess access(*version, info);
+  docker::GpuAccess access(*version, info_with_cdi());
   auto where = place();
   where.gpu_access = &access;
   AttemptBuilder step(test::shell("true"));
