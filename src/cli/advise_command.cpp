@@ -4,7 +4,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/pipeline_source.hpp"
+#include "driver/pipeline_source.hpp"
 #include "cli/unified_diff.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
@@ -130,7 +130,7 @@ Table table_of(const std::vector<AdvisedStep>& steps) {
 }  // namespace
 
 core::ExitCode advise_command(Context& context) {
-  PipelineSource source(context);
+  driver::PipelineSource source(context);
   const auto& pipeline = source.pipeline();
   const auto& options = context.options();
   auto& runs = context.runs(context.state_beside(source.file()));

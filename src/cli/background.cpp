@@ -36,7 +36,7 @@ void replace_stream(int stream, const char* path, int flags) {
   } catch (...) {
     const auto error = std::current_exception();
     code = write_error(error, context.options().json && !background.has_left());
-    background.add(error_json(error));
+    background.add(driver::error_json(error));
   }
   ::_exit(static_cast<int>(code));
 }

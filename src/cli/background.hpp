@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/context.hpp"
-#include "cli/event_log.hpp"
+#include "driver/event_log.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::cli {
@@ -32,7 +32,7 @@ class Background {
 
  private:
   core::Descriptor terminal_;
-  std::optional<EventLog> log_;
+  std::optional<driver::EventLog> log_;
 };
 
 /// Calls `drive` in a process of its own, in a session of its own, and returns once that has left

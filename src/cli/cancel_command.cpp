@@ -7,13 +7,13 @@ extern "C" {  // glibc 2.36 omits extern "C" in this header.
 #include <csignal>
 
 #include "cli/commands.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "cli/signals.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "detached/drivers.hpp"
-#include "detached/held_lease.hpp"
-#include "detached/invocation.hpp"
+#include "driver/drivers.hpp"
+#include "remote_driver/held_lease.hpp"
+#include "driver/invocation.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 
 namespace pipeline::cli {
@@ -41,7 +41,7 @@ void announce_stop(Context& context, const store::RunRecord& run) {
 bool stop_process(Context& context, store::RunStore& runs, const store::RunRecord& run) {
   if (!run.driver.process.is_of_this_namespace()) {
     if (runs.liveness(run) == store::Liveness::dead) return false;
-    throw core::InputError("run " + run.id + " is still running: " + detached::name_of(run.driver) +
+    throw core::InputError("run " + run.id + " is still running: " + driver::name_of(run.driver) +
                                " drives it, which cannot be stopped from here",
                            "`" + context.options().name + " cancel " + run.id + "` stops it there");
   }
@@ -60,11 +60,11 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
 
 /// Leaves a message at the Lease, where a driver that replaces a lost one finds it, too.
 /// @return whether a driver has stopped the run
-bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& drivers,
+bool stop_driver(Context& context, store::RunStore& runs, driver::Drivers& drivers,
                  store::RunRecord run) {
   const auto lease = run.driver.lease;
   kubernetes_api::Client client(context.loop(),
-                                kubernetes_api::find_cluster(detached::cluster_of(lease)));
+                                kubernetes_api::find_cluster(driver::cluster_of(lease)));
   if (context.await(orchestrators::driver_continues(client, lease.name))) {
     auto owners = context.await(orchestrators::owned_by_driver(client, lease.name));
     context.await(kubernetes_api::leave_word(
@@ -91,14 +91,14 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
       client, lease.name));  // The driver's pod, if there is one, releases the Lease.
   auto options = recorded_options(runs, run.id, context.options()).value_or(context.options());
   Context with_cluster(std::move(options));
-  detached::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
+  remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
                            lease.name);
   held.is_done();
   drivers.bring_home(run);
   const auto now = runs.find_run(run.id);
   if (!now || now->status != RunStatus::running)
     return true;  // The run ended just before it could be cancelled.
-  recover_dead_runs(context, runs, {}, run.id);
+  driver::recover_dead_runs(context, runs, {}, run.id);
   return false;
 }
 
@@ -106,13 +106,13 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
 
 core::ExitCode cancel_command(Context& context) {
   auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  auto run = find_run(context, drivers, runs);
+  driver::Drivers drivers(context.driver_context(), runs);
+  auto run = driver::find_run(context, context.options().run, drivers, runs);
   if (run.status != RunStatus::running)
     throw core::InputError("run " + run.id +
                            " has already ended: " + std::string(to_string(run.status)));
 
-  const bool is_unknown = drivers.liveness_of(run) == detached::Drivers::Liveness::unknown;
+  const bool is_unknown = drivers.liveness_of(run) == driver::Drivers::Liveness::unknown;
   const bool is_forced = is_unknown && context.options().cancel.force;
   if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
   bool stopped = false;
@@ -121,7 +121,7 @@ core::ExitCode cancel_command(Context& context) {
                                         : stop_process(context, runs, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
-  recover_dead_runs(context, runs, {}, is_forced ? run.id : "");
+  driver::recover_dead_runs(context, runs, {}, is_forced ? run.id : "");
   if (const auto now = runs.find_run(run.id)) run = *now;
   if (context.options().json) {
     context.print_json(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});

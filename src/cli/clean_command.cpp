@@ -3,14 +3,14 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "cli/output_links.hpp"
-#include "cli/session.hpp"
-#include "cli/storage.hpp"
+#include "driver/output_links.hpp"
+#include "driver/session.hpp"
+#include "driver/storage.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
-#include "detached/drivers.hpp"
+#include "driver/drivers.hpp"
 #include "docker/build_stages.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_storage.hpp"
@@ -61,7 +61,7 @@ class Cleaner {
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   std::string why_it_stays(store::RunRecord run) {
-    if (drivers_->liveness_of(run) != detached::Drivers::Liveness::unknown ||
+    if (drivers_->liveness_of(run) != driver::Drivers::Liveness::unknown ||
         run.driver.is_elsewhere())
       return "which is running";
     const auto error = drivers_->not_known(run);
@@ -90,7 +90,7 @@ class Cleaner {
   Context& context_;
   const bool dry_run_;
   store::RunStore* runs_ = nullptr;
-  std::optional<detached::Drivers> drivers_;      ///< The drivers of the runs.
+  std::optional<driver::Drivers> drivers_;      ///< The drivers of the runs.
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
   json items_ = json::array(), kept_ = json::array();
@@ -99,7 +99,7 @@ class Cleaner {
 
 void Cleaner::containers() {
   if (!runs_) return;
-  if (!dry_run_) recover_dead_runs(context_, *runs_);
+  if (!dry_run_) driver::recover_dead_runs(context_, *runs_);
   const auto place = make_orchestrator(context_, "docker", {.state = runs_->folder()});
   context_.await(place->remove_orphans([&](const std::string& id) {
     const auto run = runs_->find_run(id);
@@ -170,7 +170,7 @@ void Cleaner::resolver_cache() {
 void Cleaner::environments() {
   if (some_run_goes_on()) return kept("the virtual environments, since a run is in progress");
   for (const auto& folder : orchestrators::unused_environments()) {
-    const auto bytes = size_of(folder);
+    const auto bytes = driver::size_of(folder);
     if (!dry_run_ && !orchestrators::remove_environment(folder))
       kept("the virtual environment " + folder.filename().string() + ", which is being made");
     else
@@ -249,7 +249,7 @@ void Cleaner::remove_left_folders() {
   for (const auto& folder : left) {
     const auto id = folder.filename().string();
     const bool is_work = folder.parent_path().filename() == "work";
-    const auto bytes = size_of(folder);
+    const auto bytes = driver::size_of(folder);
     try {
       if (const auto run = runs_->find_run(id);
           run && run->id == id && (!is_work || run->status == RunStatus::running))
@@ -269,7 +269,7 @@ void Cleaner::remove_left_folders() {
 void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
   for (const auto& folder : core::entries_of(runs_->folder() / engine::checkpoints_folder)) {
     if (keys.contains(folder.filename().string())) continue;
-    const auto bytes = size_of(folder);
+    const auto bytes = driver::size_of(folder);
     try {
       if (!dry_run_) core::remove_tree(folder);
       removed("checkpoint", folder.filename().string(), bytes);
@@ -281,12 +281,12 @@ void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
 
 void Cleaner::runs() {
   if (!runs_) return;
-  if (!dry_run_) recover_dead_runs(context_, *runs_);
+  if (!dry_run_) driver::recover_dead_runs(context_, *runs_);
   const auto all = runs_->runs();
   const auto& clean = context_.options().clean;
   std::size_t keep = std::min<std::size_t>(clean.keep, all.size());
   if (!clean.keep_storage.empty() && !clean.images)
-    keep = std::max(keep, newest_within(*runs_, all, *core::parse_bytes(clean.keep_storage)));
+    keep = std::max(keep, driver::newest_within(*runs_, all, *core::parse_bytes(clean.keep_storage)));
   // Runs whose results are reused by runs that stay. They are removed, but their results stay
   // reusable.
   std::set<std::string> needed, keys;
@@ -307,7 +307,7 @@ void Cleaner::runs() {
   Bytes artifact_bytes = 0;  // For a dry run: the recorded sizes.
   for (const auto* run : old) {
     const auto logs = runs_->log_file(run->id);
-    const Bytes bytes = size_of(logs);
+    const Bytes bytes = driver::size_of(logs);
     if (dry_run_) {
       for (const auto& step : runs_->steps(run->id))
         for (const auto& output : step.outputs)
@@ -326,7 +326,7 @@ void Cleaner::runs() {
     const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
     artifact_bytes = context_.artifacts().collect(
         [&](const core::Digest& digest) { return in_use.contains(digest); });
-    remove_dead_links(runs_->folder());
+    driver::remove_dead_links(runs_->folder());
   }
   remove_checkpoints(keys);
   if (!dry_run_)

@@ -1,6 +1,6 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/recorded_attempt.hpp"
+#include "driver/recorded_attempt.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
@@ -8,7 +8,7 @@ namespace pipeline::cli {
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
-  const auto found = recorded_attempt(runs, context.find_run(runs), options.step, options.attempt);
+  const auto found = driver::recorded_attempt(runs, context.find_run(runs), options.step, options.attempt);
   const auto digest = code_of(context, found);
   const auto stored = context.artifacts().path(digest);
   json document{{"run", found.run.id},
@@ -25,7 +25,7 @@ core::ExitCode code_command(Context& context) {
     Table table;
     table.add({"FILE", "SIZE"});
     document["files"] = json::array();
-    for (const auto& [file, path] : code_files(stored)) {
+    for (const auto& [file, path] : driver::code_files(stored)) {
       const auto bytes = fs::file_size(path);
       document["files"].push_back({{"file", file}, {"bytes", bytes}});
       table.add({file, core::format_bytes(bytes)});

@@ -8,17 +8,17 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/gpu_warnings.hpp"
-#include "cli/notifications.hpp"
-#include "cli/session.hpp"
+#include "driver/step_warnings.hpp"
+#include "driver/notifications.hpp"
+#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/user_environment.hpp"
-#include "detached/driver_bucket.hpp"
-#include "detached/invocation.hpp"
-#include "detached/run_replica.hpp"
-#include "detached/snapshot.hpp"
+#include "remote_driver/driver_bucket.hpp"
+#include "driver/invocation.hpp"
+#include "remote_driver/run_replica.hpp"
+#include "remote_driver/snapshot.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/data_input.hpp"
 #include "engine/refusal.hpp"
@@ -40,7 +40,7 @@ constexpr auto retry_policy = 60s;  // Time limit for the driver's start; it may
 
 /// Rejects steps that a driver in a cluster cannot run, because it has no engine and is another
 /// machine.
-void refuse_other_places(Session& session) {
+void refuse_other_places(driver::Session& session) {
   std::vector<core::Diagnostic> wrong;
   const auto add = [&](const StepSpec& step, std::string message, std::string suggestion) {
     core::Diagnostic diagnostic;
@@ -80,7 +80,7 @@ bool is_on_network(const fs::path& folder) {
 
 /// Returns the variables that steps take from this process's environment, including secrets: the
 /// driver has another environment.
-StringMap variables_of(Session& session) {
+StringMap variables_of(driver::Session& session) {
   StringMap all;
   const auto add = [&](const StepSpec& step, const std::string& name, const std::string& value) {
     const auto [place, is_new] = all.emplace(name, value);
@@ -91,7 +91,7 @@ StringMap variables_of(Session& session) {
                              "give one of them another name, or run without --detach");
   };
   if (session.bucket())
-    all = detached::variables_of_bucket(session.context.driver_context(), *session.bucket());
+    all = remote_driver::variables_of_bucket(session.workspace.driver_context(), *session.bucket());
   for (const auto* step : session.source.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -100,11 +100,11 @@ StringMap variables_of(Session& session) {
   }
   const auto& notify = session.pipeline().notify;
   for (std::size_t i = 0; i < notify.size(); ++i)
-    if (notify[i].url.empty()) all[variable_of_notification(i)] = notify::address_of(notify[i]);
+    if (notify[i].url.empty()) all[driver::variable_of_notification(i)] = notify::address_of(notify[i]);
   return all;
 }
 
-std::vector<std::string> pull_secrets_of(Session& session) {
+std::vector<std::string> pull_secrets_of(driver::Session& session) {
   std::set<std::string> names;
   for (const auto* step : session.source.selected_steps())
     for (const auto& name : step->settings->kubernetes.image_pull_secrets.items())
@@ -112,7 +112,7 @@ std::vector<std::string> pull_secrets_of(Session& session) {
   return {names.begin(), names.end()};
 }
 
-std::string repository_of(Session& session) {
+std::string repository_of(driver::Session& session) {
   for (const auto* step : session.source.selected_steps())
     if (auto repository = orchestrators::registry_repository(*step); !repository.empty())
       return repository;
@@ -121,9 +121,9 @@ std::string repository_of(Session& session) {
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRecord& detached,
+orchestrators::DriverJob driver_of(driver::Session& session, const driver::DetachedRecord& detached,
                                    orchestrators::DriverImage image) {
-  const auto& options = session.context.options();
+  const auto& options = session.workspace.options();
   orchestrators::DriverJob driver;
   driver.run_id = session.run_id;
   driver.pipeline = session.pipeline().name;
@@ -132,7 +132,7 @@ orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRec
   driver.user = core::user_and_group();
   driver.image = std::move(image);
   driver.has_own_state = session.bucket() != nullptr;
-  driver.state = driver.has_own_state ? detached::state_of_driver
+  driver.state = driver.has_own_state ? remote_driver::state_of_driver
                                       : fs::weakly_canonical(session.runs.folder());
   if (!options.claim.empty())
     driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
@@ -144,8 +144,8 @@ orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRec
 
 /// Copies the files that define the pipeline, the profile, and the steps' code into a new folder.
 /// Returns the pipeline's file in it.
-fs::path keep_files(Session& session, const fs::path& folder) {
-  const auto& profile = session.context.options().profile;
+fs::path keep_files(driver::Session& session, const fs::path& folder) {
+  const auto& profile = session.workspace.options().profile;
   const auto file = session.source.file().lexically_normal();
   std::set<fs::path> files;
   for (const auto& source : session.source.sources()) files.insert(source.lexically_normal());
@@ -155,7 +155,7 @@ fs::path keep_files(Session& session, const fs::path& folder) {
     for (const auto& each : session.source.resolver().code_of(*step).files)
       files.insert(each.source.lexically_normal());
   files.erase((session.pipeline().root / spec::env_file_name).lexically_normal());
-  const detached::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
+  const remote_driver::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
   if (!profile.empty())
     snapshot.add(spec::find_profile(profile, file.parent_path()).file,
                  snapshot.placed(file.parent_path()) / "profiles.yaml");
@@ -163,7 +163,7 @@ fs::path keep_files(Session& session, const fs::path& folder) {
 }
 
 /// Copies the lock file beside the copy of the pipeline's file: the driver takes the same data.
-void keep_lock(Session& session, const fs::path& file) {
+void keep_lock(driver::Session& session, const fs::path& file) {
   const auto& source = session.lock().path();
   std::error_code error;
   if (fs::exists(source, error))
@@ -173,35 +173,35 @@ void keep_lock(Session& session, const fs::path& file) {
                              error.value());
 }
 
-void keep(Session& session, const fs::path& file, const detached::DetachedRecord& detached) {
-  detached::Invocation options = session.context.options();
+void keep(driver::Session& session, const fs::path& file, const driver::DetachedRecord& detached) {
+  driver::Invocation options = session.workspace.options();
   options.file = file;
-  if (session.context.options().program) options.root = file.parent_path();
+  if (session.workspace.options().program) options.root = file.parent_path();
   options.template_dir.clear();
   if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
-  detached::keep_invocation(session.runs, session.run_id, options);
-  detached::keep_detached(session.runs, session.run_id, detached);
+  driver::keep_invocation(session.runs, session.run_id, options);
+  driver::keep_detached(session.runs, session.run_id, detached);
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
-async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
+async::Task<std::string> put_in_bucket(driver::Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore runs(folder.path());
   runs.take_run(session.runs, session.run_id);
-  auto options = *detached::invocation_of(runs, session.run_id);
+  auto options = *driver::invocation_of(runs, session.run_id);
   const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
-  options.file = fs::path(detached::state_of_driver) / "detached" / session.run_id /
+  options.file = fs::path(remote_driver::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
-  options.artifact_store = detached::bucket_of_driver(*session.bucket());
-  detached::keep_invocation(runs, session.run_id, options);
-  detached::RunReplica bucket(*session.bucket(), session.run_id);
+  options.artifact_store = remote_driver::bucket_of_driver(*session.bucket());
+  driver::keep_invocation(runs, session.run_id, options);
+  remote_driver::RunReplica bucket(*session.bucket(), session.run_id);
   auto files = co_await bucket.upload_all(runs, kept);
   co_return files;
 }
 
 /// Waits until the driver has started, or will not start, or the time is up.
-async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, Session& session,
+async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, driver::Session& session,
                                                Display& display) {
   const auto until = std::chrono::steady_clock::now() + retry_policy;
   std::string reported;
@@ -223,18 +223,18 @@ async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, S
 }
 
 /// Waits for the driver. If it cannot start, marks the run as failed with the reason.
-void await_driver(kubernetes_api::Client& client, Session& session, Display& display,
+void await_driver(kubernetes_api::Client& client, driver::Session& session, Display& display,
                   orchestrators::DriverStatus& status) {
-  auto& context = session.context;
+  auto& context = session.workspace;
   status = context.await(begun(client, session, display));
   if (session.bucket())
-    context.await(detached::RunReplica(*session.bucket(), session.run_id)
+    context.await(remote_driver::RunReplica(*session.bucket(), session.run_id)
                       .bring(session.runs));  // The run may have ended.
   const auto run = session.runs.find_run(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
   context.await(orchestrators::remove_driver(client, orchestrators::driver_name(session.run_id)));
-  recover_dead_runs(context, session.runs, {}, session.run_id);
+  driver::recover_dead_runs(context, session.runs, {}, session.run_id);
   const std::string why = status.failure.empty()
                               ? status.hopeless ? status.waits_for : "its Job was deleted"
                               : status.failure;
@@ -243,8 +243,8 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
                                 "` continues the run from here"});
 }
 
-void tell(Session& session, const orchestrators::DriverStatus& status) {
-  auto& context = session.context;
+void tell(driver::Session& session, const orchestrators::DriverStatus& status) {
+  auto& context = session.workspace;
   const auto run = session.runs.find_run(session.run_id);
   const auto& lease = run->driver.lease;
   if (context.options().json) {
@@ -274,10 +274,10 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
 }
 
 core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& access) {
-  detached::DetachedRecord detached;
-  Session session(context, {}, &detached);
+  driver::DetachedRecord detached;
+  driver::Session session(context, {}, &detached);
   detached.owner = orchestrators::owner_of(session.runs.folder());
-  recover_dead_runs(context, session.runs);
+  driver::recover_dead_runs(context, session.runs);
   if (!session.bucket() &&
       (!context.options().claim.empty() || is_on_network(session.runs.folder())))
     session.runs.share();
@@ -323,10 +323,10 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   try {
     keep(session, file, detached);
     if (session.bucket())
-      driver.variables[detached::files_variable] = context.await(put_in_bucket(session, file));
+      driver.variables[remote_driver::files_variable] = context.await(put_in_bucket(session, file));
     context.await(orchestrators::start_driver(client, std::move(driver)));
   } catch (...) {
-    recover_dead_runs(context, session.runs, {}, session.run_id);
+    driver::recover_dead_runs(context, session.runs, {}, session.run_id);
     throw;
   }
   await_driver(client, session, display, status);

@@ -5,17 +5,17 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/event_log.hpp"
-#include "cli/notifications.hpp"
-#include "cli/run_results.hpp"
-#include "cli/session.hpp"
+#include "driver/event_log.hpp"
+#include "driver/notifications.hpp"
+#include "driver/run_results.hpp"
+#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
-#include "detached/driver_bucket.hpp"
-#include "detached/held_lease.hpp"
-#include "detached/invocation.hpp"
-#include "detached/run_uploader.hpp"
+#include "remote_driver/driver_bucket.hpp"
+#include "remote_driver/held_lease.hpp"
+#include "driver/invocation.hpp"
+#include "remote_driver/run_uploader.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 
 namespace pipeline::cli {
@@ -37,22 +37,22 @@ void give_up(store::RunStore& runs, store::RunRecord run, const std::string& why
 }
 
 /// Reads secrets from the environment, even if the file names another source.
-PipelineSpec pipeline_of(Session& session) {
+PipelineSpec pipeline_of(driver::Session& session) {
   auto pipeline = session.pipeline();
   for (auto& step : pipeline.steps)
     for (auto& secret : step.secrets) secret.file.reset();
   for (std::size_t i = 0; i < pipeline.notify.size(); ++i)
     if (pipeline.notify[i].url.empty())
-      pipeline.notify[i].url_variable = variable_of_notification(i);
+      pipeline.notify[i].url_variable = driver::variable_of_notification(i);
   return pipeline;
 }
 
 void run_to_its_end(Context& context, const store::RunRecord& run,
-                    detached::DetachedRecord& detached, core::CancelSource& cancel,
-                    detached::RunUploader* uploader) {
-  Session session(context, run.id, &detached);
+                    driver::DetachedRecord& detached, core::CancelSource& cancel,
+                    remote_driver::RunUploader* uploader) {
+  driver::Session session(context, run.id, &detached);
   Display display(context, false);
-  EventLog log(session.runs, run.id);
+  driver::EventLog log(session.runs, run.id);
   display.progress().record([&log](const Event& event) { log.add(event); });
   const core::CancelSource::Listener stop(
       cancel, [&](core::StopLevel level) { display.cancel().stop(level); });
@@ -68,7 +68,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
       engine::run(session.services(pipeline), display.progress(), display.cancel(), options));
   send_notifications(context, pipeline, session.runs, run.id, display.progress());
   const Summary summary{display.progress().model(), outcome, results_of(session), {}};
-  log.add(summary_json(summary, exit_code_of(outcome)));
+  log.add(driver::summary_json(summary, driver::exit_code_of(outcome)));
 }
 
 /// Returns the owners of a Lease that this process creates, so that it is garbage-collected however
@@ -95,13 +95,13 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
 /// end and is replaced, hands the Lease on.
 /// @param bucket_settings where the run is saved, if its driver shares no files with other machines
 void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord run,
-                      detached::DetachedRecord& detached, nlohmann::json owners,
+                      driver::DetachedRecord& detached, nlohmann::json owners,
                       const std::optional<settings::ArtifactStoreSettings>& bucket_settings) {
   core::CancelSource cancel;
-  detached::HeldLease* held = nullptr;
+  remote_driver::HeldLease* held = nullptr;
   std::optional<s3::BucketArtifacts> artifacts;
-  std::optional<detached::RunReplica> bucket;
-  std::optional<detached::RunUploader> uploader;
+  std::optional<remote_driver::RunReplica> bucket;
+  std::optional<remote_driver::RunUploader> uploader;
   asio::signal_set signals(context.loop(), SIGTERM, SIGINT, SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int) {
     if (error) return;
@@ -109,7 +109,7 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
     if (!uploader) held->hand_on();
     asio::co_spawn(context.loop(), uploader->keep(), [&](std::exception_ptr) { held->hand_on(); });
   });
-  detached::HeldLease lease(
+  remote_driver::HeldLease lease(
       context.driver_context(), cluster_of(context.options()), run.driver.lease.name,
       [&](const std::string& word) {
         core::log::info("stop: " + word);
@@ -120,7 +120,7 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
   lease.guard(runs);
   if (bucket_settings) {  // Saved once more, because no other process saves it now.
     artifacts.emplace(context.loop(), *bucket_settings);
-    bucket.emplace(*artifacts, run.id, core::variable(detached::files_variable));
+    bucket.emplace(*artifacts, run.id, core::variable(remote_driver::files_variable));
     if (context.await(bucket->take_over(runs, runs.kept_folder(run.id))))
       uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });
   }
@@ -144,18 +144,18 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
 }  // namespace
 
 core::ExitCode drive_command(Context& outside) {
-  const auto bucket_settings = detached::bucket_from_environment(outside.options().state);
+  const auto bucket_settings = remote_driver::bucket_from_environment(outside.options().state);
   auto& runs = bucket_settings ? outside.runs(outside.options().state) : outside.existing_runs();
   if (bucket_settings) {
     s3::BucketArtifacts artifacts(outside.loop(), *bucket_settings);
     const auto& run = outside.options().run;
-    detached::RunReplica bucket(artifacts, run, core::variable(detached::files_variable));
+    remote_driver::RunReplica bucket(artifacts, run, core::variable(remote_driver::files_variable));
     if (!outside.await(bucket.fetch(runs, runs.kept_folder(run))))
       return leave({}, orchestrators::driver_name(run));
   }
   const auto run = outside.find_run(runs);
   auto options = recorded_options(runs, run.id, outside.options());
-  auto detached = detached::detached_of(runs, run.id);
+  auto detached = driver::detached_of(runs, run.id);
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->context.clear();  // The context belongs to the machine that started the run.

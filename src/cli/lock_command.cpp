@@ -6,7 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "engine/download.hpp"
 #include "engine/pinned_data.hpp"
 #include "engine/refusal.hpp"
@@ -26,7 +26,7 @@ std::string environment_of(const lockfile::LockedEnvironment& environment) {
 /// One after the other: environments that share requirements then share versions, too. With --check
 /// all that the file lacks is reported, at the first of the steps with equal settings.
 /// @param refused receives it
-async::Task<> lock_environments(Session& session, Display& display,
+async::Task<> lock_environments(driver::Session& session, Display& display,
                                 std::vector<core::Diagnostic>& refused) {
   std::set<std::string> refused_settings;
   for (const auto* step : session.source.selected_steps()) {
@@ -48,7 +48,7 @@ async::Task<> lock_environments(Session& session, Display& display,
   }
 }
 
-async::Task<> lock_all(Session& session, Display& display) {
+async::Task<> lock_all(driver::Session& session, Display& display) {
   const auto services = session.services();
   engine::PinnedData data(services);  // First, because it says which names are of data.
   std::vector<core::Diagnostic> refused;
@@ -64,11 +64,11 @@ async::Task<> lock_all(Session& session, Display& display) {
   co_await data.lock(steps, downloads, display.progress(), display.cancel());
 }
 
-json to_json(Session& session, const std::string& file) {
+json to_json(driver::Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
   json document{{"event", "lock"}, {"file", file}, {"changes", json::array()}};
-  document["written"] = !session.context.options().lock.dry_run &&
+  document["written"] = !session.workspace.options().lock.dry_run &&
                         (session.lock().had_conflict() || !(changes.empty() && data.empty()));
   document["merged"] = session.lock().had_conflict();
   document["data"] = json::array();
@@ -85,10 +85,10 @@ json to_json(Session& session, const std::string& file) {
   return document;
 }
 
-std::string to_text(Session& session, const std::string& file) {
+std::string to_text(driver::Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
-  const bool is_dry = session.context.options().lock.dry_run;
+  const bool is_dry = session.workspace.options().lock.dry_run;
   const bool is_merged = session.lock().had_conflict();
   std::string text;
   if (is_merged)
@@ -113,14 +113,14 @@ std::string to_text(Session& session, const std::string& file) {
 }  // namespace
 
 core::ExitCode lock_command(Context& context) {
-  Session session(context);
+  driver::Session session(context);
   if (!session.lock().options().frozen) session.lock().merge_conflicts();
   session.pipeline();
   require_engine(session);
   Display display(context);
   context.await(lock_all(session, display));
   display.close();
-  if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
+  if (display.cancel().level() != core::StopLevel::none) throw driver::Interrupted();
   session.settle_lock();
   if (auto unknown = session.lock().unknown_upgrade())
     throw core::InputError({std::move(*unknown)}, std::string(), std::string());

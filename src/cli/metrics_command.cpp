@@ -5,9 +5,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/recorded_steps.hpp"
+#include "driver/recorded_steps.hpp"
 #include "cli/run_records.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
@@ -169,12 +169,12 @@ json points_json(const std::vector<store::MetricPoint>& points) {
 core::ExitCode metrics_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
+  driver::Drivers drivers(context.driver_context(), runs);
+  const auto run = driver::find_run(context, context.options().run, drivers, runs);
   const auto steps =
-      options.step.empty() ? runs.steps(run.id) : recorded_steps(runs, run, options.step);
+      options.step.empty() ? runs.steps(run.id) : driver::recorded_steps(runs, run, options.step);
   if (!options.step.empty() && steps.empty())
-    recorded_step(runs, run, options.step);  // Throws, with the likely names.
+    driver::recorded_step(runs, run, options.step);  // Throws, with the likely names.
   std::vector<store::MetricRecord> metrics;
   for (auto& metric : runs.metrics(run.id))
     if (std::ranges::any_of(steps, [&](const auto& step) { return step.name == metric.step; }))

@@ -8,15 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <pipeline/settings.hpp>
-
-#include "detached/invocation.hpp"
-#include "lockfile/lock_file.hpp"
-
-namespace pipeline {
-class Pipeline;
-class Executor;
-}  // namespace pipeline
+#include "driver/workspace_options.hpp"
 
 namespace pipeline::cli {
 
@@ -129,22 +121,11 @@ struct ServeOptions {
   std::string bucket_of;       ///< A profile; empty: a state folder is served.
 };
 
-/// The invocation is recorded with the run; the other members concern only this process. `step` of
-/// logs and artifacts is STEP or STEP.OUTPUT.
-struct Options : detached::Invocation {
+/// Options of all commands. `step` of logs and artifacts is STEP or STEP.OUTPUT.
+struct Options : driver::WorkspaceOptions {
   bool json = false;  ///< `--output json`.
   bool verbose = false;
-  std::filesystem::path state;  ///< If empty, PIPE_HOME or `.pipe`.
-
-  // Set by a C++ program: its pipeline replaces the file, and its name replaces `pipe`.
-  const Pipeline* program = nullptr;
-  std::string name = "pipe";
-  Executor* executor = nullptr;  ///< Replaces the orchestrator.
-
-  Bytes keep_storage = 0;                ///< Budget of the state folder, from a profile; 0: none.
-  bool detach = false;                   ///< Command run.
-  std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
-  lockfile::LockOptions lock;            ///< Commands run, plan, build and lock.
+  bool detach = false;  ///< Command run.
 
   // Of several commands.
   std::string run = "latest";

@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "cli/commands.hpp"
-#include "cli/gpu_warnings.hpp"
-#include "cli/origin.hpp"
-#include "cli/session.hpp"
+#include "driver/step_warnings.hpp"
+#include "driver/origin.hpp"
+#include "driver/session.hpp"
 #include "core/file.hpp"
 #include "model/instance.hpp"
 
@@ -63,7 +63,7 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
       places;
   for (const auto& plan : plans) {
     PlanRow row{&plan, plan.changes};
-    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + origin_of(plan.reused_from)};
+    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + driver::origin_of(plan.reused_from)};
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
     const auto base = model::base_name(plan.step);
     if (base != plan.step) {
@@ -79,8 +79,8 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
   return rows;
 }
 
-std::string render(Session& session, const std::vector<StepPlan>& plans) {
-  const auto& paint = session.context.paint();
+std::string render(driver::Session& session, const std::vector<StepPlan>& plans) {
+  const auto& paint = session.workspace.paint();
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
@@ -127,7 +127,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     }
     text += "\n" + environments.render(paint);
   }
-  if (session.context.options().verbose)
+  if (session.workspace.options().verbose)
     for (const auto& plan : plans)
       text += details(plan, session.source.resolver().code_of(*plan.spec), paint);
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
@@ -138,9 +138,9 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
 
-nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
+nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& plans) {
   nlohmann::json document{{"pipeline", session.pipeline().name},
-                          {"orchestrator", session.context.options().orchestrator},
+                          {"orchestrator", session.workspace.options().orchestrator},
                           {"steps", nlohmann::json::array()}};
   for (const auto& plan : plans) {
     nlohmann::json entry{{"step", plan.step},
@@ -179,10 +179,10 @@ core::ExitCode plan_command(Context& given) {
   if (!std::filesystem::exists(given.state_beside(given.pipeline_file()), error))
     chosen.state = no_state.emplace().path();
   Context context(std::move(chosen));
-  Session session(context);
+  driver::Session session(context);
   session.pipeline();  // Errors of the file are reported before errors of the machine.
   require_engine(session);
-  const Say say = [&](std::string_view text) {
+  const driver::Say say = [&](std::string_view text) {
     if (!context.options().json) context.note(std::string(text) + "\n");
   };
   auto warnings = check_gpus(session, say);
@@ -192,7 +192,7 @@ core::ExitCode plan_command(Context& given) {
   std::ranges::move(check_missing_gpus(session, to_run(plans), say), std::back_inserter(warnings));
   if (context.options().json) {
     auto json = to_json(session, plans);
-    json["warnings"] = warnings_json(warnings, session.pipeline());
+    json["warnings"] = driver::warnings_json(warnings, session.pipeline());
     context.print_json(json);
   } else {
     context.print(render(session, plans));

@@ -8,9 +8,9 @@
 
 #include "cli/command_line.hpp"
 #include "cli/context.hpp"
-#include "cli/notifications.hpp"
+#include "driver/notifications.hpp"
 #include "cli/report_error.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "dsl/builder.hpp"
 #include "dsl/step_entry.hpp"
 #include "model/instance.hpp"
@@ -51,7 +51,7 @@ RunResult result_of(cli::Session& session, const engine::RunSummary& summary, Co
     }
     for (const auto& output : record.outputs)
       step.outputs.push_back(
-          {output.name, session.context.artifacts().path(output.digest), output.bytes});
+          {output.name, session.workspace.artifacts().path(output.digest), output.bytes});
     result.steps.push_back(std::move(step));
   }
   return result;

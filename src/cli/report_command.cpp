@@ -1,7 +1,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/page_assets.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
 #include "report/report.hpp"
@@ -12,8 +12,8 @@ namespace pipeline::cli {
 core::ExitCode report_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
+  driver::Drivers drivers(context.driver_context(), runs);
+  const auto run = driver::find_run(context, context.options().run, drivers, runs);
   const auto data =
       report::report_data(runs, context.artifacts(), run, report::limits_for(run.steps));
   if (options.json) {

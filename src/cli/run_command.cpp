@@ -4,20 +4,20 @@
 #include "cli/background.hpp"
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/event_log.hpp"
-#include "cli/gpu_warnings.hpp"
-#include "cli/notifications.hpp"
+#include "driver/event_log.hpp"
+#include "driver/step_warnings.hpp"
+#include "driver/notifications.hpp"
 #include "cli/report_error.hpp"
-#include "cli/run_results.hpp"
-#include "cli/session.hpp"
-#include "cli/storage.hpp"
+#include "driver/run_results.hpp"
+#include "driver/session.hpp"
+#include "driver/storage.hpp"
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/utf8.hpp"
-#include "detached/drivers.hpp"
-#include "detached/held_lease.hpp"
-#include "detached/invocation.hpp"
+#include "driver/drivers.hpp"
+#include "remote_driver/held_lease.hpp"
+#include "driver/invocation.hpp"
 #include "dsl/builder.hpp"
 #include "engine/run_fingerprint.hpp"
 #include "vcs/repository.hpp"
@@ -40,8 +40,8 @@ void check_encoding(const Context& context) {
 
 /// Returns everything that determines a run besides the content of files, variables and
 /// environments; the run's fingerprint is looked up by it.
-std::string identity_of(const Session& session) {
-  const auto& options = session.context.options();
+std::string identity_of(const driver::Session& session) {
+  const auto& options = session.workspace.options();
   return nlohmann::json{PIPELINE_VERSION,
                         session.source.file().string(),
                         options.orchestrator,
@@ -55,15 +55,15 @@ std::string identity_of(const Session& session) {
 }
 
 /// Returns the earlier run if nothing has changed since, without reading the pipeline.
-std::optional<engine::RunSummary> run_again(Session& session, Display& display,
+std::optional<engine::RunSummary> run_again(driver::Session& session, Display& display,
                                             const engine::EngineOptions& options) {
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
   // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
   const auto last = session.runs.find_run("latest");
-  const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
+  const bool each_step = session.workspace.options().json || !last || last->steps <= many_steps;
   try {
-    return session.context.await(engine::reuse_by_fingerprint(
-        options.identity, session.orchestrator(), session.runs, session.context.artifacts(),
+    return session.workspace.await(engine::reuse_by_fingerprint(
+        options.identity, session.orchestrator(), session.runs, session.workspace.artifacts(),
         display.progress(), options, each_step));
   } catch (const core::EnvironmentError&) {
     return std::nullopt;  // The run itself meets the error again and reports it.
@@ -72,15 +72,15 @@ std::optional<engine::RunSummary> run_again(Session& session, Display& display,
 
 /// Records the events of a run for `pipe attach`, if it was begun in the background.
 /// @param log opened where a run is continued at a terminal
-void record_events(Session& session, Display& display, Background* background,
-                   std::optional<EventLog>& log) {
+void record_events(driver::Session& session, Display& display, Background* background,
+                   std::optional<driver::EventLog>& log) {
   if (background)
     return display.progress().record([&session, background](const Event& event) {
       if (std::holds_alternative<event::RunStarted>(event) && !background->has_left())
         background->leave_terminal(session.runs, session.run_id);
       background->add(event);
     });
-  if (event_logs(session.runs, session.run_id).empty()) return;
+  if (driver::event_logs(session.runs, session.run_id).empty()) return;
   log.emplace(session.runs, session.run_id);
   display.progress().record([&log](const Event& event) { log->add(event); });
 }
@@ -90,15 +90,15 @@ void record_events(Session& session, Display& display, Background* background,
 /// @param detached record of a detached run that is known to have no driver any more
 /// @param background null: the run is shown until it ends
 core::ExitCode drive(Context& context, const std::string& resumed,
-                     detached::DetachedRecord* detached = nullptr,
+                     driver::DetachedRecord* detached = nullptr,
                      Background* background = nullptr) {
   (void)storage_budget(context.options());  // Throws for a variable that is no size.
   // Reading the state of the source takes libgit2 some milliseconds, so it is done concurrently.
   auto source = std::async(std::launch::async, [folder = context.pipeline_file().parent_path()] {
     return vcs::source_state(folder);
   });
-  Session session(context, resumed, detached);
-  recover_dead_runs(context, session.runs, resumed, detached ? resumed : "");
+  driver::Session session(context, resumed, detached);
+  driver::recover_dead_runs(context, session.runs, resumed, detached ? resumed : "");
   auto options = session.run_options();
   if (!detached) options.identity = identity_of(session);
   if (const auto state = source.get()) {
@@ -107,7 +107,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
   }
 
   Display display(context, true, background);
-  std::optional<EventLog> log;
+  std::optional<driver::EventLog> log;
   record_events(session, display, background, log);
   options.resume = !resumed.empty();
   auto outcome = options.resume ? std::nullopt : run_again(session, display, options);
@@ -120,7 +120,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     options.final_sources = [&session] { return session.settle_lock(); };
     options.is_task = session.source.is_task();
     options.machine = session.machine_in_use();
-    if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());
+    if (!detached) driver::keep_invocation(session.runs, session.run_id, context.options());
     if (!session.pipeline().notify.empty()) options.identity.clear();  // Each end is reported.
     try {
       outcome = context.await(
@@ -129,7 +129,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
       // A download before the run began was stopped.
       if (display.cancel().level() == core::StopLevel::none) throw;
       display.close();
-      throw Interrupted();
+      throw driver::Interrupted();
     }
     send_notifications(context, session.pipeline(), session.runs, session.run_id,
                        display.progress());
@@ -143,8 +143,8 @@ core::ExitCode drive(Context& context, const std::string& resumed,
                   context.state_option(session.runs.folder())};
   if (summary.model.total <= many_steps || outcome->succeeded > 0)
     summary.results = results_of(session);
-  const auto exit_code = exit_code_of(*outcome);
-  const auto object = summary_json(summary, exit_code);
+  const auto exit_code = driver::exit_code_of(*outcome);
+  const auto object = driver::summary_json(summary, exit_code);
   if (log) log->add(object);
   if (background)
     background->add(object);
@@ -157,8 +157,8 @@ core::ExitCode drive(Context& context, const std::string& resumed,
 /// @param background null: the run is shown until it ends
 core::ExitCode resume(Context& context, Background* background) {
   auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  auto run = find_run(context, drivers, runs);
+  driver::Drivers drivers(context.driver_context(), runs);
+  auto run = driver::find_run(context, context.options().run, drivers, runs);
   if (background && run.driver.is_elsewhere())
     throw core::InputError(
         "run " + run.id + " was handed to a cluster, and is continued at a terminal",
@@ -166,10 +166,10 @@ core::ExitCode resume(Context& context, Background* background) {
   const std::string follow =
       "`" + context.options().name + " logs " + run.id + " STEP -f` follows it";
   if (drivers.goes_on(run)) {
-    if (drivers.liveness_of(run) == detached::Drivers::Liveness::unknown)
+    if (drivers.liveness_of(run) == driver::Drivers::Liveness::unknown)
       throw drivers.not_known(run);
     throw core::InputError(
-        "run " + run.id + " is still running: " + detached::name_of(run.driver) + " drives it",
+        "run " + run.id + " is still running: " + driver::name_of(run.driver) + " drives it",
         follow);
   }
   const auto refuse_ended = [&] {
@@ -184,10 +184,10 @@ core::ExitCode resume(Context& context, Background* background) {
     throw core::InputError("it was not kept how run " + run.id + " was begun",
                            "`" + context.options().name + " run` reuses what it has made");
   Context again(std::move(*options));
-  auto detached = detached::detached_of(runs, run.id);
+  auto detached = driver::detached_of(runs, run.id);
   if (!detached || !run.driver.is_elsewhere())
     return drive(again, run.id, detached ? &*detached : nullptr, background);
-  detached::HeldLease lease(again.driver_context(), cluster_of(again.options()),
+  remote_driver::HeldLease lease(again.driver_context(), cluster_of(again.options()),
                             run.driver.lease.name);
   drivers.bring_home(run);
   refuse_ended();

@@ -5,11 +5,11 @@
 #include <map>
 
 #include "cli/commands.hpp"
-#include "cli/recorded_attempt.hpp"
-#include "cli/session.hpp"
+#include "driver/recorded_attempt.hpp"
+#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
-#include "detached/detached_record.hpp"
+#include "driver/detached_record.hpp"
 #include "engine/decision.hpp"
 #include "engine/run_steps.hpp"
 #include "engine/shell.hpp"
@@ -90,18 +90,18 @@ const StepSpec& step_named(const engine::RunSteps& steps, const std::string& nam
 }
 
 /// Says what of the step is not as the attempt had it.
-void report_differences(Session& session, const engine::Services& services, const StepSpec& step,
-                        const RecordedAttempt& found, const std::string& environment_id,
+void report_differences(driver::Session& session, const engine::Services& services, const StepSpec& step,
+                        const driver::RecordedAttempt& found, const std::string& environment_id,
                         const engine::OutputsOf& outputs_of) {
   if (environment_id.empty()) return;
   engine::Decisions decisions(services);
-  session.context.await(decisions.data().look_up(services.pipeline, session.remote_cache()));
+  session.workspace.await(decisions.data().look_up(services.pipeline, session.remote_cache()));
   const auto now = decisions.key(step, environment_id, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
   for (const auto& line : engine::differences(session.runs.key_parts(found.step.key), now.parts))
     if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
-  session.context.note("note: '" + step.name + "' is not in all as it was in run " + found.run.id +
+  session.workspace.note("note: '" + step.name + "' is not in all as it was in run " + found.run.id +
                        changes +
                        ". Code, inputs and image are the attempt's; command, variables and other "
                        "settings are those of now");
@@ -113,14 +113,14 @@ std::vector<std::string> words_of(const Options& options) {
 }
 
 /// Refuses steps of which no shell can be had.
-void check_place(Session& session, const StepSpec& step) {
+void check_place(driver::Session& session, const StepSpec& step) {
   const auto& capabilities = session.orchestrator().capabilities_of(step);
   if (!capabilities.shells)
     throw core::InputError(
         "`shell` opens one in a container, a pod or a process of this machine, "
         "and '" +
             step.name + "' ran on " + capabilities.name,
-        "`" + session.context.options().name +
+        "`" + session.workspace.options().name +
             " code` gives its code, "
             "`artifacts` its inputs");
 }
@@ -129,7 +129,7 @@ void check_place(Session& session, const StepSpec& step) {
 
 core::ExitCode shell_command(Context& given) {
   auto& recorded = given.existing_runs();
-  const auto found = recorded_attempt(recorded, given.find_run(recorded), given.options().step,
+  const auto found = driver::recorded_attempt(recorded, given.find_run(recorded), given.options().step,
                                       given.options().attempt);
   const auto code = code_of(given, found);
   auto options = recorded_options(recorded, found.run.id, given.options());
@@ -137,15 +137,15 @@ core::ExitCode shell_command(Context& given) {
     throw core::InputError("it was not kept how run " + found.run.id + " was begun",
                            "run the step again, and open a shell in that run");
   Context context(std::move(*options));
-  auto detached = detached::detached_of(recorded, found.run.id);
-  Session session(context, {}, detached ? &*detached : nullptr);
+  auto detached = driver::detached_of(recorded, found.run.id);
+  driver::Session session(context, {}, detached ? &*detached : nullptr);
   engine::RunSteps steps(session.pipeline(), {});
   expand(steps, outputs_of_run(session.runs, context.artifacts(), found.run.id),
          context.artifacts());
   const auto& step = step_named(steps, found.step.name);
   check_place(session, step);
 
-  const auto files = code_files(context.artifacts().path(code));
+  const auto files = driver::code_files(context.artifacts().path(code));
   const engine::CodeProvider provider{
       .files = [&](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files; },
       .missing_file = {}};

@@ -2,9 +2,9 @@
 #include <set>
 
 #include "cli/commands.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "core/quantity.hpp"
-#include "detached/detached_record.hpp"
+#include "driver/detached_record.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -22,7 +22,7 @@ std::map<core::Digest, Use> uses_of(store::RunStore& runs,
                                     const std::vector<store::RunRecord>& of) {
   std::map<core::Digest, Use> uses;
   for (const auto& run : of) {
-    const bool may_be_elsewhere = run.driver.is_elsewhere() || detached::detached_of(runs, run.id);
+    const bool may_be_elsewhere = run.driver.is_elsewhere() || driver::detached_of(runs, run.id);
     for (const auto& step : runs.steps(run.id))
       for (const auto& output : step.outputs) {
         auto& use =

@@ -41,6 +41,11 @@ inline std::string replaced(std::string text, std::string_view what, std::string
   return text;
 }
 
+/// Returns `1 step`, `2 steps`.
+inline std::string counted(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 /// Returns the parts between separators, empty ones included: one more than there are separators.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
