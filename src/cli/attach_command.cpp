@@ -10,7 +10,7 @@
 #include "cli/display.hpp"
 #include "driver/event_log.hpp"
 #include "cli/growing_file.hpp"
-#include "driver/run_results.hpp"
+#include "cli/summary.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
@@ -102,7 +102,7 @@ class EventFile {
 class Attachment {
  public:
   Attachment(Context& context, store::RunStore& runs, const std::string& run)
-      : context_(context), runs_(runs), run_(run), display_(context, false) {}
+      : context_(context), runs_(runs), run_(run), display_(context, SignalHandling::none) {}
 
   /// Shows what has happened since the last call.
   void show_news() {
@@ -240,13 +240,13 @@ core::ExitCode show_attached_end(Context& context, store::RunStore& runs,
     if (!shown) return show_driver_error(context, end);
   } else if (run.status == RunStatus::succeeded || run.status == RunStatus::failed) {
     const auto outcome = outcome_of(run, attachment.model());
-    shown = {.outcome = outcome, .results = {}, .exit_code = driver::exit_code_of(outcome)};
+    shown = {.state = runs.folder(), .outcome = outcome, .results = {}, .exit_code = driver::exit_code_of(outcome)};
   } else {
     throw core::EnvironmentError(
         "the driver of run " + run.id + " is gone: it was " + driver::name_of(run.driver),
         {"`" + context.options().name + " resume " + run.id + "` continues the run"});
   }
-  show_summary(context, runs, attachment.model(), *shown);
+  show_summary(context, attachment.model(), *shown);
   return shown->exit_code;
 }
 

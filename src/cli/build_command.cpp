@@ -5,6 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
+#include "driver/error_report.hpp"
 #include "driver/session.hpp"
 #include "core/file.hpp"
 

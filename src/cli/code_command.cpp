@@ -5,13 +5,15 @@
 
 namespace pipeline::cli {
 
+namespace fs = std::filesystem;
+
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
   auto& runs = context.existing_runs();
   const auto found = driver::recorded_attempt(runs, context.find_run(runs), options.step, options.attempt);
   const auto digest = code_of(context, found);
   const auto stored = context.artifacts().path(digest);
-  json document{{"run", found.run.id},
+  nlohmann::json document{{"run", found.run.id},
                 {"step", found.step.name},
                 {"attempt", found.attempt.number},
                 {"digest", digest.hex()}};
@@ -24,7 +26,7 @@ core::ExitCode code_command(Context& context) {
   } else {
     Table table;
     table.add({"FILE", "SIZE"});
-    document["files"] = json::array();
+    document["files"] = nlohmann::json::array();
     for (const auto& [file, path] : driver::code_files(stored)) {
       const auto bytes = fs::file_size(path);
       document["files"].push_back({{"file", file}, {"bytes", bytes}});

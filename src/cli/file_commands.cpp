@@ -108,7 +108,7 @@ core::ExitCode validate_command(Context& context) {
   // reported.
   auto found = gpu::check_steps(steps, {});
   std::ranges::move(driver::check_commands(pipeline, resolver), std::back_inserter(found));
-  const auto warnings = check_gpus(pipeline, std::move(found), [&](std::string_view text) {
+  const auto warnings = driver::report_warnings(pipeline, std::move(found), [&](std::string_view text) {
     if (!context.options().json) context.note(std::string(text) + "\n");
   });
   if (context.options().json) {

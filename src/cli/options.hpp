@@ -8,17 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "driver/cancellation.hpp"
+#include "driver/clean_up.hpp"
 #include "driver/workspace_options.hpp"
 
 namespace pipeline::cli {
-
-/// Options of `clean`.
-struct CleanOptions {
-  bool containers = false, images = false, environments = false, runs = false, all = false;
-  bool dry_run = false;
-  unsigned keep = 0;         ///< Number of newest runs that are kept.
-  std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
-};
 
 /// Options of `instances`; zero and empty members are no requirement.
 struct InstancesOptions {
@@ -43,12 +37,6 @@ struct ArtifactsOptions {
   std::string publish_as;  ///< Publish the output under this name.
   unsigned promote = 0;    ///< Version of `name` to make current; 0: none.
   bool demote = false;     ///< Make the version current that was before.
-};
-
-/// Options of `cancel`.
-struct CancelOptions {
-  bool now = false;
-  bool force = false;  ///< The user asserts that the driver is gone.
 };
 
 /// Options of `compare`.
@@ -136,8 +124,8 @@ struct Options : driver::WorkspaceOptions {
   // Of one command.
   AdviseOptions advise;
   ArtifactsOptions artifacts;
-  CancelOptions cancel;
-  CleanOptions clean;
+  driver::CancelRequest cancel;
+  driver::CleanUp clean;
   CompareOptions compare;
   CompletionOptions completion;
   DocumentOptions document;

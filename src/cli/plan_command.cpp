@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "cli/commands.hpp"
-#include "driver/step_warnings.hpp"
 #include "driver/origin.hpp"
-#include "driver/session.hpp"
+#include "driver/plan.hpp"
 #include "core/file.hpp"
 #include "model/instance.hpp"
 
@@ -79,8 +77,9 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
   return rows;
 }
 
-std::string render(driver::Session& session, const std::vector<StepPlan>& plans) {
-  const auto& paint = session.workspace.paint();
+std::string render(const Context& context, driver::Session& session,
+                   const std::vector<StepPlan>& plans) {
+  const auto& paint = context.paint();
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
@@ -127,7 +126,7 @@ std::string render(driver::Session& session, const std::vector<StepPlan>& plans)
     }
     text += "\n" + environments.render(paint);
   }
-  if (session.workspace.options().verbose)
+  if (context.options().verbose)
     for (const auto& plan : plans)
       text += details(plan, session.source.resolver().code_of(*plan.spec), paint);
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
@@ -159,16 +158,6 @@ nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& pl
   return document;
 }
 
-/// Returns the steps of which the run may start an attempt.
-std::vector<const StepSpec*> to_run(const std::vector<StepPlan>& plans) {
-  std::vector<const StepSpec*> steps;
-  for (const auto& plan : plans)
-    if (plan.action != StepPlan::Action::reuse && plan.action != StepPlan::Action::skip &&
-        (steps.empty() || steps.back() != plan.spec))
-      steps.push_back(plan.spec);
-  return steps;
-}
-
 }  // namespace
 
 core::ExitCode plan_command(Context& given) {
@@ -180,22 +169,19 @@ core::ExitCode plan_command(Context& given) {
     chosen.state = no_state.emplace().path();
   Context context(std::move(chosen));
   driver::Session session(context);
-  session.pipeline();  // Errors of the file are reported before errors of the machine.
-  require_engine(session);
-  const driver::Say say = [&](std::string_view text) {
-    if (!context.options().json) context.note(std::string(text) + "\n");
-  };
-  auto warnings = check_gpus(session, say);
-  const auto options = session.run_options();
-  const auto plans = context.await(engine::plan(
-      session.services(), options, context.options().json || context.options().verbose));
-  std::ranges::move(check_missing_gpus(session, to_run(plans), say), std::back_inserter(warnings));
-  if (context.options().json) {
-    auto json = to_json(session, plans);
-    json["warnings"] = driver::warnings_json(warnings, session.pipeline());
+  const bool is_json = context.options().json;
+  const auto plan = driver::plan_run(
+      session,
+      [&](std::string_view text) {
+        if (!is_json) context.note(std::string(text) + "\n");
+      },
+      is_json || context.options().verbose);
+  if (is_json) {
+    auto json = to_json(session, plan.steps);
+    json["warnings"] = driver::warnings_json(plan.warnings, session.pipeline());
     context.print_json(json);
   } else {
-    context.print(render(session, plans));
+    context.print(render(context, session, plan.steps));
   }
   return core::ExitCode::ok;
 }

@@ -200,11 +200,11 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   return text;
 }
 
-void show_summary(const Context& context, const store::RunStore& runs, const driver::RunModel& model,
-                  driver::RunEnd end) {
+void show_summary(const Context& context, const driver::RunModel& model,
+                  const driver::RunEnd& end) {
   if (context.options().json) return context.print(driver::summary_json(end).dump() + "\n");
-  Summary summary{model, std::move(end.outcome), std::move(end.results), {}, context.options().name,
-                  context.state_option(runs.folder())};
+  Summary summary{model, end.outcome, end.results, {}, context.options().name,
+                  context.state_option(end.state)};
   if (!summary.results.empty())
     summary.copy_command = summary.program + " artifacts " + summary.outcome.run + " " +
                            summary.results.back().name + " --copy DEST" + summary.state;

@@ -29,8 +29,8 @@ struct Summary {
 std::string render_summary(const Summary& summary, const Paint& paint);
 
 /// Prints the end of a run, as text or as the event `summary`.
-void show_summary(const Context& context, const store::RunStore& runs, const driver::RunModel& model,
-                  driver::RunEnd end);
+void show_summary(const Context& context, const driver::RunModel& model,
+                  const driver::RunEnd& end);
 
 Colour colour_of(StepStatus status);
 Colour colour_of(RunStatus status);

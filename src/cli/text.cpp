@@ -156,16 +156,6 @@ std::string shorten_digests(std::string_view text) {
   return result;
 }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  }
-  return lines;
-}
-
 std::string Paint::operator()(Colour colour, std::string_view text) const {
   if (!on || colour == Colour::none || text.empty()) return std::string(text);
   const char* code = "";

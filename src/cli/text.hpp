@@ -29,8 +29,7 @@ std::string clip(std::string_view text, unsigned width);
 /// Shortens digests in the text to their first 12 digits: `pipe:env-1a2b3c4d5e6f`.
 std::string shorten_digests(std::string_view text);
 using core::counted;
-/// Returns lines without their line ends; a last line without a line end counts.
-std::vector<std::string_view> lines_of(std::string_view text);
+using core::lines_of;
 
 enum class Colour { none, bold, dim, red, green, yellow, blue, cyan };
 

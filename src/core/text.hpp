@@ -57,6 +57,17 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   }
 }
 
+/// Returns lines without their line ends; a last line without a line end counts.
+inline std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  return lines;
+}
+
 /// Splits the text at blanks.
 inline std::vector<std::string> words_of(std::string_view text) {
   constexpr std::string_view blanks = " \t\n\v\f\r";

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/address.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::driver {
 
@@ -44,6 +45,21 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
   } catch (...) {
     return {.kind = "internal", .message = "internal error"};
   }
+}
+
+std::string plain_text(const ErrorFacts& facts) {
+  if (facts.code == core::ExitCode::interrupted) return {};
+  if (facts.input && !facts.input->file().empty()) {
+    const auto count = facts.input->diagnostics().size();
+    return facts.message + "\n" +
+           (count > 1 ? "\n" + core::counted(count, "problem") + " in " + facts.input->file() + "\n"
+                      : "");
+  }
+  std::string text = facts.message.starts_with("error: ") ? "" : "error: ";
+  text += (facts.input ? facts.message : core::printable(facts.message)) + "\n";
+  for (const auto& line : facts.details) text += "  | " + core::printable(line) + "\n";
+  for (const auto& line : facts.advice) text += "  hint: " + core::printable(line) + "\n";
+  return text;
 }
 
 json diagnostic_json(const core::Diagnostic& diagnostic) {

@@ -30,6 +30,9 @@ struct ErrorFacts {
 
 ErrorFacts facts_of(const std::exception_ptr& error);
 
+/// Returns the error as `pipe` prints it, in lines with their line ends; empty for Interrupted.
+std::string plain_text(const ErrorFacts& facts);
+
 /// Returns an error or a warning: `{code, severity, message, line, column, notes, suggestion}`.
 nlohmann::json diagnostic_json(const core::Diagnostic& diagnostic);
 

@@ -123,7 +123,8 @@ std::optional<RunEnd> read_summary(const json& object, Workspace& workspace,
                                    store::RunStore& runs) {
   if (object.value("event", "") != "summary") return std::nullopt;
   const auto count = [&](const char* key) { return object.value(key, std::size_t{0}); };
-  RunEnd end{.outcome = {.run = object.value("run", ""),
+  RunEnd end{.state = runs.folder(),
+             .outcome = {.run = object.value("run", ""),
                          .status = status_named(object.value("status", "")),
                          .succeeded = count("succeeded"),
                          .cached = count("reused"),

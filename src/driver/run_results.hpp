@@ -25,6 +25,7 @@ struct ShownResult {
 };
 
 struct RunEnd {
+  std::filesystem::path state;  ///< The state folder.
   engine::RunSummary outcome;
   std::vector<ShownResult> results;
   core::ExitCode exit_code = core::ExitCode::ok;

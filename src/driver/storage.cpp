@@ -50,15 +50,15 @@ Bytes storage_budget(const WorkspaceOptions& options) {
                          "write a number and a unit: 20GB, 500MiB");
 }
 
-void warn_of_storage(const Workspace& workspace, const store::RunStore& runs) {
+void warn_of_storage(const Workspace& workspace, const fs::path& state) {
   const auto budget = storage_budget(workspace.options());
   if (!budget) return;
-  const auto bytes = size_of(runs.folder() / "artifacts");
+  const auto bytes = size_of(state / "artifacts");
   if (bytes <= budget) return;
-  workspace.note("warning: the artifacts in " + shown_path(runs.folder()) + " take " +
+  workspace.note("warning: the artifacts in " + shown_path(state) + " take " +
                core::format_bytes(bytes) + ", and the budget is " + core::format_bytes(budget) +
                ": `" + workspace.options().name + " clean --keep-storage " + std::to_string(budget) +
-               "B" + workspace.state_option(runs.folder()) +
+               "B" + workspace.state_option(state) +
                "` removes the oldest runs, with --dry-run it says which");
 }
 

@@ -1,8 +1,8 @@
-#include "cli/unified_diff.hpp"
+#include "driver/unified_diff.hpp"
 
 #include <gtest/gtest.h>
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 namespace {
 
 TEST(UnifiedDiff, nothing_changed_is_no_diff) { EXPECT_EQ(unified_diff("f", "a\nb\n", {}), ""); }
@@ -25,4 +25,4 @@ TEST(UnifiedDiff, last_line_without_an_end_stays_without) {
 }
 
 }  // namespace
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver

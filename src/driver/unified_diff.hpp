@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 
 /// Returns the unified diff of a text in which lines are replaced; empty if none is.
 /// @param name  the file's, as `a/NAME` and `b/NAME`
@@ -14,4 +14,4 @@ namespace pipeline::cli {
 std::string unified_diff(std::string_view name, std::string_view text,
                          const std::map<unsigned, std::string>& lines);
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver

@@ -3,16 +3,19 @@
 /// started.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
+#include <variant>
 
-#include "cli/context.hpp"
-#include "driver/event_log.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
+#include "driver/event_log.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 
 /// The driver's side. Until it leaves the terminal, it writes there as any command does.
 class Background {
@@ -32,13 +35,21 @@ class Background {
 
  private:
   core::Descriptor terminal_;
-  std::optional<driver::EventLog> log_;
+  std::optional<EventLog> log_;
 };
 
-/// Calls `drive` in a process of its own, in a session of its own, and returns once that has left
-/// the terminal: says how the run is followed. If it ends before, returns its exit code; what went
-/// wrong it has said by itself. Signals are passed on to it meanwhile.
-core::ExitCode drive_in_background(
-    const Context& context, const std::function<core::ExitCode(Background& background)>& drive);
+/// A run whose driver has left the terminal.
+struct BackgroundRun {
+  std::string run;
+  std::filesystem::path state;
+  pid_t process = 0;
+};
 
-}  // namespace pipeline::cli
+/// Calls `drive` in a process of its own, in a session of its own. Passes signals on to it until
+/// it has left the terminal or ended.
+/// @param drive reports its errors itself; the process ends with its exit code
+/// @return the run, or the exit code of a driver that ended before its run began
+std::variant<BackgroundRun, core::ExitCode> start_in_background(
+    const std::function<core::ExitCode(Background& background)>& drive);
+
+}  // namespace pipeline::driver

@@ -1,24 +1,20 @@
-// `pipe run -o kubernetes --detach`: does the work that needs this machine, then a driver in the
-// cluster continues the run.
+#include "driver/detached_start.hpp"
+
 #include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "cli/commands.hpp"
-#include "cli/display.hpp"
-#include "driver/step_warnings.hpp"
-#include "driver/notifications.hpp"
-#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "core/identifier.hpp"
 #include "core/user_environment.hpp"
-#include "remote_driver/driver_bucket.hpp"
+#include "driver/error_report.hpp"
 #include "driver/invocation.hpp"
-#include "remote_driver/run_replica.hpp"
-#include "remote_driver/snapshot.hpp"
+#include "driver/notifications.hpp"
+#include "driver/recovery.hpp"
+#include "driver/session.hpp"
+#include "driver/step_warnings.hpp"
 #include "engine/cache_key.hpp"
 #include "engine/data_input.hpp"
 #include "engine/refusal.hpp"
@@ -26,21 +22,24 @@
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/owner.hpp"
+#include "remote_driver/driver_bucket.hpp"
+#include "remote_driver/run_replica.hpp"
+#include "remote_driver/snapshot.hpp"
 #include "spec/env_file.hpp"
 #include "spec/profile_file.hpp"
 #include "vcs/repository.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr auto retry_policy = 60s;  // Time limit for the driver's start; it may still start later.
+constexpr auto start_timeout = 60s;  ///< The driver may still start later.
 
 /// Rejects steps that a driver in a cluster cannot run, because it has no engine and is another
 /// machine.
-void refuse_other_places(driver::Session& session) {
+void refuse_other_orchestrators(Session& session) {
   std::vector<core::Diagnostic> wrong;
   const auto add = [&](const StepSpec& step, std::string message, std::string suggestion) {
     core::Diagnostic diagnostic;
@@ -80,7 +79,7 @@ bool is_on_network(const fs::path& folder) {
 
 /// Returns the variables that steps take from this process's environment, including secrets: the
 /// driver has another environment.
-StringMap variables_of(driver::Session& session) {
+StringMap variables_of(Session& session) {
   StringMap all;
   const auto add = [&](const StepSpec& step, const std::string& name, const std::string& value) {
     const auto [place, is_new] = all.emplace(name, value);
@@ -100,11 +99,11 @@ StringMap variables_of(driver::Session& session) {
   }
   const auto& notify = session.pipeline().notify;
   for (std::size_t i = 0; i < notify.size(); ++i)
-    if (notify[i].url.empty()) all[driver::variable_of_notification(i)] = notify::address_of(notify[i]);
+    if (notify[i].url.empty()) all[variable_of_notification(i)] = notify::address_of(notify[i]);
   return all;
 }
 
-std::vector<std::string> pull_secrets_of(driver::Session& session) {
+std::vector<std::string> pull_secrets_of(Session& session) {
   std::set<std::string> names;
   for (const auto* step : session.source.selected_steps())
     for (const auto& name : step->settings->kubernetes.image_pull_secrets.items())
@@ -112,7 +111,7 @@ std::vector<std::string> pull_secrets_of(driver::Session& session) {
   return {names.begin(), names.end()};
 }
 
-std::string repository_of(driver::Session& session) {
+std::string repository_of(Session& session) {
   for (const auto* step : session.source.selected_steps())
     if (auto repository = orchestrators::registry_repository(*step); !repository.empty())
       return repository;
@@ -121,7 +120,7 @@ std::string repository_of(driver::Session& session) {
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::DriverJob driver_of(driver::Session& session, const driver::DetachedRecord& detached,
+orchestrators::DriverJob driver_of(Session& session, const DetachedRecord& detached,
                                    orchestrators::DriverImage image) {
   const auto& options = session.workspace.options();
   orchestrators::DriverJob driver;
@@ -144,7 +143,7 @@ orchestrators::DriverJob driver_of(driver::Session& session, const driver::Detac
 
 /// Copies the files that define the pipeline, the profile, and the steps' code into a new folder.
 /// Returns the pipeline's file in it.
-fs::path keep_files(driver::Session& session, const fs::path& folder) {
+fs::path keep_files(Session& session, const fs::path& folder) {
   const auto& profile = session.workspace.options().profile;
   const auto file = session.source.file().lexically_normal();
   std::set<fs::path> files;
@@ -163,7 +162,7 @@ fs::path keep_files(driver::Session& session, const fs::path& folder) {
 }
 
 /// Copies the lock file beside the copy of the pipeline's file: the driver takes the same data.
-void keep_lock(driver::Session& session, const fs::path& file) {
+void keep_lock(Session& session, const fs::path& file) {
   const auto& source = session.lock().path();
   std::error_code error;
   if (fs::exists(source, error))
@@ -173,179 +172,197 @@ void keep_lock(driver::Session& session, const fs::path& file) {
                              error.value());
 }
 
-void keep(driver::Session& session, const fs::path& file, const driver::DetachedRecord& detached) {
-  driver::Invocation options = session.workspace.options();
+void keep(Session& session, const fs::path& file, const DetachedRecord& detached) {
+  Invocation options = session.workspace.options();
   options.file = file;
   if (session.workspace.options().program) options.root = file.parent_path();
   options.template_dir.clear();
   if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
-  driver::keep_invocation(session.runs, session.run_id, options);
-  driver::keep_detached(session.runs, session.run_id, detached);
+  keep_invocation(session.runs, session.run_id, options);
+  keep_detached(session.runs, session.run_id, detached);
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
-async::Task<std::string> put_in_bucket(driver::Session& session, const fs::path& file) {
+async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore runs(folder.path());
   runs.take_run(session.runs, session.run_id);
-  auto options = *driver::invocation_of(runs, session.run_id);
+  auto options = *invocation_of(runs, session.run_id);
   const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
   options.file = fs::path(remote_driver::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
   options.artifact_store = remote_driver::bucket_of_driver(*session.bucket());
-  driver::keep_invocation(runs, session.run_id, options);
+  keep_invocation(runs, session.run_id, options);
   remote_driver::RunReplica bucket(*session.bucket(), session.run_id);
   auto files = co_await bucket.upload_all(runs, kept);
   co_return files;
 }
 
+/// Starts one run.
+class DetachedStart {
+ public:
+  DetachedStart(Workspace& workspace, const kubernetes_api::ClusterAccess& access,
+                RunObserver& observer)
+      : workspace_(workspace),
+        access_(access),
+        observer_(observer),
+        session_(workspace, {}, &detached_),
+        client_(workspace.loop(), access) {}
+
+  DetachedRun start();
+
+ private:
+  /// Refuses what would fail only in the cluster.
+  void check();
+  engine::EngineOptions options();
+  /// Prepares images and files, and records the run.
+  void prepare();
+  void hand_over();
+  async::Task<orchestrators::DriverStatus> wait_for_start();
+  void await_driver();
+
+  Workspace& workspace_;
+  const kubernetes_api::ClusterAccess& access_;
+  RunObserver& observer_;
+  DetachedRecord detached_;
+  Session session_;
+  kubernetes_api::Client client_;
+  orchestrators::DriverJob driver_;
+  orchestrators::DriverStatus status_;
+  fs::path file_;  ///< The copy of the pipeline's file.
+};
+
+void DetachedStart::check() {
+  detached_.owner = orchestrators::owner_of(session_.runs.folder());
+  recover_dead_runs(workspace_, session_.runs);
+  if (!session_.bucket() &&
+      (!workspace_.options().claim.empty() || is_on_network(session_.runs.folder())))
+    session_.runs.share();
+  refuse_other_orchestrators(session_);
+  const auto& account = workspace_.options().service_account;
+  for (const auto& notice : workspace_.await(orchestrators::check_driver(client_, account)))
+    workspace_.note("note: " + notice);
+}
+
+engine::EngineOptions DetachedStart::options() {
+  auto options = session_.run_options();
+  options.driver.lease = {access_.context, access_.name_space,
+                          orchestrators::driver_name(session_.run_id)};
+  if (const auto state = vcs::source_state(session_.source.file().parent_path())) {
+    options.git_commit = state->commit;
+    options.git_dirty = state->dirty;
+  }
+  options.is_task = session_.source.is_task();
+  return options;
+}
+
+void DetachedStart::prepare() {
+  auto options = this->options();
+  require_engine(session_);
+  report_step_warnings(session_, observer_);
+  const auto folder = session_.runs.kept_folder(session_.run_id);
+  try {
+    driver_ = driver_of(session_, detached_, {});
+    file_ = keep_files(session_, fs::weakly_canonical(folder));
+    driver_.image = workspace_.await(
+        orchestrators::make_driver_image(workspace_.loop(), repository_of(session_),
+                                         session_.run_id, observer_.events(), observer_.cancel()));
+    options.machine = session_.machine_in_use();
+    workspace_.await(engine::prepare_detached(session_.services(), observer_.events(),
+                                              observer_.cancel(), options));
+    keep_lock(session_, file_);
+  } catch (...) {
+    core::remove_tree(folder);
+    if (observer_.cancel().level() == core::StopLevel::none) throw;
+    observer_.end();
+    workspace_.note("stopped before the run began");
+    throw Interrupted();
+  }
+}
+
+void DetachedStart::hand_over() {
+  try {
+    keep(session_, file_, detached_);
+    if (session_.bucket())
+      driver_.variables[remote_driver::files_variable] =
+          workspace_.await(put_in_bucket(session_, file_));
+    workspace_.await(orchestrators::start_driver(client_, std::move(driver_)));
+  } catch (...) {
+    recover_dead_runs(workspace_, session_.runs, {}, session_.run_id);
+    throw;
+  }
+}
+
 /// Waits until the driver has started, or will not start, or the time is up.
-async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, driver::Session& session,
-                                               Display& display) {
-  const auto until = std::chrono::steady_clock::now() + retry_policy;
+async::Task<orchestrators::DriverStatus> DetachedStart::wait_for_start() {
+  const auto until = std::chrono::steady_clock::now() + start_timeout;
   std::string reported;
   for (;;) {
     auto status = co_await orchestrators::driver_status_of(
-        client, orchestrators::driver_name(session.run_id));
-    const auto run = session.runs.find_run(session.run_id);
+        client_, orchestrators::driver_name(session_.run_id));
+    const auto run = session_.runs.find_run(session_.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
                             status.hopeless || !status.goes_on;
     if (is_decided || std::chrono::steady_clock::now() > until ||
-        display.cancel().level() != core::StopLevel::none)
+        observer_.cancel().level() != core::StopLevel::none)
       co_return status;
     if (!status.waits_for.empty() && status.waits_for != reported)
-      display.progress().say("the driver waits: " + (reported = status.waits_for));
-    asio::steady_timer pause(client.loop(), 250ms);
+      observer_.say("the driver waits: " + (reported = status.waits_for));
+    asio::steady_timer pause(client_.loop(), 250ms);
     co_await pause.async_wait(asio::use_awaitable);
   }
 }
 
 /// Waits for the driver. If it cannot start, marks the run as failed with the reason.
-void await_driver(kubernetes_api::Client& client, driver::Session& session, Display& display,
-                  orchestrators::DriverStatus& status) {
-  auto& context = session.workspace;
-  status = context.await(begun(client, session, display));
-  if (session.bucket())
-    context.await(remote_driver::RunReplica(*session.bucket(), session.run_id)
-                      .bring(session.runs));  // The run may have ended.
-  const auto run = session.runs.find_run(session.run_id);
-  if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
-  if (status.failure.empty() && !status.hopeless && status.goes_on) return;
-  context.await(orchestrators::remove_driver(client, orchestrators::driver_name(session.run_id)));
-  driver::recover_dead_runs(context, session.runs, {}, session.run_id);
-  const std::string why = status.failure.empty()
-                              ? status.hopeless ? status.waits_for : "its Job was deleted"
-                              : status.failure;
-  throw core::EnvironmentError("the driver of run " + session.run_id + " could not begin: " + why,
-                               {"`" + context.options().name + " resume " + session.run_id +
-                                "` continues the run from here"});
+void DetachedStart::await_driver() {
+  status_ = workspace_.await(wait_for_start());
+  if (session_.bucket())
+    workspace_.await(remote_driver::RunReplica(*session_.bucket(), session_.run_id)
+                         .bring(session_.runs));  // The run may have ended.
+  const auto run = session_.runs.find_run(session_.run_id);
+  if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
+  if (status_.failure.empty() && !status_.hopeless && status_.goes_on) return;
+  workspace_.await(
+      orchestrators::remove_driver(client_, orchestrators::driver_name(session_.run_id)));
+  recover_dead_runs(workspace_, session_.runs, {}, session_.run_id);
+  const std::string why = status_.failure.empty()
+                              ? status_.hopeless ? status_.waits_for : "its Job was deleted"
+                              : status_.failure;
+  throw core::EnvironmentError(
+      "the driver of run " + session_.run_id + " could not begin: " + why,
+      {"`" + workspace_.options().name + " resume " + session_.run_id +
+       "` continues the run from here"});
 }
 
-void tell(driver::Session& session, const orchestrators::DriverStatus& status) {
-  auto& context = session.workspace;
-  const auto run = session.runs.find_run(session.run_id);
-  const auto& lease = run->driver.lease;
-  if (context.options().json) {
-    const nlohmann::json event{{"event", "detached"},
-                               {"run", session.run_id},
-                               {"status", to_string(run->status)},
-                               {"driver",
-                                {{"job", lease.name},
-                                 {"namespace", lease.name_space},
-                                 {"context", lease.context},
-                                 {"holder", status.holder}}}};
-    return context.print(event.dump() + "\n");
-  }
-  const auto state = context.state_option(session.runs.folder());
-  const auto command = [&](const char* words) {
-    return context.options().name + " " + words + " " + session.run_id;
-  };
-  std::string text = "run " + session.run_id + " is driven by the Job " + lease.name +
-                     " of the namespace " + lease.name_space;
-  if (run->status != RunStatus::running)
-    text += ", and has ended: " + std::string(to_string(run->status));
-  else if (status.holder.empty())
-    text += ", which has not begun yet" + (status.waits_for.empty() ? "" : ": " + status.waits_for);
-  text += "\n  " + command("attach") + state + "\n  " + command("logs") + " -f" + state + "\n  " +
-          command("cancel") + state + "\n";
-  context.print(text);
-}
-
-core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& access) {
-  driver::DetachedRecord detached;
-  driver::Session session(context, {}, &detached);
-  detached.owner = orchestrators::owner_of(session.runs.folder());
-  driver::recover_dead_runs(context, session.runs);
-  if (!session.bucket() &&
-      (!context.options().claim.empty() || is_on_network(session.runs.folder())))
-    session.runs.share();
-  refuse_other_places(session);
-  kubernetes_api::Client client(context.loop(), access);
-  for (const auto& notice :
-       context.await(orchestrators::check_driver(client, context.options().service_account)))
-    context.note("note: " + notice);
-
-  auto options = session.run_options();
-  options.driver.lease = {access.context, access.name_space,
-                          orchestrators::driver_name(session.run_id)};
-  if (const auto state = vcs::source_state(session.source.file().parent_path())) {
-    options.git_commit = state->commit;
-    options.git_dirty = state->dirty;
-  }
-  options.is_task = session.source.is_task();
-
-  Display display(context);
-  require_engine(session);
-  report_gpu_warnings(session, display.progress());
-  const auto folder = session.runs.kept_folder(session.run_id);
-  orchestrators::DriverJob driver;
-  fs::path file;
-  try {
-    driver = driver_of(session, detached, {});
-    file = keep_files(session, fs::weakly_canonical(folder));
-    driver.image = context.await(
-        orchestrators::make_driver_image(context.loop(), repository_of(session), session.run_id,
-                                         display.progress(), display.cancel()));
-    options.machine = session.machine_in_use();
-    context.await(engine::prepare_detached(session.services(), display.progress(), display.cancel(),
-                                           options));
-    keep_lock(session, file);
-  } catch (...) {
-    core::remove_tree(folder);
-    if (display.cancel().level() == core::StopLevel::none) throw;
-    display.close();
-    context.note("stopped before the run began");
-    return core::ExitCode::interrupted;
-  }
-  orchestrators::DriverStatus status;
-  try {
-    keep(session, file, detached);
-    if (session.bucket())
-      driver.variables[remote_driver::files_variable] = context.await(put_in_bucket(session, file));
-    context.await(orchestrators::start_driver(client, std::move(driver)));
-  } catch (...) {
-    driver::recover_dead_runs(context, session.runs, {}, session.run_id);
-    throw;
-  }
-  await_driver(client, session, display, status);
-  display.close();
-  tell(session, status);
-  return core::ExitCode::ok;
+DetachedRun DetachedStart::start() {
+  check();
+  observer_.begin(workspace_.loop());
+  prepare();
+  hand_over();
+  await_driver();
+  observer_.end();
+  const auto run = session_.runs.find_run(session_.run_id);
+  return {.run = session_.run_id,
+          .state = session_.runs.folder(),
+          .status = run->status,
+          .lease = run->driver.lease,
+          .holder = status_.holder,
+          .waits_for = status_.waits_for};
 }
 
 }  // namespace
 
-core::ExitCode detach_command(Context& given) {
-  auto options = given.options();
+DetachedRun start_detached(const Workspace& workspace, RunObserver& observer) {
+  auto options = workspace.options();
   const auto access =
       kubernetes_api::find_cluster({.context = options.context, .name_space = options.name_space});
   options.context = access.context;  // The context in which the run is queried later, even if
                                      // another one is current then.
   options.name_space = access.name_space;
-  Context context(std::move(options));
-  return detach(context, access);
+  Workspace in_cluster(std::move(options), workspace.notes());
+  return DetachedStart(in_cluster, access, observer).start();
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver

@@ -1,4 +1,4 @@
-#include "cli/background.hpp"
+#include "driver/background.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -9,10 +9,9 @@
 #include <cerrno>
 #include <csignal>
 
-#include "cli/report_error.hpp"
 #include "core/error.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 namespace {
 
 /// Replaces one of the process's standard streams.
@@ -23,25 +22,19 @@ void replace_stream(int stream, const char* path, int flags) {
 }
 
 /// Never returns to the caller: that would continue a C++ program's `main` a second time.
-[[noreturn]] void be_driver(const Context& context, core::Descriptor terminal,
-                            const std::function<core::ExitCode(Background& background)>& drive) {
+[[noreturn]] void become_driver(
+    core::Descriptor terminal,
+    const std::function<core::ExitCode(Background& background)>& drive) noexcept {
   ::setsid();
   // The terminal's end does not concern it. This is a handler, because the steps would inherit
   // SIG_IGN.
   std::signal(SIGHUP, [](int) {});
   Background background(std::move(terminal));
-  auto code = core::ExitCode::ok;
-  try {
-    code = drive(background);
-  } catch (...) {
-    const auto error = std::current_exception();
-    code = write_error(error, context.options().json && !background.has_left());
-    background.add(driver::error_json(error));
-  }
-  ::_exit(static_cast<int>(code));
+  ::_exit(static_cast<int>(drive(background)));
 }
 
-/// Returns what the driver reports, and nothing if it ends before. Passes signals on to it.
+/// Returns what the driver reports, the run's identifier, a line break, and the state folder;
+/// nothing if it ends before. Passes signals on to it.
 std::string report_of(pid_t driver, int channel, const sigset_t& stops) {
   const core::Descriptor signals(::signalfd(-1, &stops, SFD_CLOEXEC));
   if (!signals) throw core::system_error("cannot wait for signals", errno);
@@ -71,25 +64,6 @@ core::ExitCode end_of_driver(pid_t driver) {
                                std::to_string(WTERMSIG(status)));
 }
 
-/// @param report the run's identifier, a line break, and the state folder
-void tell_detached(const Context& context, const std::string& report, pid_t driver) {
-  const auto run = report.substr(0, report.find('\n'));
-  if (context.options().json)
-    return context.print(nlohmann::json{{"event", "detached"},
-                                        {"run", run},
-                                        {"status", to_string(RunStatus::running)},
-                                        {"driver", {{"process", driver}}}}
-                             .dump() +
-                         "\n");
-  const auto state = context.state_option(report.substr(run.size() + 1));
-  const auto line = [&](const char* words, const std::string& more = {}) {
-    return "  " + context.options().name + " " + words + " " + run + more + state + "\n";
-  };
-  context.print("run " + run + " continues in the background, driven by process " +
-                std::to_string(driver) + "\n" + line("attach") + line("logs", " -f") +
-                line("cancel"));
-}
-
 }  // namespace
 
 void Background::leave_terminal(const store::RunStore& runs, const std::string& run) {
@@ -102,8 +76,8 @@ void Background::leave_terminal(const store::RunStore& runs, const std::string& 
   terminal_ = core::Descriptor();
 }
 
-core::ExitCode drive_in_background(
-    const Context& context, const std::function<core::ExitCode(Background& background)>& drive) {
+std::variant<BackgroundRun, core::ExitCode> start_in_background(
+    const std::function<core::ExitCode(Background& background)>& drive) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
   core::Descriptor channel(ends[0]), terminal(ends[1]);
@@ -117,13 +91,14 @@ core::ExitCode drive_in_background(
   if (driver == 0) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     channel = core::Descriptor();
-    be_driver(context, std::move(terminal), drive);
+    become_driver(std::move(terminal), drive);
   }
   terminal = core::Descriptor();
   const auto report = report_of(driver, channel.get(), stops);
-  if (!report.empty()) tell_detached(context, report, driver);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return report.empty() ? end_of_driver(driver) : core::ExitCode::ok;
+  if (report.empty()) return end_of_driver(driver);
+  const auto line_end = report.find('\n');
+  return BackgroundRun{report.substr(0, line_end), report.substr(line_end + 1), driver};
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver

@@ -1,12 +1,12 @@
-#include "cli/unified_diff.hpp"
+#include "driver/unified_diff.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "cli/text.hpp"
+#include "core/text.hpp"
 
-namespace pipeline::cli {
+namespace pipeline::driver {
 namespace {
 
 constexpr unsigned shown_around = 3;  // Lines before and after a change.
@@ -35,7 +35,7 @@ std::vector<Hunk> hunks_of(const std::map<unsigned, std::string>& lines, unsigne
 std::string unified_diff(std::string_view name, std::string_view text,
                          const std::map<unsigned, std::string>& lines) {
   if (lines.empty()) return {};
-  const auto old = lines_of(text);
+  const auto old = core::lines_of(text);
   const auto last = static_cast<unsigned>(old.size());
   const auto line_end = [&](unsigned line) {
     return line == last && !text.ends_with('\n') ? "\n\\ No newline at end of file\n" : "\n";
@@ -59,4 +59,4 @@ std::string unified_diff(std::string_view name, std::string_view text,
   return diff;
 }
 
-}  // namespace pipeline::cli
+}  // namespace pipeline::driver
