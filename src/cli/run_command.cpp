@@ -56,15 +56,16 @@ std::string identity_of(const Session& session) {
 
 /// Returns the earlier run if nothing has changed since, without reading the pipeline.
 std::optional<engine::RunSummary> run_again(Session& session, Display& display,
-                                            const engine::EngineOptions& options) {
+                                            engine::EngineOptions options) {
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
   // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
   const auto last = session.runs.find_run("latest");
-  const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
+  options.reports_reused_steps =
+      session.context.options().json || !last || last->steps <= many_steps;
   try {
     return session.context.await(engine::reuse_by_fingerprint(
-        options.identity, session.orchestrator(), session.runs, session.context.artifacts(),
-        display.progress(), options, each_step));
+        session.orchestrator(), session.runs, session.context.artifacts(), display.progress(),
+        std::move(options)));
   } catch (const core::EnvironmentError&) {
     return std::nullopt;  // The run itself meets the error again and reports it.
   }

@@ -11,7 +11,7 @@
 #include "core/identifier.hpp"
 #include "detached/detached_record.hpp"
 #include "engine/attempt/shell.hpp"
-#include "engine/cache/decision.hpp"
+#include "engine/cache/step_keys.hpp"
 #include "engine/graph/run_steps.hpp"
 #include "model/instance.hpp"
 
@@ -60,7 +60,7 @@ void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
 /// Adds a round that the run had. @return false if there is none that is not there yet
 bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i) {
-    if (!steps.leads_rounds(i) ||
+    if (!steps.is_loop_head(i) ||
         !recorded.contains(model::round_name(steps.spec(i).name, steps.rounds(i))))
       continue;
     steps.add_round(i);
@@ -73,13 +73,13 @@ bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
 void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
   do {
     take_outputs(steps, recorded);
-    for (auto group = steps.take_open_matrix(); !group.empty(); group = steps.take_open_matrix()) {
+    for (auto group = steps.take_dynamic_matrix(); !group.empty(); group = steps.take_dynamic_matrix()) {
       steps.expand(group, artifacts);
       take_outputs(steps, recorded);
     }
   } while (add_round(steps, recorded));
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i)
-    if (steps.leads_rounds(i) && steps.rounds(i)) steps.end_rounds(i);
+    if (steps.is_loop_head(i) && steps.rounds(i)) steps.end_rounds(i);
 }
 
 const StepSpec& step_named(const engine::RunSteps& steps, const std::string& name) {
@@ -94,9 +94,9 @@ void report_differences(Session& session, const engine::Services& services, cons
                         const RecordedAttempt& found, const std::string& environment_id,
                         const engine::OutputsOf& outputs_of) {
   if (environment_id.empty()) return;
-  engine::Decisions decisions(services);
-  session.context.await(decisions.data().look_up(services.pipeline, session.remote_cache()));
-  const auto now = decisions.key(step, environment_id, outputs_of);
+  engine::StepKeys keys(services);
+  session.context.await(keys.data().look_up(services.pipeline, session.remote_cache()));
+  const auto now = keys.key(step, environment_id, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
   for (const auto& line : engine::differences(session.runs.key_parts(found.step.key), now.parts))

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/run.hpp"
+#include "engine/options.hpp"
+#include "engine/services.hpp"
+#include "engine/types.hpp"
 
 namespace pipeline::engine {
 
@@ -58,11 +60,10 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
                      const std::vector<std::filesystem::path>& sources,
                      const std::vector<const StepSpec*>& steps);
 
-/// If a fingerprint for this identity is still valid: records a run that reused every step of that
-/// run, emits its events, and returns its summary. Steps get individual events only if `each_step`.
-/// Needs no spec.
+/// If a fingerprint for `options.identity` is still valid: records a run that reused every step of
+/// that run, emits its events, and returns its summary. Needs no spec.
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
-    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step);
+    orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options);
 
 }  // namespace pipeline::engine

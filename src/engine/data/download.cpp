@@ -210,8 +210,8 @@ async::Task<> Downloads::fetch_named(const DataSpec& data, const store::Publishe
     core::make_folders(folder_);
     const core::TemporaryFolder folder(folder_);
     const RemoteOutput output{version.output, version.is_executable};
-    co_await bring(*cache, output, artifacts_, folder.path() / version.output.file_name, pool,
-                   stop_);
+    const DownloadTarget target{artifacts_, folder.path() / version.output.file_name, pool};
+    co_await engine::download(*cache, output, target, stop_);
     co_return digest;
   };
   co_await flights(executor).get(digest.hex(), work, &stop_);

@@ -57,12 +57,12 @@ async::Task<std::optional<gpu::Inventory>> GpuPool::inventory_for(const StepSpec
   gpu::Inventory inventory;
   if (!is_this_machine) machine_ = nullptr;
   if (is_this_machine)
-    inventory = co_await async::on_pool(pool_, [this] {
+    inventory = co_await async::on_pool(context_.pool, [this] {
       if (!machine_) machine_ = (own_machine_ = std::make_unique<gpu::Machine>()).get();
       return machine_->read();
     });
   if (machine_ && !inventory.unavailable) co_return inventory;
-  auto there = co_await orchestrator_.gpus(step, events_, stop_);
+  auto there = co_await orchestrator_.gpus(step, context_.events, context_.user_stop);
   if (!machine_ && !there) co_return std::nullopt;
   if (!there) co_return inventory;
   if (is_this_machine) gpu::show_only_visible(*there);
@@ -116,7 +116,7 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
            {},
            "leave out `auto_select_gpus`: steps of `pipe` never share a GPU"});
   }
-  if (is_task_) check_together(steps, wrong);
+  if (context_.options.is_task) check_together(steps, wrong);
   refuse(wrong, pipeline);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))

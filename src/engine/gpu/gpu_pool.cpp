@@ -42,21 +42,12 @@ struct GpuPool::Ticket {
   std::string reported_reason;  ///< The last reported reason.
 };
 
-GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
-                 orchestrators::Orchestrator& orchestrator, EventSink& events,
-                 core::CancelSource& stop, async::Semaphore& slots, const EngineOptions& options,
-                 std::function<void(async::Task<>)> spawn)
-    : executor_(executor),
-      pool_(pool),
-      orchestrator_(orchestrator),
-      events_(events),
-      stop_(stop),
+GpuPool::GpuPool(const RunContext& context, async::Semaphore& slots)
+    : context_(context),
+      orchestrator_(context.services.orchestrator),
       slots_(slots),
-      run_id_(options.run_id),
-      is_task_(options.is_task),
-      spawn_(std::move(spawn)),
-      machine_(options.machine),
-      timer_(executor) {}
+      machine_(context.options.machine),
+      timer_(context.executor) {}
 
 GpuPool::~GpuPool() {
   if (changes_) changes_->release();  // The folder owns the descriptor.
@@ -76,10 +67,10 @@ async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step
                 {.demand = demand_of(step)},
                 {.pid = ::getpid(),
                  .user = user_name(),
-                 .run = run_id_,
+                 .run = context_.options.run_id,
                  .step = step.name,
                  .since = wall_now()},
-                async::Gate(executor_)};
+                async::Gate(context_.executor)};
   tickets_.push_back(&ticket);
   struct Leave {
     GpuPool& pool;
@@ -115,7 +106,7 @@ async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step
     if (reservation) break;
     slots_.release();
     if (error) std::rethrow_exception(error);
-    if (!std::exchange(pumping_, true)) spawn_(pump());
+    if (!std::exchange(pumping_, true)) context_.tasks.spawn(pump());
   }
   co_return reservation;
 }
@@ -155,7 +146,7 @@ async::Task<> GpuPool::pump() {
 async::Task<> GpuPool::pause(Duration most) {
   if (kicked_) co_return;
   if (!changes_)
-    if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(executor_, watch);
+    if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(context_.executor, watch);
   timer_.expires_after(most);
   if (changes_) {
     // The coroutine waits for the timer; a change cancels it early.
@@ -173,7 +164,7 @@ async::Task<> GpuPool::pause(Duration most) {
 }
 
 async::Task<GpuPool::Session> GpuPool::enter() {
-  asio::steady_timer timer(executor_);
+  asio::steady_timer timer(context_.executor);
   for (auto wait = std::chrono::microseconds(100);;
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
     if (auto session = folder_->try_enter()) co_return std::move(*session);
@@ -186,7 +177,8 @@ async::Task<GpuPool::Session> GpuPool::enter() {
 
 async::Task<> GpuPool::look_for_processes() {
   if (!machine_) co_return;  // On another machine, only the first report is known.
-  const auto inventory = co_await async::on_pool(pool_, [this] { return machine_->read(); });
+  const auto inventory =
+      co_await async::on_pool(context_.pool, [this] { return machine_->read(); });
   if (inventory.unavailable) co_return;  // The steps themselves will report it.
   const auto all = gpu::units_of(inventory);
   lost_.clear();
@@ -230,7 +222,7 @@ async::Task<> GpuPool::ask_the_place() {
   }  // The steps themselves will report it.
   in_containers_.clear();
   for (const auto& hold : holds)
-    if (hold.run != run_id_) in_containers_.insert(hold.uuid);
+    if (hold.run != context_.options.run_id) in_containers_.insert(hold.uuid);
 }
 
 /// Returns the machine's queue with this run's current entries; new ones get their numbers.
@@ -342,7 +334,7 @@ void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries
         ((*ticket)->reported_reason.empty() || ahead == 0)) {
       auto text = reason(session, **ticket, std::span(entries).first(ahead));
       if (text != (*ticket)->reported_reason) {
-        events_.emit(event::StepWaits{(*ticket)->step.name, text});
+        context_.events.emit(event::StepWaits{(*ticket)->step.name, text});
         (*ticket)->reported_reason = std::move(text);
       }
     }

@@ -15,32 +15,21 @@
 #include "async/semaphore.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "engine/run.hpp"
+#include "engine/run_context.hpp"
+#include "engine/types.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/lock_folder.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::engine {
 
-/// Reserved GPUs. They are released when this object is destroyed and no process is left that has
-/// inherited a descriptor.
-struct GpuReservation {
-  std::vector<orchestrators::AssignedGpu> gpus;
-  std::vector<core::Descriptor> locks;
-  gpu::Machine* machine = nullptr;  ///< NVML that sees the GPUs; null if they are elsewhere.
-};
-
 /// A step waits for GPUs without a job slot, which a step without GPUs can use. When GPUs become
 /// available, it takes a slot first and then the GPUs, so that neither is idle because of the
 /// other. A step gets all its GPUs or none, so no two steps can wait for each other.
 class GpuPool {
  public:
-  /// @param spawn runs a coroutine that refers to this object; it must have ended before this is
-  /// destroyed
-  GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
-          orchestrators::Orchestrator& orchestrator, EventSink& events, core::CancelSource& stop,
-          async::Semaphore& slots, const EngineOptions& options,
-          std::function<void(async::Task<>)> spawn);
+  /// @param slots those of this machine
+  GpuPool(const RunContext& context, async::Semaphore& slots);
   ~GpuPool();
 
   /// Looks what the machine has; before anything is built. Throws InputError for what the steps can
@@ -85,15 +74,9 @@ class GpuPool {
   std::string reason(const Session& session, const Ticket& ticket,
                      std::span<const gpu::LockEntry> ahead) const;
 
-  asio::any_io_executor executor_;
-  asio::thread_pool& pool_;
+  const RunContext& context_;
   orchestrators::Orchestrator& orchestrator_;
-  EventSink& events_;
-  core::CancelSource& stop_;
   async::Semaphore& slots_;
-  const std::string run_id_;
-  const bool is_task_;
-  std::function<void(async::Task<>)> spawn_;
 
   std::map<std::string, gpu::Demand> demands_;  ///< By step.
   gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.

@@ -49,20 +49,40 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 
 void Journal::commit(const std::function<void()>& write) {
   runs_.transaction([&] {
-    for (const auto& [step, attempt, parts, origins, spec] : unstored_) {
-      runs_.put_attempt(attempt);
-      runs_.put_step(step);
-      runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
-                            parts);
-      for (const auto& [input, pieces] : origins.gathered) runs_.add_gathered(input, pieces);
-      if (!origins.taken.empty()) runs_.add_taken_values(step.key, origins.taken);
-      publish(*spec, record_.id, step.outputs);
-    }
+    for (const auto& reuse : reused_) put_reused(reuse);
+    for (const auto& success : successes_) put_success(success);
     write();
   });
-  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(unstored_, {}))
+  for (const auto& [step, entry] : std::exchange(reused_, {})) {
+    note_reused_metrics(runs_, artifacts_, record_.id, *step, entry);
+    ++summary_.cached;
+    events_.emit(
+        event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
+  }
+  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(successes_, {}))
     events_.emit(
         event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
+}
+
+void Journal::put_reused(const Reuse& reuse) {
+  const auto& [step, entry] = reuse;
+  if (entry.run == record_.id && entry.step == step->name) return;  // Made before an interruption.
+  auto record = record_of(*step, StepStatus::cached, entry.key);
+  record.started = record.ended = wall_now();
+  record.reused_from = entry.run;
+  record.outputs = entry.outputs;
+  runs_.put_step(record);
+  publish(*step, entry.run, entry.outputs);
+}
+
+void Journal::put_success(const Success& success) {
+  const auto& [step, attempt, parts, origins, spec] = success;
+  runs_.put_attempt(attempt);
+  runs_.put_step(step);
+  runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline, parts);
+  for (const auto& [input, pieces] : origins.gathered) runs_.add_gathered(input, pieces);
+  if (!origins.taken.empty()) runs_.add_taken_values(step.key, origins.taken);
+  publish(*spec, record_.id, step.outputs);
 }
 
 void Journal::publish(const StepSpec& step, const std::string& run,
@@ -74,7 +94,11 @@ void Journal::publish(const StepSpec& step, const std::string& run,
 }
 
 void Journal::flush() {
-  if (!unstored_.empty()) commit([] {});
+  if (!reused_.empty() || !successes_.empty()) commit([] {});
+}
+
+void Journal::flush_reused() {
+  if (!reused_.empty()) commit([] {});
 }
 
 void Journal::run_began(const std::string& orchestrator,
@@ -186,7 +210,7 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   record.attempts = number;
   record.image = environment;
   commit([&] {
-    // Of what the step made before the run was resumed, nothing is a part of what it makes now.
+    // Attempts before the run was resumed have no part in what the step makes now.
     if (number == 1 && is_resumed_) runs_.remove_attempts(record_.id, step.name);
     runs_.put_step(record);
     runs_.put_attempt(attempt);
@@ -222,26 +246,14 @@ void Journal::retried(const StepSpec& step, unsigned number, const Failure& fail
   events_.emit(event::StepRetried{step.name, number, failure, retry.delay, retry.memory});
 }
 
-void Journal::reused(const std::vector<Reuse>& steps) {
-  if (steps.empty()) return;
-  commit([&] {
-    for (const auto& [step, entry] : steps) {
-      if (entry.run == record_.id && entry.step == step->name)
-        continue;  // Made before the run was resumed.
-      auto record = record_of(*step, StepStatus::cached, entry.key);
-      record.started = record.ended = wall_now();
-      record.reused_from = entry.run;
-      record.outputs = entry.outputs;
-      runs_.put_step(record);
-      publish(*step, entry.run, entry.outputs);
-    }
-  });
-  for (const auto& [step, entry] : steps) {
-    note_reused_metrics(runs_, artifacts_, record_.id, *step, entry);
-    ++summary_.cached;
-    events_.emit(
-        event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
-  }
+void Journal::reused(Reuse reuse) { reused_.push_back(std::move(reuse)); }
+
+unsigned Journal::begun_again(const StepSpec& step, StepStatus ended_as) {
+  flush();
+  if (ended_as == StepStatus::cached) --summary_.cached;
+  if (ended_as == StepStatus::succeeded) --summary_.succeeded;
+  const auto attempts = runs_.attempts(record_.id, step.name);
+  return attempts.empty() ? 0 : attempts.back().number;
 }
 
 void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
@@ -249,7 +261,7 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
+  successes_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
   ++summary_.succeeded;
 }
 
@@ -330,6 +342,51 @@ RunSummary Journal::run_ended(bool interrupted) {
   summary_.status = record_.status;
   events_.emit(event::RunFinished{record_.id, record_.status, record_.took});
   return summary_;
+}
+
+std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& runs, EventSink& events,
+                                                   const EngineOptions& options,
+                                                   const UnchangedRun& earlier,
+                                                   Clock::time_point began) {
+  store::RunRecord record;
+  std::vector<store::StepRecord> steps;
+  bool is_there = false;
+  runs.transaction([&] {
+    const auto model = runs.find_run(earlier.run);
+    is_there = model && model->id == earlier.run;
+    if (!is_there) return;
+    record = *model;
+    record.id = options.run_id;
+    record.tags = earlier.tags;  // Neither those of `pipe tag` nor a note, which are of one run.
+    record.note.clear();
+    record.git_commit = options.git_commit;
+    record.git_dirty = options.git_dirty;
+    record.driver = {store::ProcessId::self(), {}};
+    record.same_as = earlier.run;
+    record.status = RunStatus::succeeded;
+    record.took = since(began);
+    record.ended = wall_now();
+    record.started = record.ended - record.took;
+    record.cached = earlier.steps - earlier.skipped;
+    record.failed = 0;
+    runs.add_run(record);
+    runs.finish_run(record);
+    // Read here, so that a failure leaves no record: the caller then starts a run of this name.
+    if (options.reports_reused_steps) steps = runs.steps(record.id);
+  });
+  if (!is_there) return std::nullopt;
+  events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, earlier.steps});
+  for (const auto& step : steps) {
+    const auto status =
+        step.status == StepStatus::skipped ? StepStatus::skipped : StepStatus::cached;
+    events.emit(event::StepFinished{
+        step.name, status, 0, {}, std::nullopt, step.reused_from, step.message});
+  }
+  events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
+  return RunSummary{.run = record.id,
+                    .status = RunStatus::succeeded,
+                    .cached = record.cached,
+                    .skipped = earlier.skipped};
 }
 
 }  // namespace pipeline::engine

@@ -53,8 +53,9 @@ class MemoTest : public ::testing::Test {
     asio::io_context loop;
     std::optional<RunSummary> summary;
     asio::co_spawn(loop,
-                   reuse_by_fingerprint(identity, orchestrator, runs, artifacts, events,
-                                        {.run_id = "again-" + std::to_string(++count)}, true),
+                   reuse_by_fingerprint(orchestrator, runs, artifacts, events,
+                                        {.run_id = "again-" + std::to_string(++count),
+                                         .identity = identity}),
                    [&](std::exception_ptr error, std::optional<RunSummary> result) {
                      if (error) std::rethrow_exception(error);
                      summary = std::move(result);
