@@ -13,7 +13,7 @@
 #include "engine/attempt/work_folders.hpp"
 #include "engine/data/data_input.hpp"
 #include "engine/data/download.hpp"
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 #include "engine/graph/gather.hpp"
 #include "engine/run.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "core/file.hpp"
 #include "engine/attempt/attempt.hpp"
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 
 namespace pipeline::engine {
 
@@ -16,7 +16,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   run.run_id = options.run_id;
   async::TaskGroup tasks(executor);
   const RunContext shell{services, run, events, stop, pool, executor, tasks};
-  GpuPool gpus(shell, slots);
+  GpuReserver gpus(shell, slots);
   DataInputs data(services);
   co_await data.look_up(services.pipeline, options.shared);
   Downloads downloads(services, events, stop);

@@ -20,23 +20,7 @@ class Results {
   /// A stop by the user ends transfers between machines.
   explicit Results(const RunContext& context);
 
-  StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
-    return keys_.key(step, environment_id, outputs);
-  }
-
-  StepKey as_it_ran(StepKey key, const std::string& tree,
-                    const std::vector<store::TreeFile>& files) {
-    return keys_.as_it_ran(std::move(key), tree, files);
-  }
-
-  /// See StepKeys::own_parts().
-  std::vector<store::KeyPart> own_key_parts(const StepSpec& step,
-                                            const std::string& environment_id) {
-    return keys_.own_parts(step, environment_id);
-  }
-
-  void read_code(const StepSpec& step) { keys_.read_code(step); }
-
+  StepKeys& keys() { return keys_; }
   /// The user's data as this run has read it.
   DataInputs& data() { return keys_.data(); }
 

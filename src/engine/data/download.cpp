@@ -121,10 +121,6 @@ async::Task<fetch::ContentState> Downloads::state(const DataSpec& data, core::Ca
   co_return state;
 }
 
-async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData pin) {
-  co_return co_await fetch(std::move(data), std::move(pin), stop_);
-}
-
 async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData pin,
                                            core::CancelSource& stop) {
   const auto digest = core::Digest::from_hex(pin.sha256);

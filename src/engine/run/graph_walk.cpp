@@ -51,7 +51,7 @@ async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
   if (step.matrix || !decision.waits_for.empty()) {
     decision.action = Decision::Action::unknown;
   } else if (const auto& id = decision.environment.id; !id.empty()) {
-    decision.key = results_.key(step, id, steps_.outputs_of());
+    decision.key = results_.keys().key(step, id, steps_.outputs_of());
     if (auto entry = results_.find_local(step, decision.key->key)) {
       decision.action = Decision::Action::reuse;
       decision.entry = std::move(*entry);

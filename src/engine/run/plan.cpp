@@ -199,7 +199,7 @@ class Planner final : public DryStarter {
     if (decision.key)
       plan.key = std::move(decision.key->parts);
     else
-      plan.key = results_.own_key_parts(step, decision.environment.id);
+      plan.key = results_.keys().own_parts(step, decision.environment.id);
     if (decision.action == Decision::Action::reuse) return;
     const auto last = has_successes_
                           ? services_.runs.last_key_parts(services_.pipeline.name, step.name)

@@ -10,7 +10,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "engine/cache/run_fingerprint.hpp"
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
 #include "engine/run/run_checks.hpp"
 #include "engine/run/step_outcomes.hpp"
@@ -98,7 +98,7 @@ class Run final : public StepStarter {
   async::Task<AttemptOutcome> run_attempts(model::StepIndex i, Clock::time_point since,
                                            StepKey& key, AttemptCounts& counts);
   async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged);
-  async::Task<> run_again(model::StepIndex i);
+  async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
   async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
   void environment_failed(model::StepIndex i);
@@ -126,7 +126,7 @@ class Run final : public StepStarter {
   RunSteps& steps_;
   model::Scheduler& scheduler_;
   Environments environments_;
-  GpuPool gpus_;
+  GpuReserver gpus_;
   Journal journal_;
   StepOutcomes outcomes_;
   StepRunner runner_;
@@ -309,18 +309,23 @@ void Run::task_ended(const std::exception_ptr& error) {
   wake_.open();
 }
 
+/// Runs a step that has its turn, or one that has ended and must be made again.
 async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
   const auto ready = Clock::now();
   std::optional<Failure> failure;
   try {
-    const bool has_result = co_await find_result(i, key);
-    if (has_result) co_return;
-    show_notices(i);
+    if (scheduler_.is_gone(i)) {
+      key = co_await key_to_run_again(i, counts);
+    } else {
+      const bool has_result = co_await find_result(i, key);
+      if (has_result) co_return;
+      show_notices(i);
+    }
     auto outcome = co_await run_attempts(i, ready, *key, counts);
     failure = outcome.result.failure;
     if (!failure) {
-      const auto ran = results_.as_it_ran(std::move(*key), outcome.code, outcome.code_files);
+      const auto ran = results_.keys().as_it_ran(std::move(*key), outcome.code, outcome.code_files);
       outcomes_.succeed(i, ran, std::move(outcome), counts);
       co_return;
     }
@@ -359,13 +364,13 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_po
     }
     journal_.retried(spec(i), counts.attempts, orchestrators::failure_of(*damaged), Retry{});
     co_await make_again(steps_.producer(damaged->producer()), *damaged);
-    key = results_.key(spec(i), environments_.of(i).id, steps_.outputs_of());
+    key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
     since = Clock::now();
   }
 }
 
-/// Runs a step again whose outputs are damaged, unless it has been run again meanwhile. Throws
-/// `damaged`, with the reason, if it fails.
+/// Runs a step again whose outputs are damaged, unless that has been done meanwhile. Throws
+/// EnvironmentError if it fails.
 async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
   if (const auto found = running_again_.find(i); found != running_again_.end()) {
     const auto done = found->second;
@@ -378,45 +383,24 @@ async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
     co_return;
   const auto done = std::make_shared<async::Gate>(context_.executor);
   running_again_.emplace(i, done);
-  std::string why;
-  try {
-    context_.events.emit(event::Notice{spec(i).name, "runs again, because its output is damaged"});
-    co_await run_again(i);
-  } catch (const core::EnvironmentError& error) {
-    why = error.what();
-  }
-  running_again_.erase(i);
-  done->open();
-  if (!why.empty())
-    throw core::EnvironmentError(std::string(damaged.what()) + ", and '" + spec(i).name +
-                                     "' failed when it ran again: " + why,
-                                 damaged.advice());
+  context_.events.emit(event::Notice{spec(i).name, "runs again, because its output is damaged"});
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) {
+    running_again_.erase(i);
+    done->open();
+  });
+  co_await run_step(i, std::nullopt);
+  steps_.refresh_loops();
+  if (steps_[i].status != StepStatus::succeeded)
+    throw core::EnvironmentError(
+        std::string(damaged.what()) + ", and '" + spec(i).name + "' could not make it again",
+        damaged.advice());
 }
 
-/// Runs a step that has ended. Throws EnvironmentError if it fails.
-async::Task<> Run::run_again(model::StepIndex i) {
-  AttemptCounts counts;
+async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& counts) {
   counts.attempts = journal_.begun_again(spec(i), steps_[i].status);
-  std::optional<StepKey> key;
-  std::optional<Failure> failure;
-  try {
-    environments_.begin(i, spec(i));
-    co_await environments_.prepared(i);
-    key = results_.key(spec(i), environments_.of(i).id, steps_.outputs_of());
-    auto outcome = co_await run_attempts(i, Clock::now(), *key, counts);
-    failure = outcome.result.failure;
-    if (!failure) {
-      const auto ran = results_.as_it_ran(std::move(*key), outcome.code, outcome.code_files);
-      outcomes_.succeed_again(i, ran, std::move(outcome), counts);
-      steps_.refresh_loops();
-      co_return;
-    }
-  } catch (const core::EnvironmentError& error) {
-    failure = orchestrators::failure_of(error);
-  }
-  const auto message = failure->message;
-  outcomes_.fail_again(i, std::move(*failure), key ? key->key : "", counts);
-  throw core::EnvironmentError(message);
+  environments_.begin(i, spec(i));
+  co_await environments_.prepared(i);
+  co_return results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
 }
 
 /// In the mode fail_fast, fails the step at once instead of when it would begin. A step that has
@@ -443,7 +427,7 @@ async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& k
     co_return false;
   }
   co_await environments_.prepared(i);
-  key = results_.key(spec(i), environments_.of(i).id, steps_.outputs_of());
+  key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
   if (auto entry = results_.find_local(spec(i), key->key)) {
     outcomes_.reuse(i, std::move(*entry));
     co_return true;

@@ -26,7 +26,7 @@ void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
     for (const auto& input : step->inputs)
       if (input.data && !input.data->path.empty()) results.data().of(input.data->path);
     try {
-      results.read_code(*step);
+      results.keys().read_code(*step);
     } catch (const core::EnvironmentError&) {  // Reported when the step is started.
     } catch (const core::InputError&) {
     }
@@ -68,7 +68,7 @@ async::Task<bool> has_all_results(const RunContext& context, Results& results) {
 
 }  // namespace
 
-async::Task<> check_run(const RunContext& context, Results& results, GpuPool& gpus,
+async::Task<> check_run(const RunContext& context, Results& results, GpuReserver& gpus,
                         const std::vector<const StepSpec*>& all) {
   const auto& services = context.services;
   auto steps = all;

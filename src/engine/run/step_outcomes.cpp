@@ -29,12 +29,6 @@ void StepOutcomes::reuse(model::StepIndex i, store::CacheEntry entry) {
 
 void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
                            const AttemptCounts& counts) {
-  succeed_again(i, key, std::move(outcome), counts);
-  scheduler_.succeeded(i);
-}
-
-void StepOutcomes::succeed_again(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
-                                 const AttemptCounts& counts) {
   const auto& step = steps_.spec(i);
   steps_[i].outputs = outcome.outputs;
   steps_[i].status = StepStatus::succeeded;
@@ -51,13 +45,7 @@ void StepOutcomes::succeed_again(model::StepIndex i, const StepKey& key, Attempt
   }
   if (results_.shares_names(step))
     context_.tasks.spawn(results_.publish_names(step, journal_.run_id(), steps_[i].outputs));
-}
-
-void StepOutcomes::fail_again(model::StepIndex i, Failure failure, const std::string& key,
-                              const AttemptCounts& counts) {
-  const bool cancelled = failure.kind == FailureKind::cancelled;
-  steps_[i].status = cancelled ? StepStatus::cancelled : StepStatus::failed;
-  journal_.failed(steps_.spec(i), std::move(failure), key, counts, {});
+  if (!scheduler_.is_gone(i)) scheduler_.succeeded(i);
 }
 
 /// Waits briefly, so that the next step can start and be persisted together with earlier successes.
@@ -110,6 +98,7 @@ void StepOutcomes::end_instances(model::StepIndex i) {
 /// Removes the steps that can no longer run because this one does not.
 std::vector<const StepSpec*> StepOutcomes::skip_dependents(model::StepIndex i) {
   std::vector<const StepSpec*> lost;
+  if (scheduler_.is_gone(i)) return lost;
   for (const auto dependent : scheduler_.failed(i)) {
     steps_[dependent].status = StepStatus::skipped;
     // A repeated step is its rounds once they have begun.

@@ -11,6 +11,8 @@
 
 namespace pipeline::engine {
 
+/// A step that has ended may run again, if its outputs are damaged: the steps that need it have had
+/// their turn then.
 class StepOutcomes {
  public:
   /// @param stop stopped by a failure, if the pipeline's mode is fail_fast
@@ -23,12 +25,6 @@ class StepOutcomes {
                const AttemptCounts& counts);
   void fail(model::StepIndex i, Failure failure, const std::string& key,
             const AttemptCounts& counts);
-  /// For a step that had ended, and ran again because its outputs were damaged: the steps that need
-  /// it have had their turn.
-  void succeed_again(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
-                     const AttemptCounts& counts);
-  void fail_again(model::StepIndex i, Failure failure, const std::string& key,
-                  const AttemptCounts& counts);
   /// Fails a step that has not begun.
   void fail(model::StepIndex i, Failure failure) { fail(i, std::move(failure), {}, {}); }
   /// Records that the conditions of the step rule it out.

@@ -45,8 +45,8 @@ void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Fai
 
 }  // namespace
 
-StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& slots, GpuPool& gpus,
-                       Results& results)
+StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& slots,
+                       GpuReserver& gpus, Results& results)
     : context_(context),
       orchestrator_(context.services.orchestrator),
       journal_(journal),

@@ -8,7 +8,7 @@
 #include "async/semaphore.hpp"
 #include "engine/attempt/attempt.hpp"
 #include "engine/cache/results.hpp"
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/journal.hpp"
 
 namespace pipeline::engine {
@@ -38,7 +38,7 @@ struct ReadyStep {
 
 class StepRunner {
  public:
-  StepRunner(const RunContext& context, Journal& journal, JobSlots& slots, GpuPool& gpus,
+  StepRunner(const RunContext& context, Journal& journal, JobSlots& slots, GpuReserver& gpus,
              Results& results);
 
   /// Runs the step until an attempt succeeds, the retries are used up, or the run is stopped. The
@@ -57,7 +57,7 @@ class StepRunner {
   orchestrators::Orchestrator& orchestrator_;
   Journal& journal_;
   JobSlots& slots_;
-  GpuPool& gpus_;
+  GpuReserver& gpus_;
   Results& results_;
   WorkFolders folders_;
   Downloads downloads_;

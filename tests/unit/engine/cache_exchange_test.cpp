@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "engine/plan.hpp"
 #include "engine/run.hpp"
 #include "support/event_recorder.hpp"
 #include "support/run_task.hpp"

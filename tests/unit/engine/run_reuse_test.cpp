@@ -187,8 +187,11 @@ TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
   const auto summary = run();
   EXPECT_EQ(summary.status, RunStatus::failed);
   EXPECT_EQ(status_of("load"), StepStatus::failed);
-  EXPECT_THAT(recorder.end_of("train").failure->message,
-              ::testing::HasSubstr("'load' failed when it ran again: exited with code 4"));
+  EXPECT_EQ(recorder.end_of("load").failure->message, "exited with code 4");
+  EXPECT_THAT(
+      recorder.end_of("train").failure->message,
+      ::testing::HasSubstr(
+          "is damaged: its content is not what 'load' made, and 'load' could not make it again"));
   EXPECT_EQ(orchestrator.started["train"], 1);
 }
 
