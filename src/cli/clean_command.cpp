@@ -20,7 +20,7 @@
 #include "engine/attempt/shell.hpp"
 #include "engine/data/download.hpp"
 #include "net/url.hpp"
-#include "orchestrators/docker/image_use.hpp"
+#include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/local/environment_use.hpp"
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/preflight.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/golden.hpp"

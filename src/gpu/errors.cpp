@@ -1,4 +1,4 @@
-#include "docker/gpu_errors.hpp"
+#include "gpu/errors.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "core/text.hpp"
 
-namespace pipeline::docker {
+namespace pipeline::gpu {
 namespace {
 
 /// A row matches a text that contains both parts. `{}` in the cause is replaced by the text after
@@ -310,4 +310,4 @@ std::optional<GpuTrouble> gpu_trouble_in_log(std::string_view log, bool has_gpus
                     false};
 }
 
-}  // namespace pipeline::docker
+}  // namespace pipeline::gpu

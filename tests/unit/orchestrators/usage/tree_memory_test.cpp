@@ -1,4 +1,4 @@
-#include "orchestrators/tree_memory.hpp"
+#include "orchestrators/usage/tree_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

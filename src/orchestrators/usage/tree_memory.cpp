@@ -1,4 +1,4 @@
-#include "orchestrators/tree_memory.hpp"
+#include "orchestrators/usage/tree_memory.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/file.hpp"
-#include "orchestrators/process_waits.hpp"
+#include "orchestrators/usage/process_waits.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

@@ -1,4 +1,4 @@
-#include "orchestrators/group_usage.hpp"
+#include "orchestrators/usage/group_usage.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/file.hpp"
-#include "orchestrators/kernel_file.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

@@ -1,4 +1,4 @@
-#include "orchestrators/docker/image_use.hpp"
+#include "orchestrators/containers/image_use.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "orchestrators/process_waits.hpp"
+#include "orchestrators/usage/process_waits.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "orchestrators/kernel_file.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 
 namespace pipeline::orchestrators {
 

@@ -1,4 +1,4 @@
-#include "orchestrators/group_usage.hpp"
+#include "orchestrators/usage/group_usage.hpp"
 
 #include <gtest/gtest.h>
 

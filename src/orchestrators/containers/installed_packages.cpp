@@ -1,4 +1,4 @@
-#include "orchestrators/docker/installed_packages.hpp"
+#include "orchestrators/containers/installed_packages.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "unit/orchestrators/node_json.hpp"
+#include "unit/orchestrators/kubernetes/node_json.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 #include "support/no_log.hpp"
 
 namespace pipeline::orchestrators {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "orchestrators/image_lock.hpp"
+#include "orchestrators/containers/image_lock.hpp"
 #include "support/golden.hpp"
 
 namespace pipeline::orchestrators {

@@ -1,4 +1,4 @@
-#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 
 #include <gtest/gtest.h>
 

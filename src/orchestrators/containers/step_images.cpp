@@ -1,4 +1,4 @@
-#include "orchestrators/docker/step_images.hpp"
+#include "orchestrators/containers/step_images.hpp"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 #include "core/error.hpp"
 #include "docker/reference.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/docker/image_use.hpp"
-#include "orchestrators/docker/installed_packages.hpp"
+#include "orchestrators/containers/image_use.hpp"
+#include "orchestrators/containers/installed_packages.hpp"
 #include "orchestrators/owner.hpp"
 #include "settings/settings.hpp"
 

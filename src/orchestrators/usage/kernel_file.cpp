@@ -1,4 +1,4 @@
-#include "orchestrators/kernel_file.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

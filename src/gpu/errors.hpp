@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pipeline::docker {
+namespace pipeline::gpu {
 
 struct GpuTrouble {
   std::string cause;                ///< Begins in lower case, ends without a full stop.
@@ -24,4 +24,4 @@ std::optional<GpuTrouble> gpu_trouble(std::string_view text);
 /// it
 std::optional<GpuTrouble> gpu_trouble_in_log(std::string_view log, bool has_gpus);
 
-}  // namespace pipeline::docker
+}  // namespace pipeline::gpu

@@ -1,9 +1,9 @@
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 
 #include <cstring>
 
 #include "core/quantity.hpp"
-#include "docker/gpu_errors.hpp"
+#include "gpu/errors.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/preflight.hpp"
 
@@ -112,7 +112,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
   if (end.oom_killed)
     failure.hints.push_back("the kernel killed one of its processes for memory (" +
                             memory_limit(attempt) + "): raise `resources.memory`");
-  if (const auto trouble = docker::gpu_trouble_in_log(end.last_output, !attempt.gpus.empty())) {
+  if (const auto trouble = gpu::gpu_trouble_in_log(end.last_output, !attempt.gpus.empty())) {
     failure.hints.push_back(trouble->cause);
     failure.hints.insert(failure.hints.end(), trouble->advice.begin(), trouble->advice.end());
   }
@@ -124,7 +124,7 @@ Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
   const std::string text = error.what();
   if (error.status() != 500 && docker::is_retryable(error.status(), text))
     return engine_lost(error);
-  if (auto trouble = docker::gpu_trouble(text)) {
+  if (auto trouble = gpu::gpu_trouble(text)) {
     const auto kind = trouble->passing ? FailureKind::infrastructure : FailureKind::not_started;
     return {kind, "could not start: " + trouble->cause, std::move(trouble->advice), {text}};
   }

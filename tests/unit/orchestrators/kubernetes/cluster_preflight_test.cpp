@@ -10,7 +10,7 @@
 #include "support/golden.hpp"
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
-#include "unit/orchestrators/node_json.hpp"
+#include "unit/orchestrators/kubernetes/node_json.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
