@@ -219,6 +219,25 @@ void Database::execute(const char* sql) {
     fail(database_.get(), code, file_);
 }
 
+void Database::transaction(const std::function<void()>& work) {
+  if (in_transaction_) return work();
+  prepare("BEGIN IMMEDIATE").run();
+  in_transaction_ = true;
+  try {
+    work();
+    prepare("COMMIT").run();
+    in_transaction_ = false;
+  } catch (...) {
+    in_transaction_ = false;
+    try {
+      execute("ROLLBACK");
+      // SQLite has rolled back by itself, as it does on a full disk.
+    } catch (const core::EnvironmentError&) {
+    }
+    throw;
+  }
+}
+
 Statement Database::prepare(const char* sql) {
   auto& kept = statements_[sql];
   if (!kept) {
