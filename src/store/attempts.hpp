@@ -28,16 +28,16 @@ struct AttemptRecord {
   std::vector<event::Gpu> gpus;  ///< GPUs that the attempt held.
   core::Usage usage;
   core::Phases phases;
-  std::string code;   ///< Digest of the tree of the step's code, hex; empty if it is not known.
-  std::string node;   ///< Name of the machine that it ran on; empty if it is not known.
-  std::string image;  ///< What it ran in: an image id, or an interpreter; empty if it is not known.
+  std::string code;   ///< Digest of the tree of the step's code, hex; empty if unknown.
+  std::string node;   ///< Name of the machine that ran it; empty if unknown.
+  std::string image;  ///< Id of the image, or the interpreter, that ran it; empty if unknown.
 };
 
-/// One of the processes, containers or pods that an attempt consists of.
+/// A process, container or pod of an attempt.
 struct TaskRecord {
   unsigned rank = 0;  ///< Counted from 0 in each attempt.
   std::optional<int> exit_code;
-  std::string node;  ///< Name of the machine that it ran on; empty if it is not known.
+  std::string node;  ///< As in AttemptRecord.
   std::string log;   ///< As in AttemptRecord.
   core::Usage usage;
   bool operator==(const TaskRecord&) const = default;

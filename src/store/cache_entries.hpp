@@ -14,12 +14,12 @@ namespace pipeline::store {
 
 class Database;
 
-/// One named part of a cache key, such as `image` or `input data`. The value is a digest or a short
+/// A named part of a cache key, such as `image` or `input data`. The value is a digest or a short
 /// text; never a secret.
 struct KeyPart {
   std::string name, value;
-  /// Of an input that is one output: the step that produced it, as others can have produced the
-  /// same. Not a part of the key.
+  /// The step that produced the input, if the input is one output: another step can have produced
+  /// equal content. Not a part of the key.
   std::string producer = {};
   bool operator==(const KeyPart&) const = default;
 };

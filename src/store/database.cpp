@@ -147,14 +147,15 @@ int Database::pragma(const char* sql) {
 
 void Database::create(int application_id, const char* schema, bool may_have_log) {
   require_writable();
-  // One process at a time, because SQLite has no waiting for the change to a write-ahead log.
+  // The lock admits one process at a time, because SQLite does not wait for the change to a
+  // write-ahead log.
   const core::Descriptor folder(
       ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
   if (pragma("PRAGMA schema_version") != 0) return;
   // The first page is written with a journal, which has to be on the disk before it: after a power
-  // failure, a page of zeros would be no database.
+  // failure, a page of zeros would not be a database.
   execute("PRAGMA synchronous=NORMAL");
   if (may_have_log) execute("PRAGMA journal_mode=WAL");
   execute("BEGIN IMMEDIATE");

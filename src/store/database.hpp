@@ -65,7 +65,7 @@ class Statement {
   const std::filesystem::path& file_;
 };
 
-/// One connection, in WAL mode on a local file system. Waits up to half a minute for another
+/// A connection, in WAL mode on a local file system. Waits up to half a minute for another
 /// process's commit. A file that this process may only read is opened for reading.
 class Database {
  public:

@@ -33,8 +33,8 @@ void add_inputs(const std::vector<KeyPart>& parts, InputDigests& inputs) {
       inputs.push_back({part.name.substr(6), *input, part.producer});
 }
 
-/// An item of a folder is an input itself, but no artifact.
-void add_taken(const MatrixInputs& values, InputDigests& inputs) {
+/// Replaces inputs that are items of a folder, which are not artifacts, by the folder.
+void add_matrix_inputs(const MatrixInputs& values, InputDigests& inputs) {
   for (const auto& value : values) {
     std::erase_if(inputs, [&](const auto& input) { return input.name == value.first; });
     inputs.push_back({value.first, value.second});
@@ -109,17 +109,17 @@ std::unordered_map<std::string, InputDigests> Lineage::inputs_of_run(const std::
       "(SELECT key FROM steps WHERE run = ?1) AND instr(parts, '[\"input ') > 0");
   row.bind(run);
   while (row.step()) add_inputs(read_parts("[" + row.text(1)), all[row.text(0)]);
-  auto taken = database_.prepare(
+  auto matrices = database_.prepare(
       "SELECT key FROM blobs WHERE kind = ?1 AND key IN (SELECT key FROM steps WHERE run = ?2)");
-  taken.bind(matrix_kind, run);
-  while (taken.step()) add_taken(matrix_inputs(taken.text(0)), all[taken.text(0)]);
+  matrices.bind(matrix_kind, run);
+  while (matrices.step()) add_matrix_inputs(matrix_inputs(matrices.text(0)), all[matrices.text(0)]);
   return all;
 }
 
 InputDigests Lineage::inputs_of_step(const std::string& key) {
   InputDigests inputs;
   add_inputs(cache_.key_parts(key), inputs);
-  add_taken(matrix_inputs(key), inputs);
+  add_matrix_inputs(matrix_inputs(key), inputs);
   return inputs;
 }
 
@@ -171,14 +171,15 @@ std::vector<StepRecord> Lineage::consumers(const core::Digest& artifact) {
     if (is_new) runs.push_back(step.first);
     of_run->second.insert(step.second);
   }
-  std::vector<StepRecord> users;
+  std::vector<StepRecord> consumers;
   for (const auto& run : runs) {
     const auto& names = steps_of.at(run);
-    // One step of many is read alone: a chain of steps has one user after the other.
+    // Reads a single step of a run alone, because a chain of steps has one consumer after the
+    // other.
     for (auto& record : runs_.steps(run, names.size() == 1 ? *names.begin() : std::string()))
-      if (names.contains(record.name)) users.push_back(std::move(record));
+      if (names.contains(record.name)) consumers.push_back(std::move(record));
   }
-  return users;
+  return consumers;
 }
 
 }  // namespace pipeline::store

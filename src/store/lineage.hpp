@@ -18,16 +18,16 @@ class Database;
 class KeyValues;
 class Runs;
 
-/// One of the artifacts of a gathered input.
+/// An artifact of a gathered input.
 struct GatheredPiece {
   core::Digest artifact;
-  std::string step;  ///< Whose output it is: others can have made the same. Empty if not recorded.
+  std::string step;  ///< The step that produced it; empty if not recorded.
 };
 
 /// The artifacts that a step's matrix takes its values from, by axis.
 using MatrixInputs = std::vector<std::pair<std::string, core::Digest>>;
 
-/// One of a step's inputs, with the digest that stands for it in its key, or the artifact that its
+/// An input of a step, with the digest that stands for it in its key, or the artifact that its
 /// matrix takes values from.
 struct InputDigest {
   std::string name;

@@ -14,7 +14,7 @@
 
 namespace pipeline::store {
 
-/// One value of a metric; it may be infinite or not a number.
+/// A value of a metric; may be infinite or not a number.
 struct MetricPoint {
   double value = 0;
   std::optional<std::int64_t> step;  ///< The training's step or epoch, if the step reported one.
