@@ -92,9 +92,9 @@ class AttemptRun {
             context.folders, step.name + "." + std::to_string(which.number),
             services_.orchestrator.capabilities_of(step), which.joins)),
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
-        metrics_(services_.runs, context.run_id, step.name, which.number),
+        metrics_(services_.store, context.run_id, step.name, which.number),
         log_(
-            services_.runs.log_file(log_name), secret_values(),
+            services_.store.paths().log_file(log_name), secret_values(),
             [this](Stream stream, std::string line) {
               metrics_.line(line);
               context_.events.emit(
@@ -107,7 +107,7 @@ class AttemptRun {
   async::Task<AttemptOutcome> run(GpuReservation held) {
     const auto start = Clock::now();
     // The output of a joined attempt is read from its beginning.
-    if (which_.joins) services_.runs.remove_metrics(context_.run_id, step_.name, which_.number);
+    if (which_.joins) services_.store.metrics().remove(context_.run_id, step_.name, which_.number);
     auto code = co_await inputs_.store_code();
     outcome_.code = code.tree.digest.hex();
     outcome_.code_files = std::move(code.files);
@@ -288,7 +288,7 @@ class AttemptRun {
   }
 
   fs::path failed_folder(unsigned number) const {
-    return services_.runs.failed_folder(context_.run_id) /
+    return services_.store.paths().failed_folder(context_.run_id) /
            (step_.name + "." + std::to_string(number));
   }
 

@@ -26,7 +26,7 @@ class Decisions {
  public:
   explicit Decisions(const Services& services)
       : pipeline_(services.pipeline),
-        runs_(services.runs),
+        store_(services.store),
         artifacts_(services.artifacts),
         code_(services.code),
         code_parts_(services.stats),
@@ -49,7 +49,7 @@ class Decisions {
 
  private:
   const PipelineSpec& pipeline_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   store::ArtifactStore& artifacts_;
   const CodeProvider& code_;
   CodeParts code_parts_;

@@ -9,14 +9,14 @@ namespace pipeline::engine {
 Results::Results(const Services& services, EventSink& events, core::CancelSource& user,
                  asio::thread_pool& pool, const EngineOptions& options)
     : pipeline_(services.pipeline),
-      runs_(services.runs),
+      store_(services.store),
       options_(options),
       forced_(forced_steps(pipeline_, options.force, options.from)),
       decisions_(services) {
   if (options_.shared)
     exchange_.emplace(*options_.shared, services.artifacts,
-                      services.runs.work_folder(options_.run_id) / "shared", options_.run_id,
-                      events, user, pool);
+                      services.store.paths().work_folder(options_.run_id) / "shared",
+                      options_.run_id, events, user, pool);
 }
 
 std::optional<store::CacheEntry> Results::here(const StepSpec& step, const std::string& key) {
@@ -37,7 +37,7 @@ async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSp
   if (entry) {
     auto own = *entry;
     own.run = options_.run_id;
-    runs_.add_cache_entry(own, pipeline_.name, key.parts);
+    store_.cache().add(own, pipeline_.name, key.parts);
   }
   co_return entry;
 }

@@ -87,7 +87,7 @@ class Results {
   }
 
   const PipelineSpec& pipeline_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const EngineOptions& options_;
   const std::set<std::string_view> forced_;
   Decisions decisions_;

@@ -126,10 +126,10 @@ void RunFingerprint::ran_in(const std::string& recheck) {
   rechecks_.push_back(recheck);
 }
 
-void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps,
+void RunFingerprint::save(store::RunStore& store, const std::string& run, std::size_t steps,
                           std::size_t skipped, const std::vector<std::string>& tags) const {
   const auto key = core::sha256(identity_).hex();
-  if (spoiled_) return runs.remove_blob(kind, key);
+  if (spoiled_) return store.key_values().remove(kind, key);
   std::string text(header);
   text.append("\n").append(run).append("\n").append(std::to_string(steps));
   if (skipped) text.append(" ").append(std::to_string(skipped));
@@ -142,7 +142,7 @@ void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::si
   for (const auto& recheck : rechecks_) text.append("e").append(recheck).append("\n");
   for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
   text.append("end\n");
-  runs.put_blob(kind, key, text);
+  store.key_values().put(kind, key, text);
 }
 
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
@@ -175,14 +175,14 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 }
 
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& store,
     store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step) {
   const auto began = Clock::now();
   const auto started = wall_now();
-  const auto blob = runs.get_blob(kind, core::sha256(identity).hex());
+  const auto blob = store.key_values().find(kind, core::sha256(identity).hex());
   if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
   const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
-  const auto model = same ? runs.find_run(same->run) : std::nullopt;
+  const auto model = same ? store.runs().find(same->run) : std::nullopt;
   if (!model || model->id != same->run) co_return std::nullopt;
   const auto [earlier, steps, skipped, tags] = *same;
 
@@ -202,14 +202,14 @@ async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
   record.ended = wall_now();
   bool is_there = true;
   std::vector<store::StepRecord> shown;
-  runs.transaction([&] {
-    const auto still = runs.find_run(earlier);  // The run may have been removed since.
+  store.transaction([&] {
+    const auto still = store.runs().find(earlier);  // The run may have been removed since.
     is_there = still && still->id == earlier;
     if (!is_there) return;
-    runs.add_run(record);
-    runs.finish_run(record);
+    store.runs().add(record);
+    store.runs().finish(record);
     // What fails here leaves no record: a run of this name follows.
-    if (each_step) shown = runs.steps(record.id);
+    if (each_step) shown = store.runs().steps(record.id);
   });
   if (!is_there) co_return std::nullopt;
   events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});

@@ -35,7 +35,7 @@ class RunFingerprint {
   /// @param run     the run whose rows have the steps
   /// @param skipped how many of the steps were skipped by their conditions
   /// @param tags    those that the pipeline gives its runs
-  void save(store::RunStore& runs, const std::string& run, std::size_t steps,
+  void save(store::RunStore& store, const std::string& run, std::size_t steps,
             std::size_t skipped = 0, const std::vector<std::string>& tags = {}) const;
 
  private:
@@ -62,7 +62,7 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 /// run, emits its events, and returns its summary. Steps get individual events only if `each_step`.
 /// Needs no spec.
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& store,
     store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step);
 
 }  // namespace pipeline::engine

@@ -47,7 +47,7 @@ struct Reuse {
 /// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
 class Journal {
  public:
-  Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+  Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
           const PipelineSpec& pipeline, const EngineOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
@@ -118,7 +118,7 @@ class Journal {
   store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key,
                               const AttemptCounts& counts) const;
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const store::ArtifactStore& artifacts_;
   EventSink& events_;
   store::RunRecord record_;

@@ -26,8 +26,8 @@ std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
 /// What the pipeline's newest run recorded of steps without an earlier success.
 class NewestRun {
  public:
-  NewestRun(store::RunStore& runs, const std::string& pipeline)
-      : runs_(runs), pipeline_(pipeline) {}
+  NewestRun(store::RunStore& store, const std::string& pipeline)
+      : store_(store), pipeline_(pipeline) {}
 
   std::string why_no_success(const std::string& step) {
     if (!looked_) look();
@@ -40,14 +40,14 @@ class NewestRun {
  private:
   void look() {
     looked_ = true;
-    const auto newest = runs_.runs(1, pipeline_);
+    const auto newest = store_.runs().list(1, pipeline_);
     if (newest.empty()) return;
     run_ = newest.front().id;
-    for (auto& step : runs_.steps(run_))
+    for (auto& step : store_.runs().steps(run_))
       if (step.attempts > 0) statuses_.emplace(std::move(step.name), step.status);
   }
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const std::string& pipeline_;
   bool looked_ = false;
   std::string run_;
@@ -71,8 +71,8 @@ class Planner {
         scheduler_(steps_.graph()),
         forced_(forced_steps(services.pipeline, options.force, options.from)),
         decisions_(services),
-        newest_(services.runs, services.pipeline.name),
-        has_successes_(services.runs.has_successes()),
+        newest_(services.store, services.pipeline.name),
+        has_successes_(services.store.cache().has_successes()),
         plans_(steps_.size()),
         may_be_skipped_(steps_.size()) {}
 
@@ -84,7 +84,7 @@ class Planner {
       co_await ask_store();
       for (const auto i : level) scheduler_.succeeded(i);
     }
-    if (!services_.runs.is_read_only()) services_.stats.save();
+    if (!services_.store.is_read_only()) services_.stats.save();
     co_return in_order();
   }
 
@@ -381,7 +381,7 @@ class Planner {
     if (waits_for.empty() || !plan.changes.empty()) return;
     plan.action = StepPlan::Action::depends;
     const bool has_result =
-        services_.runs.last_key_parts(services_.pipeline.name, waits_for).has_value();
+        services_.store.cache().last_key_parts(services_.pipeline.name, waits_for).has_value();
     plan.changes = {has_result ? "reused if '" + waits_for + "' gives the same as before"
                                : "takes what '" + waits_for + "' makes, which has no result yet: " +
                                      newest_.why_no_success(waits_for)};
@@ -403,9 +403,9 @@ class Planner {
   }
 
   auto last_parts(const StepSpec& step) const
-      -> decltype(std::declval<store::RunStore&>().last_key_parts({}, {})) {
+      -> decltype(std::declval<store::RunStore&>().cache().last_key_parts({}, {})) {
     if (!has_successes_) return std::nullopt;
-    return services_.runs.last_key_parts(services_.pipeline.name, step.name);
+    return services_.store.cache().last_key_parts(services_.pipeline.name, step.name);
   }
 
   /// A step with a condition that is not known is reused if it is not skipped.

@@ -50,7 +50,7 @@ class Run {
         environments_(executor, services_, events, results_.has_store(), steps_.size(), spawner(),
                       [this](model::StepIndex i) { environment_failed(i); }),
         gpus_(executor, pool_, orchestrator_, events, user, slots_.here, options_, spawner()),
-        journal_(services_.runs, services_.artifacts, events, pipeline_, options_),
+        journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         checks_(services_, steps_, environments_, results_, gpus_, pool_, options_, events, user),
         endings_(pipeline_, services_.artifacts, steps_, scheduler_, journal_, results_, stop_,
                  spawner()),
@@ -242,7 +242,7 @@ void Run::remember() {
     for (const auto& path : sources.value_or(std::vector<std::filesystem::path>()))
       fingerprint_->looked_at(path);
   }
-  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size() - expanded, skipped,
+  fingerprint_->save(services_.store, journal_.run_id(), steps_.size() - expanded, skipped,
                      pipeline_.tags);
 }
 
@@ -478,7 +478,7 @@ async::Task<> Run::remove_rest() {
   std::string notice;
   try {
     co_await orchestrator_.remove_orphans([this](const std::string& id) {
-      const auto run = services_.runs.find_run(id);
+      const auto run = services_.store.runs().find(id);
       return run && run->status == RunStatus::running;
     });
   } catch (const core::EnvironmentError& error) {
@@ -492,7 +492,7 @@ async::Task<> Run::remove_rest() {
 /// @return a description of what could not be removed
 std::string Run::remove_work() {
   try {
-    core::remove_tree(services_.runs.work_folder(journal_.run_id()));
+    core::remove_tree(services_.store.paths().work_folder(journal_.run_id()));
     return {};
   } catch (const core::EnvironmentError& error) {
     return std::string(error.what()) +

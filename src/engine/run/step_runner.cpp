@@ -55,7 +55,7 @@ StepRunner::StepRunner(const Services& services, EventSink& events, core::Cancel
       slots_(slots),
       gpus_(gpus),
       results_(results),
-      folders_(services.runs.work_folder(journal.run_id())),
+      folders_(services.store.paths().work_folder(journal.run_id())),
       downloads_(services, events, stop) {}
 
 async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts& counts) {
@@ -67,7 +67,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   }
   auto since = step.since;
   std::shared_ptr<Checkpoint> checkpoint;
-  if (step.spec.checkpoint) checkpoint = Checkpoint::open(services_.runs.folder(), step.key);
+  if (step.spec.checkpoint) checkpoint = Checkpoint::open(services_.store.folder(), step.key);
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   auto raised = raised_before(step, retries, joins_next);
   for (;;) {

@@ -40,30 +40,30 @@ class ARunInABucket : public test::BucketTest {
                          .parameters = "{}"};
     run.driver.lease = {"lab", "ml", "pipe-driver"};
     run.steps = 2;
-    home.add_run(run);
+    home.runs().add(run);
     for (const auto* step : {"load", "train"})
-      home.put_step({.run = id, .name = step, .parameters = "{}"});
-    home.put_blob(store::invocation_kind, id, "{}");
-    home.put_blob(store::invocation_kind, "another run", "{}");
+      home.runs().put_step({.run = id, .name = step, .parameters = "{}"});
+    home.key_values().put(store::invocation_kind, id, "{}");
+    home.key_values().put(store::invocation_kind, "another run", "{}");
     core::write_file_atomically(files / "pipeline.yaml", "name: digits\n");
     core::make_folders(files / "src");
     core::write_file_atomically(files / "src/train.py", "print()\n");
     run_task(loop, RunReplica(artifacts, id).upload_all(home, files));
   }
-  bool take_over(RunReplica& bucket, RunStore& runs) {
-    return run_task(loop, bucket.take_over(runs, runs.kept_folder(id)));
+  bool take_over(RunReplica& bucket, RunStore& store) {
+    return run_task(loop, bucket.take_over(store, store.paths().detached_folder(id)));
   }
-  void log(RunStore& runs, const std::string& name, const std::string& text) {
-    core::make_folders(runs.log_file(id));
-    core::write_file_atomically(runs.log_file(std::string(id) + "/" + name), text);
+  void log(RunStore& store, const std::string& name, const std::string& text) {
+    core::make_folders(store.paths().log_file(id));
+    core::write_file_atomically(store.paths().log_file(std::string(id) + "/" + name), text);
   }
   std::string log_at_home(const std::string& name) {
-    return core::read_file(home.log_file(std::string(id) + "/" + name));
+    return core::read_file(home.paths().log_file(std::string(id) + "/" + name));
   }
-  void end(RunStore& runs) {
-    auto run = *runs.find_run(id);
+  void end(RunStore& store) {
+    auto run = *store.runs().find(id);
     run.status = RunStatus::succeeded;
-    runs.finish_run(run);
+    store.runs().finish(run);
   }
 
   core::TemporaryFolder folder;
@@ -106,15 +106,15 @@ TEST_F(ARunInABucket, is_known_at_home_as_far_as_it_has_been_saved) {
   there.put_attempt({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   log(there, "load.1.log", "one\ntwo\n");
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::pending);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::pending);
   run_task(loop, driver.save(there));
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
-  EXPECT_EQ(home.steps(id).at(1).status, StepStatus::pending);
-  EXPECT_EQ(home.attempts(id, "load").at(0).exit_code, 0);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(home.runs().steps(id).at(1).status, StepStatus::pending);
+  EXPECT_EQ(home.attempts().list(id, "load").at(0).exit_code, 0);
   EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
-  EXPECT_EQ(home.find_run(id)->file, "/home/ann/pipeline.yaml");
-  EXPECT_EQ(home.get_blob(store::invocation_kind, "another run"), "{}");
+  EXPECT_EQ(home.runs().find(id)->file, "/home/ann/pipeline.yaml");
+  EXPECT_EQ(home.key_values().find(store::invocation_kind, "another run"), "{}");
 }
 
 TEST_F(ARunInABucket, costs_one_request_where_nothing_is_new) {
@@ -166,12 +166,12 @@ TEST_F(ARunInABucket, goes_on_by_another_driver_where_the_last_one_had_saved_it)
   RunStore next(folder.path() / "next");
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
-  EXPECT_EQ(next.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(next.runs().steps(id).at(0).status, StepStatus::succeeded);
   log(next, "train.1.log", "begun\n");  // read once more from its beginning
   end(next);
   run_task(loop, second.save(next));
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.find_run(id)->status, RunStatus::succeeded);
+  EXPECT_EQ(home.runs().find(id)->status, RunStatus::succeeded);
   EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
   EXPECT_EQ(log_at_home("train.1.log"), "begun\n");
 }
@@ -193,11 +193,12 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
     EXPECT_THAT(error.what(), HasSubstr("has another driver by now"));
   }
   EXPECT_EQ(objects["/team/pipe/drivers/7f3a/head.json"], before);
-  next.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  next.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
-  EXPECT_FALSE(fs::exists(home.log_file(std::string(id) + "/load.1.log")));
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_FALSE(fs::exists(home.paths().log_file(std::string(id) + "/load.1.log")));
 }
 
 TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_arrives_late) {
@@ -211,11 +212,12 @@ TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_ar
   RunStore next(folder.path() / "next");
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
-  next.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  next.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
   objects[late] = content;
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
 }
 
 TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanwhile) {
@@ -224,7 +226,7 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
   RunReplica second(artifacts, id);
   std::optional<bool> taken;
   bool is_saved = false;
-  asio::co_spawn(loop, second.take_over(next, next.kept_folder(id)),
+  asio::co_spawn(loop, second.take_over(next, next.paths().detached_folder(id)),
                  [&](const std::exception_ptr& error, bool done) {
                    if (!error) taken = done;
                  });
@@ -236,7 +238,7 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
                  [&](const std::exception_ptr& error) { is_saved = !error; });
   while (!taken) loop.run_one();
   for (int i = 0; i < 100 && !is_saved; ++i) loop.run_for(std::chrono::milliseconds(10));
-  const auto status = next.steps(id).at(0).status;
+  const auto status = next.runs().steps(id).at(0).status;
   EXPECT_EQ(status, is_saved ? StepStatus::succeeded : StepStatus::pending)
       << "either the save counts and the successor has it, or it is refused";
 }
@@ -248,14 +250,15 @@ TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
   run_task(loop, driver.save(there));
   EXPECT_FALSE(loses_answer);
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
 }
 
 TEST_F(ARunInABucket, is_left_alone_by_who_only_reads_it) {
   ASSERT_TRUE(take_over(driver, there));
   const auto before = objects;
   RunStore other(folder.path() / "other");
-  ASSERT_TRUE(run_task(loop, RunReplica(artifacts, id).fetch(other, other.kept_folder(id))));
+  ASSERT_TRUE(
+      run_task(loop, RunReplica(artifacts, id).fetch(other, other.paths().detached_folder(id))));
   EXPECT_EQ(objects, before);
   run_task(loop, driver.save(there));
 }
@@ -338,7 +341,7 @@ TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
   there.put_step(step);
   run_task(loop, driver.save(there));
   EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
-  for (const auto& each : home.steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
+  for (const auto& each : home.runs().steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
 }
 
 TEST_F(ARunInABucket, is_not_taken_if_what_an_attempt_used_cannot_be_read) {
@@ -357,7 +360,7 @@ TEST_F(ARunInABucket, is_not_taken_if_what_an_attempt_used_cannot_be_read) {
     content = core::read_file(file);
   }
   EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
-  EXPECT_THAT(home.attempts(id), IsEmpty());
+  EXPECT_THAT(home.attempts().list(id), IsEmpty());
   EXPECT_THAT(home.referenced_artifacts(), IsEmpty()) << "what pipe clean asks for";
 }
 

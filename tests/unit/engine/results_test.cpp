@@ -34,11 +34,11 @@ class ResultsTest : public ::testing::Test {
     options.run_id = "now";
   }
   Results results() {
-    return {{pipeline, orchestrator, runs, artifacts, stats, code}, events, user, pool, options};
+    return {{pipeline, orchestrator, store, artifacts, stats, code}, events, user, pool, options};
   }
   /// Which run's result the step is given, if `key` has been made by `run`.
   std::string given(const std::string& key, const std::string& run) {
-    runs.add_cache_entry({key, run, step.name, {}}, pipeline.name, {});
+    store.cache().add({key, run, step.name, {}}, pipeline.name, {});
     const auto entry = results().here(step, key);
     return entry ? entry->run : "none";
   }
@@ -47,7 +47,7 @@ class ResultsTest : public ::testing::Test {
   PipelineSpec pipeline;
   StepSpec step;
   FakeOrchestrator orchestrator;
-  store::RunStore runs{folder.path()};
+  store::RunStore store{folder.path()};
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
   store::StatIndex stats{folder.path() / "stat-index"};
   const CodeProvider code;
