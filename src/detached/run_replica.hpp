@@ -35,7 +35,7 @@ class RunReplica {
       : artifacts_(artifacts), run_(std::move(run)), handed_over_(std::move(files)) {}
 
   /// Uploads the run for its first driver.
-  /// @param runs   a store that has the run in the state in which the driver will find it
+  /// @param store  a store that has the run in the state in which the driver will find it
   /// @param folder the run's files
   /// @return the key of the artifact with these files
   async::Task<std::string> upload_all(store::RunStore& store, std::filesystem::path folder);
