@@ -81,29 +81,29 @@ class ARunInABucket : public test::BucketTest {
 TEST_F(ARunInABucket, that_nobody_has_left_there_is_not_taken_over) {
   RunReplica other(artifacts, "ffff");
   EXPECT_FALSE(run_task(loop, other.take_over(there, folder.path() / "nothing")));
-  EXPECT_THAT(there.runs(), IsEmpty());
+  EXPECT_THAT(there.runs().list(), IsEmpty());
   run_task(loop, other.bring(home));
   run_task(loop, other.remove());
 }
 
 TEST_F(ARunInABucket, is_found_by_its_driver_with_its_files_and_without_other_runs) {
   ASSERT_TRUE(take_over(driver, there));
-  EXPECT_EQ(there.find_run(id)->driver.lease.name, "pipe-driver");
-  EXPECT_THAT(there.steps(id), SizeIs(2));
-  EXPECT_EQ(there.get_blob(store::invocation_kind, id), "{}");
-  EXPECT_EQ(there.get_blob(store::invocation_kind, "another run"), std::nullopt);
-  EXPECT_EQ(core::read_file(there.kept_folder(id) / "src/train.py"), "print()\n");
+  EXPECT_EQ(there.runs().find(id)->driver.lease.name, "pipe-driver");
+  EXPECT_THAT(there.runs().steps(id), SizeIs(2));
+  EXPECT_EQ(there.key_values().find(store::invocation_kind, id), "{}");
+  EXPECT_EQ(there.key_values().find(store::invocation_kind, "another run"), std::nullopt);
+  EXPECT_EQ(core::read_file(there.paths().detached_folder(id) / "src/train.py"), "print()\n");
 }
 
 TEST_F(ARunInABucket, is_known_at_home_as_far_as_it_has_been_saved) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_step({.run = id,
-                  .name = "load",
-                  .status = StepStatus::succeeded,
-                  .key = "k",
-                  .attempts = 1,
-                  .parameters = "{}"});
-  there.put_attempt({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
+  there.runs().put_step({.run = id,
+                         .name = "load",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .attempts = 1,
+                         .parameters = "{}"});
+  there.attempts().put({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   log(there, "load.1.log", "one\ntwo\n");
   run_task(loop, asker.bring(home));
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::pending);
@@ -156,12 +156,12 @@ TEST_F(ARunInABucket, goes_on_by_another_driver_where_the_last_one_had_saved_it)
   ASSERT_TRUE(take_over(driver, there));
   log(there, "load.1.log", "one\ntwo\n");
   log(there, "train.1.log", "be");
-  there.put_step({.run = id,
-                  .name = "load",
-                  .status = StepStatus::succeeded,
-                  .key = "k",
-                  .attempts = 1,
-                  .parameters = "{}"});
+  there.runs().put_step({.run = id,
+                         .name = "load",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .attempts = 1,
+                         .parameters = "{}"});
   run_task(loop, driver.save(there));
   RunStore next(folder.path() / "next");
   RunReplica second(artifacts, id);
@@ -183,7 +183,8 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
   // Its look at the Lease was before it was suspended.
-  there.put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
   log(there, "load.1.log", "of the first driver\n");
   const auto before = objects["/team/pipe/drivers/7f3a/head.json"];
   try {
@@ -203,7 +204,8 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
 
 TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_arrives_late) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
   run_task(loop, driver.save(there));
   std::string late;  // Its head was written before the pause, and this object after it.
   for (const auto& [name, content] : objects)
@@ -233,7 +235,8 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
   // As soon as the successor has read the head.
   const auto reads = server.asked.size();
   while (server.asked.size() == reads) loop.run_one();
-  there.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   asio::co_spawn(loop, driver.save(there),
                  [&](const std::exception_ptr& error) { is_saved = !error; });
   while (!taken) loop.run_one();
@@ -245,7 +248,8 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
 
 TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   loses_answer = true;
   run_task(loop, driver.save(there));
   EXPECT_FALSE(loses_answer);
@@ -308,8 +312,8 @@ TEST_F(ARunInABucket, is_not_taken_over_with_files_that_are_not_the_ones_handed_
     if (name.ends_with(".tar"))
       content = test::tar::entry('0', "./pipeline.yaml", "name: other\n") + test::tar::end;
   EXPECT_THROW(take_over(driver, there), core::EnvironmentError);
-  EXPECT_FALSE(fs::exists(there.kept_folder(id)));
-  EXPECT_TRUE(fs::is_empty(there.kept_folder(id).parent_path()));
+  EXPECT_FALSE(fs::exists(there.paths().detached_folder(id)));
+  EXPECT_TRUE(fs::is_empty(there.paths().detached_folder(id).parent_path()));
 }
 
 TEST_F(ARunInABucket, is_not_taken_over_with_other_files_that_its_head_names) {
@@ -324,7 +328,7 @@ TEST_F(ARunInABucket, is_not_taken_over_with_other_files_that_its_head_names) {
   ASSERT_NE(others, handed_over);
   RunReplica careful(artifacts, id, handed_over);
   EXPECT_THROW(take_over(careful, there), core::EnvironmentError);
-  EXPECT_FALSE(fs::exists(there.kept_folder(id)));
+  EXPECT_FALSE(fs::exists(there.paths().detached_folder(id)));
   RunReplica first(artifacts, id, others);
   EXPECT_TRUE(take_over(first, there));
 }
@@ -338,7 +342,7 @@ TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
                          .attempts = 1,
                          .parameters = "{}"};
   step.outputs = {{"data", "../../x", core::sha256("x"), false, 1}};
-  there.put_step(step);
+  there.runs().put_step(step);
   run_task(loop, driver.save(there));
   EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
   for (const auto& each : home.runs().steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
@@ -346,7 +350,7 @@ TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
 
 TEST_F(ARunInABucket, is_not_taken_if_what_an_attempt_used_cannot_be_read) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_attempt({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
+  there.attempts().put({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   run_task(loop, driver.save(there));
   for (auto& [name, content] : objects) {
     if (name.find("/pipe-") == name.npos) continue;
