@@ -92,9 +92,9 @@ class AttemptRun {
             context.folders, step.name + "." + std::to_string(which.number),
             services_.orchestrator.capabilities_of(step), which.joins)),
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
-        metrics_(services_.runs, run_id(), step.name, which.number),
+        metrics_(services_.store, run_id(), step.name, which.number),
         log_(
-            services_.runs.log_file(log_name), secret_values(),
+            services_.store.paths().log_file(log_name), secret_values(),
             [this](Stream stream, std::string line) {
               metrics_.line(line);
               context_.run.events.emit(
@@ -147,7 +147,7 @@ class AttemptRun {
   /// data has changed.
   async::Task<Prepared> prepare() {
     // The output of an attempt that is joined is read from its beginning.
-    if (which_.joins) services_.runs.remove_metrics(run_id(), step_.name, which_.number);
+    if (which_.joins) services_.store.metrics().remove(run_id(), step_.name, which_.number);
     auto code = co_await inputs_.store_code();
     outcome_.code = code.tree.digest.hex();
     outcome_.code_files = std::move(code.files);
@@ -335,7 +335,8 @@ class AttemptRun {
   }
 
   fs::path failed_folder(unsigned number) const {
-    return services_.runs.failed_folder(run_id()) / (step_.name + "." + std::to_string(number));
+    return services_.store.paths().failed_folder(run_id()) /
+           (step_.name + "." + std::to_string(number));
   }
 
   /// Returns true if the step has replaced one of its folders by something else, such as a link.

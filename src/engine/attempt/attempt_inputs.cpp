@@ -157,7 +157,7 @@ async::Task<std::optional<Failure>> AttemptInputs::changed_data() {
     const auto stamp =
         co_await async::on_pool(context_.run.pool, [&] { return store::stamp_of(path); });
     if (stamp == context_.data.of(path).stamp) continue;
-    const auto state = fs::absolute(services_.runs.folder()).lexically_relative(path);
+    const auto state = fs::absolute(services_.store.folder()).lexically_relative(path);
     const bool has_state = !state.empty() && *state.begin() != "..";
     co_return Failure{
         FailureKind::environment,

@@ -54,7 +54,7 @@ class CacheExchange {
       : context_(context),
         cache_(*context.options.shared),
         artifacts_(context.services.artifacts),
-        staging_(context.services.runs.work_folder(context.options.run_id) / "shared") {}
+        staging_(context.services.store.paths().work_folder(context.options.run_id) / "shared") {}
 
   async::Task<> check() { return cache_.check(); }
   /// Downloads and verifies the result under this key. Returns nothing if there is none or the

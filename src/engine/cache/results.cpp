@@ -6,7 +6,7 @@ namespace pipeline::engine {
 
 Results::Results(const RunContext& context)
     : pipeline_(context.services.pipeline),
-      runs_(context.services.runs),
+      store_(context.services.store),
       options_(context.options),
       forced_(forced_steps(pipeline_, options_.force, options_.from)),
       keys_(context.services) {
@@ -31,7 +31,7 @@ async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSp
   if (entry) {
     auto own = *entry;
     own.run = options_.run_id;
-    runs_.add_cache_entry(own, pipeline_.name, key.parts);
+    store_.cache().add(own, pipeline_.name, key.parts);
   }
   co_return entry;
 }

@@ -81,7 +81,7 @@ class Results {
 
  private:
   const PipelineSpec& pipeline_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const EngineOptions& options_;
   const std::set<std::string_view> forced_;
   StepKeys keys_;

@@ -120,10 +120,10 @@ void RunFingerprint::ran_in(const std::string& recheck) {
   rechecks_.push_back(recheck);
 }
 
-void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps,
+void RunFingerprint::save(store::RunStore& store, const std::string& run, std::size_t steps,
                           std::size_t skipped, const std::vector<std::string>& tags) const {
   const auto key = core::sha256(identity_).hex();
-  if (spoiled_) return runs.remove_blob(kind, key);
+  if (spoiled_) return store.key_values().remove(kind, key);
   std::string text(header);
   text.append("\n").append(run).append("\n").append(std::to_string(steps));
   if (skipped) text.append(" ").append(std::to_string(skipped));
@@ -136,7 +136,7 @@ void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::si
   for (const auto& recheck : rechecks_) text.append("e").append(recheck).append("\n");
   for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
   text.append("end\n");
-  runs.put_blob(kind, key, text);
+  store.key_values().put(kind, key, text);
 }
 
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
@@ -169,14 +169,14 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 }
 
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+    orchestrators::Orchestrator& orchestrator, store::RunStore& store,
     store::ArtifactStore& artifacts, EventSink& events, EngineOptions options) {
   const auto began = Clock::now();
-  const auto blob = runs.get_blob(kind, core::sha256(options.identity).hex());
+  const auto blob = store.key_values().find(kind, core::sha256(options.identity).hex());
   if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
   const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
   if (!same) co_return std::nullopt;
-  co_return Journal::reuse_whole_run(runs, events, options, *same, began);
+  co_return Journal::reuse_whole_run(store, events, options, *same, began);
 }
 
 }  // namespace pipeline::engine

@@ -33,13 +33,13 @@ StepKey StepKeys::as_it_ran(StepKey key, const std::string& tree,
 }
 
 std::optional<store::CacheEntry> StepKeys::success_of(const std::string& key) {
-  auto entry = runs_.find_cached(key);
+  auto entry = store_.cache().find(key);
   if (!entry) return std::nullopt;
   if (std::ranges::all_of(entry->outputs, [&](const auto& output) {
         return artifacts_.looks_whole(output.digest);
       }))
     return entry;
-  runs_.remove_cached(key);
+  store_.cache().remove(key);
   return std::nullopt;
 }
 

@@ -19,7 +19,7 @@ class StepKeys {
  public:
   explicit StepKeys(const Services& services)
       : pipeline_(services.pipeline),
-        runs_(services.runs),
+        store_(services.store),
         artifacts_(services.artifacts),
         code_(services.code),
         code_parts_(services.stats),
@@ -42,7 +42,7 @@ class StepKeys {
 
  private:
   const PipelineSpec& pipeline_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   store::ArtifactStore& artifacts_;
   const CodeProvider& code_;
   CodeParts code_parts_;

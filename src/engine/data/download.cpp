@@ -81,8 +81,8 @@ struct Downloads::Wanted {
 
 Downloads::Downloads(const Services& services, EventSink& events, core::CancelSource& stop)
     : artifacts_(services.artifacts),
-      runs_(services.runs),
-      folder_(services.runs.folder() / downloads_folder),
+      store_(services.store),
+      folder_(services.store.folder() / downloads_folder),
       buckets_(services.buckets ? *services.buckets : settings::ArtifactStoreSettings()),
       events_(events),
       stop_(stop) {}
@@ -284,7 +284,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
     fs::rename(path, target);
   };
   co_await fetch::for_each(state.objects.size(), most_files_at_once, fetch);
-  runs_.put_blob(list_kind, list_key(wanted.data), list_text(state.objects));
+  store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 
 core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
@@ -331,7 +331,7 @@ std::vector<std::string> Downloads::changes_since(const lockfile::LockedData& lo
   std::vector<std::string> lines{"changed at the source since it was locked"};
   if (state.objects.empty()) return lines;
   const auto address = now.address;
-  const auto before = runs_.get_blob(list_kind, core::sha256(address).hex());
+  const auto before = store_.key_values().find(list_kind, core::sha256(address).hex());
   if (!before || locked.files == 0) return lines;
   const auto after = list_text(state.objects);
   const auto old_files = files_in(*before), new_files = files_in(after);

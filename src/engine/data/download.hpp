@@ -75,7 +75,7 @@ class Downloads {
   core::EnvironmentError stopped(const DataSpec& data) const;
 
   store::ArtifactStore& artifacts_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const std::filesystem::path folder_;
   const settings::ArtifactStoreSettings buckets_;
   EventSink& events_;

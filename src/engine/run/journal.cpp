@@ -12,9 +12,9 @@
 
 namespace pipeline::engine {
 
-Journal::Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
                  const PipelineSpec& pipeline, const EngineOptions& options)
-    : runs_(runs),
+    : store_(store),
       artifacts_(artifacts),
       events_(events),
       publishes_here_(!options.shared),
@@ -48,13 +48,13 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 }
 
 void Journal::commit(const std::function<void()>& write) {
-  runs_.transaction([&] {
+  store_.transaction([&] {
     for (const auto& reuse : reused_) put_reused(reuse);
     for (const auto& success : successes_) put_success(success);
     write();
   });
   for (const auto& [step, entry] : std::exchange(reused_, {})) {
-    note_reused_metrics(runs_, artifacts_, record_.id, *step, entry);
+    note_reused_metrics(store_, artifacts_, record_.id, *step, entry);
     ++summary_.cached;
     events_.emit(
         event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
@@ -71,17 +71,18 @@ void Journal::put_reused(const Reuse& reuse) {
   record.started = record.ended = wall_now();
   record.reused_from = entry.run;
   record.outputs = entry.outputs;
-  runs_.put_step(record);
+  store_.runs().put_step(record);
   publish(*step, entry.run, entry.outputs);
 }
 
 void Journal::put_success(const Success& success) {
   const auto& [step, attempt, parts, origins, spec] = success;
-  runs_.put_attempt(attempt);
-  runs_.put_step(step);
-  runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline, parts);
-  for (const auto& [input, pieces] : origins.gathered) runs_.add_gathered(input, pieces);
-  if (!origins.taken.empty()) runs_.add_taken_values(step.key, origins.taken);
+  store_.attempts().put(attempt);
+  store_.runs().put_step(step);
+  store_.cache().add({step.key, record_.id, step.name, step.outputs}, record_.pipeline, parts);
+  for (const auto& [input, pieces] : origins.gathered)
+    store_.lineage().record_gather(input, pieces);
+  if (!origins.taken.empty()) store_.lineage().record_matrix_inputs(step.key, origins.taken);
   publish(*spec, record_.id, step.outputs);
 }
 
@@ -89,8 +90,8 @@ void Journal::publish(const StepSpec& step, const std::string& run,
                       const std::vector<store::OutputRecord>& outputs) {
   if (!publishes_here_) return;
   for (const auto& [name, version] : versions_of(step, run, outputs))
-    store::Published(runs_).change(name,
-                                   [&](store::PublishedName& all) { return all.publish(version); });
+    store_.published().change(name,
+                              [&](store::PublishedName& all) { return all.publish(version); });
 }
 
 void Journal::flush() {
@@ -106,10 +107,10 @@ void Journal::run_began(const std::string& orchestrator,
   record_.orchestrator = orchestrator;
   record_.started = wall_now();
   record_.steps = steps.size();
-  runs_.transaction([&] {
-    runs_.add_run(record_);
-    runs_.put_blob(store::declared_kind, record_.id, declared(steps));
-    for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
+  store_.transaction([&] {
+    store_.runs().add(record_);
+    store_.key_values().put(store::declared_kind, record_.id, declared(steps));
+    for (const auto* step : steps) store_.runs().put_step(record_of(*step, StepStatus::pending));
   });
   announce_start(steps);
 }
@@ -117,8 +118,8 @@ void Journal::run_began(const std::string& orchestrator,
 std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orchestrator,
                                                         const std::vector<const StepSpec*>& steps) {
   std::map<std::string, ResumePoint> resume_point;
-  runs_.transaction([&] {
-    const auto before = runs_.find_run(record_.id);
+  store_.transaction([&] {
+    const auto before = store_.runs().find(record_.id);
     const bool is_ours =
         before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
     if (!before || (before->status == RunStatus::running && !is_ours))
@@ -128,8 +129,9 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
     record_.started = before->started;
     record_.took = before->took;
     record_.steps = steps.size();
-    for (auto& record : runs_.steps(record_.id)) earlier_.emplace(record.name, std::move(record));
-    runs_.resume_run(record_);
+    for (auto& record : store_.runs().steps(record_.id))
+      earlier_.emplace(record.name, std::move(record));
+    store_.runs().resume(record_);
     for (const auto* step : steps)
       if (auto point = resume_step(*step)) resume_point.emplace(step->name, std::move(*point));
   });
@@ -143,7 +145,7 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
   if (record.status == StepStatus::succeeded || record.status == StepStatus::cached)
     return std::nullopt;
   ResumePoint state;
-  for (const auto& attempt : runs_.attempts(record_.id, step.name)) {
+  for (const auto& attempt : store_.attempts().list(record_.id, step.name)) {
     if (state.counts.attempts == 0) state.counts.started = attempt.started;
     state.counts.attempts = attempt.number;
     state.is_open = attempt.ended == WallTime{};
@@ -155,7 +157,7 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
   }
   state.key = record.key;
   // With the key, because this driver may be killed before the step starts.
-  runs_.put_step(record_of(step, StepStatus::pending, record.key));
+  store_.runs().put_step(record_of(step, StepStatus::pending, record.key));
   if (state.counts.attempts == 0) return std::nullopt;
   return state;
 }
@@ -167,10 +169,10 @@ std::map<std::string, ResumePoint> Journal::expanded(const std::vector<const Ste
   record_.steps += instances.size();
   if (!round || *round == 0) record_.steps -= steps.size();
   commit([&] {
-    for (const auto* step : steps) runs_.expand_step(record_.id, step->name, record_.steps);
+    for (const auto* step : steps) store_.runs().expand_step(record_.id, step->name, record_.steps);
     for (const auto* instance : instances) {
       if (!earlier_.contains(instance->name))
-        runs_.put_step(record_of(*instance, StepStatus::pending));
+        store_.runs().put_step(record_of(*instance, StepStatus::pending));
       else if (auto point = resume_step(*instance))
         resume_point.emplace(instance->name, std::move(*point));
     }
@@ -211,9 +213,9 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   record.image = environment;
   commit([&] {
     // Attempts before the run was resumed have no part in what the step makes now.
-    if (number == 1 && is_resumed_) runs_.remove_attempts(record_.id, step.name);
-    runs_.put_step(record);
-    runs_.put_attempt(attempt);
+    if (number == 1 && is_resumed_) store_.attempts().remove(record_.id, step.name);
+    store_.runs().put_step(record);
+    store_.attempts().put(attempt);
   });
   events_.emit(event::StepStarted{step.name, number, environment, std::move(held)});
   return attempt;
@@ -236,7 +238,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
-    runs_.put_attempt(record);
+    store_.attempts().put(record);
   }
   return record;
 }
@@ -252,7 +254,7 @@ unsigned Journal::begun_again(const StepSpec& step, StepStatus ended_as) {
   flush();
   if (ended_as == StepStatus::cached) --summary_.cached;
   if (ended_as == StepStatus::succeeded) --summary_.succeeded;
-  const auto attempts = runs_.attempts(record_.id, step.name);
+  const auto attempts = store_.attempts().list(record_.id, step.name);
   return attempts.empty() ? 0 : attempts.back().number;
 }
 
@@ -272,7 +274,7 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
       record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.image = counts.image;
   record.message = failure.message;
-  commit([&] { runs_.put_step(record); });
+  commit([&] { store_.runs().put_step(record); });
   summary_.build_failed |= failure.kind == FailureKind::build;
   summary_.environment_failed |= failure.kind == FailureKind::environment;
   ++(cancelled ? summary_.cancelled : summary_.failed);
@@ -311,7 +313,7 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
     for (const auto* step : steps) {
       auto record = record_of(*step, status);
       record.message = reason;
-      runs_.put_step(record);
+      store_.runs().put_step(record);
     }
   });
   for (const auto* step : steps) {
@@ -335,8 +337,8 @@ RunSummary Journal::run_ended(bool interrupted) {
   commit([&] {
     // The pipeline of a resumed run may have changed.
     if (record_.status == RunStatus::succeeded)
-      for (const auto& [name, gone] : earlier_) runs_.remove_step(record_.id, name);
-    runs_.finish_run(record_);
+      for (const auto& [name, gone] : earlier_) store_.runs().remove_step(record_.id, name);
+    store_.runs().finish(record_);
   });
   summary_.run = record_.id;
   summary_.status = record_.status;
@@ -344,15 +346,15 @@ RunSummary Journal::run_ended(bool interrupted) {
   return summary_;
 }
 
-std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& runs, EventSink& events,
+std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& store, EventSink& events,
                                                    const EngineOptions& options,
                                                    const UnchangedRun& earlier,
                                                    Clock::time_point began) {
   store::RunRecord record;
   std::vector<store::StepRecord> steps;
   bool is_there = false;
-  runs.transaction([&] {
-    const auto model = runs.find_run(earlier.run);
+  store.transaction([&] {
+    const auto model = store.runs().find(earlier.run);
     is_there = model && model->id == earlier.run;
     if (!is_there) return;
     record = *model;
@@ -369,10 +371,10 @@ std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& runs, EventS
     record.started = record.ended - record.took;
     record.cached = earlier.steps - earlier.skipped;
     record.failed = 0;
-    runs.add_run(record);
-    runs.finish_run(record);
+    store.runs().add(record);
+    store.runs().finish(record);
     // Read here, so that a failure leaves no record: the caller then starts a run of this name.
-    if (options.reports_reused_steps) steps = runs.steps(record.id);
+    if (options.reports_reused_steps) steps = store.runs().steps(record.id);
   });
   if (!is_there) return std::nullopt;
   events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, earlier.steps});

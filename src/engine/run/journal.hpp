@@ -25,7 +25,7 @@ struct UnchangedRun {
 /// collected together with its own.
 class Journal {
  public:
-  Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+  Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
           const PipelineSpec& pipeline, const EngineOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
@@ -79,7 +79,7 @@ class Journal {
   /// of steps only if `options.reports_reused_steps`. Returns nothing, and records nothing, if the
   /// earlier run is gone.
   /// @param began when the run began
-  static std::optional<RunSummary> reuse_whole_run(store::RunStore& runs, EventSink& events,
+  static std::optional<RunSummary> reuse_whole_run(store::RunStore& store, EventSink& events,
                                                    const EngineOptions& options,
                                                    const UnchangedRun& earlier,
                                                    Clock::time_point began);
@@ -112,7 +112,7 @@ class Journal {
   store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key,
                               const AttemptCounts& counts) const;
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const store::ArtifactStore& artifacts_;
   EventSink& events_;
   store::RunRecord record_;

@@ -22,8 +22,8 @@ std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
 /// What the pipeline's newest run recorded of steps without an earlier success.
 class NewestRun {
  public:
-  NewestRun(store::RunStore& runs, const std::string& pipeline)
-      : runs_(runs), pipeline_(pipeline) {}
+  NewestRun(store::RunStore& store, const std::string& pipeline)
+      : store_(store), pipeline_(pipeline) {}
 
   std::string why_no_success(const std::string& step) {
     if (!looked_) look();
@@ -36,14 +36,14 @@ class NewestRun {
  private:
   void look() {
     looked_ = true;
-    const auto newest = runs_.runs(1, pipeline_);
+    const auto newest = store_.runs().list(1, pipeline_);
     if (newest.empty()) return;
     run_ = newest.front().id;
-    for (auto& step : runs_.steps(run_))
+    for (auto& step : store_.runs().steps(run_))
       if (step.attempts > 0) statuses_.emplace(std::move(step.name), step.status);
   }
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const std::string& pipeline_;
   bool looked_ = false;
   std::string run_;
@@ -64,8 +64,8 @@ class Planner final : public DryStarter {
         options_(context.options),
         with_keys_(with_keys),
         results_(results),
-        newest_(services_.runs, services_.pipeline.name),
-        has_successes_(services_.runs.has_successes()),
+        newest_(services_.store, services_.pipeline.name),
+        has_successes_(services_.store.cache().has_successes()),
         plans_(steps_.size()) {
     if (!has_successes_) results_.expect_none();
   }
@@ -201,9 +201,9 @@ class Planner final : public DryStarter {
     else
       plan.key = results_.keys().own_parts(step, decision.environment.id);
     if (decision.action == Decision::Action::reuse) return;
-    const auto last = has_successes_
-                          ? services_.runs.last_key_parts(services_.pipeline.name, step.name)
-                          : std::nullopt;
+    const auto last =
+        has_successes_ ? services_.store.cache().last_key_parts(services_.pipeline.name, step.name)
+                       : std::nullopt;
     if (!last)
       plan.changes = {newest_.why_no_success(step.name)};
     else if (decision.key)
@@ -217,7 +217,7 @@ class Planner final : public DryStarter {
   }
 
   std::string what_it_waits_for(const std::string& source) {
-    if (services_.runs.last_key_parts(services_.pipeline.name, source))
+    if (services_.store.cache().last_key_parts(services_.pipeline.name, source))
       return "reused if '" + source + "' gives the same as before";
     return "takes what '" + source +
            "' makes, which has no result yet: " + newest_.why_no_success(source);
@@ -302,7 +302,7 @@ async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options
   co_await ask_sources(context, results, walk.steps());
   Planner planner(context, results, walk, with_keys);
   co_await walk.run(planner);
-  if (!services.runs.is_read_only()) services.stats.save();
+  if (!services.store.is_read_only()) services.stats.save();
   co_return planner.in_order();
 }
 

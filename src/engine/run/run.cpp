@@ -53,7 +53,7 @@ class Run final : public StepStarter {
         environments_(context_, steps_.size(),
                       [this](model::StepIndex i) { environment_failed(i); }),
         gpus_(context_, slots_.local),
-        journal_(services_.runs, services_.artifacts, events, pipeline_, options_),
+        journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         outcomes_(context_, walk_, journal_, results_, stop_),
         runner_(context_, journal_, slots_, gpus_, results_) {
     for (model::StepIndex i = 0; i < steps_.size(); ++i)
@@ -246,7 +246,7 @@ void Run::remember() {
     for (const auto& path : sources.value_or(std::vector<std::filesystem::path>()))
       fingerprint_->looked_at(path);
   }
-  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size() - expanded, skipped,
+  fingerprint_->save(services_.store, journal_.run_id(), steps_.size() - expanded, skipped,
                      pipeline_.tags);
 }
 
@@ -458,7 +458,7 @@ async::Task<> Run::remove_orphans() {
   std::string notice;
   try {
     co_await orchestrator_.remove_orphans([this](const std::string& id) {
-      const auto run = services_.runs.find_run(id);
+      const auto run = services_.store.runs().find(id);
       return run && run->status == RunStatus::running;
     });
   } catch (const core::EnvironmentError& error) {
@@ -472,7 +472,7 @@ async::Task<> Run::remove_orphans() {
 /// @return a description of what could not be removed
 std::string Run::remove_work() {
   try {
-    core::remove_tree(services_.runs.work_folder(journal_.run_id()));
+    core::remove_tree(services_.store.paths().work_folder(journal_.run_id()));
     return {};
   } catch (const core::EnvironmentError& error) {
     return std::string(error.what()) +

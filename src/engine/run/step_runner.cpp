@@ -53,7 +53,7 @@ StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& sl
       slots_(slots),
       gpus_(gpus),
       results_(results),
-      folders_(context.services.runs.work_folder(journal.run_id())),
+      folders_(context.services.store.paths().work_folder(journal.run_id())),
       downloads_(context.services, context.events, context.user_stop) {}
 
 async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts& counts) {
@@ -66,7 +66,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   auto since = step.since;
   std::shared_ptr<Checkpoint> checkpoint;
   if (step.spec.checkpoint)
-    checkpoint = Checkpoint::open(context_.services.runs.folder(), step.key);
+    checkpoint = Checkpoint::open(context_.services.store.folder(), step.key);
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   auto raised = raised_before(step, retries, joins_next);
   for (;;) {

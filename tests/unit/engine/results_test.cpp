@@ -36,7 +36,7 @@ class ResultsTest : public ::testing::Test {
   Results results() { return Results(context); }
   /// Which run's result the step is given, if `key` has been made by `run`.
   std::string given(const std::string& key, const std::string& run) {
-    runs.add_cache_entry({key, run, step.name, {}}, pipeline.name, {});
+    store.cache().add({key, run, step.name, {}}, pipeline.name, {});
     const auto entry = results().find_local(step, key);
     return entry ? entry->run : "none";
   }
@@ -45,7 +45,7 @@ class ResultsTest : public ::testing::Test {
   PipelineSpec pipeline;
   StepSpec step;
   FakeOrchestrator orchestrator;
-  store::RunStore runs{folder.path()};
+  store::RunStore store{folder.path()};
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
   store::StatIndex stats{folder.path() / "stat-index"};
   const CodeProvider code;
@@ -56,7 +56,7 @@ class ResultsTest : public ::testing::Test {
   EngineOptions options;
   asio::io_context loop;
   async::TaskGroup tasks{loop.get_executor()};
-  const Services services{pipeline, orchestrator, runs, artifacts, stats, code};
+  const Services services{pipeline, orchestrator, store, artifacts, stats, code};
   const RunContext context{services, options, events, user, pool, loop.get_executor(), tasks};
 };
 

@@ -78,11 +78,11 @@ TEST_F(RunTest, source_that_changes_while_the_run_is_checked_is_noticed_by_the_n
   pipeline.steps = {step("a")};
   const auto may_be_repeated = [&] {
     asio::io_context loop;
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     bool may = false;
     asio::co_spawn(loop,
-                   reuse_by_fingerprint(orchestrator, runs, artifacts, recorder,
+                   reuse_by_fingerprint(orchestrator, store, artifacts, recorder,
                                         {.run_id = "again-" + std::to_string(++count),
                                          .identity = "asked",
                                          .reports_reused_steps = false}),
@@ -113,9 +113,9 @@ TEST_F(RunTest, damaged_artifact_is_made_again) {
   pipeline.steps = {step("a")};
   run();
   {
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
-    const auto path = artifacts.path(runs.steps("run-1").at(0).outputs.at(0).digest);
+    const auto path = artifacts.path(store.runs().steps("run-1").at(0).outputs.at(0).digest);
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     std::ofstream(path) << "something else";
   }
@@ -135,9 +135,9 @@ class DamagedInputTest : public RunTest {
   }
   /// Changes a step's output, but neither its size nor its times, so that it still looks whole.
   void damage(const std::string& run_id, const std::string& name) {
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
-    for (const auto& record : runs.steps(run_id)) {
+    for (const auto& record : store.runs().steps(run_id)) {
       if (record.name != name) continue;
       const auto path = artifacts.path(record.outputs.at(0).digest);
       const auto time = std::filesystem::last_write_time(path);
@@ -234,7 +234,7 @@ class PlanTest : public RunTest {
  protected:
   std::vector<StepPlan> plan() {
     asio::io_context loop;
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     store::StatIndex stats(folder.path() / "state" / "stat-index");
     std::map<std::string, std::vector<store::TreeEntry>> files;
@@ -247,7 +247,7 @@ class PlanTest : public RunTest {
                             },
                             {}};
     std::vector<StepPlan> plans;
-    asio::co_spawn(loop, engine::plan({pipeline, orchestrator, runs, artifacts, stats, code}, {}),
+    asio::co_spawn(loop, engine::plan({pipeline, orchestrator, store, artifacts, stats, code}, {}),
                    [&](std::exception_ptr error, std::vector<StepPlan> result) {
                      if (error) std::rethrow_exception(error);
                      plans = std::move(result);
