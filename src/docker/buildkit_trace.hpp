@@ -30,7 +30,7 @@ struct TraceUpdate {
   std::vector<TraceLog> logs;
 };
 
-/// Returns nothing for bytes that are no such message; ignores unknown fields.
+/// Returns nothing for bytes that are not such a message; ignores unknown fields.
 std::optional<TraceUpdate> decode_trace(std::string_view bytes);
 
 }  // namespace pipeline::docker

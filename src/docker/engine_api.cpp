@@ -41,8 +41,8 @@ ContainerState state_of(const nlohmann::json& container) try {
   result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
   return result;
 } catch (const nlohmann::json::exception& error) {
-  throw core::EnvironmentError(std::string("what the engine says of a container is no state: ") +
-                               error.what());
+  throw core::EnvironmentError(
+      std::string("the engine's response about a container is not a state: ") + error.what());
 }
 
 /// Returns the Id of the image or container that an answer describes.

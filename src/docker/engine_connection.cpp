@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "async/finally.hpp"
 #include "async/joinable_task.hpp"
+#include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
@@ -60,17 +62,17 @@ class Retries {
   explicit Retries(const async::RetryPolicy& policy) : backoff_(policy) {}
   /// Returns the pause before the next try; nothing if there are no more tries.
   std::optional<std::chrono::milliseconds> after(long status, std::string_view message) {
-    constexpr unsigned most_broken = 4;
+    constexpr unsigned max_broken = 4;
     if (!is_retryable(status, message) || backoff_.exhausted()) return std::nullopt;
-    if (status == 500 && ++broken_ == most_broken) return std::nullopt;
+    if (status == 500 && ++broken_ == max_broken) return std::nullopt;
     return backoff_.next();
   }
   std::optional<std::chrono::milliseconds> after(const net::TransportError& error) {
-    constexpr unsigned most_timeouts = 2;
+    constexpr unsigned max_timeouts = 2;
     if (error.curl_code() == CURLE_ABORTED_BY_CALLBACK || net::is_about_trust(error) ||
         backoff_.exhausted())
       return std::nullopt;
-    if (error.curl_code() == CURLE_OPERATION_TIMEDOUT && ++timeouts_ == most_timeouts)
+    if (error.curl_code() == CURLE_OPERATION_TIMEDOUT && ++timeouts_ == max_timeouts)
       return std::nullopt;
     return backoff_.next();
   }
@@ -175,8 +177,7 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
             error.what());  // The engine responded before, so it may come back.
       throw core::EnvironmentError(error);
     }
-    asio::steady_timer pause(loop_, std::chrono::milliseconds(50 * tries));
-    co_await pause.async_wait(asio::use_awaitable);
+    co_await async::sleep(std::chrono::milliseconds(50 * tries));
   }
 }
 
@@ -201,19 +202,15 @@ async::Task<net::Response> EngineConnection::exchange_stream(net::Request prepar
     if (watch.call.on_headers) watch.call.on_headers(response);
   };
   async::JoinableTask companion(loop_.get_executor(), watch_stream(watch));
-  net::Response response;
-  std::exception_ptr error;
   try {
-    response = co_await exchange(std::move(prepared), watched);
+    co_return co_await async::finally(exchange(std::move(prepared), watched), [&] {
+      watch.over.stop(core::StopLevel::immediate);
+      return companion.join();
+    });
   } catch (...) {
-    error = std::current_exception();
+    if (watch.trouble.empty()) throw;
   }
-  watch.over.stop(core::StopLevel::immediate);
-  co_await companion.join();
-  if (error && !watch.trouble.empty())
-    throw net::TransportError(CURLE_OPERATION_TIMEDOUT, watch.trouble);
-  if (error) std::rethrow_exception(error);
-  co_return response;
+  throw net::TransportError(CURLE_OPERATION_TIMEDOUT, watch.trouble);
 }
 
 async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
@@ -223,7 +220,7 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
   EngineCall question("check that the engine answers", "GET", path);
   question.cancel = &watch.over;
   for (int ends_seen = 0;;) {
-    co_await async::pause_for(limits_.check, &watch.over);
+    co_await async::sleep(limits_.check, &watch.over);
     if (is_stopped(&watch.over)) co_return;
     if (watch.call.opens_at_once && !watch.opened &&
         std::chrono::steady_clock::now() - began >= limits_.answer)
@@ -264,7 +261,7 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
   const auto version = core::parse_json(answer.body);
   if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
     throw unreachable(endpoint_,
-                      "what answers is no Docker Engine: GET /version came back with status " +
+                      "what answers is not a Docker Engine: GET /version came back with status " +
                           std::to_string(answer.status) + ", " + message_of(answer.body));
   EngineInfo info;
   info.version = text_at(version, "Version");
@@ -360,7 +357,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
                            !is_stopped(call.cancel) && !is_stopped(call.retries);
     if (!may_retry || !pause) std::rethrow_exception(failure);
     core::log::info("engine: " + words + "; retried in " + std::to_string(pause->count()) + " ms");
-    co_await async::pause_for(*pause, call.cancel ? call.cancel : call.retries);
+    co_await async::sleep(*pause, call.cancel ? call.cancel : call.retries);
     if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
     if (!call.earlier_success) continue;
     std::optional<net::Response> before;
@@ -383,7 +380,7 @@ async::Task<nlohmann::json> EngineConnection::send_json(EngineCall call) {
   auto json = core::parse_json(response.body);
   if (json.is_discarded())
     throw core::EnvironmentError(
-        "cannot " + what + ": the engine's answer is no JSON: " + response.body.substr(0, 200));
+        "cannot " + what + ": the engine's answer is not JSON: " + response.body.substr(0, 200));
   co_return json;
 }
 

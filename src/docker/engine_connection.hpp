@@ -58,7 +58,7 @@ class EngineConnection {
 
   async::Task<const EngineInfo*> info();
   /// Returns the response if its status is below 300, or 304. Throws EngineError for other
-  /// statuses, and EnvironmentError if the engine cannot be reached. Requests that are no streams
+  /// statuses, and EnvironmentError if the engine cannot be reached. Requests that are not streams
   /// are retried within the limits first.
   async::Task<net::Response> send(EngineCall call);
   /// The same as JSON; null for an empty response.

@@ -161,10 +161,9 @@ async::Task<> PackageLock::resolve(const ImagePlan& plan, ImageStatus parent,
   auto request = request_of(plan, parent.digest);
   std::string key = parent.digest + request.installer;
   for (const auto& line : request.requirements) key += '\n' + line;
-  const std::function<async::Task<bool>()> make = [&]() {
-    return resolve_once(plan, request, parent.image_id, step, events, cancel);
-  };
-  co_await resolutions_.get(key, make, &cancel);
+  co_await resolutions_.get(
+      key, [&] { return resolve_once(plan, request, parent.image_id, step, events, cancel); },
+      &cancel);
 }
 
 async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest request,
