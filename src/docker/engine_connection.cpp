@@ -171,7 +171,7 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
     if (failure.empty()) throw net::TransportError(*lost);
     if (!is_crowded(failure) || !call.repeatable || tries == most_tries) {
       const auto error = unreachable(endpoint_, failure);
-      if (info_)
+      if (known_info())
         throw net::TransportError(
             lost->curl_code(),
             error.what());  // The engine responded before, so it may come back.
@@ -215,8 +215,9 @@ async::Task<net::Response> EngineConnection::exchange_stream(net::Request prepar
 
 async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
   const auto began = std::chrono::steady_clock::now();
-  const auto path = watch.call.probe == "/_ping" ? watch.call.probe
-                                                 : "/v" + info_->api_version + watch.call.probe;
+  const auto path = watch.call.probe == "/_ping"
+                        ? watch.call.probe
+                        : "/v" + known_info()->api_version + watch.call.probe;
   EngineCall question("check that the engine answers", "GET", path);
   question.cancel = &watch.over;
   for (int ends_seen = 0;;) {
@@ -295,22 +296,10 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
 }
 
 async::Task<const EngineInfo*> EngineConnection::info() {
-  if (info_) co_return &*info_;
-  if (const auto other = negotiation_) {
-    co_await other->done.wait();
-    if (other->error) std::rethrow_exception(other->error);
-    co_return &*info_;
-  }
-  const auto own = negotiation_ = std::make_shared<Negotiation>(loop_);
-  try {
-    info_ = co_await negotiate();
-  } catch (...) {
-    own->error = std::current_exception();
-  }
-  negotiation_.reset();
-  own->done.open();
-  if (own->error) std::rethrow_exception(own->error);
-  co_return &*info_;
+  if (!known_info())
+    co_await infos_.get(
+        the_engine, [&] { return negotiate(); }, nullptr);
+  co_return known_info();
 }
 
 async::Task<net::Response> EngineConnection::send(EngineCall call) {

@@ -87,15 +87,15 @@ json to_json(const HolderInfo& holder) {
 
 /// Returns a text as printable characters: every user may write the files, and their content must
 /// not control a terminal.
-std::string text_at(const json& object, const char* key) {
+std::string printable_at(const json& object, const char* key) {
   return core::printable(object.at(key).get<std::string>());
 }
 
 HolderInfo holder_of(const json& object) {
   return {.pid = core::integer_of<pid_t>(object.at("pid")),
-          .user = text_at(object, "user"),
-          .run = text_at(object, "run"),
-          .step = text_at(object, "step"),
+          .user = printable_at(object, "user"),
+          .run = printable_at(object, "run"),
+          .step = printable_at(object, "step"),
           .since = WallTime(
               std::chrono::milliseconds(core::integer_of<std::int64_t>(object.at("since"))))};
 }

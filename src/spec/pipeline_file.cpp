@@ -297,6 +297,7 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
     settings::Diagnostics notices;
     auto pipeline = read_files(ecs_import::pipeline_of(*root, diagnostics, notices), text, file,
                                file, options, diagnostics);
+    pipeline.reserve_gpus_together = true;
     if (options.notes) *options.notes = {true, texts_of(notices, file)};
     return pipeline;
   }
