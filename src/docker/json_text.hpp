@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+
 #include <nlohmann/json.hpp>
 
 #include "core/json_member.hpp"
