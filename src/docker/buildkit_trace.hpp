@@ -15,18 +15,11 @@ struct TraceVertex {
   std::string digest, name, error;
   bool cached = false, started = false, completed = false;
 };
-struct TraceStatus {
-  std::string vertex, id;
-  std::int64_t current = 0, total = 0;
-  bool completed = false;
-};
 struct TraceLog {
   std::string vertex, text;
-  int stream = 0;  ///< 1: stdout, 2: stderr.
 };
 struct TraceUpdate {
   std::vector<TraceVertex> vertexes;
-  std::vector<TraceStatus> statuses;
   std::vector<TraceLog> logs;
 };
 
