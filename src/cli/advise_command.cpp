@@ -64,8 +64,8 @@ core::ExitCode advise_command(Context& context) {
   driver::PipelineSource source(context);
   const auto& pipeline = source.pipeline();
   const auto& options = context.options();
-  auto& runs = context.runs(context.state_beside(source.file()));
-  const auto steps = driver::advised_steps(pipeline, runs);
+  auto& store = context.store(context.state_beside(source.file()));
+  const auto steps = driver::advised_steps(pipeline, store);
   if (options.json) {
     auto list = json::array();
     for (const auto& step : steps) list.push_back(json_of(step));

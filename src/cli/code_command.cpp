@@ -9,8 +9,8 @@ namespace fs = std::filesystem;
 
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  const auto found = driver::recorded_attempt(runs, context.find_run(runs), options.step, options.attempt);
+  auto& store = context.existing_store();
+  const auto found = driver::recorded_attempt(store, context.find_run(store), options.step, options.attempt);
   const auto digest = code_of(context, found);
   const auto stored = context.artifacts().path(digest);
   nlohmann::json document{{"run", found.run.id},

@@ -33,8 +33,8 @@ class Context : public driver::Workspace {
   void print_json(const nlohmann::json& document) const;
 
   /// Returns the run that `options().run` names. Throws InputError if there is none.
-  store::RunRecord find_run(store::RunStore& runs) const {
-    return Workspace::find_run(runs, options_.run);
+  store::RunRecord find_run(store::RunStore& store) const {
+    return Workspace::find_run(store, options_.run);
   }
 
  private:

@@ -5,7 +5,7 @@
 #include "driver/step_errors.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/reference.hpp"
-#include "engine/decision.hpp"
+#include "engine/graph/selection.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 
 namespace pipeline::cli {

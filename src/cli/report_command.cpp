@@ -11,11 +11,11 @@ namespace pipeline::cli {
 
 core::ExitCode report_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  driver::Drivers drivers(context.driver_context(), runs);
-  const auto run = driver::find_run(context, context.options().run, drivers, runs);
+  auto& store = context.existing_store();
+  driver::Drivers drivers(context.driver_context(), store);
+  const auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto data =
-      report::report_data(runs, context.artifacts(), run, report::limits_for(run.steps));
+      report::report_data(store, context.artifacts(), run, report::limits_for(run.steps));
   if (options.json) {
     context.print_json(data);
     return core::ExitCode::ok;

@@ -92,7 +92,7 @@ using Drive = driver::RunEnd (*)(Context& context, RunDisplay& display,
 
 driver::RunEnd drive_new(Context& context, RunDisplay& display, driver::Background* background) {
   return driver::RunDriver(
-             context, {.background = background, .lists_reused_steps = context.options().json},
+             context, {.background = background, .reports_reused_steps = context.options().json},
              display)
       .run();
 }

@@ -6,7 +6,6 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "spec/env_file.hpp"
 
 namespace pipeline::code {
 namespace {
@@ -20,7 +19,7 @@ bool is_never_code(const std::string& name) {
 }
 
 /// Where each of twenty folders has two links to the next, the last one has a million paths.
-constexpr unsigned most_ways = 1000;
+constexpr unsigned max_ways = 1000;
 
 bool is_inside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
@@ -80,7 +79,7 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
   const auto type = fs::status(path, error).type();
   if (type != fs::file_type::regular && type != fs::file_type::directory) return Kind::none;
   // It may have secrets.
-  if (type == fs::file_type::regular && path.filename() == spec::env_file_name) return Kind::none;
+  if (type == fs::file_type::regular && path.filename() == env_file_name) return Kind::none;
   const fs::path target = fs::canonical(path, error);
   if (error) return Kind::none;
   if (!is_inside(target, canonical_root_)) {
@@ -133,9 +132,9 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   const fs::path real = fs::canonical(path_of(folder), error);
   if (error || std::find(above.begin(), above.end(), real) != above.end())
     return;  // A link to a folder above itself.
-  if (++ways_[real.string()] > most_ways)
+  if (++ways_[real.string()] > max_ways)
     throw core::InputError("links lead to the folder '" + real.string() + "' by more than " +
-                               std::to_string(most_ways) + " paths below the pipeline's folder",
+                               std::to_string(max_ways) + " paths below the pipeline's folder",
                            "leave the links out with .dockerignore, or name the folders under "
                            "`code` that the step needs");
   above.push_back(real);
@@ -178,7 +177,7 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern,
     case Kind::folder: return files_below(*path, looked_at);
     case Kind::none: break;
   }
-  if (fs::path(*path).filename() == spec::env_file_name)
+  if (fs::path(*path).filename() == env_file_name)
     throw core::InputError("the code '" + pattern + "' may have secrets, and is never code",
                            "name its variables under `environment` or `secrets` of the step: they "
                            "get the values");

@@ -10,8 +10,8 @@
 
 namespace pipeline::driver {
 
-std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& runs) {
-  const auto uses = report::step_uses(runs, pipeline.name);
+std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store) {
+  const auto uses = report::step_uses(store, pipeline.name);
   std::vector<AdvisedStep> steps;
   std::set<std::string_view> seen;
   for (const auto& step : pipeline.steps) {

@@ -24,7 +24,7 @@ struct AdvisedStep {
 
 /// Returns the steps of the pipeline that have been measured, in the file's order; one for all
 /// instances.
-std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& runs);
+std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store);
 
 /// The changes of the pipeline file, and those that it has no line for.
 class FilePatch {

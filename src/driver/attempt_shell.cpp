@@ -9,9 +9,9 @@
 #include "driver/detached_record.hpp"
 #include "driver/recorded_attempt.hpp"
 #include "driver/session.hpp"
-#include "engine/decision.hpp"
-#include "engine/run_steps.hpp"
-#include "engine/shell.hpp"
+#include "engine/cache/step_keys.hpp"
+#include "engine/graph/run_steps.hpp"
+#include "engine/attempt/shell.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::driver {
@@ -35,10 +35,10 @@ class Notices : public EventSink {
 using RecordedOutputs = std::map<std::string, std::vector<store::OutputRecord>>;
 
 /// Returns what of a run's outputs is on this machine, by step.
-RecordedOutputs outputs_of_run(store::RunStore& runs, const store::ArtifactStore& artifacts,
+RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const std::string& run) {
   RecordedOutputs outputs;
-  for (auto& step : runs.steps(run)) {
+  for (auto& step : store.runs().steps(run)) {
     std::erase_if(step.outputs, [&](const auto& output) { return !artifacts.has(output.digest); });
     outputs.emplace(step.name, std::move(step.outputs));
   }
@@ -59,7 +59,7 @@ void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
 /// Adds a round that the run had. @return false if there is none that is not there yet
 bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i) {
-    if (!steps.leads_rounds(i) ||
+    if (!steps.is_loop_head(i) ||
         !recorded.contains(model::round_name(steps.spec(i).name, steps.rounds(i))))
       continue;
     steps.add_round(i);
@@ -72,13 +72,13 @@ bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
 void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
   do {
     take_outputs(steps, recorded);
-    for (auto group = steps.take_open_matrix(); !group.empty(); group = steps.take_open_matrix()) {
+    for (auto group = steps.take_dynamic_matrix(); !group.empty(); group = steps.take_dynamic_matrix()) {
       steps.expand(group, artifacts);
       take_outputs(steps, recorded);
     }
   } while (add_round(steps, recorded));
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i)
-    if (steps.leads_rounds(i) && steps.rounds(i)) steps.end_rounds(i);
+    if (steps.is_loop_head(i) && steps.rounds(i)) steps.end_rounds(i);
 }
 
 const StepSpec& step_named(const engine::RunSteps& steps, const std::string& name) {
@@ -93,12 +93,12 @@ void report_differences(Session& session, const engine::Services& services, cons
                         const RecordedAttempt& found, const std::string& environment_id,
                         const engine::OutputsOf& outputs_of) {
   if (environment_id.empty()) return;
-  engine::Decisions decisions(services);
-  session.workspace.await(decisions.data().look_up(services.pipeline, session.remote_cache()));
-  const auto now = decisions.key(step, environment_id, outputs_of);
+  engine::StepKeys keys(services);
+  session.workspace.await(keys.data().look_up(services.pipeline, session.remote_cache()));
+  const auto now = keys.key(step, environment_id, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
-  for (const auto& line : engine::differences(session.runs.key_parts(found.step.key), now.parts))
+  for (const auto& line : engine::differences(session.store.cache().key_parts(found.step.key), now.parts))
     if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
   session.workspace.note("note: '" + step.name + "' is not in all as it was in run " + found.run.id +
                        changes +
@@ -131,10 +131,10 @@ class AttemptShell {
       : workspace_(workspace),
         found_(std::move(found)),
         files_(code_files(given.artifacts().path(code_of(given, found_)))),
-        detached_(detached_of(given.existing_runs(), found_.run.id)),
+        detached_(detached_of(given.existing_store(), found_.run.id)),
         session_(workspace, {}, detached_ ? &*detached_ : nullptr),
         steps_(session_.pipeline(), {}) {
-    expand(steps_, outputs_of_run(session_.runs, workspace.artifacts(), found_.run.id),
+    expand(steps_, outputs_of_run(session_.store, workspace.artifacts(), found_.run.id),
            workspace.artifacts());
     check_has_shells(session_, step());
   }
@@ -169,7 +169,7 @@ engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted) {
   engine::ShellRequest shell{
       .run_id = found_.run.id,
       .number = found_.attempt.number,
-      .folder = session_.runs.folder() / engine::shells_folder / session_.run_id,
+      .folder = session_.store.folder() / engine::shells_folder / session_.run_id,
       .request = {.words = words_of(wanted), .id = session_.run_id},
       .shared = session_.remote_cache()};
   shell.request.has_terminal = wanted.has_terminal;
@@ -193,7 +193,7 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
       .files = [this](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files_; },
       .missing_file = {}};
   const engine::Services services{session_.pipeline(),    session_.orchestrator(),
-                                  session_.runs,          workspace_.artifacts(),
+                                  session_.store,          workspace_.artifacts(),
                                   workspace_.stats(),     provider};
   const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {
     const auto made = steps_.outputs_of()(source);
@@ -222,7 +222,7 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
 }  // namespace
 
 core::ExitCode open_shell(Workspace& workspace, const ShellAttempt& wanted) {
-  auto& recorded = workspace.existing_runs();
+  auto& recorded = workspace.existing_store();
   auto found = recorded_attempt(recorded, workspace.find_run(recorded, wanted.run), wanted.step,
                                 wanted.number);
   auto options = recorded_options(recorded, found.run.id, workspace.options());

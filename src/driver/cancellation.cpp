@@ -38,10 +38,10 @@ void announce_stop(const Workspace& workspace, const CancelRequest& wanted,
 }
 
 /// @return whether there was a process to stop
-bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store::RunStore& runs,
+bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store::RunStore& store,
                   const store::RunRecord& run) {
   if (!run.driver.process.is_of_this_namespace()) {
-    if (runs.liveness(run) == store::Liveness::dead) return false;
+    if (store.drivers().liveness(run) == store::Liveness::dead) return false;
     throw core::InputError("run " + run.id + " is still running: " + name_of(run.driver) +
                                " drives it, which cannot be stopped from here",
                            "`" + workspace.options().name + " cancel " + run.id + "` stops it there");
@@ -63,7 +63,7 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
 /// @return whether a driver has stopped the run
 bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& drivers,
                  store::RunRecord run) {
-  auto& runs = workspace.existing_runs();
+  auto& store = workspace.existing_store();
   const auto lease = run.driver.lease;
   kubernetes_api::Client client(workspace.loop(),
                                 kubernetes_api::find_cluster(cluster_of(lease)));
@@ -76,7 +76,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
   }
   std::string heard;
   for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
-    const auto now = runs.find_run(run.id);
+    const auto now = store.runs().find(run.id);
     if (!now) return true;
     run = *now;
     const bool goes_on = drivers.goes_on(run);
@@ -91,16 +91,16 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
   }
   workspace.await(orchestrators::remove_driver(
       client, lease.name));  // The driver's pod, if there is one, releases the Lease.
-  auto options = recorded_options(runs, run.id, workspace.options()).value_or(workspace.options());
+  auto options = recorded_options(store, run.id, workspace.options()).value_or(workspace.options());
   Workspace with_cluster(std::move(options), workspace.notes());
   remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
                            lease.name);
   held.is_done();
   drivers.bring_home(run);
-  const auto now = runs.find_run(run.id);
+  const auto now = store.runs().find(run.id);
   if (!now || now->status != RunStatus::running)
     return true;  // The run ended just before it could be cancelled.
-  recover_dead_runs(workspace, runs, {}, run.id);
+  recover_dead_runs(workspace, store, {}, run.id);
   return false;
 }
 
@@ -108,9 +108,9 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
 
 CancelledRun cancel_run(Workspace& workspace, const std::string& name,
                         const CancelRequest& wanted) {
-  auto& runs = workspace.existing_runs();
-  Drivers drivers(workspace.driver_context(), runs);
-  auto run = find_run(workspace, name, drivers, runs);
+  auto& store = workspace.existing_store();
+  Drivers drivers(workspace.driver_context(), store);
+  auto run = find_run(workspace, name, drivers, store);
   if (run.status != RunStatus::running)
     throw core::InputError("run " + run.id +
                            " has already ended: " + std::string(to_string(run.status)));
@@ -121,10 +121,10 @@ CancelledRun cancel_run(Workspace& workspace, const std::string& name,
   bool stopped = false;
   if (!is_forced)
     stopped = run.driver.is_elsewhere() ? stop_driver(workspace, wanted, drivers, run)
-                                        : stop_process(workspace, wanted, runs, run);
+                                        : stop_process(workspace, wanted, store, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
-  recover_dead_runs(workspace, runs, {}, is_forced ? run.id : "");
-  return {runs.find_run(run.id).value_or(run),
+  recover_dead_runs(workspace, store, {}, is_forced ? run.id : "");
+  return {store.runs().find(run.id).value_or(run),
           stopped ? "stopped" : gone + " was gone; what it had left has been removed"};
 }
 

@@ -20,17 +20,17 @@ namespace {
 
 /// Marks the run as failed. The driver's own output is not visible to the user, so the steps that
 /// have not run get the reason.
-void give_up(store::RunStore& runs, store::RunRecord run, const std::string& why) {
-  for (auto& step : runs.steps(run.id)) {
+void give_up(store::RunStore& store, store::RunRecord run, const std::string& why) {
+  for (auto& step : store.runs().steps(run.id)) {
     if (step.status != StepStatus::pending && step.status != StepStatus::running) continue;
     step.status = StepStatus::failed;
     step.message = why;
     ++run.failed;
-    runs.put_step(step);
+    store.runs().put_step(step);
   }
   run.status = RunStatus::failed;
   run.ended = std::chrono::time_point_cast<WallTime::duration>(WallTime::clock::now());
-  runs.finish_run(run);
+  store.runs().finish(run);
 }
 
 /// Returns the owners of a Lease that this process creates, so that it is garbage-collected however
@@ -57,7 +57,7 @@ void leave(const std::string& name_space, const std::string& name) {
 class ClusterDriver {
  public:
   /// Acquires the Lease.
-  ClusterDriver(Workspace& workspace, store::RunStore& runs, const store::RunRecord& run,
+  ClusterDriver(Workspace& workspace, store::RunStore& store, const store::RunRecord& run,
                 nlohmann::json owners);
   /// Saves the run to its bucket from now on, because its driver shares no files with other
   /// machines.
@@ -69,7 +69,7 @@ class ClusterDriver {
   std::exception_ptr drive(DetachedRecord& detached, RunObserver& observer);
 
   Workspace& workspace_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const std::string run_;
   core::CancelSource stop_;
   std::optional<s3::BucketArtifacts> artifacts_;
@@ -79,10 +79,10 @@ class ClusterDriver {
   std::optional<remote_driver::HeldLease> lease_;  ///< Released first.
 };
 
-ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& runs,
+ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& store,
                              const store::RunRecord& run, nlohmann::json owners)
     : workspace_(workspace),
-      runs_(runs),
+      store_(store),
       run_(run.id),
       signals_(workspace.loop(), SIGTERM, SIGINT, SIGHUP) {
   hand_on_at_signal();
@@ -92,7 +92,7 @@ ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& runs,
   };
   lease_.emplace(workspace.driver_context(), cluster_of(workspace.options()), run.driver.lease.name,
                  on_word, std::move(owners));
-  lease_->guard(runs);
+  lease_->guard(store);
 }
 
 void ClusterDriver::hand_on_at_signal() {
@@ -109,8 +109,8 @@ void ClusterDriver::save_to(const settings::ArtifactStoreSettings& bucket) {
   artifacts_.emplace(workspace_.loop(), bucket);
   bucket_.emplace(*artifacts_, run_, core::variable(remote_driver::files_variable));
   // Saved once more, because no other process saves it now.
-  if (workspace_.await(bucket_->take_over(runs_, runs_.kept_folder(run_))))
-    uploader_.emplace(workspace_.loop(), *bucket_, runs_, [this] { lease_->check(); });
+  if (workspace_.await(bucket_->take_over(store_, store_.paths().detached_folder(run_))))
+    uploader_.emplace(workspace_.loop(), *bucket_, store_, [this] { lease_->check(); });
 }
 
 void ClusterDriver::run(DetachedRecord& detached, RunObserver& observer) {
@@ -123,7 +123,7 @@ void ClusterDriver::run(DetachedRecord& detached, RunObserver& observer) {
 
 /// Returns the error of a run that another process is to continue.
 std::exception_ptr ClusterDriver::drive(DetachedRecord& detached, RunObserver& observer) {
-  const auto run = runs_.find_run(run_);
+  const auto run = store_.runs().find(run_);
   if (!run || run->status != RunStatus::running) return {};
   try {
     RunDriver(workspace_,
@@ -135,7 +135,7 @@ std::exception_ptr ClusterDriver::drive(DetachedRecord& detached, RunObserver& o
               observer)
         .run();
   } catch (const core::InputError& error) {
-    give_up(runs_, *run, error.what());
+    give_up(store_, *run, error.what());
   } catch (...) {
     return std::current_exception();
   }
@@ -147,17 +147,17 @@ std::exception_ptr ClusterDriver::drive(DetachedRecord& detached, RunObserver& o
 void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver& observer) {
   const auto& state = workspace.options().state;
   const auto bucket = remote_driver::bucket_from_environment(state);
-  auto& runs = bucket ? workspace.runs(state) : workspace.existing_runs();
+  auto& store = bucket ? workspace.store(state) : workspace.existing_store();
   if (bucket) {
     s3::BucketArtifacts artifacts(workspace.loop(), *bucket);
     remote_driver::RunReplica replica(artifacts, name,
                                       core::variable(remote_driver::files_variable));
-    if (!workspace.await(replica.fetch(runs, runs.kept_folder(name))))
+    if (!workspace.await(replica.fetch(store, store.paths().detached_folder(name))))
       return leave({}, orchestrators::driver_name(name));
   }
-  const auto run = workspace.find_run(runs, name);
-  auto options = recorded_options(runs, run.id, workspace.options());
-  auto detached = detached_of(runs, run.id);
+  const auto run = workspace.find_run(store, name);
+  auto options = recorded_options(store, run.id, workspace.options());
+  auto detached = detached_of(store, run.id);
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->context.clear();  // The context belongs to the machine that started the run.
@@ -165,7 +165,7 @@ void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver
   auto owners = owners_of(again, run.driver.lease);
   if (owners.is_null()) return;
   {
-    ClusterDriver driver(again, runs, run, std::move(owners));
+    ClusterDriver driver(again, store, run, std::move(owners));
     if (bucket) driver.save_to(*bucket);
     driver.run(*detached, observer);
   }

@@ -15,9 +15,9 @@
 #include "driver/recovery.hpp"
 #include "driver/session.hpp"
 #include "driver/step_warnings.hpp"
-#include "engine/cache_key.hpp"
-#include "engine/data_input.hpp"
-#include "engine/refusal.hpp"
+#include "engine/cache/cache_key.hpp"
+#include "engine/data/data_input.hpp"
+#include "engine/run/refusal.hpp"
 #include "notify/webhook.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
@@ -25,7 +25,7 @@
 #include "remote_driver/driver_bucket.hpp"
 #include "remote_driver/run_replica.hpp"
 #include "remote_driver/snapshot.hpp"
-#include "spec/env_file.hpp"
+#include "code/env_file.hpp"
 #include "spec/profile_file.hpp"
 #include "vcs/repository.hpp"
 
@@ -132,7 +132,7 @@ orchestrators::DriverJob driver_of(Session& session, const DetachedRecord& detac
   driver.image = std::move(image);
   driver.has_own_state = session.bucket() != nullptr;
   driver.state = driver.has_own_state ? remote_driver::state_of_driver
-                                      : fs::weakly_canonical(session.runs.folder());
+                                      : fs::weakly_canonical(session.store.folder());
   if (!options.claim.empty())
     driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
@@ -153,7 +153,7 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   for (const auto* step : session.source.selected_steps())
     for (const auto& each : session.source.resolver().code_of(*step).files)
       files.insert(each.source.lexically_normal());
-  files.erase((session.pipeline().root / spec::env_file_name).lexically_normal());
+  files.erase((session.pipeline().root / code::env_file_name).lexically_normal());
   const remote_driver::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
   if (!profile.empty())
     snapshot.add(spec::find_profile(profile, file.parent_path()).file,
@@ -178,24 +178,24 @@ void keep(Session& session, const fs::path& file, const DetachedRecord& detached
   if (session.workspace.options().program) options.root = file.parent_path();
   options.template_dir.clear();
   if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
-  keep_invocation(session.runs, session.run_id, options);
-  keep_detached(session.runs, session.run_id, detached);
+  keep_invocation(session.store, session.run_id, options);
+  keep_detached(session.store, session.run_id, detached);
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
 async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
-  store::RunStore runs(folder.path());
-  runs.take_run(session.runs, session.run_id);
-  auto options = *invocation_of(runs, session.run_id);
-  const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
+  store::RunStore store(folder.path());
+  store.import_run(session.store, session.run_id);
+  auto options = *invocation_of(store, session.run_id);
+  const auto kept = fs::weakly_canonical(session.store.paths().detached_folder(session.run_id));
   options.file = fs::path(remote_driver::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
   options.artifact_store = remote_driver::bucket_of_driver(*session.bucket());
-  keep_invocation(runs, session.run_id, options);
+  keep_invocation(store, session.run_id, options);
   remote_driver::RunReplica bucket(*session.bucket(), session.run_id);
-  auto files = co_await bucket.upload_all(runs, kept);
+  auto files = co_await bucket.upload_all(store, kept);
   co_return files;
 }
 
@@ -234,11 +234,11 @@ class DetachedStart {
 };
 
 void DetachedStart::check() {
-  detached_.owner = orchestrators::owner_of(session_.runs.folder());
-  recover_dead_runs(workspace_, session_.runs);
+  detached_.owner = orchestrators::owner_of(session_.store.folder());
+  recover_dead_runs(workspace_, session_.store);
   if (!session_.bucket() &&
-      (!workspace_.options().claim.empty() || is_on_network(session_.runs.folder())))
-    session_.runs.share();
+      (!workspace_.options().claim.empty() || is_on_network(session_.store.folder())))
+    session_.store.share();
   refuse_other_orchestrators(session_);
   const auto& account = workspace_.options().service_account;
   for (const auto& notice : workspace_.await(orchestrators::check_driver(client_, account)))
@@ -261,7 +261,7 @@ void DetachedStart::prepare() {
   auto options = this->options();
   require_engine(session_);
   report_step_warnings(session_, observer_);
-  const auto folder = session_.runs.kept_folder(session_.run_id);
+  const auto folder = session_.store.paths().detached_folder(session_.run_id);
   try {
     driver_ = driver_of(session_, detached_, {});
     file_ = keep_files(session_, fs::weakly_canonical(folder));
@@ -289,7 +289,7 @@ void DetachedStart::hand_over() {
           workspace_.await(put_in_bucket(session_, file_));
     workspace_.await(orchestrators::start_driver(client_, std::move(driver_)));
   } catch (...) {
-    recover_dead_runs(workspace_, session_.runs, {}, session_.run_id);
+    recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
     throw;
   }
 }
@@ -301,7 +301,7 @@ async::Task<orchestrators::DriverStatus> DetachedStart::wait_for_start() {
   for (;;) {
     auto status = co_await orchestrators::driver_status_of(
         client_, orchestrators::driver_name(session_.run_id));
-    const auto run = session_.runs.find_run(session_.run_id);
+    const auto run = session_.store.runs().find(session_.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
                             status.hopeless || !status.goes_on;
@@ -320,13 +320,13 @@ void DetachedStart::await_driver() {
   status_ = workspace_.await(wait_for_start());
   if (session_.bucket())
     workspace_.await(remote_driver::RunReplica(*session_.bucket(), session_.run_id)
-                         .bring(session_.runs));  // The run may have ended.
-  const auto run = session_.runs.find_run(session_.run_id);
+                         .bring(session_.store));  // The run may have ended.
+  const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status_.failure.empty() && !status_.hopeless && status_.goes_on) return;
   workspace_.await(
       orchestrators::remove_driver(client_, orchestrators::driver_name(session_.run_id)));
-  recover_dead_runs(workspace_, session_.runs, {}, session_.run_id);
+  recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
   const std::string why = status_.failure.empty()
                               ? status_.hopeless ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
@@ -343,9 +343,9 @@ DetachedRun DetachedStart::start() {
   hand_over();
   await_driver();
   observer_.end();
-  const auto run = session_.runs.find_run(session_.run_id);
+  const auto run = session_.store.runs().find(session_.run_id);
   return {.run = session_.run_id,
-          .state = session_.runs.folder(),
+          .state = session_.store.folder(),
           .status = run->status,
           .lease = run->driver.lease,
           .holder = status_.holder,

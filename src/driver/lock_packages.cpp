@@ -8,9 +8,9 @@
 
 #include "core/diagnostic.hpp"
 #include "driver/error_report.hpp"
-#include "engine/download.hpp"
-#include "engine/pinned_data.hpp"
-#include "engine/refusal.hpp"
+#include "engine/data/download.hpp"
+#include "engine/data/pinned_data.hpp"
+#include "engine/run/refusal.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::driver {

@@ -6,7 +6,7 @@
 #include "driver/step_errors.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "engine/decision.hpp"
+#include "engine/graph/selection.hpp"
 
 namespace pipeline::driver {
 namespace {

@@ -65,7 +65,7 @@ RunResult result_of(driver::Session& session, const engine::RunSummary& summary,
   result.id = summary.run;
   result.status = summary.status;
   result.took = events.took;
-  for (auto& record : session.runs.steps(summary.run)) {
+  for (auto& record : session.store.runs().steps(summary.run)) {
     StepResult step;
     step.name = record.name;
     step.status = record.status;
@@ -102,7 +102,7 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   driver::Workspace workspace(workspace_options(pipeline, options),
                               [&](std::string_view text) { events.note(text); });
   ProgramObserver observer(events, options.stop);
-  driver::RunDriver run(workspace, {.lists_reused_steps = true}, observer);
+  driver::RunDriver run(workspace, {.reports_reused_steps = true}, observer);
   const auto end = run.run();
   if (end.outcome.succeeded > 0) driver::warn_of_storage(workspace, end.state);
   return result_of(run.session(), end.outcome, events);

@@ -16,7 +16,7 @@ namespace pipeline::driver {
 /// EnvironmentError if the store may only be read.
 /// @param resumed the run to resume: its attempts that can be joined stay
 /// @param gone a detached run whose driver is known to be dead
-std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& runs,
+std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
                                                 const std::string& resumed = {},
                                                 const std::string& gone = {});
 

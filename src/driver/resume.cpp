@@ -31,21 +31,21 @@ void refuse_driven(const Workspace& workspace, Drivers& drivers, store::RunRecor
 
 RunEnd resume_run(Workspace& workspace, const std::string& name, RunObserver& observer,
                   Background* background) {
-  auto& runs = workspace.existing_runs();
-  Drivers drivers(workspace.driver_context(), runs);
-  auto run = find_run(workspace, name, drivers, runs);
+  auto& store = workspace.existing_store();
+  Drivers drivers(workspace.driver_context(), store);
+  auto run = find_run(workspace, name, drivers, store);
   if (background && run.driver.is_elsewhere())
     throw core::InputError(
         "run " + run.id + " was handed to a cluster, and is continued at a terminal",
         "leave out --detach");
   refuse_driven(workspace, drivers, run);
   refuse_ended(workspace, run);
-  auto options = recorded_options(runs, run.id, workspace.options());
+  auto options = recorded_options(store, run.id, workspace.options());
   if (!options)
     throw core::InputError("run " + run.id + " did not record its options",
                            command(workspace, "run` reuses what it has made"));
   Workspace again(std::move(*options), workspace.notes());
-  auto detached = detached_of(runs, run.id);
+  auto detached = detached_of(store, run.id);
   RunRequest request{.mode = detached ? RunMode::take_over : RunMode::resume,
                      .run = run.id,
                      .detached = detached ? &*detached : nullptr,

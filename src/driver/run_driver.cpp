@@ -10,7 +10,7 @@
 #include "driver/step_warnings.hpp"
 #include "driver/storage.hpp"
 #include "dsl/builder.hpp"
-#include "engine/run_fingerprint.hpp"
+#include "engine/cache/run_fingerprint.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -61,7 +61,7 @@ void RunDriver::Events::emit(const Event& event) {
   if (const auto* started = std::get_if<event::RunStarted>(&event)) {
     steps = started->steps;
     if (auto* background = driver_.request_.background; background && !background->has_left())
-      background->leave_terminal(driver_.session_.runs, driver_.session_.run_id);
+      background->leave_terminal(driver_.session_.store, driver_.session_.run_id);
   }
   if (const auto* expanded = std::get_if<event::StepExpanded>(&event)) steps = expanded->steps;
   if (driver_.request_.background) driver_.request_.background->add(event);
@@ -79,7 +79,7 @@ RunDriver::RunDriver(Workspace& workspace, RunRequest request, RunObserver& obse
 
 RunEnd RunDriver::run() {
   if (!is_in_cluster())
-    recover_dead_runs(workspace_, session_.runs, request_.run,
+    recover_dead_runs(workspace_, session_.store, request_.run,
                       request_.mode == RunMode::take_over ? request_.run : "");
   auto settings = options();
   observer_.begin(workspace_.loop());
@@ -100,7 +100,7 @@ engine::EngineOptions RunDriver::options() {
   auto options = session_.run_options();
   options.resume = request_.mode != RunMode::fresh;
   if (is_in_cluster()) {
-    if (const auto run = session_.runs.find_run(request_.run)) {
+    if (const auto run = session_.store.runs().find(request_.run)) {
       options.git_commit = run->git_commit;
       options.git_dirty = run->git_dirty;
       options.driver = run->driver;
@@ -120,20 +120,20 @@ engine::EngineOptions RunDriver::options() {
 /// Events are recorded in the cluster, and where a run that is recorded is continued.
 void RunDriver::open_log() {
   if (request_.background) return;
-  if (is_in_cluster() || !event_logs(session_.runs, session_.run_id).empty())
-    log_.emplace(session_.runs, session_.run_id);
+  if (is_in_cluster() || !event_logs(session_.store, session_.run_id).empty())
+    log_.emplace(session_.store, session_.run_id);
 }
 
 /// Returns the earlier run if nothing has changed since, without reading the pipeline.
-std::optional<engine::RunSummary> RunDriver::reuse_whole_run(const engine::EngineOptions& options) {
+std::optional<engine::RunSummary> RunDriver::reuse_whole_run(engine::EngineOptions options) {
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
   // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
-  const auto last = session_.runs.find_run("latest");
-  const bool each_step = request_.lists_reused_steps || !last || last->steps <= many_steps;
+  const auto last = session_.store.runs().find("latest");
+  options.reports_reused_steps = request_.reports_reused_steps || !last || last->steps <= many_steps;
   try {
     return workspace_.await(
-        engine::reuse_by_fingerprint(options.identity, session_.orchestrator(), session_.runs,
-                                     workspace_.artifacts(), events_, options, each_step));
+        engine::reuse_by_fingerprint(session_.orchestrator(), session_.store,
+                                     workspace_.artifacts(), events_, std::move(options)));
   } catch (const core::EnvironmentError&) {
     return std::nullopt;  // The run itself meets the error again and reports it.
   }
@@ -147,7 +147,7 @@ void RunDriver::prepare(engine::EngineOptions& options) {
   if (!request_.detached) {
     require_engine(session_);
     report_step_warnings(session_, observer_);
-    keep_invocation(session_.runs, session_.run_id, workspace_.options());
+    keep_invocation(session_.store, session_.run_id, workspace_.options());
   }
   options.is_task = session_.source.is_task();
   options.machine = session_.machine_in_use();
@@ -161,7 +161,7 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
   try {
     const auto outcome = workspace_.await(
         engine::run(session_.services(pipeline), events_, observer_.cancel(), options));
-    send_notifications(workspace_, pipeline, session_.runs, session_.run_id, events_);
+    send_notifications(workspace_, pipeline, session_.store, session_.run_id, events_);
     return outcome;
   } catch (const core::EnvironmentError&) {
     // A download before the run began was stopped.
@@ -172,7 +172,7 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
 }
 
 RunEnd RunDriver::conclude(const engine::RunSummary& outcome) {
-  RunEnd end{.state = session_.runs.folder(),
+  RunEnd end{.state = session_.store.folder(),
              .outcome = outcome,
              .results = {},
              .exit_code = exit_code_of(outcome)};

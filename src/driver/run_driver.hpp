@@ -31,7 +31,7 @@ struct RunRequest {
   Background* background = nullptr;    ///< Leaves the terminal once the run has begun.
   remote_driver::RunUploader* uploader = nullptr;  ///< Saves the run, in the cluster.
   core::CancelSource* stop = nullptr;  ///< Stops the run besides the observer.
-  bool lists_reused_steps = false;     ///< Emits an event for each reused step of any pipeline.
+  bool reports_reused_steps = false;     ///< Emits an event for each reused step of any pipeline.
 };
 
 class RunDriver {
@@ -60,7 +60,7 @@ class RunDriver {
 
   engine::EngineOptions options();
   void open_log();
-  std::optional<engine::RunSummary> reuse_whole_run(const engine::EngineOptions& options);
+  std::optional<engine::RunSummary> reuse_whole_run(engine::EngineOptions options);
   /// Checks what would fail only later, and records how the run was begun.
   void prepare(engine::EngineOptions& options);
   engine::RunSummary drive(engine::EngineOptions& options);

@@ -53,7 +53,7 @@ class Recorded {
  private:
   void read() {
     is_read_ = true;
-    records_ = session_.runs.steps(session_.run_id);
+    records_ = session_.store.runs().steps(session_.run_id);
     for (const auto& record : records_) by_name_.emplace(record.name, &record);
   }
 
@@ -120,10 +120,10 @@ json summary_json(const RunEnd& end) {
 }
 
 std::optional<RunEnd> read_summary(const json& object, Workspace& workspace,
-                                   store::RunStore& runs) {
+                                   store::RunStore& store) {
   if (object.value("event", "") != "summary") return std::nullopt;
   const auto count = [&](const char* key) { return object.value(key, std::size_t{0}); };
-  RunEnd end{.state = runs.folder(),
+  RunEnd end{.state = store.folder(),
              .outcome = {.run = object.value("run", ""),
                          .status = status_named(object.value("status", "")),
                          .succeeded = count("succeeded"),
@@ -133,7 +133,7 @@ std::optional<RunEnd> read_summary(const json& object, Workspace& workspace,
                          .cancelled = count("cancelled")},
              .results = {},
              .exit_code = static_cast<core::ExitCode>(object.value("exit_code", 0))};
-  const auto steps = runs.steps(end.outcome.run);
+  const auto steps = store.runs().steps(end.outcome.run);
   for (const auto& result : object.value("results", json::array())) {
     const auto name = result.value("output", "");
     const auto dot = std::min(name.rfind('.'), name.size());

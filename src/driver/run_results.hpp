@@ -44,6 +44,6 @@ nlohmann::json summary_json(const RunEnd& end);
 /// out.
 /// @return nothing if the object is not a summary
 std::optional<RunEnd> read_summary(const nlohmann::json& object, Workspace& workspace,
-                                   store::RunStore& runs);
+                                   store::RunStore& store);
 
 }  // namespace pipeline::driver

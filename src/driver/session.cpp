@@ -11,7 +11,7 @@
 #include "core/identifier.hpp"
 #include "driver/invocation.hpp"
 #include "docker/engine_api.hpp"
-#include "engine/decision.hpp"
+#include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
 #include "remote_cache/bucket_cache.hpp"
@@ -30,7 +30,7 @@ store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   const auto state = workspace.state_beside(source.file());
   std::error_code error;
   if (!std::filesystem::exists(state, error)) source.pipeline();
-  return workspace.runs(state);
+  return workspace.store(state);
 }
 
 /// Throws InputError for a step that the option names and that `--until` leaves out.
@@ -62,11 +62,11 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
     : workspace(opened),
       source(opened),
       run_id(id.empty() ? new_run_id() : std::move(id)),
-      runs(open_state(opened, source)),
-      artifacts_stay_(runs.keep_artifacts([&] {
+      store(open_state(opened, source)),
+      artifacts_stay_(store::StateLock::keep_artifacts(store.folder(), [&] {
         opened.note("waiting for `" + opened.options().name + " clean`, which removes artifacts");
       })),
-      code_(source.code(runs.folder() / "scripts")),
+      code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), opened.options().lock),
       bucket_(opened.options().artifact_store.is_given()
                   ? std::make_unique<s3::BucketArtifacts>(opened.loop(), opened.options().artifact_store)
@@ -76,7 +76,7 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
           opened.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(workspace, name,
                                      {.root = source.file().parent_path(),
-                                      .state = runs.folder(),
+                                      .state = store.folder(),
                                       .template_dir = workspace.options().template_dir,
                                       .run_id = run_id,
                                       .lock = &lock_,
@@ -143,13 +143,13 @@ void require_engine(Session& session) {
       engine.info());  // Its error names what was tried, and how to work without an engine.
 }
 
-std::optional<WorkspaceOptions> recorded_options(store::RunStore& runs, const std::string& run,
+std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
                                         WorkspaceOptions caller) {
-  auto recorded = invocation_of(runs, run);
+  auto recorded = invocation_of(store, run);
   if (!recorded) return std::nullopt;
   if (caller.jobs > 0) recorded->jobs = caller.jobs;
   static_cast<Invocation&>(caller) = std::move(*recorded);
-  caller.state = runs.folder();
+  caller.state = store.folder();
   return caller;
 }
 
@@ -158,8 +158,8 @@ kubernetes_api::AccessOptions cluster_of(const WorkspaceOptions& options) {
 }
 
 store::RunRecord find_run(const Workspace& workspace, const std::string& name, Drivers& drivers,
-                          store::RunStore& runs) {
-  auto run = workspace.find_run(runs, name);
+                          store::RunStore& store) {
+  auto run = workspace.find_run(store, name);
   drivers.update(run);
   return run;
 }

@@ -10,7 +10,7 @@
 #include "driver/pipeline_source.hpp"
 #include "driver/detached_record.hpp"
 #include "driver/drivers.hpp"
-#include "engine/remote_cache.hpp"
+#include "engine/cache/remote_cache.hpp"
 #include "engine/run.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
 #include "lockfile/lock_file.hpp"
@@ -34,7 +34,7 @@ class Session {
   Workspace& workspace;
   PipelineSource source;
   const std::string run_id;
-  store::RunStore& runs;
+  store::RunStore& store;
 
   const PipelineSpec& pipeline() { return source.pipeline(); }
   orchestrators::Orchestrator& orchestrator() { return *orchestrator_; }
@@ -52,7 +52,7 @@ class Session {
   gpu::Machine* machine_in_use() { return machine_.get(); }
   /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
-    return {pipeline,        *orchestrator_, runs,   workspace.artifacts(),
+    return {pipeline,        *orchestrator_, store,   workspace.artifacts(),
             workspace.stats(), code_,          &lock_, &workspace.options().artifact_store};
   }
   engine::Services services() { return services(pipeline()); }
@@ -81,7 +81,7 @@ void require_engine(Session& session);
 
 /// Returns the caller's options with the invocation of the recorded run. Nothing if none is
 /// recorded.
-std::optional<WorkspaceOptions> recorded_options(store::RunStore& runs, const std::string& run,
+std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
                                         WorkspaceOptions caller);
 
 /// Returns the cluster that the options name.
@@ -90,6 +90,6 @@ kubernetes_api::AccessOptions cluster_of(const WorkspaceOptions& options);
 /// Returns the run of this name, updated with what its driver has saved to its replica.
 /// Throws InputError if there is none.
 store::RunRecord find_run(const Workspace& workspace, const std::string& name, Drivers& drivers,
-                          store::RunStore& runs);
+                          store::RunStore& store);
 
 }  // namespace pipeline::driver

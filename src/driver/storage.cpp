@@ -23,18 +23,18 @@ Bytes size_of(const fs::path& folder) {
   return bytes;
 }
 
-std::size_t newest_within(store::RunStore& runs, const std::vector<store::RunRecord>& all,
+std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRecord>& all,
                           Bytes budget) {
   std::set<core::Digest> counted_ones;
   Bytes bytes = 0;
   const auto count = [&](const store::OutputRecord& output) {
     if (counted_ones.insert(output.digest).second) bytes += output.bytes;
   };
-  store::Published published(runs);
+  auto& published = store.published();
   for (const auto& name : published.names())
     for (const auto& version : published.of(name).versions) count(version.output);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& step : runs.steps(all[i].id))
+    for (const auto& step : store.runs().steps(all[i].id))
       for (const auto& output : step.outputs) count(output);
     if (bytes > budget) return std::max<std::size_t>(i, 1);
   }

@@ -16,12 +16,12 @@ struct Use {
 };
 
 /// Returns each artifact that a run's record names, with one of its uses.
-std::map<core::Digest, Use> uses_of(store::RunStore& runs,
+std::map<core::Digest, Use> uses_of(store::RunStore& store,
                                     const std::vector<store::RunRecord>& recorded) {
   std::map<core::Digest, Use> uses;
   for (const auto& run : recorded) {
-    const bool may_be_elsewhere = run.driver.is_elsewhere() || detached_of(runs, run.id);
-    for (const auto& step : runs.steps(run.id))
+    const bool may_be_elsewhere = run.driver.is_elsewhere() || detached_of(store, run.id);
+    for (const auto& step : store.runs().steps(run.id))
       for (const auto& output : step.outputs) {
         auto& use =
             uses.try_emplace(output.digest, Use{run.id, step.name, output.name, output.bytes, true})
@@ -57,13 +57,13 @@ std::size_t Verification::problems() const {
 }
 
 Verification verify(Workspace& workspace, const std::string& run) {
-  auto& runs = workspace.existing_runs();
-  const auto kept = runs.keep_artifacts();
+  auto& store = workspace.existing_store();
+  const auto kept = store::StateLock::keep_artifacts(store.folder());
   Verification result;
-  result.database = runs.check();
+  result.database = store.check();
   if (!result.database.empty()) return result;
   const auto uses =
-      uses_of(runs, run.empty() ? runs.runs() : std::vector{workspace.find_run(runs, run)});
+      uses_of(store, run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
   auto& artifacts = workspace.artifacts();
   std::set<core::Digest> all;
   for (const auto& [digest, use] : uses) all.insert(digest);

@@ -118,34 +118,34 @@ std::string Workspace::state_option(const fs::path& folder) const {
   return " --state " + core::shell_quote(shown_path(folder));
 }
 
-store::RunStore& Workspace::runs(const fs::path& state) {
-  if (runs_) return *runs_;
+store::RunStore& Workspace::store(const fs::path& state) {
+  if (store_) return *store_;
   std::error_code error;
   const bool is_new = !fs::exists(state, error);
-  runs_ = std::make_unique<store::RunStore>(state);
+  store_ = std::make_unique<store::RunStore>(state);
   // The state folder is no part of the user's sources, so git ignores it, and it does not make them
   // dirty.
   if (is_new) core::write_file_atomically(state / ".gitignore", "*\n");
-  return *runs_;
+  return *store_;
 }
 
 store::ArtifactStore& Workspace::artifacts() {
   if (!artifacts_)
-    artifacts_ = std::make_unique<store::ArtifactStore>(runs_->folder() / "artifacts");
+    artifacts_ = std::make_unique<store::ArtifactStore>(store_->folder() / "artifacts");
   return *artifacts_;
 }
 
 store::StatIndex& Workspace::stats() {
-  if (!stats_) stats_ = std::make_unique<store::StatIndex>(runs_->folder() / "stat-index");
+  if (!stats_) stats_ = std::make_unique<store::StatIndex>(store_->folder() / "stat-index");
   return *stats_;
 }
 
-store::RunRecord Workspace::find_run(store::RunStore& runs, const std::string& name) const {
-  if (auto run = runs.find_run(name)) return *run;
+store::RunRecord Workspace::find_run(store::RunStore& store, const std::string& name) const {
+  if (auto run = store.runs().find(name)) return *run;
   throw core::InputError(
       name == "latest"
-          ? "there is no run yet in " + shown_path(runs.folder())
-          : "there is no run '" + name + "' in " + shown_path(runs.folder()),
+          ? "there is no run yet in " + shown_path(store.folder())
+          : "there is no run '" + name + "' in " + shown_path(store.folder()),
       "`pipe runs` lists them");
 }
 

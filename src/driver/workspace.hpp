@@ -52,13 +52,13 @@ class Workspace {
   std::string state_option(const std::filesystem::path& folder) const;
 
   /// Opens the store in this folder, creating it if needed; once in a process.
-  store::RunStore& runs(const std::filesystem::path& state);
-  store::ArtifactStore& artifacts();  ///< Of the folder that runs() has opened; stats(), too.
+  store::RunStore& store(const std::filesystem::path& state);
+  store::ArtifactStore& artifacts();  ///< Of the folder that store() has opened; stats(), too.
   store::StatIndex& stats();
-  store::RunStore& existing_runs() { return runs(required_state()); }
+  store::RunStore& existing_store() { return store(required_state()); }
   /// Returns the run of this name: an identifier, a unique prefix or `latest`. Throws InputError if
   /// there is none.
-  store::RunRecord find_run(store::RunStore& runs, const std::string& name) const;
+  store::RunRecord find_run(store::RunStore& store, const std::string& name) const;
 
   asio::io_context& loop();
   /// Runs the loop until the task has ended; returns its result or throws its exception.
@@ -74,7 +74,7 @@ class Workspace {
   WorkspaceOptions options_;
   Note note_;
   std::unique_ptr<asio::io_context> loop_;
-  std::unique_ptr<store::RunStore> runs_;
+  std::unique_ptr<store::RunStore> store_;
   std::unique_ptr<store::ArtifactStore> artifacts_;
   std::unique_ptr<store::StatIndex> stats_;
 };

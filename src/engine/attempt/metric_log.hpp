@@ -1,0 +1,49 @@
+/// @file
+/// Collects the metrics that an attempt reports, and stores them in blocks.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/clock.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::engine {
+
+class MetricLog {
+ public:
+  /// Bounds of one attempt; further metrics and points are dropped, with one warning.
+  static constexpr std::size_t most_names = 1000, most_points = 10'000'000;
+
+  /// Keeps a reference to the store.
+  MetricLog(store::RunStore& store, std::string run, std::string step, unsigned attempt)
+      : store_(store), run_(std::move(run)), step_(std::move(step)), attempt_(attempt) {}
+
+  /// Takes the metric of a line, if the line reports one. Stores the points when there are many, or
+  /// when they have waited for some seconds; throws EnvironmentError.
+  void line(std::string_view line);
+  void add(const std::string& name, const store::MetricPoint& point);
+  /// Stores all points.
+  void flush();
+
+ private:
+  struct Series {
+    std::uint64_t stored = 0;
+    std::vector<store::MetricPoint> points;
+  };
+  void drop();
+  void warn_of(std::string_view line);
+
+  store::RunStore& store_;
+  const std::string run_, step_;
+  const unsigned attempt_;
+  std::map<std::string, Series, std::less<>> series_;
+  std::size_t waiting_ = 0, taken_ = 0;
+  bool has_dropped_ = false, has_warned_ = false;
+  Clock::time_point flushed_ = Clock::now();
+};
+
+}  // namespace pipeline::engine

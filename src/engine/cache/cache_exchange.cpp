@@ -1,0 +1,183 @@
+#include "engine/cache/cache_exchange.hpp"
+
+#include <algorithm>
+
+#include "async/on_pool.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "engine/cache/publishing.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr std::size_t max_lookups = 32;  ///< Maximum number of concurrent requests.
+constexpr std::size_t max_named = 5;
+
+std::string words_of(const core::EnvironmentError& error) {
+  std::string text = error.what();
+  for (const auto& advice : error.advice()) text += "; " + advice;
+  return text;
+}
+
+async::Task<> look_up(RemoteCache& from, CacheLookup& lookup) {
+  try {
+    const auto result = co_await from.find(lookup.key, nullptr);
+    if (result) lookup.found = entry_of(from, *lookup.step, lookup.key, *result);
+  } catch (const DamagedCacheEntry& error) {
+    core::log::info(error.what());
+  }
+}
+
+}  // namespace
+
+store::CacheEntry entry_of(const RemoteCache& from, const StepSpec& step, const std::string& key,
+                           const RemoteResult& result) {
+  store::CacheEntry entry;
+  entry.key = key;
+  entry.run = from.name() + ", run " + result.run;
+  entry.step = step.name;
+  for (const auto& wanted : step.outputs) {
+    const auto found = std::ranges::find(
+        result.outputs, wanted.name, [](const RemoteOutput& output) { return output.record.name; });
+    if (found == result.outputs.end() || found->record.file_name != wanted.file_name)
+      throw DamagedCacheEntry("the record of '" + step.name + "' in " + from.name() +
+                              " has no output '" + wanted.name + "'");
+    entry.outputs.push_back(found->record);
+  }
+  return entry;
+}
+
+async::Task<> download(RemoteCache& from, const RemoteOutput& output, DownloadTarget target,
+                       core::CancelSource& cancel) {
+  co_await from.fetch(output, target.path, cancel);
+  const DamagedCacheEntry damaged("the output '" + output.record.name + "' in " + from.name() +
+                                  " is damaged: its SHA-256 is not the one of its record");
+  const auto compare = [&](const store::StoredArtifact& found) {
+    if (found.digest != output.record.digest) throw damaged;
+  };
+  try {
+    co_await async::on_pool(target.pool,
+                            [&] { return target.artifacts.take(target.path, compare); });
+  } catch (const DamagedCacheEntry&) {
+    core::remove_tree(target.path);
+    from.invalidate(output);
+    throw;
+  }
+}
+
+async::Task<> look_up_all(RemoteCache& from, std::vector<CacheLookup>& lookups) {
+  std::size_t next = 0;
+  std::exception_ptr failed;
+  async::TaskGroup workers(co_await asio::this_coro::executor,
+                           [&](const std::exception_ptr& error) {
+                             if (error && !failed) failed = error;
+                           });
+  const auto work = [&]() -> async::Task<> {
+    while (next < lookups.size() && !failed) {
+      CacheLookup& lookup = lookups[next++];
+      co_await look_up(from, lookup);
+    }
+  };
+  for (auto i = std::min(max_lookups, lookups.size()); i > 0; --i) workers.spawn(work());
+  co_await workers.join();
+  if (failed) std::rethrow_exception(failed);
+}
+
+async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const StepSpec& step,
+                                                                      std::string key,
+                                                                      bool only_own) {
+  std::optional<store::CacheEntry> entry;
+  const auto turn = ++next_rank_;
+  co_await finding_.acquire(turn);
+  const async::Permit permit(finding_);
+  std::string trouble;
+  try {
+    if (cache_is_up_ && !is_stopped())
+      entry = co_await try_download(step, std::move(key), only_own);
+  } catch (const DamagedCacheEntry& error) {
+    trouble = std::string(error.what()) + ": it runs again";
+  } catch (const core::EnvironmentError& error) {
+    if (std::exchange(cache_is_up_, false))
+      trouble = "what other machines have made cannot be reused: " + words_of(error);
+  }
+  if (!trouble.empty() && !is_stopped()) context_.events.emit(event::Notice{step.name, trouble});
+  co_return entry;
+}
+
+async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const StepSpec& step,
+                                                                          std::string key,
+                                                                          bool only_own) {
+  std::optional<store::CacheEntry> entry;
+  const auto result = co_await cache_.find(key, &context_.user_stop);
+  const bool is_own = result && result->run == context_.options.run_id;
+  if (!result || (only_own && !is_own)) co_return entry;
+  auto found = entry_of(cache_, step, key, *result);
+  if (is_own) found.run = context_.options.run_id;
+  for (const auto& output : result->outputs) {
+    const bool is_wanted = std::ranges::find(found.outputs, output.record.name,
+                                             &store::OutputRecord::name) != found.outputs.end();
+    if (!is_wanted || artifacts_.looks_whole(output.record.digest)) continue;
+    const auto path = staging_ / (step.name + "." + output.record.name);
+    core::make_folders(staging_);
+    core::remove_tree(path);
+    // Named, because g++ 12 destroys a temporary in a co_await expression twice.
+    const DownloadTarget target{artifacts_, path, context_.pool};
+    co_await engine::download(cache_, output, target, context_.user_stop);
+  }
+  downloaded_.insert(found.key);
+  entry = std::move(found);
+  co_return entry;
+}
+
+async::Task<> CacheExchange::publish(store::CacheEntry entry) {
+  if (downloaded_.contains(entry.key)) co_return;
+  const auto step = entry.step;
+  const auto turn = ++next_rank_;
+  co_await sending_.acquire(turn);
+  const async::Permit permit(sending_);
+  std::string why = why_not_;
+  try {
+    if (why.empty() && is_stopped()) why = "the run was stopped";
+    if (why.empty()) co_await cache_.publish(std::move(entry), context_.user_stop);
+  } catch (const core::EnvironmentError& error) {
+    why = is_stopped() ? "the run was stopped" : words_of(error);
+  }
+  if (why.empty()) co_return;
+  not_shared_.push_back(step);
+  if (why_not_.empty()) why_not_ = why;
+}
+
+async::Task<> CacheExchange::publish_names(const StepSpec& step, std::string run,
+                                           std::vector<store::OutputRecord> outputs) {
+  auto versions = versions_of(step, run, outputs);
+  const auto turn = ++next_rank_;
+  co_await naming_.acquire(turn);
+  const async::Permit permit(naming_);
+  for (auto& [name, version] : versions) {
+    std::string why;
+    try {
+      co_await cache_.publish_as(name, std::move(version));
+    } catch (const core::EnvironmentError& error) {
+      why = words_of(error);
+    }
+    if (why.empty()) continue;
+    lacks_names_ = true;
+    context_.events.emit(event::Notice{step.name, "what it made is not published as '" + name +
+                                                      "' in " + cache_.name() +
+                                                      ", which the next run does: " + why});
+  }
+}
+
+void CacheExchange::conclude() {
+  if (not_shared_.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(max_named, not_shared_.size()); ++i)
+    names += (names.empty() ? "'" : ", '") + not_shared_[i] + "'";
+  if (not_shared_.size() > max_named)
+    names += " and " + std::to_string(not_shared_.size() - max_named) + " more";
+  context_.events.emit(
+      event::Notice{"", cache_.name() + " has not got what " + names +
+                            " made, so other machines make it again: " + why_not_});
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,69 @@
+/// @file
+/// The fingerprint of a successful run: everything that it looked at. While nothing of that
+/// changes, the next run has nothing to do, and finds this out without reading the pipeline.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/options.hpp"
+#include "engine/services.hpp"
+#include "engine/types.hpp"
+
+namespace pipeline::engine {
+
+/// Collected during a run, stored when it succeeds.
+class RunFingerprint {
+ public:
+  /// @param identity the run's request: the file and every relevant option
+  /// @param now      current time, to detect files that changed too recently to be trusted
+  explicit RunFingerprint(std::string identity,
+                          store::WallClock now = std::chrono::system_clock::now)
+      : identity_(std::move(identity)), now_(now) {}
+
+  /// Adds a file, a folder (its entries), or a missing path, in its current state.
+  void looked_at(const std::filesystem::path& path);
+  /// Adds a variable of the user's environment, set or not.
+  void took_variable(const std::string& name);
+  /// Adds Environment::recheck; if empty, the environment cannot be checked cheaply, so no
+  /// fingerprint is stored.
+  void ran_in(const std::string& recheck);
+  void made(const core::Digest& artifact) { artifacts_.push_back(artifact); }
+  /// Records that a later run must check something itself; no fingerprint is stored.
+  void invalidate() { spoiled_ = true; }
+
+  /// @param run     the run whose rows have the steps
+  /// @param skipped how many of the steps were skipped by their conditions
+  /// @param tags    those that the pipeline gives its runs
+  void save(store::RunStore& store, const std::string& run, std::size_t steps,
+            std::size_t skipped = 0, const std::vector<std::string>& tags = {}) const;
+
+ private:
+  struct Entry {
+    std::string path, stamp;
+  };
+  std::string identity_;
+  store::WallClock now_;
+  std::vector<Entry> files_;
+  std::vector<Entry> variables_;
+  std::vector<std::string> rechecks_;
+  std::vector<core::Digest> artifacts_;
+  bool spoiled_ = false;
+};
+
+/// Adds the files of the spec and of the steps in their state at the beginning of a run, so that
+/// the next run notices a file that changes during this one.
+/// @param sources files that the spec was made from, besides the steps' code
+void look_at_sources(RunFingerprint& fingerprint, const Services& services,
+                     const std::vector<std::filesystem::path>& sources,
+                     const std::vector<const StepSpec*>& steps);
+
+/// If a fingerprint for `options.identity` is still valid: records a run that reused every step of
+/// that run, emits its events, and returns its summary. Needs no spec.
+async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
+    orchestrators::Orchestrator& orchestrator, store::RunStore& store,
+    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options);
+
+}  // namespace pipeline::engine

@@ -1,0 +1,64 @@
+/// @file
+/// Gathers outputs of several steps in one input folder, and identifies the content of inputs.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "orchestrators/orchestrator.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::engine {
+
+/// An existing output, and the step that made it.
+struct MadeOutput {
+  const StepSpec* step;
+  const store::OutputRecord* output;
+};
+using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
+
+/// Returns the content of an input for the step's key: the digest and file name of an output, or
+/// for a gathered input a digest over all of its outputs, in order.
+std::string content_of(const InputSpec& input, const OutputsOf& outputs);
+
+/// The folder of a gathered input. Its texts are composed by the constructor, the folder is created
+/// by make().
+class GatheredFolder {
+ public:
+  /// @param outputs the records that it refers to must outlive this object
+  GatheredFolder(const InputSpec& input, const OutputsOf& outputs);
+  /// Returns the digest over the names of the entries, the index, and the contents.
+  core::Digest digest() const;
+  /// Creates `folder` with links to the artifacts; copies only where the file system cannot link.
+  void make(const store::ArtifactStore& artifacts, const std::filesystem::path& folder) const;
+  /// Returns its artifacts with the steps that made them, in order.
+  std::vector<store::GatheredPiece> artifacts() const;
+  /// Returns the artifacts that it links to.
+  std::vector<orchestrators::AttemptPiece> pieces(const store::ArtifactStore& artifacts) const;
+
+ private:
+  struct Entry {
+    std::string file;
+    MadeOutput made;
+  };
+  std::string index() const;
+  std::vector<Entry> entries_;
+};
+
+/// What a gathered input consists of: its digest in the step's key, and its artifacts.
+using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>;
+
+/// The artifacts behind a step's inputs that its key does not name.
+struct InputOrigins {
+  std::vector<GatheredInput> gathered;
+  store::MatrixInputs taken;  ///< By its matrix.
+};
+
+InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs);
+
+}  // namespace pipeline::engine

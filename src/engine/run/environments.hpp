@@ -1,0 +1,66 @@
+/// @file
+/// The environments of a run's steps, such as images and virtual environments. Each is prepared at
+/// most once: when its step starts, or while earlier steps run.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "async/gate.hpp"
+#include "core/cancel.hpp"
+#include "engine/run_context.hpp"
+#include "model/graph.hpp"
+
+namespace pipeline::engine {
+
+class Environments {
+ public:
+  /// @param steps number of steps
+  /// @param on_failure called with a step whose environment could not be prepared, unless stop()
+  /// has ended that
+  Environments(const RunContext& context, std::size_t steps,
+               std::function<void(model::StepIndex)> on_failure);
+
+  bool is_begun(model::StepIndex i) const { return states_[i].prepared != nullptr; }
+  /// Begins to prepare the step's environment; once for each step, or after set().
+  void begin(model::StepIndex i, const StepSpec& step);
+  /// Records that the step's environment is ready.
+  void set(model::StepIndex i, orchestrators::Environment environment);
+  /// Waits until the step's environment is ready. Throws the exception of its preparation.
+  async::Task<> prepared(model::StepIndex i);
+  /// Returns the environment of a step that has one, else an empty one.
+  const orchestrators::Environment& of(model::StepIndex i) const { return states_[i].environment; }
+  /// Makes room for more steps. @param steps number of all steps
+  void grow(std::size_t steps) { states_.resize(steps); }
+  /// Stops preparations in progress, except those of steps with a `run_on`.
+  void stop(core::StopLevel level) { stop_.stop(level); }
+  /// Stops all preparations in progress.
+  void stop_all(core::StopLevel level);
+  /// Lets preparations begin again after stop(); those that it ended begin once more.
+  void rearm();
+  /// Throws the exception of a failed preparation, if there is one.
+  void rethrow() const;
+  /// The same of this step's.
+  void rethrow(model::StepIndex i) const;
+  /// Returns true if the preparation has failed, and was not stopped.
+  bool has_failed(model::StepIndex i) const { return states_[i].error && !states_[i].was_stopped; }
+
+ private:
+  struct State {
+    std::unique_ptr<async::Gate> prepared;  ///< Created when preparation begins.
+    orchestrators::Environment environment;
+    std::exception_ptr error;
+    bool was_stopped = false;  ///< The error is that of stop().
+  };
+  async::Task<> prepare(model::StepIndex i, const StepSpec& step);
+
+  const RunContext& context_;
+  std::function<void(model::StepIndex)> on_failure_;
+  core::CancelSource stop_, final_stop_;  ///< The second one is of steps with a `run_on`.
+  std::deque<State> states_;              ///< References to them stay valid.
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,129 @@
+/// @file
+/// Persists the events of a run, then publishes and counts them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/graph/gather.hpp"
+#include "engine/options.hpp"
+#include "engine/types.hpp"
+
+namespace pipeline::engine {
+
+/// A run that a fingerprint shows to be unchanged.
+struct UnchangedRun {
+  std::string run;
+  std::size_t steps = 0, skipped = 0;
+  std::vector<std::string> tags;  ///< Those of the pipeline.
+};
+
+/// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
+/// reused() and succeeded() only collect: the next write of any kind commits what they have
+/// collected together with its own.
+class Journal {
+ public:
+  Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
+          const PipelineSpec& pipeline, const EngineOptions& options);
+
+  void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
+  /// Records that the run is resumed; steps that have succeeded stay as they are.
+  /// @return the steps that had begun and have not succeeded
+  std::map<std::string, ResumePoint> run_resumed(const std::string& orchestrator,
+                                                 const std::vector<const StepSpec*>& steps);
+  /// Records that the steps have become their instances, or those of another round.
+  /// @param steps one, or those that are repeated together, the first of which is reported
+  /// @param round the round, from 0, if they are repeated
+  /// @return the instances that had begun before the run was interrupted, and have not succeeded
+  std::map<std::string, ResumePoint> expanded(const std::vector<const StepSpec*>& steps,
+                                              const std::vector<const StepSpec*>& instances,
+                                              std::optional<unsigned> round = std::nullopt);
+  /// @param memory the attempt's limit, if the orchestrator enforces it
+  /// @return the record to pass to attempt_ended()
+  store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number,
+                                     const std::string& environment,
+                                     const std::optional<Bytes>& memory,
+                                     const std::vector<orchestrators::AssignedGpu>& gpus);
+  /// Persists a failed attempt. A successful one is persisted together with its step by
+  /// succeeded(), so that no driver finds one without the other.
+  store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start,
+                                     const AttemptOutcome& outcome,
+                                     const std::optional<Failure>& failure);
+  void retried(const StepSpec& step, unsigned number, const Failure& failure, const Retry& retry);
+  void reused(Reuse reuse);
+  void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
+                 const AttemptCounts& counts, InputOrigins origins);
+  /// Notes that a step, which has ended so, runs again in this run.
+  /// @return the number of its attempts so far
+  unsigned begun_again(const StepSpec& step, StepStatus ended_as);
+  /// Persists what was collected.
+  void flush();
+  /// The same if there are reused steps, which none but the next write would publish.
+  void flush_reused();
+  /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
+  void failed(const StepSpec& step, Failure failure, const std::string& key,
+              const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
+  /// Records the steps that can no longer run because this one failed, was cancelled or skipped.
+  void lost(const StepSpec& step, StepStatus status, const std::vector<const StepSpec*>& lost);
+  /// Records steps that were skipped by their conditions, and those that depend on them.
+  void skipped(const StepSpec& step, const std::string& reason,
+               const std::vector<const StepSpec*>& lost);
+  /// Records steps that were never started because of a failure. @param status skipped or cancelled
+  void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                StepStatus status);
+  RunSummary run_ended(bool interrupted);
+
+  /// Records a whole run that reuses every step of an earlier one, and publishes its events, those
+  /// of steps only if `options.reports_reused_steps`. Returns nothing, and records nothing, if the
+  /// earlier run is gone.
+  /// @param began when the run began
+  static std::optional<RunSummary> reuse_whole_run(store::RunStore& store, EventSink& events,
+                                                   const EngineOptions& options,
+                                                   const UnchangedRun& earlier,
+                                                   Clock::time_point began);
+
+  const std::string& run_id() const { return record_.id; }
+
+ private:
+  struct Success {
+    store::StepRecord step;
+    store::AttemptRecord attempt;
+    std::vector<store::KeyPart> parts;
+    InputOrigins origins;
+    const StepSpec* spec;
+  };
+  /// Commits the writes of `write` together with what was collected, and publishes the latter.
+  void commit(const std::function<void()>& write);
+  void put_reused(const Reuse& reuse);
+  void put_success(const Success& success);
+  void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                    StepStatus status, bool is_failure);
+  /// Publishes outputs under the names that the step gives them, unless the remote cache has the
+  /// names.
+  void publish(const StepSpec& step, const std::string& run,
+               const std::vector<store::OutputRecord>& outputs);
+  /// Makes the step pending again, unless it has succeeded before the run was interrupted.
+  std::optional<ResumePoint> resume_step(const StepSpec& step);
+  void announce_start(const std::vector<const StepSpec*>& steps);
+  store::StepRecord record_of(const StepSpec& step, StepStatus status,
+                              const std::string& key = {}) const;
+  store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key,
+                              const AttemptCounts& counts) const;
+
+  store::RunStore& store_;
+  const store::ArtifactStore& artifacts_;
+  EventSink& events_;
+  store::RunRecord record_;
+  const bool publishes_here_;  ///< Names are those of the state folder.
+  const bool is_resumed_;
+  RunSummary summary_{};
+  /// Of a resumed run, by step: those that it has not come to yet.
+  std::map<std::string, store::StepRecord> earlier_;
+  std::vector<Reuse> reused_;  ///< Not persisted yet, as those below.
+  std::vector<Success> successes_;
+  Clock::time_point began_ = Clock::now();
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,309 @@
+#include "engine/plan.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/data/download.hpp"
+#include "engine/run/dry_starter.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+using store::KeyPart;
+
+/// Returns the step's own changes, without those that its inputs may cause.
+std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
+                                     const std::vector<KeyPart>& own) {
+  std::vector<KeyPart> old = before;
+  std::erase_if(old, [](const KeyPart& part) { return part.name.starts_with("input "); });
+  return differences(old, own);
+}
+
+/// What the pipeline's newest run recorded of steps without an earlier success.
+class NewestRun {
+ public:
+  NewestRun(store::RunStore& store, const std::string& pipeline)
+      : store_(store), pipeline_(pipeline) {}
+
+  std::string why_no_success(const std::string& step) {
+    if (!looked_) look();
+    const auto found = statuses_.find(step);
+    if (found == statuses_.end()) return "never run before";
+    if (found->second == StepStatus::failed) return "failed in run " + run_;
+    return "did not succeed in run " + run_;
+  }
+
+ private:
+  void look() {
+    looked_ = true;
+    const auto newest = store_.runs().list(1, pipeline_);
+    if (newest.empty()) return;
+    run_ = newest.front().id;
+    for (auto& step : store_.runs().steps(run_))
+      if (step.attempts > 0) statuses_.emplace(std::move(step.name), step.status);
+  }
+
+  store::RunStore& store_;
+  const std::string& pipeline_;
+  bool looked_ = false;
+  std::string run_;
+  std::unordered_map<std::string, StepStatus> statuses_;
+};
+
+class NullEventSink : public EventSink {
+ public:
+  void emit(const Event& /*event*/) override {}
+};
+
+/// Writes down what a run would do.
+class Planner final : public DryStarter {
+ public:
+  Planner(const RunContext& context, Results& results, GraphWalk& walk, bool with_keys)
+      : DryStarter(walk),
+        services_(context.services),
+        options_(context.options),
+        with_keys_(with_keys),
+        results_(results),
+        newest_(services_.store, services_.pipeline.name),
+        has_successes_(services_.store.cache().has_successes()),
+        plans_(steps_.size()) {
+    if (!has_successes_) results_.expect_none();
+  }
+
+  bool may_start() const override { return true; }
+
+  void take(model::StepIndex i, Decision decision) override {
+    const auto& step = steps_.spec(i);
+    auto& plan = plan_of(i);
+    for (const auto& input : step.inputs)
+      std::ranges::move(results_.data().pins().said_of_source(input),
+                        std::back_inserter(plan.notes));
+    if (decision.action == Decision::Action::skip) {
+      plan.action = StepPlan::Action::skip;
+      plan.changes = {decision.reason};
+      return note(i, std::move(decision));
+    }
+    plan.environment = decision.environment.description;
+    if (!decision.environment.ready) plan.build = decision.environment.reason;
+    if (step.matrix) {
+      leave_unknown(plan, *step.matrix, std::exchange(decision.condition, {}));
+      return note(i, std::move(decision));
+    }
+    compare(step, decision, plan);
+    if (options_.shared && decision.key && decision.action == Decision::Action::run &&
+        results_.may_be_reused(step)) {
+      lookups_.push_back({&step, decision.key->key, std::nullopt});
+      waiting_.emplace_back(i, std::move(decision));
+    } else {
+      finish(i, std::move(decision));
+    }
+  }
+
+  /// Asks the remote cache for the steps that this machine would run.
+  async::Task<bool> wait() override {
+    if (lookups_.empty()) co_return false;
+    co_await look_up_all(*options_.shared, lookups_);
+    for (std::size_t k = 0; k < lookups_.size(); ++k) {
+      auto& [i, decision] = waiting_[k];
+      if (auto& entry = lookups_[k].found) {
+        decision.action = Decision::Action::reuse;
+        decision.entry = std::move(*entry);
+      }
+      finish(i, std::move(decision));
+    }
+    lookups_.clear();
+    waiting_.clear();
+    co_return true;
+  }
+
+  void fail(model::StepIndex /*i*/, const core::EnvironmentError& /*error*/) override { throw; }
+
+  void fail(model::StepIndex i, Failure failure) override {
+    auto& plan = plan_of(i);
+    plan.changes = {"fails: " + failure.message};
+    if (!steps_.spec(i).repeat) return;  // Its matrix has wrong values; it has its turn later.
+    if (!steps_.rounds(i)) return leave_open(i, plan.changes.front());
+    plan.action = StepPlan::Action::run;
+    scheduler_.succeeded(i);
+  }
+
+  void leave_open(model::StepIndex i, const std::string& reason) override {
+    if (!steps_.spec(i).repeat) return;  // A matrix: the step has its turn later.
+    auto& plan = plan_of(i);
+    const auto& repeat = *steps_.spec(i).repeat;
+    const auto rounds = steps_.rounds(i);
+    const auto left = repeat.max - rounds;
+    plan.action = left ? StepPlan::Action::unknown : StepPlan::Action::depends;
+    if (left)
+      plan.changes = {(rounds ? "further rounds, " : "rounds, ") + std::to_string(left) +
+                      " at most" + (repeat.until ? ", until " + repeat.until->text : "")};
+    if (!rounds) plan.changes.push_back(reason);
+    scheduler_.succeeded(i);
+  }
+
+  void expanded(const std::vector<const StepSpec*>& /*steps*/,
+                std::pair<model::StepIndex, std::size_t> /*instances*/,
+                std::optional<unsigned> /*round*/) override {
+    plans_.resize(steps_.size());
+  }
+
+  void end_instances(model::StepIndex i) override {
+    const auto& step = steps_.spec(i);
+    if (step.repeat && !steps_.is_loop_head(i)) {
+      auto& plan = plan_of(i);
+      plan.action = plans_[steps_.index_of(step.repeat->of)].action;
+      plan.changes = {"in the rounds of '" + step.repeat->of + "'"};
+    }
+    DryStarter::end_instances(i);
+  }
+
+  /// Returns the plans in the order of the pipeline, with instances in place of their step.
+  std::vector<StepPlan> in_order() {
+    if (plans_.size() == steps_.graph().size()) {
+      for (model::StepIndex i = 0; i < plans_.size(); ++i) plans_[i].spec = &steps_.declared(i);
+      return std::move(plans_);
+    }
+    std::vector<StepPlan> all;
+    all.reserve(plans_.size());
+    for (model::StepIndex i = 0; i < steps_.graph().size(); ++i) {
+      if (steps_.is_loop_head(i))
+        for (const auto& [step, base] : steps_.steps_of_rounds(i)) add_in_order(step, base, all);
+      if (!steps_.is_loop_head(i) || !steps_.rounds(i)) {
+        add_in_order(i, i, all);
+      } else if (!plans_[i].changes.empty()) {  // What is not known of further rounds.
+        plans_[i].spec = &steps_.declared(i);
+        all.push_back(std::move(plans_[i]));
+      }
+    }
+    return all;
+  }
+
+ private:
+  /// Adds the step's plan, or those of its instances.
+  /// @param base the pipeline's own step that it is, or is made of
+  void add_in_order(model::StepIndex i, model::StepIndex base, std::vector<StepPlan>& all) {
+    const auto [first, count] = steps_[i].instances.value_or(std::pair(i, std::size_t{1}));
+    for (auto k = first; k < first + count; ++k) {
+      plans_[k].spec = &steps_.declared(base);
+      all.push_back(std::move(plans_[k]));
+    }
+  }
+
+  StepPlan& plan_of(model::StepIndex i) {
+    plans_[i].step = steps_.spec(i).name;
+    return plans_[i];
+  }
+
+  /// Compares the step's key, as far as it is known, with that of its last success.
+  void compare(const StepSpec& step, Decision& decision, StepPlan& plan) {
+    if (decision.key)
+      plan.key = std::move(decision.key->parts);
+    else
+      plan.key = results_.keys().own_parts(step, decision.environment.id);
+    if (decision.action == Decision::Action::reuse) return;
+    const auto last =
+        has_successes_ ? services_.store.cache().last_key_parts(services_.pipeline.name, step.name)
+                       : std::nullopt;
+    if (!last)
+      plan.changes = {newest_.why_no_success(step.name)};
+    else if (decision.key)
+      plan.changes = differences(last->second, plan.key);
+    else
+      plan.changes = own_changes(last->second, plan.key);
+    if (decision.action == Decision::Action::unknown && plan.changes.empty()) {
+      plan.action = StepPlan::Action::depends;
+      plan.changes = {what_it_waits_for(decision.waits_for)};
+    }
+  }
+
+  std::string what_it_waits_for(const std::string& source) {
+    if (services_.store.cache().last_key_parts(services_.pipeline.name, source))
+      return "reused if '" + source + "' gives the same as before";
+    return "takes what '" + source +
+           "' makes, which has no result yet: " + newest_.why_no_success(source);
+  }
+
+  void finish(model::StepIndex i, Decision decision) {
+    auto& plan = plans_[i];
+    if (decision.action == Decision::Action::reuse) {
+      plan.action = StepPlan::Action::reuse;
+      plan.reused_from = decision.entry.run;
+      plan.changes.clear();
+    } else {
+      override_by_options(steps_.spec(i), plan);
+    }
+    if (!with_keys_) plan.key = {};
+    auto condition = decision.error.empty() ? decision.condition : "fails: " + decision.error;
+    if (!condition.empty()) {
+      plan.action = StepPlan::Action::depends;
+      plan.changes.insert(plan.changes.begin(), std::move(condition));
+    }
+    note(i, std::move(decision));
+  }
+
+  /// Plans a step whose instances are not known.
+  static void leave_unknown(StepPlan& plan, const MatrixSpec& matrix, std::string condition) {
+    if (!plan.changes.empty()) return;  // Its matrix has wrong values.
+    plan.action = StepPlan::Action::unknown;
+    std::string items;
+    for (const auto& axis : matrix.axes)
+      if (axis.items)
+        items += (items.empty() ? "" : " and of ") + axis.items->source.step + "." +
+                 axis.items->source.output;
+    plan.changes = {"a step for each item of " + items};
+    if (!condition.empty()) plan.changes.push_back(std::move(condition));
+  }
+
+  void override_by_options(const StepSpec& step, StepPlan& plan) const {
+    std::string reason;
+    if (!step.cache)
+      reason = "cache: false";
+    else if (results_.is_forced(step))
+      reason = options_.from.empty() ? "--force" : "--force or --from";
+    else if (!options_.use_cache)
+      reason = "--no-cache";
+    if (!reason.empty())
+      plan.action = StepPlan::Action::run;
+    else if (plan.changes.empty())
+      reason = "its earlier result is gone";
+    if (!reason.empty()) plan.changes = {std::move(reason)};
+  }
+
+  const Services& services_;
+  const EngineOptions& options_;
+  const bool with_keys_;
+  Results& results_;
+  NewestRun newest_;
+  const bool has_successes_;
+  std::vector<StepPlan> plans_;
+  std::vector<CacheLookup> lookups_;
+  std::vector<std::pair<model::StepIndex, Decision>> waiting_;  ///< The steps of the lookups.
+};
+
+/// Asks the servers of the steps' data what has changed there.
+async::Task<> ask_sources(const RunContext& context, Results& results, const RunSteps& steps) {
+  Downloads downloads(context.services, context.events, context.user_stop);
+  const auto all = steps.with(StepStatus::pending);
+  co_await results.data().pins().ask(all, downloads, context.user_stop);
+}
+
+}  // namespace
+
+async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options, bool with_keys) {
+  NullEventSink events;
+  core::CancelSource stop;
+  asio::thread_pool pool(1);
+  const auto executor = co_await asio::this_coro::executor;
+  async::TaskGroup tasks(executor);
+  const RunContext context{services, options, events, stop, pool, executor, tasks};
+  Results results(context);
+  GraphWalk walk(context, results);
+  co_await results.data().look_up(services.pipeline, options.shared);
+  co_await ask_sources(context, results, walk.steps());
+  Planner planner(context, results, walk, with_keys);
+  co_await walk.run(planner);
+  if (!services.store.is_read_only()) services.stats.save();
+  co_return planner.in_order();
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,94 @@
+#include "engine/run/run_checks.hpp"
+
+#include <algorithm>
+
+#include "async/on_pool.hpp"
+#include "core/error.hpp"
+#include "engine/data/download.hpp"
+#include "engine/run/dry_starter.hpp"
+#include "engine/run/refusal.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+/// Checks before anything is built that all secrets of the steps are available.
+void check_secrets(const std::vector<const StepSpec*>& steps) {
+  for (const auto* step : steps) {
+    if (!step->environment.empty()) resolve_environment(*step);
+    if (!step->secrets.empty()) resolve_secrets(*step);
+  }
+}
+
+/// Reads the data and the code of all steps, which takes as long as they are large: on the loop it
+/// would keep signals waiting.
+void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
+  for (const auto* step : steps) {
+    for (const auto& input : step->inputs)
+      if (input.data && !input.data->path.empty()) results.data().of(input.data->path);
+    try {
+      results.keys().read_code(*step);
+    } catch (const core::EnvironmentError&) {  // Reported when the step is started.
+    } catch (const core::InputError&) {
+    }
+  }
+}
+
+/// Walks until a step has no earlier result.
+class ResultCheck final : public DryStarter {
+ public:
+  using DryStarter::DryStarter;
+  bool has_all() const { return has_all_; }
+  bool may_start() const override { return has_all_; }
+  void take(model::StepIndex i, Decision decision) override {
+    has_all_ =
+        decision.error.empty() && decision.condition.empty() &&
+        (decision.action == Decision::Action::reuse || decision.action == Decision::Action::skip);
+    note(i, std::move(decision));
+  }
+  void fail(model::StepIndex /*i*/, const core::EnvironmentError& /*error*/) override {
+    has_all_ = false;  // Reported when the step is started.
+  }
+  void fail(model::StepIndex /*i*/, Failure /*failure*/) override { has_all_ = false; }
+  void leave_open(model::StepIndex /*i*/, const std::string& /*reason*/) override {
+    has_all_ = false;
+  }
+
+ private:
+  bool has_all_ = true;
+};
+
+/// Returns true if every step has an earlier result on this machine, or is skipped.
+async::Task<bool> has_all_results(const RunContext& context, Results& results) {
+  if (!context.options.use_cache) co_return false;
+  GraphWalk walk(context, results);
+  ResultCheck check(walk);
+  co_await walk.run(check);
+  co_return check.has_all();
+}
+
+}  // namespace
+
+async::Task<> check_run(const RunContext& context, Results& results, GpuReserver& gpus,
+                        const std::vector<const StepSpec*>& all) {
+  const auto& services = context.services;
+  auto steps = all;
+  std::erase_if(steps,
+                [&](const StepSpec* step) { return is_ruled_out(*step, services.artifacts); });
+  check_secrets(steps);
+  auto& data = results.data();
+  co_await data.look_up(services.pipeline, context.options.shared);
+  for (const auto* step : steps)
+    for (const auto& input : step->inputs)
+      if (input.data && !input.data->artifact.empty()) data.artifact(*input.data);
+  Downloads downloads(services, context.events, context.user_stop);
+  co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
+  co_await async::on_pool(context.pool, [&] { read_files(results, all); });
+  co_await gpus.check(steps, services.pipeline);
+  auto obstacles = co_await services.orchestrator.check(steps);
+  refuse(std::move(obstacles), services.pipeline);
+  if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
+  const bool has_all = co_await has_all_results(context, results);
+  if (!has_all) co_await results.check_remote_cache();
+}
+
+}  // namespace pipeline::engine
