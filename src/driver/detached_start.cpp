@@ -9,6 +9,7 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/user_environment.hpp"
+#include "code/code_tree.hpp"
 #include "driver/error_report.hpp"
 #include "driver/invocation.hpp"
 #include "driver/notifications.hpp"
@@ -25,7 +26,6 @@
 #include "remote_driver/driver_bucket.hpp"
 #include "remote_driver/run_replica.hpp"
 #include "remote_driver/snapshot.hpp"
-#include "code/env_file.hpp"
 #include "spec/profile_file.hpp"
 #include "vcs/repository.hpp"
 

@@ -45,7 +45,7 @@ async::Task<> lock_all(Session& session, RunObserver& observer) {
   const auto services = session.services();
   engine::PinnedData data(services);  // First, because it says which names are of data.
   std::vector<core::Diagnostic> refused;
-  co_await lock_environments(session, display, refused);
+  co_await lock_environments(session, observer, refused);
   const auto steps = session.source.selected_steps();
   if (session.lock().options().frozen) {
     std::ranges::move(data.missing(steps), std::back_inserter(refused));

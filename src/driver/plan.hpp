@@ -6,6 +6,7 @@
 
 #include "driver/session.hpp"
 #include "driver/step_warnings.hpp"
+#include "engine/plan.hpp"
 
 namespace pipeline::driver {
 
