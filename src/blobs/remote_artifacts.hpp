@@ -1,77 +1,80 @@
 /// @file
-/// Artifacts in a bucket by their content, `artifacts/ab/cdef...`, as in this machine's store.
-/// Artifacts that the bucket has are not sent again. One object serves the whole process, so that
-/// each artifact is transferred once.
+/// Artifacts in a remote store by their content, `artifacts/ab/cdef...`, as in this machine's store.
+/// Artifacts that the remote store has are not sent again. One object serves the whole process, so
+/// that each artifact is transferred once.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <set>
 #include <string>
 
 #include "async/single_flight.hpp"
-#include "core/error.hpp"
-#include "s3/bucket.hpp"
+#include "blobs/kind.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs {
 
-/// An object has unexpected content.
-class UnusableObject : public core::EnvironmentError {
+/// A blob has unexpected content.
+class UnusableBlob : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
 };
 
-class BucketArtifacts {
+class RemoteArtifacts {
  public:
-  /// Makes no request before the bucket is first used.
-  BucketArtifacts(asio::io_context& loop, settings::ArtifactStoreSettings settings,
-                  async::RetryPolicy retry_policy = bucket_retries)
-      : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), there_(loop) {}
+  /// Makes no request before the store is first used.
+  RemoteArtifacts(asio::io_context& loop, settings::RemoteStoreSettings settings,
+                  async::RetryPolicy retry_policy = store_retries)
+      : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), stored_(loop) {}
 
-  /// Throws InputError for an invalid endpoint.
-  Bucket& bucket();
-  const settings::ArtifactStoreSettings& settings() const { return settings_; }
+  /// Throws InputError for invalid settings.
+  BlobStore& store();
+  const std::string& url() const { return settings_.url; }
 
-  /// Same as Bucket::probe(); a success is remembered and not checked again.
+  /// Same as BlobStore::probe(); a success is remembered and not checked again.
   async::Task<> probe();
 
-  /// Returns the object's key; a folder is stored as a tar, with the suffix `.tar`.
+  /// Returns the artifact's key; a folder is stored as a tar, with the suffix `.tar`.
   static std::string key_of(const std::string& digest, bool is_tree);
 
-  /// Returns true if the bucket has the object under this key.
+  /// Returns true if the store has the blob under this key.
   async::Task<bool> has(std::string key);
-  /// Uploads the file or folder unless the bucket has it; returns its key.
+  /// Uploads the file or folder unless the store has it; returns its key.
   async::Task<std::string> send(std::string digest, std::filesystem::path path,
                                 core::CancelSource* cancel);
-  /// Copies another object to the artifact's key, on the server. Does nothing if the server cannot;
+  /// Copies another blob to the artifact's key, within the store. Does nothing if the store cannot;
   /// the artifact is then uploaded when it is needed.
-  async::Task<> adopt(std::string object, std::string digest, bool is_tree, std::uint64_t bytes);
-  /// Downloads an object to a file or a folder. The caller compares the content, and removes what
-  /// is there after a failure. Throws UnusableObject for a folder that is no valid tar, and for an
-  /// object that exceeds its limit.
+  async::Task<> adopt(std::string key, std::string digest, bool is_tree, std::uint64_t bytes);
+  /// The form in which receive() leaves a blob.
+  enum class Form { file, executable, tree };
+  static Form form_of(bool is_tree, bool is_executable) {
+    return is_tree ? Form::tree : is_executable ? Form::executable : Form::file;
+  }
+  /// Downloads a blob to a file or a folder. The caller compares the content, and removes what was
+  /// written before a failure. Throws UnusableBlob for a folder that is not a valid tar, and for a
+  /// blob that exceeds its limit.
   /// @param to a path that does not exist
-  /// @param most_bytes limit for the file, or for all files of the folder
+  /// @param max_bytes limit for the file, or for all files of the folder
   /// @return the SHA-256 of the received bytes
-  async::Task<std::string> receive(std::string object, std::filesystem::path to, bool is_tree,
-                                   bool is_executable, std::uint64_t most_bytes,
-                                   core::CancelSource* cancel);
-  /// Records that the object under this key is damaged, so that it is uploaded again.
+  async::Task<std::string> receive(std::string key, std::filesystem::path to, Form form,
+                                   std::uint64_t max_bytes, core::CancelSource* cancel);
+  /// Records that the blob under this key is damaged, so that it is uploaded again.
   void invalidate(const std::string& key) {
-    distrusted_.insert(key);
-    there_.forget(key);
+    damaged_.insert(key);
+    stored_.forget(key);
   }
 
  private:
   asio::io_context& loop_;
-  settings::ArtifactStoreSettings settings_;
+  settings::RemoteStoreSettings settings_;
   async::RetryPolicy retry_policy_;
-  std::optional<Bucket> bucket_;
-  async::SingleFlight<bool> there_;  ///< Whether the bucket has an object, by key.
-  std::set<std::string> distrusted_;
+  std::unique_ptr<BlobStore> store_;
+  async::SingleFlight<bool> stored_;  ///< Whether the store has a blob, by key.
+  std::set<std::string> damaged_;     ///< Keys.
   bool is_probed_ = false;
 };
 
 bool is_executable_file(const std::filesystem::path& file);
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs

@@ -1,11 +1,11 @@
-#include "s3/address.hpp"
+#include "blobs/s3/address.hpp"
 
 #include <algorithm>
 #include <cctype>
 
 #include "core/diagnostic.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 
 BucketAddress::BucketAddress(const std::string& endpoint, const std::string& bucket,
                              const std::string& region, std::optional<bool> path_style) {
@@ -38,4 +38,4 @@ BucketAddress::BucketAddress(const std::string& endpoint, const std::string& buc
     host_ = bucket + "." + host_;
 }
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

@@ -3,11 +3,9 @@
 /// (`BUCKET.HOST/KEY`). Pure.
 #pragma once
 
+#include <optional>
 #include <string>
-
-#include "settings/artifact_store.hpp"
-
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 
 class BucketAddress {
  public:
@@ -31,4 +29,4 @@ class BucketAddress {
   bool is_amazon_ = false;
 };
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

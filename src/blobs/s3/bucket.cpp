@@ -1,11 +1,12 @@
-#include "s3/bucket.hpp"
+#include "blobs/s3/bucket.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <random>
 #include <utility>
 
+#include "blobs/error_document.hpp"
+#include "blobs/s3/bucket_call.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
@@ -13,9 +14,8 @@
 #include "net/silence.hpp"
 #include "net/trust.hpp"
 #include "net/url.hpp"
-#include "s3/bucket_call.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -25,6 +25,7 @@ constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an
 constexpr unsigned few_tries = 4;  // Of what no server answers, for lookups and probe().
 constexpr std::chrono::seconds pod_lifetime =
     std::chrono::days(7);  // Maximum lifetime that servers accept.
+constexpr std::uint64_t max_copy = std::uint64_t{5} << 30;  // In one request.
 
 std::string quoted_tag(std::string tag) {
   std::string text;
@@ -37,7 +38,7 @@ std::string quoted_tag(std::string tag) {
 }
 
 /// Fills unset settings from the environment or ~/.aws.
-settings::ArtifactStoreSettings completed(settings::ArtifactStoreSettings settings) {
+BucketSettings completed(BucketSettings settings) {
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     if (settings.endpoint.empty()) settings.endpoint = core::variable(name);
   if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();
@@ -51,19 +52,7 @@ bool is_hopeless(const net::TransportError& error) {
   return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
 }
 
-Body body_of(std::string text) {
-  Body body;
-  body.size = text.size();
-  body.read = [text = std::move(text)](std::uint64_t offset, std::span<char> into) {
-    const auto piece =
-        std::string_view(text).substr(std::min<std::uint64_t>(offset, text.size()), into.size());
-    std::memcpy(into.data(), piece.data(), piece.size());
-    return piece.size();
-  };
-  return body;
-}
-
-Bucket::Bucket(asio::io_context& loop, settings::ArtifactStoreSettings settings,
+Bucket::Bucket(asio::io_context& loop, BucketSettings settings,
                async::RetryPolicy retry_policy)
     : loop_(loop),
       settings_(completed(std::move(settings))),
@@ -265,16 +254,16 @@ async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel
 }
 
 async::Task<std::optional<std::string>> Bucket::put_if(std::string key, std::string text,
-                                                       std::string etag) {
+                                                       std::string tag) {
   Call put("write " + key + " to", "PUT", key);
   put.payload = core::sha256(text).hex();
   const auto body = body_of(std::move(text));
   put.body = &body;
   put.size = body.size;
-  if (etag.empty())
+  if (tag.empty())
     put.headers["if-none-match"] = "*";
   else
-    put.headers["if-match"] = std::move(etag);
+    put.headers["if-match"] = std::move(tag);
   std::optional<std::string> written;
   bool knows_conditions = true;
   try {
@@ -318,10 +307,10 @@ async::Task<std::string> Bucket::begin_upload(std::string key) {
   co_return id;
 }
 
-async::Task<> Bucket::complete_upload(std::string key, std::string id,
+async::Task<> Bucket::complete_upload(std::string key, std::string upload,
                                       std::vector<std::string> tags) {
   Call complete("complete " + key + " in", "POST", key);
-  complete.query["uploadId"] = std::move(id);
+  complete.query["uploadId"] = std::move(upload);
   complete.text = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (std::size_t i = 0; i < tags.size(); ++i)
     complete.text += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
@@ -340,14 +329,15 @@ async::Task<> Bucket::complete_upload(std::string key, std::string id,
   if (!is_there) throw S3Error(*refused);
 }
 
-async::Task<> Bucket::abort_upload(std::string key, std::string id) {
+async::Task<> Bucket::abort_upload(std::string key, std::string upload) {
   Call abort("give up " + key + " in", "DELETE", key);
-  abort.query["uploadId"] = std::move(id);
+  abort.query["uploadId"] = std::move(upload);
   abort.may_be_missing = true;
   co_await call(std::move(abort));
 }
 
-async::Task<std::string> Bucket::presigned(std::string method, std::string key, Query query) {
+async::Task<std::string> Bucket::presigned_request(std::string method, std::string key,
+                                                   Query query) {
   const auto found = co_await keys();
   SignedCall to_sign;
   to_sign.method = std::move(method);
@@ -362,10 +352,10 @@ async::Task<std::string> Bucket::presigned(std::string method, std::string key, 
 
 /// @param before_number text of the URLs that ends before the number; empty: the number ends at the
 ///        first `after_number`
-async::Task<Bucket::PartUrls> Bucket::presigned_numbers(SignNumber sign,
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_numbers(SignNumber sign,
                                                         std::string_view before_number,
                                                         char after_number, unsigned count) {
-  PartUrls urls;
+  NumberedUrls urls;
   constexpr std::string_view sign_name = "X-Amz-Signature=";
   for (unsigned each = 1; each <= count; ++each) {
     const auto number = std::to_string(each);
@@ -388,20 +378,65 @@ async::Task<Bucket::PartUrls> Bucket::presigned_numbers(SignNumber sign,
   co_return urls;
 }
 
-async::Task<Bucket::PartUrls> Bucket::presigned_parts(std::string key, std::string id,
-                                                      unsigned count) {
-  const SignNumber sign = [this, &key, &id](std::string number) {
-    return presigned("PUT", key, Query{{"partNumber", std::move(number)}, {"uploadId", id}});
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_parts(std::string key, std::string upload,
+                                                             unsigned count) {
+  const SignNumber sign = [this, &key, &upload](std::string number) {
+    Query query{{"partNumber", std::move(number)}, {"uploadId", upload}};
+    return presigned_request("PUT", key, std::move(query));
   };
   co_return co_await presigned_numbers(sign, "&partNumber=", '&', count);
 }
 
-async::Task<Bucket::PartUrls> Bucket::presigned_series(std::string method, std::string key,
-                                                       unsigned count) {
-  const SignNumber sign = [this, &method, &key](std::string number) {
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_series(Method method, std::string key,
+                                                              unsigned count) {
+  const SignNumber sign = [this, method, &key](std::string number) {
     return presigned(method, key + number);
   };
   co_return co_await presigned_numbers(sign, "", '?', count);
 }
 
-}  // namespace pipeline::s3
+async::Task<std::string> Bucket::presigned(Method method, std::string key) {
+  return presigned_request(method == Method::read ? "GET" : "PUT", std::move(key));
+}
+
+settings::RemoteStoreSettings Bucket::settings_in_pod(
+    const std::filesystem::path& authorities) const {
+  auto settings = settings_;
+  if (!settings.pod_endpoint.empty()) settings.endpoint = settings.pod_endpoint;
+  settings.aws_profile.clear();
+  if (!settings.certificate_authority.empty()) settings.certificate_authority = authorities;
+  return store_settings(settings);
+}
+
+async::Task<PodAccess::Keys> Bucket::keys_for_pod() {
+  const auto found = co_await keys();
+  Keys keys{.variables = {{"AWS_ACCESS_KEY_ID", found.keys.id},
+                          {"AWS_SECRET_ACCESS_KEY", found.keys.secret}},
+            .origin = found.origin,
+            .expiry = found.runs_out};
+  if (!found.keys.session_token.empty())
+    keys.variables["AWS_SESSION_TOKEN"] = found.keys.session_token;
+  co_return keys;
+}
+
+std::uint64_t Bucket::max_copy_bytes() const { return max_copy; }
+
+const Kind& kind() {
+  static const Kind kind{
+      .scheme = scheme,
+      .example = "s3://team/pipe",
+      .can_presign = true,
+      .options = bucket_options(),
+      .read_address = [](const std::string& text,
+                         const std::filesystem::path&) -> std::optional<std::string> {
+        BucketSettings settings;
+        return read_bucket(text, settings) ? std::optional(url_of(settings)) : std::nullopt;
+      },
+      .open = [](asio::io_context& loop, const settings::RemoteStoreSettings& settings,
+                 async::RetryPolicy retry_policy) -> std::unique_ptr<BlobStore> {
+        return std::make_unique<Bucket>(loop, bucket_settings(settings), retry_policy);
+      }};
+  return kind;
+}
+
+}  // namespace pipeline::blobs::s3

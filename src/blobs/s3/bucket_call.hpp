@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "s3/bucket.hpp"
+#include "blobs/s3/bucket.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 
 struct Bucket::Call {
   // A constructor instead of an aggregate, because g++ 12 destroys a brace-initialised temporary
@@ -32,4 +32,4 @@ struct Bucket::Call {
   bool is_lookup = false;  ///< The caller can do without the result and does not wait for long.
 };
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

@@ -3,16 +3,14 @@
 #include <charconv>
 #include <utility>
 
-#include "core/quantity.hpp"
-#include "s3/bucket_call.hpp"
+#include "blobs/error_document.hpp"
+#include "blobs/s3/bucket_call.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 namespace {
 
-// Maximum size of a text that is held in memory.
-constexpr std::uint64_t largest_text = std::uint64_t{64} << 20;
-// Maximum number of entries of a list, and of pages, most of which have a thousand entries.
-constexpr std::size_t most_entries = 1'000'000, most_pages = 10'000;
+// Maximum numbers of entries and of pages of a list; most pages have a thousand entries.
+constexpr std::size_t max_entries = 1'000'000, max_pages = 10'000;
 
 }  // namespace
 
@@ -23,18 +21,24 @@ async::Task<bool> Bucket::has(std::string key) {
   co_return response.status < 300;
 }
 
-async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)> on_bytes,
+async::Task<> Bucket::get(std::string key, Range range,
+                          std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
-  std::uint64_t received = 0;
+  auto received = range.begin;  // Bytes of the object that are not passed any more.
+  const auto end =
+      range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
   async::Backoff backoff(retry_policy_);
-  for (;;) {
+  while (received < end) {
     const auto before = received;
+    const bool is_part = received > 0 || end < unlimited;
     std::uint64_t again =
         0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
     std::string why;
     try {
       Call get("read " + key + " from", "GET", key);
-      if (received > 0) get.headers["range"] = "bytes=" + std::to_string(received) + "-";
+      if (is_part)
+        get.headers["range"] = "bytes=" + std::to_string(received) + "-" +
+                               (end < unlimited ? std::to_string(end - 1) : "");
       get.on_headers = [&](const net::Response& response) {
         again = response.header("content-range").empty() ? received : 0;
       };
@@ -42,14 +46,15 @@ async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)>
         const auto known = std::min<std::uint64_t>(again, bytes.size());
         again -= known;
         bytes.remove_prefix(known);
+        bytes = bytes.substr(0, end - received);
         if (bytes.empty()) return;
         on_bytes(bytes);
         received += bytes.size();
       };
       get.cancel = cancel;
       const auto response = co_await try_once(get);
-      if (response.status == 416 && received > 0)
-        co_return;  // The transfer was interrupted after its last byte.
+      if (response.status == 416 && is_part)
+        co_return;  // The object ends here.
       if (response.status < 300) co_return;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(get.what, answer, where());
@@ -67,29 +72,8 @@ async::Task<> Bucket::get(std::string key, std::function<void(std::string_view)>
   }
 }
 
-async::Task<std::string> Bucket::get_text(std::string key) {
-  std::string text;
-  const auto name = key;
-  const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
-    if (text.size() + bytes.size() > largest_text)
-      throw core::EnvironmentError("cannot read " + name + " from s3://" + settings_.bucket +
-                                   ": it is larger than " + core::format_bytes(largest_text));
-    text += bytes;
-  };
-  co_await get(std::move(key), on_bytes);
-  co_return text;
-}
-
-async::Task<std::optional<std::string>> Bucket::find_text(std::string key,
-                                                          core::CancelSource* cancel) {
-  auto found = co_await find_tagged(std::move(key), cancel);
-  std::optional<std::string> text;
-  if (found) text = std::move(found->first);
-  co_return text;
-}
-
-async::Task<std::optional<std::pair<std::string, std::string>>> Bucket::find_tagged(
-    std::string key, core::CancelSource* cancel) {
+async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
+                                                       core::CancelSource* cancel) {
   Call find("read " + key + " from", "GET", key);
   find.may_be_missing = find.is_lookup = true;
   find.cancel = cancel;
@@ -100,13 +84,13 @@ async::Task<std::optional<std::pair<std::string, std::string>>> Bucket::find_tag
     const Answered answer{response.status, response.body, {}};
     throw refusal(what, answer, where());
   }
-  std::optional<std::pair<std::string, std::string>> found;
-  if (response.status < 300) found.emplace(std::move(response.body), response.header("etag"));
+  std::optional<Tagged> found;
+  if (response.status < 300) found = Tagged{std::move(response.body), response.header("etag")};
   co_return found;
 }
 
 /// Passes each page of a list to `take`, which returns the number of entries found so far.
-async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t most,
+async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max,
                                 std::function<std::size_t(std::string_view)> take,
                                 core::CancelSource* cancel) {
   std::string rest;
@@ -119,11 +103,11 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t mos
     if (!rest.empty()) list.query["continuation-token"] = rest;
     list.cancel = cancel;
     const auto response = co_await call(std::move(list));
-    if (take(response.body) > most)
-      throw core::EnvironmentError("there are more than " + std::to_string(most) +
+    if (take(response.body) > max)
+      throw core::EnvironmentError("there are more than " + std::to_string(max) +
                                    " objects below s3://" + settings_.bucket + "/" + folder);
     const auto next = xml_text(response.body, "NextContinuationToken");
-    if ((!next.empty() && next == rest) || ++pages == most_pages)
+    if ((!next.empty() && next == rest) || ++pages == max_pages)
       throw core::EnvironmentError("cannot list s3://" + settings_.bucket + "/" + folder + " at " +
                                    address_.origin() +
                                    ": the server's list of what is there does not end");
@@ -137,12 +121,12 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t mos
 
 async::Task<std::vector<std::string>> Bucket::list(std::string prefix) {
   std::vector<std::string> keys;
-  auto found = co_await objects(std::move(prefix), most_entries);
+  auto found = co_await objects(std::move(prefix), max_entries);
   for (auto& object : found) keys.push_back(std::move(object.key));
   co_return keys;
 }
 
-async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t most,
+async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t max,
                                                  core::CancelSource* cancel) {
   std::vector<Object> found;
   const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
@@ -157,7 +141,7 @@ async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t
     return found.size();
   };
   Query query;
-  co_await read_list(prefix, std::move(query), most, take, cancel);
+  co_await read_list(prefix, std::move(query), max, take, cancel);
   co_return found;
 }
 
@@ -188,8 +172,8 @@ async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
     return names.size();
   };
   Query query{{"delimiter", "/"}};
-  co_await read_list(std::move(folder), std::move(query), most_entries, take, nullptr);
+  co_await read_list(std::move(folder), std::move(query), max_entries, take, nullptr);
   co_return names;
 }
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

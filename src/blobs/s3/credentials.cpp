@@ -1,4 +1,4 @@
-#include "s3/credentials.hpp"
+#include "blobs/s3/credentials.hpp"
 
 #include <filesystem>
 #include <sstream>
@@ -13,7 +13,7 @@
 #include "core/user_environment.hpp"
 #include "net/program.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 namespace {
 
 using nlohmann::json;
@@ -153,4 +153,4 @@ async::Task<FoundKeys> CredentialSource::find() {
   co_return found;
 }
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "async/task.hpp"
-#include "s3/signing.hpp"
+#include "blobs/s3/signing.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 
 using IniFile =
     std::map<std::string, std::map<std::string, std::string>>;  ///< Values by section and key.
@@ -44,4 +44,4 @@ class CredentialSource {
   std::optional<FoundKeys> found_;
 };
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

@@ -1,4 +1,4 @@
-#include "s3/signing.hpp"
+#include "blobs/s3/signing.hpp"
 
 #include <cctype>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include "core/digest.hpp"
 #include "net/url.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 namespace {
 
 const std::string algorithm = "AWS4-HMAC-SHA256";
@@ -110,4 +110,4 @@ std::string presign(const SignedCall& call, const Keys& keys, const CredentialSc
          "&X-Amz-Signature=" + signature(call, headers, query, keys, scope, stamp);
 }
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 
 struct Keys {
   std::string id, secret;
@@ -49,4 +49,4 @@ std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys
 std::string presign(const SignedCall& call, const Keys& keys, const CredentialScope& scope,
                     std::chrono::seconds lifetime);
 
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

@@ -51,12 +51,12 @@ TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
         "false, "
         "certificate_authority: ca.pem, aws_profile: lab}\n");
   const auto profiles = find_profiles(folder.path());
-  EXPECT_EQ(profiles.at("short").artifact_store.prefix, "pipe/");
-  const auto& store = profiles.at("long").artifact_store;
-  EXPECT_EQ(store.bucket, "team");
-  EXPECT_EQ(store.endpoint, "https://lab:9000");
-  EXPECT_EQ(store.certificate_authority, folder.path() / "ca.pem");
-  EXPECT_EQ(store.aws_profile, "lab");
+  EXPECT_EQ(profiles.at("short").remote_store.url, "s3://team/pipe");
+  const auto& store = profiles.at("long").remote_store;
+  EXPECT_EQ(store.url, "s3://team");
+  EXPECT_EQ(store.option("endpoint"), "https://lab:9000");
+  EXPECT_EQ(store.option("certificate_authority"), folder.path() / "ca.pem");
+  EXPECT_EQ(store.option("aws_profile"), "lab");
 }
 
 TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
@@ -69,7 +69,7 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
     find_profiles(folder.path());
     FAIL();
   } catch (const core::InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is no bucket"));
+    EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is not the address of an artifact store"));
     EXPECT_THAT(error.what(), HasSubstr("write `s3://team/pipe`"));
     EXPECT_THAT(error.what(),
                 HasSubstr("'endpoint' must be `https://HOST[:PORT]`, not 'lab:9000'"));
@@ -81,7 +81,7 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
 TEST_F(ProfileTest, an_address_of_another_scheme_is_not_said_to_be_a_bucket_of_s3) {
   write("profiles.yaml", "a: {artifact_store: 'gs://team'}\n");
   const auto error = test::error_text([&] { find_profiles(folder.path()); });
-  EXPECT_THAT(error, HasSubstr("'gs://team' is no bucket"));
+  EXPECT_THAT(error, HasSubstr("'gs://team' is not the address of an artifact store"));
   EXPECT_THAT(error, testing::Not(HasSubstr("write `s3://gs")));
 }
 

@@ -1,6 +1,6 @@
 /// @file
-/// Artifacts by name in a bucket: the record of each name in `published/NAME.json`, which machines
-/// change one after another.
+/// Artifacts by name in a remote store: the record of each name in `published/NAME.json`, which
+/// machines change one after another.
 #pragma once
 
 #include <chrono>
@@ -8,20 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "s3/artifacts.hpp"
+#include "blobs/remote_artifacts.hpp"
 #include "store/artifact_store.hpp"
 #include "store/published.hpp"
 
 namespace pipeline::remote_cache {
 
-class BucketNames {
+class RemoteNames {
  public:
   /// Keeps references to the first two arguments. @param artifacts this machine's
-  /// @param longest_wait until a change is given up; longer than the claims of several killed
+  /// @param max_wait until a change is given up; longer than the claims of several killed
   /// processes stay
-  BucketNames(s3::BucketArtifacts& bucket, const store::ArtifactStore& artifacts,
-              std::chrono::milliseconds longest_wait = std::chrono::minutes(5))
-      : bucket_(bucket), artifacts_(artifacts), longest_wait_(longest_wait) {}
+  RemoteNames(blobs::RemoteArtifacts& remote, const store::ArtifactStore& artifacts,
+              std::chrono::milliseconds max_wait = std::chrono::minutes(5))
+      : remote_(remote), artifacts_(artifacts), max_wait_(max_wait) {}
 
   /// Returns the record of a name, without versions if nothing has the name. Throws
   /// EnvironmentError if it is damaged.
@@ -30,20 +30,20 @@ class BucketNames {
   /// Makes the artifact, which this machine has, the newest version unless the name has a version
   /// with this content. @return the version's number
   async::Task<unsigned> publish(std::string name, store::PublishedVersion made);
-  /// Uploads the artifact unless the bucket has it, and sets what the bucket does not know of it.
+  /// Uploads the artifact unless the store has it, and sets what the store does not know of it.
   async::Task<> send(store::PublishedVersion& made);
   using Edit = std::function<unsigned(store::PublishedName&)>;
   /// Changes the record of a name. No other machine changes it meanwhile. `edit` may be called more
-  /// than once, each time with what the bucket has. @return what the last call returned
+  /// than once, each time with what the store has. @return what the last call returned
   async::Task<unsigned> change(std::string name, Edit edit);
 
  private:
   struct Found;
   async::Task<Found> read(std::string name);
 
-  s3::BucketArtifacts& bucket_;
+  blobs::RemoteArtifacts& remote_;
   const store::ArtifactStore& artifacts_;
-  const std::chrono::milliseconds longest_wait_;
+  const std::chrono::milliseconds max_wait_;
 };
 
 }  // namespace pipeline::remote_cache

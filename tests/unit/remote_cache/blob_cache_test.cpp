@@ -1,4 +1,4 @@
-#include "remote_cache/bucket_cache.hpp"
+#include "remote_cache/blob_cache.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,10 +37,10 @@ class ResultsInABucket : public test::BucketTest {
 
   core::TemporaryFolder folder;
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
-  s3::BucketArtifacts bucket{
+  blobs::RemoteArtifacts bucket{
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
-  std::unique_ptr<engine::RemoteCache> results = make_bucket_cache(bucket, artifacts);
+  std::unique_ptr<engine::RemoteCache> results = make_blob_cache(bucket, artifacts);
   core::CancelSource cancel;
 };
 

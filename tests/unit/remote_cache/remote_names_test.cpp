@@ -1,4 +1,4 @@
-#include "remote_cache/bucket_names.hpp"
+#include "remote_cache/remote_names.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 class NamesInABucket : public test::BucketTest {
  protected:
-  settings::ArtifactStoreSettings refusing_settings() const {
+  settings::RemoteStoreSettings refusing_settings() const {
     auto all = settings();
     all.endpoint = refusing.url();
     return all;
@@ -30,10 +30,10 @@ class NamesInABucket : public test::BucketTest {
                             }};
   core::TemporaryFolder folder;
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
-  s3::BucketArtifacts bucket{
+  blobs::RemoteArtifacts bucket{
       loop, refusing_settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
-  BucketNames names{bucket, artifacts, std::chrono::milliseconds(300)};
+  RemoteNames names{bucket, artifacts, std::chrono::milliseconds(300)};
 };
 
 TEST_F(NamesInABucket, are_given_up_where_no_conditional_write_succeeds) {

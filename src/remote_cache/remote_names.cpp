@@ -1,4 +1,4 @@
-#include "remote_cache/bucket_names.hpp"
+#include "remote_cache/remote_names.hpp"
 
 #include <chrono>
 #include <map>
@@ -49,21 +49,21 @@ std::string new_name() {
 /// comes first in the alphabet waits for the other, which withdraws.
 class NameTurn {
  public:
-  NameTurn(s3::Bucket& bucket, const std::string& name, SteadyClock::time_point latest)
-      : bucket_(bucket), name_(name), latest_(latest) {}
+  NameTurn(blobs::BlobStore& store, const std::string& name, SteadyClock::time_point latest)
+      : store_(store), name_(name), latest_(latest) {}
 
   async::Task<> begin() {
     for (;;) {
       if (SteadyClock::now() > latest_)
         throw core::EnvironmentError("the artifact '" + name_ +
-                                     "' in the bucket could not be changed for minutes, as if "
+                                     "' in the remote store could not be changed for minutes, as if "
                                      "others changed it without an end: " +
                                      claims_of(name_));
       claim_ =
           claims_of(name_) + new_name();  // Never the same: a claim that stays is a dead one's.
       began_ = SteadyClock::now();
-      auto body = s3::body_of("a process changes the record of this name\n");
-      co_await bucket_.put(claim_, std::move(body));
+      auto body = blobs::body_of("a process changes the record of this name\n");
+      co_await store_.put(claim_, std::move(body));
       const bool is_mine = co_await is_alone();
       if (is_mine) co_return;
       co_await end();
@@ -72,19 +72,19 @@ class NameTurn {
     }
   }
   bool has_time() const { return SteadyClock::now() - began_ < longest_turn; }
-  async::Task<> end() { co_await bucket_.remove(claim_); }
+  async::Task<> end() { co_await store_.remove(claim_); }
 
  private:
   async::Task<bool> is_alone() {
     while (has_time()) {
-      const auto claims = co_await bucket_.list(claims_of(name_));
+      const auto claims = co_await store_.list(claims_of(name_));
       bool has_others = false, has_earlier = false;
       for (const auto& other : claims) {
         if (other == claim_) continue;
         has_others = true;
         has_earlier |= other < claim_;
         const auto first = seen_.try_emplace(other, SteadyClock::now()).first->second;
-        if (SteadyClock::now() - first > claim_lifetime) co_await bucket_.remove(other);
+        if (SteadyClock::now() - first > claim_lifetime) co_await store_.remove(other);
       }
       if (!has_others) co_return has_time();
       if (has_earlier) co_return false;
@@ -93,7 +93,7 @@ class NameTurn {
     co_return false;
   }
 
-  s3::Bucket& bucket_;
+  blobs::BlobStore& store_;
   const std::string name_;
   const SteadyClock::time_point latest_;
   std::string claim_;
@@ -104,40 +104,40 @@ class NameTurn {
 
 }  // namespace
 
-struct BucketNames::Found {
+struct RemoteNames::Found {
   explicit Found(const std::string& of) { name.name = of; }
   store::PublishedName name;
-  std::string etag;    ///< Of the record; empty: there is none.
+  std::string tag;     ///< Of the record; empty: there is none.
   std::string change;  ///< The random name of the change that wrote it.
 };
 
-async::Task<BucketNames::Found> BucketNames::read(std::string name) {
+async::Task<RemoteNames::Found> RemoteNames::read(std::string name) {
   Found found(name);
-  auto text = co_await bucket_.bucket().find_tagged(record_of(name));
+  auto text = co_await remote_.store().find_tagged(record_of(name));
   if (!text) co_return found;
-  const auto record = core::parse_json(text->first);
+  const auto record = core::parse_json(text->text);
   if (!record.is_object() || !record.contains("name") || !record.contains("change"))
     throw core::EnvironmentError("the record of the artifact '" + name + "' in " +
-                                 settings::url_of(bucket_.settings()) + " is damaged");
+                                 remote_.url() + " is damaged");
   if (record.value("format", nlohmann::json()) != names_format)
     throw core::EnvironmentError("the record of the artifact '" + name + "' in " +
-                                     settings::url_of(bucket_.settings()) +
+                                     remote_.url() +
                                      " was written by another version of pipe",
                                  {"use that one here, too"});
   found.name = store::read_published(name, record["name"].dump());
-  found.etag = std::move(text->second);
+  found.tag = std::move(text->tag);
   if (record["change"].is_string()) found.change = record["change"].get<std::string>();
   co_return found;
 }
 
-async::Task<store::PublishedName> BucketNames::find(std::string name) {
+async::Task<store::PublishedName> RemoteNames::find(std::string name) {
   auto found = co_await read(std::move(name));
   co_return std::move(found.name);
 }
 
-async::Task<std::vector<std::string>> BucketNames::names() {
+async::Task<std::vector<std::string>> RemoteNames::names() {
   std::vector<std::string> names;
-  const auto objects = co_await bucket_.bucket().list(std::string(names_folder));
+  const auto objects = co_await remote_.store().list(std::string(names_folder));
   for (const auto& object : objects) {
     auto name = object.substr(names_folder.size());
     if (name.find('/') != name.npos || !name.ends_with(record_suffix)) continue;
@@ -147,7 +147,7 @@ async::Task<std::vector<std::string>> BucketNames::names() {
   co_return names;
 }
 
-async::Task<unsigned> BucketNames::publish(std::string name, store::PublishedVersion made) {
+async::Task<unsigned> RemoteNames::publish(std::string name, store::PublishedVersion made) {
   const auto present = co_await read(name);
   if (const auto* same = present.name.with(made.output.digest)) co_return same->version;
   co_await send(made);
@@ -155,16 +155,16 @@ async::Task<unsigned> BucketNames::publish(std::string name, store::PublishedVer
   co_return co_await change(std::move(name), edit);
 }
 
-async::Task<> BucketNames::send(store::PublishedVersion& made) {
+async::Task<> RemoteNames::send(store::PublishedVersion& made) {
   const auto path = artifacts_.path(made.output.digest);
-  made.is_executable = !made.output.is_directory && s3::is_executable_file(path);
-  co_await bucket_.send(made.output.digest.hex(), path, nullptr);
+  made.is_executable = !made.output.is_directory && blobs::is_executable_file(path);
+  co_await remote_.send(made.output.digest.hex(), path, nullptr);
 }
 
-async::Task<unsigned> BucketNames::change(std::string name, Edit edit) {
-  auto& bucket = bucket_.bucket();
+async::Task<unsigned> RemoteNames::change(std::string name, Edit edit) {
+  auto& store = remote_.store();
   const auto id = new_name();
-  NameTurn turn(bucket, name, SteadyClock::now() + longest_wait_);
+  NameTurn turn(store, name, SteadyClock::now() + max_wait_);
   std::optional<unsigned> result;
   for (bool is_done = false; !is_done;) {
     co_await turn.begin();
@@ -180,7 +180,7 @@ async::Task<unsigned> BucketNames::change(std::string name, Edit edit) {
         record["change"] = id;
         record["name"] = core::parse_json(store::text_of(found.name));
         const auto written =
-            co_await bucket.put_if(record_of(name), record.dump() + "\n", found.etag);
+            co_await store.put_if(record_of(name), record.dump() + "\n", found.tag);
         is_done = written.has_value();
       }
     } catch (...) {

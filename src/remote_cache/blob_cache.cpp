@@ -1,11 +1,11 @@
-#include "remote_cache/bucket_cache.hpp"
+#include "remote_cache/blob_cache.hpp"
 
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
-#include "remote_cache/bucket_names.hpp"
 #include "remote_cache/record.hpp"
+#include "remote_cache/remote_names.hpp"
 
 namespace pipeline::remote_cache {
 namespace {
@@ -17,22 +17,21 @@ using nlohmann::json;
 
 std::string key_of(const std::string& key) { return "results/" + key + ".json"; }
 
-class BucketCache final : public engine::RemoteCache {
+class BlobCache final : public engine::RemoteCache {
  public:
-  BucketCache(s3::BucketArtifacts& bucket, const store::ArtifactStore& artifacts)
-      : bucket_(bucket),
+  BlobCache(blobs::RemoteArtifacts& remote, const store::ArtifactStore& artifacts)
+      : remote_(remote),
         artifacts_(artifacts),
-        name_(settings::url_of(bucket.settings())),
-        names_(bucket, artifacts) {}
+        names_(remote, artifacts) {}
 
-  std::string name() const override { return name_; }
+  std::string name() const override { return remote_.url(); }
 
-  async::Task<> check() override { co_await bucket_.probe(); }
+  async::Task<> check() override { co_await remote_.probe(); }
 
   async::Task<std::optional<RemoteResult>> find(std::string key,
                                                 core::CancelSource* cancel) override {
     std::optional<RemoteResult> result;
-    const auto text = co_await bucket_.bucket().find_text(key_of(key), cancel);
+    const auto text = co_await remote_.store().find_text(key_of(key), cancel);
     if (!text) co_return result;
     try {
       result = read_record(*text);
@@ -46,21 +45,23 @@ class BucketCache final : public engine::RemoteCache {
                       core::CancelSource& cancel) override {
     std::string trouble;
     try {
-      co_await bucket_.receive(object_of(output), std::move(to), output.record.is_directory,
-                               output.is_executable, output.record.bytes, &cancel);
-    } catch (const s3::S3Error& error) {
-      if (error.status() != 404 || error.code() == "NoSuchBucket") throw;
+      co_await remote_.receive(
+          blob_of(output), std::move(to),
+          blobs::RemoteArtifacts::form_of(output.record.is_directory, output.is_executable),
+          output.record.bytes, &cancel);
+    } catch (const blobs::BlobError& error) {
+      if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
       trouble = error.what();
-    } catch (const s3::UnusableObject& error) {
+    } catch (const blobs::UnusableBlob& error) {
       invalidate(output);
       trouble = error.what();
     }
     if (!trouble.empty())
-      throw DamagedCacheEntry("the output '" + output.record.name + "' in " + name_ +
+      throw DamagedCacheEntry("the output '" + output.record.name + "' in " + name() +
                               " is of no use: " + trouble);
   }
 
-  void invalidate(const RemoteOutput& output) override { bucket_.invalidate(object_of(output)); }
+  void invalidate(const RemoteOutput& output) override { remote_.invalidate(blob_of(output)); }
 
   async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) override {
     json record;
@@ -77,14 +78,14 @@ class BucketCache final : public engine::RemoteCache {
       document["digest"] = output.digest.hex();
       document["kind"] = output.is_directory ? "tree" : "file";
       document["bytes"] = output.bytes;
-      if (!output.is_directory && s3::is_executable_file(path)) document["executable"] = true;
+      if (!output.is_directory && blobs::is_executable_file(path)) document["executable"] = true;
       record["outputs"].push_back(std::move(document));
-      co_await bucket_.send(output.digest.hex(), path, &cancel);
+      co_await remote_.send(output.digest.hex(), path, &cancel);
     }
     // The last writer wins: each record is whole and a result of the key, and a step that runs
     // again on request replaces what it made before.
-    auto body = s3::body_of(record.dump() + "\n");
-    co_await bucket_.bucket().put(key_of(entry.key), std::move(body), &cancel);
+    auto body = blobs::body_of(record.dump() + "\n");
+    co_await remote_.store().put(key_of(entry.key), std::move(body), &cancel);
   }
 
   async::Task<store::PublishedName> find_name(std::string name) override {
@@ -96,25 +97,24 @@ class BucketCache final : public engine::RemoteCache {
   }
 
  private:
-  static std::string object_of(const RemoteOutput& output) {
-    return s3::BucketArtifacts::key_of(output.record.digest.hex(), output.record.is_directory);
+  static std::string blob_of(const RemoteOutput& output) {
+    return blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory);
   }
   DamagedCacheEntry damaged(const std::string& key) const {
-    return DamagedCacheEntry("the record " + key_of(key) + " in " + name_ +
+    return DamagedCacheEntry("the record " + key_of(key) + " in " + name() +
                              " is not one that pipe wrote");
   }
 
-  s3::BucketArtifacts& bucket_;
+  blobs::RemoteArtifacts& remote_;
   const store::ArtifactStore& artifacts_;
-  const std::string name_;
-  BucketNames names_;
+  RemoteNames names_;
 };
 
 }  // namespace
 
-std::unique_ptr<engine::RemoteCache> make_bucket_cache(s3::BucketArtifacts& bucket,
-                                                       const store::ArtifactStore& artifacts) {
-  return std::make_unique<BucketCache>(bucket, artifacts);
+std::unique_ptr<engine::RemoteCache> make_blob_cache(blobs::RemoteArtifacts& remote,
+                                                     const store::ArtifactStore& artifacts) {
+  return std::make_unique<BlobCache>(remote, artifacts);
 }
 
 }  // namespace pipeline::remote_cache
