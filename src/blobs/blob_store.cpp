@@ -26,8 +26,7 @@ async::Task<std::string> BlobStore::get_text(std::string key) {
   const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
     if (text.size() + bytes.size() > core::largest_text)
       throw core::EnvironmentError("cannot read " + name + " from " + url() +
-                                   ": it is larger than " +
-                                   core::format_bytes(core::largest_text));
+                                   ": it is larger than " + core::format_bytes(core::largest_text));
     text += bytes;
   };
   co_await get(std::move(key), Range{}, on_bytes);

@@ -17,7 +17,8 @@ std::vector<std::string> xml_texts(std::string_view xml, std::string_view elemen
 /// The same as they are written, for elements with others in them.
 std::vector<std::string_view> xml_elements(std::string_view xml, std::string_view element);
 
-/// Returns true if a retry of a refused request can succeed. @param code text of the element `Code`.
+/// Returns true if a retry of a refused request can succeed. @param code text of the element
+/// `Code`.
 bool is_retryable(long status, std::string_view code);
 
 }  // namespace pipeline::blobs

@@ -16,8 +16,8 @@ const std::array kinds{
 };
 
 const Kind* kind_of(std::string_view url) {
-  const auto found = std::ranges::find_if(
-      kinds, [&](const Kind* kind) { return url.starts_with(kind->scheme); });
+  const auto found =
+      std::ranges::find_if(kinds, [&](const Kind* kind) { return url.starts_with(kind->scheme); });
   return found == kinds.end() ? nullptr : *found;
 }
 

@@ -115,15 +115,14 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
     co_await store().get(key, Range{}, on_bytes, cancel);
     unpack([&] { unpacker.finish(); });
   } else {
-    const core::Descriptor file(
-        ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-               form == Form::executable ? 0755 : 0644));
+    const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                       form == Form::executable ? 0755 : 0644));
     if (!file) throw core::system_error("cannot write " + to.string(), errno);
     std::uint64_t left = max_bytes;
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
       if (bytes.size() > left)
         throw UnusableBlob("cannot use " + key + ": it has more than the " +
-                             std::to_string(max_bytes) + " bytes that were announced");
+                           std::to_string(max_bytes) + " bytes that were announced");
       left -= bytes.size();
       hasher.update(bytes);
       core::write_fully(file.get(), bytes, to);

@@ -1,7 +1,7 @@
 /// @file
-/// Artifacts in a remote store by their content, `artifacts/ab/cdef...`, as in this machine's store.
-/// Artifacts that the remote store has are not sent again. One object serves the whole process, so
-/// that each artifact is transferred once.
+/// Artifacts in a remote store by their content, `artifacts/ab/cdef...`, as in this machine's
+/// store. Artifacts that the remote store has are not sent again. One object serves the whole
+/// process, so that each artifact is transferred once.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,8 @@ Downloads::Downloads(const Services& services, EventSink& events, core::CancelSo
     : artifacts_(services.artifacts),
       runs_(services.runs),
       folder_(services.runs.folder() / downloads_folder),
-      remote_store_(services.remote_store ? *services.remote_store : settings::RemoteStoreSettings()),
+      remote_store_(services.remote_store ? *services.remote_store
+                                          : settings::RemoteStoreSettings()),
       events_(events),
       stop_(stop) {}
 Downloads::~Downloads() = default;

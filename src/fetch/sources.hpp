@@ -25,9 +25,9 @@ using Object = blobs::s3::Object;
 /// What a server says of content, without the content itself.
 struct ContentState {
   std::optional<std::uint64_t> size;
-  std::string etag;      ///< Of a folder a digest over the ETags of its objects.
-  std::string modified;  ///< The header Last-Modified.
-  std::string version;   ///< Version id of an object; empty if the bucket keeps no versions.
+  std::string etag;             ///< Of a folder a digest over the ETags of its objects.
+  std::string modified;         ///< The header Last-Modified.
+  std::string version;          ///< Version id of an object; empty if the bucket keeps no versions.
   std::vector<Object> objects;  ///< Of a folder; keys are paths in it, sorted.
 };
 

@@ -20,9 +20,7 @@ std::string key_of(const std::string& key) { return "results/" + key + ".json"; 
 class BlobCache final : public engine::RemoteCache {
  public:
   BlobCache(blobs::RemoteArtifacts& remote, const store::ArtifactStore& artifacts)
-      : remote_(remote),
-        artifacts_(artifacts),
-        names_(remote, artifacts) {}
+      : remote_(remote), artifacts_(artifacts), names_(remote, artifacts) {}
 
   std::string name() const override { return remote_.url(); }
 

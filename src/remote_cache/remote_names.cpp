@@ -55,10 +55,11 @@ class NameTurn {
   async::Task<> begin() {
     for (;;) {
       if (SteadyClock::now() > latest_)
-        throw core::EnvironmentError("the artifact '" + name_ +
-                                     "' in the remote store could not be changed for minutes, as if "
-                                     "others changed it without an end: " +
-                                     claims_of(name_));
+        throw core::EnvironmentError(
+            "the artifact '" + name_ +
+            "' in the remote store could not be changed for minutes, as if "
+            "others changed it without an end: " +
+            claims_of(name_));
       claim_ =
           claims_of(name_) + new_name();  // Never the same: a claim that stays is a dead one's.
       began_ = SteadyClock::now();
@@ -117,11 +118,10 @@ async::Task<RemoteNames::Found> RemoteNames::read(std::string name) {
   if (!text) co_return found;
   const auto record = core::parse_json(text->text);
   if (!record.is_object() || !record.contains("name") || !record.contains("change"))
-    throw core::EnvironmentError("the record of the artifact '" + name + "' in " +
-                                 remote_.url() + " is damaged");
+    throw core::EnvironmentError("the record of the artifact '" + name + "' in " + remote_.url() +
+                                 " is damaged");
   if (record.value("format", nlohmann::json()) != names_format)
-    throw core::EnvironmentError("the record of the artifact '" + name + "' in " +
-                                     remote_.url() +
+    throw core::EnvironmentError("the record of the artifact '" + name + "' in " + remote_.url() +
                                      " was written by another version of pipe",
                                  {"use that one here, too"});
   found.name = store::read_published(name, record["name"].dump());

@@ -63,14 +63,13 @@ std::string read_address(const core::Value& value, const fs::path& file,
   const auto meant = "s3://" + *text;
   settings::report(diagnostics, "bad-profile",
                    "'" + text->substr(0, 100) + "' is not the address of an artifact store",
-                   value.span,
-                   {"as in `" + core::joined(blobs::example_addresses(), "`, `") + "`"},
+                   value.span, {"as in `" + core::joined(blobs::example_addresses(), "`, `") + "`"},
                    blobs::read_address(meant, folder) ? "write `" + meant + "`" : "");
   return {};
 }
 
-std::string read_option(const blobs::Option& option, const core::Value& value,
-                        const fs::path& file, settings::Diagnostics& diagnostics) {
+std::string read_option(const blobs::Option& option, const core::Value& value, const fs::path& file,
+                        settings::Diagnostics& diagnostics) {
   const auto* name = option.name.c_str();
   if (option.type == blobs::Option::Type::boolean) {
     const auto given = settings::read_bool(name, value, diagnostics);
@@ -88,8 +87,7 @@ std::string read_option(const blobs::Option& option, const core::Value& value,
 }
 
 settings::RemoteStoreSettings read_store(const core::Value& key, const core::Value& value,
-                                         const fs::path& file,
-                                         settings::Diagnostics& diagnostics) {
+                                         const fs::path& file, settings::Diagnostics& diagnostics) {
   settings::RemoteStoreSettings store;
   if (value.kind == core::Value::Kind::scalar) {
     store.url = read_address(value, file, diagnostics);

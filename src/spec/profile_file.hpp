@@ -29,7 +29,7 @@ struct Profile {
   std::filesystem::path claim_path;  ///< Path at which this machine sees the claim's content;
                                      ///< resolved against the file.
   settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
-  std::vector<NotifySpec> notify;  ///< Webhooks, besides the pipeline's.
+  std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
   Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.
 };
 using Profiles = std::map<std::string, Profile>;

@@ -17,7 +17,8 @@ namespace {
 
 /// Throws NoAnswer for transient failures, TransferError for permanent ones.
 [[noreturn]] void refuse(const std::string& what, const Reply& reply) {
-  const auto code = blobs::xml_text(reply.body, "Code"), words = blobs::xml_text(reply.body, "Message");
+  const auto code = blobs::xml_text(reply.body, "Code"),
+             words = blobs::xml_text(reply.body, "Message");
   auto message = "cannot " + what + ": " +
                  (code.empty() ? "status " + std::to_string(reply.status) : code + ": " + words);
   constexpr int not_found = 404;

@@ -89,8 +89,7 @@ async::Task<> FolderStore::get(std::string key, Range range,
                                std::function<void(std::string_view)> on_bytes,
                                core::CancelSource* cancel) {
   const auto file = co_await async::on_pool(pool_, [&] { return folder_.find(key); });
-  if (!file)
-    throw BlobError(BlobError::Kind::missing_blob, "there is no " + key + " in " + url());
+  if (!file) throw BlobError(BlobError::Kind::missing_blob, "there is no " + key + " in " + url());
   std::string piece(std::min<std::uint64_t>(piece_size, range.size), '\0');
   for (auto left = range.size; left > 0;) {
     check(cancel, key);

@@ -123,7 +123,8 @@ void SharedFolder::add_keys(const fs::path& folder, std::string_view prefix,
       keys.push_back(std::move(key));
   }
   // Another process may have removed the last blob of a folder, and the folder with it.
-  if (error && error.value() != ENOENT) throw failure("list " + folder.string() + " in", error.value());
+  if (error && error.value() != ENOENT)
+    throw failure("list " + folder.string() + " in", error.value());
   if (keys.size() > max_keys)
     throw core::EnvironmentError("there are more than " + std::to_string(max_keys) +
                                  " blobs below " + url() + "/" + std::string(prefix));
@@ -178,13 +179,11 @@ SharedFolder::NewFile::NewFile(const SharedFolder& folder) : folder_(folder) {
   folder.make_folders(path_.parent_path());
 }
 
-SharedFolder::NewFile::~NewFile() {
-  ::unlink(path_.c_str());
-}
+SharedFolder::NewFile::~NewFile() { ::unlink(path_.c_str()); }
 
 void SharedFolder::NewFile::create() {
-  file_ = core::Descriptor(
-      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file_bits));
+  file_ =
+      core::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file_bits));
   if (!file_ || ::fchmod(file_.get(), mode_of(folder_.path_) & file_bits) != 0)
     throw folder_.failure("write to", errno);
 }

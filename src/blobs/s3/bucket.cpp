@@ -24,7 +24,7 @@ constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are s
 constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an upload.
 constexpr unsigned few_tries = 4;  // Of what no server answers, for lookups and probe().
 constexpr std::chrono::seconds pod_lifetime =
-    std::chrono::days(7);  // Maximum lifetime that servers accept.
+    std::chrono::days(7);                                   // Maximum lifetime that servers accept.
 constexpr std::uint64_t max_copy = std::uint64_t{5} << 30;  // In one request.
 
 std::string quoted_tag(std::string tag) {
@@ -52,8 +52,7 @@ bool is_hopeless(const net::TransportError& error) {
   return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
 }
 
-Bucket::Bucket(asio::io_context& loop, BucketSettings settings,
-               async::RetryPolicy retry_policy)
+Bucket::Bucket(asio::io_context& loop, BucketSettings settings, async::RetryPolicy retry_policy)
     : loop_(loop),
       settings_(completed(std::move(settings))),
       retry_policy_(retry_policy),
@@ -353,8 +352,8 @@ async::Task<std::string> Bucket::presigned_request(std::string method, std::stri
 /// @param before_number text of the URLs that ends before the number; empty: the number ends at the
 ///        first `after_number`
 async::Task<PodAccess::NumberedUrls> Bucket::presigned_numbers(SignNumber sign,
-                                                        std::string_view before_number,
-                                                        char after_number, unsigned count) {
+                                                               std::string_view before_number,
+                                                               char after_number, unsigned count) {
   NumberedUrls urls;
   constexpr std::string_view sign_name = "X-Amz-Signature=";
   for (unsigned each = 1; each <= count; ++each) {

@@ -44,8 +44,7 @@ class Bucket final : public BlobStore, private PodAccess {
   std::uint64_t max_copy_bytes() const override;
   async::Task<> probe() override;
   async::Task<bool> has(std::string key) override;
-  async::Task<> put(std::string key, Body body,
-                    core::CancelSource* cancel = nullptr) override;
+  async::Task<> put(std::string key, Body body, core::CancelSource* cancel = nullptr) override;
   async::Task<> get(std::string key, Range range, std::function<void(std::string_view)> on_bytes,
                     core::CancelSource* cancel = nullptr) override;
   async::Task<std::optional<Tagged>> find_tagged(std::string key,
@@ -98,7 +97,7 @@ class Bucket final : public BlobStore, private PodAccess {
                                     core::CancelSource* cancel);
   using SignNumber = std::function<async::Task<std::string>(std::string number)>;
   async::Task<NumberedUrls> presigned_numbers(SignNumber sign, std::string_view before_number,
-                                          char after_number, unsigned count);
+                                              char after_number, unsigned count);
   async::Task<> pause(async::Backoff& backoff, const std::string& why, core::CancelSource* cancel);
   core::EnvironmentError unreachable(const std::string& what,
                                      const net::TransportError& error) const;

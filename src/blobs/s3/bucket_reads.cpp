@@ -25,8 +25,7 @@ async::Task<> Bucket::get(std::string key, Range range,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
   auto received = range.begin;  // Bytes of the object that are not passed any more.
-  const auto end =
-      range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
+  const auto end = range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
   async::Backoff backoff(retry_policy_);
   while (received < end) {
     const auto before = received;
@@ -53,8 +52,7 @@ async::Task<> Bucket::get(std::string key, Range range,
       };
       get.cancel = cancel;
       const auto response = co_await try_once(get);
-      if (response.status == 416 && is_part)
-        co_return;  // The object ends here.
+      if (response.status == 416 && is_part) co_return;  // The object ends here.
       if (response.status < 300) co_return;
       const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
       const auto error = refusal(get.what, answer, where());

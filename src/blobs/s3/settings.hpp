@@ -1,5 +1,6 @@
 /// @file
-/// A bucket of an S3-compatible server, as a remote store's settings name it. Holds no secret. Pure.
+/// A bucket of an S3-compatible server, as a remote store's settings name it. Holds no secret.
+/// Pure.
 #pragma once
 
 #include <filesystem>

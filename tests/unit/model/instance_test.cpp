@@ -71,10 +71,11 @@ TEST(Picking, finds_steps_by_what_a_user_calls_them) {
                                  {"train.c-2.k-a", {{"c", 2}, {"k", "a"}}}};
   const auto picked = [&](const char* text) {
     return model::pick(text, steps.size(), [&](std::size_t i) {
-      return model::Candidate{steps[i].name, [&, i](const std::string& axis) -> const nlohmann::json* {
-                         const auto found = steps[i].values.find(axis);
-                         return found == steps[i].values.end() ? nullptr : &found->second;
-                       }};
+      return model::Candidate{steps[i].name,
+                              [&, i](const std::string& axis) -> const nlohmann::json* {
+                                const auto found = steps[i].values.find(axis);
+                                return found == steps[i].values.end() ? nullptr : &found->second;
+                              }};
     });
   };
   EXPECT_THAT(picked("load"), ElementsAre(0));

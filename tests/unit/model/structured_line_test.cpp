@@ -19,7 +19,8 @@ TEST(ParseMetric, other_lines_are_none) {
         R"(@pipe {"metric": "a\u0007b", "value": 1})", R"(@pipe {"metric": "x", "value": NaNa})",
         R"( @pipe {"metric": "loss", "value": 1})"})
     EXPECT_FALSE(model::parse_metric(line)) << line;
-  EXPECT_FALSE(model::parse_metric(R"(@pipe {"metric": ")" + std::string(201, 'x') + R"(", "value": 1})"));
+  EXPECT_FALSE(
+      model::parse_metric(R"(@pipe {"metric": ")" + std::string(201, 'x') + R"(", "value": 1})"));
 }
 
 TEST(ReportProblem, is_said_of_a_line_that_reports_nothing) {
@@ -29,7 +30,8 @@ TEST(ReportProblem, is_said_of_a_line_that_reports_nothing) {
     EXPECT_NE(model::report_problem(line).find("a name and a number"), std::string::npos) << line;
     EXPECT_EQ(model::shown_line(line), line);
   }
-  EXPECT_NE(model::report_problem(R"(@pipe {"metric": "loss",)").find("no JSON"), std::string::npos);
+  EXPECT_NE(model::report_problem(R"(@pipe {"metric": "loss",)").find("no JSON"),
+            std::string::npos);
   for (const std::string line : {R"(@pipe {"metric": "loss", "value": NaN})", "loss = 3",
                                  R"(@pipe {"progress": 0.5})", R"(@pipe {"mine": 1})"})
     EXPECT_EQ(model::report_problem(line), "") << line;
@@ -48,7 +50,8 @@ TEST(ParseMetric, a_value_may_have_a_step) {
 TEST(ParseMetric, numbers_that_json_does_not_have_are_read_as_python_writes_them) {
   constexpr auto infinity = std::numeric_limits<double>::infinity();
   const auto value = [](const std::string& text) {
-    return model::parse_metric(R"(@pipe {"metric": "NaN \" Infinity", "value": )" + text + "}").value();
+    return model::parse_metric(R"(@pipe {"metric": "NaN \" Infinity", "value": )" + text + "}")
+        .value();
   };
   EXPECT_TRUE(std::isnan(value("NaN").value));
   EXPECT_TRUE(std::isnan(value("\"nan\"").value));
@@ -99,7 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 class UnusualMetricLine : public testing::TestWithParam<const char*> {};
 
-TEST_P(UnusualMetricLine, is_left_to_the_parser) { EXPECT_FALSE(model::read_usual_metric(GetParam())); }
+TEST_P(UnusualMetricLine, is_left_to_the_parser) {
+  EXPECT_FALSE(model::read_usual_metric(GetParam()));
+}
 INSTANTIATE_TEST_SUITE_P(ParseMetric, UnusualMetricLine,
                          testing::Values("", "@pipe {", "@pipe {}", R"(@pipe {"metric": "loss"})",
                                          R"(@pipe {"metric": "loss", "value": 1,})",

@@ -1,4 +1,4 @@
-#include "s3/artifacts.hpp"
+#include "blobs/remote_artifacts.hpp"
 
 #include <fstream>
 
@@ -12,12 +12,13 @@
 #include "support/sanitizers.hpp"
 #include "support/tar.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs {
 namespace {
 
 namespace fs = std::filesystem;
 using test::run_task;
 using testing::ElementsAre;
+using Form = RemoteArtifacts::Form;
 
 class ArtifactsInABucket : public test::BucketTest {
  protected:
@@ -28,7 +29,7 @@ class ArtifactsInABucket : public test::BucketTest {
   }
 
   core::TemporaryFolder folder;
-  BucketArtifacts artifacts{loop, settings()};
+  RemoteArtifacts artifacts{loop, settings()};
 };
 
 TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
@@ -44,12 +45,14 @@ TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
   run_task(loop, artifacts.send(digest, file, nullptr));
   EXPECT_THAT(server.asked, ElementsAre("HEAD /team/pipe/" + key, "PUT /team/pipe/" + key));
   const auto tar = run_task(loop, artifacts.send(of_tree, tree, nullptr));
-  EXPECT_EQ(run_task(loop, artifacts.receive(key, folder.path() / "file2", false,
-                                             is_executable_file(file), 4, nullptr)),
-            digest);
+  EXPECT_EQ(
+      run_task(loop, artifacts.receive(key, folder.path() / "file2",
+                                       RemoteArtifacts::form_of(false, is_executable_file(file)), 4,
+                                       nullptr)),
+      digest);
   EXPECT_EQ(core::read_file(folder.path() / "file2"), "text");
   EXPECT_TRUE(is_executable_file(folder.path() / "file2"));
-  run_task(loop, artifacts.receive(tar, folder.path() / "tree2", true, false, 3, nullptr));
+  run_task(loop, artifacts.receive(tar, folder.path() / "tree2", Form::tree, 3, nullptr));
   EXPECT_EQ(digest_of(folder.path() / "tree2"), of_tree);
 }
 
@@ -57,7 +60,7 @@ TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
   const auto file = folder.path() / "file";
   core::write_file_atomically(file, "text");
   const auto digest = core::sha256("text").hex();
-  const auto key = BucketArtifacts::key_of(digest, false);
+  const auto key = RemoteArtifacts::key_of(digest, false);
   objects["/team/pipe/" + key] = "something else";
   artifacts.invalidate(key);
   run_task(loop, artifacts.send(digest, file, nullptr));
@@ -81,23 +84,22 @@ TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
   asio::co_spawn(loop, artifacts.adopt("outputs/a", digest, false, 4), asio::detached);
   run_task(loop, artifacts.adopt("outputs/b", digest, false, 4));
   EXPECT_THAT(server.asked,
-              ElementsAre("PUT /team/pipe/" + BucketArtifacts::key_of(digest, false)));
+              ElementsAre("PUT /team/pipe/" + RemoteArtifacts::key_of(digest, false)));
 }
 
 TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_of_no_use) {
   objects["/team/pipe/file"] = "12345";
   EXPECT_THROW(
-      run_task(loop, artifacts.receive("file", folder.path() / "a", false, false, 4, nullptr)),
-      UnusableObject);
-  EXPECT_EQ(
-      run_task(loop, artifacts.receive("file", folder.path() / "b", false, false, 5, nullptr)),
-      core::sha256("12345").hex());
+      run_task(loop, artifacts.receive("file", folder.path() / "a", Form::file, 4, nullptr)),
+      UnusableBlob);
+  EXPECT_EQ(run_task(loop, artifacts.receive("file", folder.path() / "b", Form::file, 5, nullptr)),
+            core::sha256("12345").hex());
   objects["/team/pipe/tree.tar"] =
       test::tar::entry('0', "./a", "123") + test::tar::entry('0', "./b", "45") + test::tar::end;
   EXPECT_THROW(
-      run_task(loop, artifacts.receive("tree.tar", folder.path() / "c", true, false, 4, nullptr)),
-      UnusableObject);
-  run_task(loop, artifacts.receive("tree.tar", folder.path() / "d", true, false, 5, nullptr));
+      run_task(loop, artifacts.receive("tree.tar", folder.path() / "c", Form::tree, 4, nullptr)),
+      UnusableBlob);
+  run_task(loop, artifacts.receive("tree.tar", folder.path() / "d", Form::tree, 5, nullptr));
   EXPECT_EQ(core::read_file(folder.path() / "d/b"), "45");
 }
 
@@ -106,9 +108,9 @@ TEST_F(ArtifactsInABucket, that_would_be_unpacked_outside_of_their_folder_are_of
   for (const char* way : {"../victim", "../../victim"}) {
     objects["/team/pipe/x.tar"] = test::tar::entry('2', "./a", "", way) +
                                   test::tar::entry('2', "./a/x", "", "code") + test::tar::end;
-    EXPECT_THROW(run_task(loop, artifacts.receive("x.tar", folder.path() / "to", true, false, 1000,
-                                                  nullptr)),
-                 UnusableObject);
+    EXPECT_THROW(
+        run_task(loop, artifacts.receive("x.tar", folder.path() / "to", Form::tree, 1000, nullptr)),
+        UnusableBlob);
   }
   EXPECT_TRUE(fs::is_empty(folder.path() / "victim"));
 }
@@ -118,9 +120,9 @@ TEST_F(ArtifactsInABucket, are_not_read_into_memory_beyond_a_limit) {
   objects["/team/pipe/report.json"] = std::string((std::size_t{64} << 20) + 1, ' ');
   for (const bool is_found : {false, true}) try {
       if (is_found)
-        run_task(loop, artifacts.bucket().find_text("report.json"));
+        run_task(loop, artifacts.store().find_text("report.json"));
       else
-        run_task(loop, artifacts.bucket().get_text("report.json"));
+        run_task(loop, artifacts.store().get_text("report.json"));
       FAIL();
     } catch (const core::EnvironmentError& error) {
       EXPECT_THAT(error.what(), testing::HasSubstr("is larger than 64"));
@@ -130,13 +132,13 @@ TEST_F(ArtifactsInABucket, are_not_read_into_memory_beyond_a_limit) {
 TEST_F(ArtifactsInABucket, that_are_no_folders_are_of_no_use) {
   objects["/team/pipe/x.tar"] = "no tar at all, but a text " + std::string(600, 'x');
   EXPECT_THROW(
-      run_task(loop, artifacts.receive("x.tar", folder.path() / "x", true, false, 1000, nullptr)),
-      UnusableObject);
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "x", Form::tree, 1000, nullptr)),
+      UnusableBlob);
   objects["/team/pipe/x.tar"] = "";
   EXPECT_THROW(
-      run_task(loop, artifacts.receive("x.tar", folder.path() / "y", true, false, 1000, nullptr)),
-      UnusableObject);
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "y", Form::tree, 1000, nullptr)),
+      UnusableBlob);
 }
 
 }  // namespace
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs
