@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "blobs/remote_artifacts.hpp"
-#include "engine/remote_cache.hpp"
+#include "engine/cache/remote_cache.hpp"
 #include "store/artifact_store.hpp"
 
 namespace pipeline::remote_cache {

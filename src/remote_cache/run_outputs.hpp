@@ -8,7 +8,7 @@
 #include <string>
 
 #include "blobs/remote_artifacts.hpp"
-#include "engine/remote_cache.hpp"
+#include "engine/cache/remote_cache.hpp"
 #include "store/artifact_store.hpp"
 
 namespace pipeline::remote_cache {
