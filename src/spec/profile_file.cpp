@@ -62,7 +62,7 @@ std::string read_address(const core::Value& value, const fs::path& file,
   if (const auto url = blobs::read_address(*text, folder)) return *url;
   const auto meant = "s3://" + *text;
   settings::report(diagnostics, "bad-profile",
-                   "'" + text->substr(0, 100) + "' is not the address of an artifact store",
+                   "'" + text->substr(0, 100) + "' is not the address of a remote store",
                    value.span, {"as in `" + core::joined(blobs::example_addresses(), "`, `") + "`"},
                    blobs::read_address(meant, folder) ? "write `" + meant + "`" : "");
   return {};
@@ -97,7 +97,7 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
   if (const auto* address = value.find("bucket"))
     store.url = read_address(*address, file, diagnostics);
   else if (!has_misspelt(value, "bucket"))
-    settings::report(diagnostics, "missing-key", "an artifact store has a `bucket`", key.span,
+    settings::report(diagnostics, "missing-key", "a remote store has a `bucket`", key.span,
                      {"as in `artifact_store: {bucket: s3://team/pipe}`"});
   Strings known{"bucket"};
   for (const auto& option : blobs::options_of(store.url)) {
@@ -107,7 +107,7 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
     if (auto text = read_option(option, *given, file, diagnostics); !text.empty())
       store.options[option.name] = std::move(text);
   }
-  settings::report_unknown_keys(value, known, "an artifact store", diagnostics);
+  settings::report_unknown_keys(value, known, "a remote store", diagnostics);
   return store;
 }
 
@@ -191,7 +191,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
   if (const auto* store = map.find("artifact_store");
       store && map.find("claim") && blobs::can_presign(profile.remote_store.url))
     settings::report(diagnostics, "contradiction",
-                     "pods get their files either through a claim or through an artifact store",
+                     "pods get their files either through a claim or through a remote store",
                      store->span, {"leave out `claim` or `artifact_store`"});
   if (const auto* registry = map.find("registry")) read_registry(*registry, profile, diagnostics);
   return profile;

@@ -23,8 +23,9 @@ BucketAddress::BucketAddress(const std::string& endpoint, const std::string& buc
            std::string_view("-._:[]/~").find(c) != std::string_view::npos;
   });
   if ((scheme_ != "https" && scheme_ != "http") || host_.empty() || !plain)
-    throw core::InputError("the endpoint of the artifact store is no address of a server: " + url,
-                           "write `https://HOST`, or `https://HOST:PORT`");
+    throw core::InputError(
+        "the endpoint of the remote store is not the address of a server: " + url,
+        "write `https://HOST`, or `https://HOST:PORT`");
   const std::string own_port =
       scheme_ == "https" ? ":443"
                          : ":80";  // The default port, which clients omit from the Host header.

@@ -109,7 +109,7 @@ async::Task<net::Response> Bucket::try_once(Call& call) {
       const auto count = left == 0 ? 0 : call.body->read(call.offset + sent, into.first(left));
       if (left > 0 && count == 0)
         throw core::EnvironmentError("cannot " + call.what +
-                                     " the artifact store: the file became shorter meanwhile");
+                                     " the remote store: the file became shorter meanwhile");
       sent += count;
       return count;
     };
@@ -135,7 +135,7 @@ async::Task<> Bucket::pause(async::Backoff& backoff, const std::string& why,
   core::log::info("s3: " + why + "; once more in " + std::to_string(time.count()) + " ms");
   co_await async::pause_for(time, cancel);
   if (cancel && cancel->level() != core::StopLevel::none)
-    throw core::EnvironmentError("stopped while the artifact store did not answer: " + why);
+    throw core::EnvironmentError("stopped while the remote store did not answer: " + why);
 }
 
 core::EnvironmentError Bucket::unreachable(const std::string& what,
@@ -208,7 +208,7 @@ async::Task<std::string> Bucket::put_part(std::string key, Query query, const Bo
         offset + done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
     if (count == 0)
       throw core::EnvironmentError("cannot write " + key +
-                                   " to the artifact store: the file became shorter meanwhile");
+                                   " to the remote store: the file became shorter meanwhile");
     hasher.update(std::string_view(piece.data(), count));
     done += count;
   }

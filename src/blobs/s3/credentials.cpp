@@ -142,7 +142,7 @@ async::Task<FoundKeys> CredentialSource::find() {
       found = co_await ask(program);
     if (found.keys.id.empty() || found.keys.secret.empty())
       throw core::EnvironmentError(
-          "there are no keys for the artifact store: neither AWS_ACCESS_KEY_ID and "
+          "there are no keys for the remote store: neither AWS_ACCESS_KEY_ID and "
           "AWS_SECRET_ACCESS_KEY are set, nor has the profile '" +
               name + "' of ~/.aws any",
           {"`export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...`, or `aws configure`",

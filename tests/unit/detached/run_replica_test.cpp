@@ -71,7 +71,7 @@ class ARunInABucket : public test::BucketTest {
     core::make_folders(folder.path() / "files");
     return folder.path() / "files";
   }();
-  s3::BucketArtifacts artifacts{
+  blobs::RemoteArtifacts artifacts{
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   RunStore home{folder.path() / "home"}, there{folder.path() / "there"};

@@ -1,7 +1,8 @@
 /// @file
-/// Exchanges files through a bucket with pods that see no files of this machine. Pods get no keys
-/// but URLs, each valid for one object and for at most 7 days, so nothing in the cluster gives a
-/// step further access. Artifacts are stored by digest, as on this machine, and uploaded once.
+/// Exchanges files through the remote store with pods that see no files of this machine. Pods get
+/// no keys but URLs, each valid for one blob and for at most 7 days, so nothing in the cluster
+/// gives a step further access. Artifacts are stored by digest, as on this machine, and uploaded
+/// once.
 #pragma once
 
 #include <map>
@@ -10,27 +11,27 @@
 #include <string>
 #include <vector>
 
+#include "blobs/remote_artifacts.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
-#include "s3/artifacts.hpp"
 
 namespace pipeline::orchestrators {
 
 /// Returns the names of the inputs that pods fetch from addresses.
 std::vector<std::string> addresses_of(const Attempt& attempt);
 
-class BucketFiles {
+class PodStaging {
  public:
-  /// @param artifacts outlives this object
-  explicit BucketFiles(s3::BucketArtifacts& artifacts)
-      : artifacts_(artifacts), bucket_(artifacts.bucket()), pool_(1) {}
+  /// @param artifacts of a store with PodAccess; outlives this object
+  explicit PodStaging(blobs::RemoteArtifacts& artifacts)
+      : artifacts_(artifacts), store_(artifacts.store()), pods_(*store_.pod_access()), pool_(1) {}
 
-  /// Throws EnvironmentError with advice unless objects can be written, read and removed.
+  /// Throws EnvironmentError with advice unless blobs can be written, read and removed.
   async::Task<> probe() { return artifacts_.probe(); }
 
-  /// Uploads the attempt's inputs that the bucket lacks, and returns the documents for the pod's
+  /// Uploads the attempt's inputs that the store lacks, and returns the documents for the pod's
   /// stager.
   async::Task<StagedFiles> bring(const Attempt& attempt);
-  /// Brings to the bucket what the pod's stager cannot have from its address, and returns then, or
+  /// Uploads what the pod's stager cannot have from its address, and returns then, or
   /// once the pod has what it needs. Throws EnvironmentError.
   async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
   /// Downloads what the pod has uploaded: outputs, and the reason of a failure. Returns a failure
@@ -38,7 +39,7 @@ class BucketFiles {
   async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
   /// Aborts uploads that will not be completed, for attempts without take().
   async::Task<> abandon(const Attempt& attempt);
-  /// Removes the objects of this attempt alone. @param outputs names of its outputs
+  /// Removes the blobs of this attempt alone. @param outputs names of its outputs
   /// @param addresses names of its inputs with AttemptInput::remote
   async::Task<> forget(std::string run_id, std::string step, unsigned number,
                        std::vector<std::string> outputs, std::vector<std::string> addresses);
@@ -63,8 +64,9 @@ class BucketFiles {
                                const Sent& sent);
   async::Task<std::string> tree_digest_of(const std::filesystem::path& folder);
 
-  s3::BucketArtifacts& artifacts_;
-  s3::Bucket& bucket_;
+  blobs::RemoteArtifacts& artifacts_;
+  blobs::BlobStore& store_;
+  blobs::PodAccess& pods_;
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
   std::set<std::string> unreached_;  ///< Servers from which a pod could not have something.

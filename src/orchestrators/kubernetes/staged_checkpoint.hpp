@@ -1,15 +1,15 @@
 /// @file
-/// A step's checkpoint in a bucket: `checkpoints/KEY/head.json` names the slot that is complete,
-/// `checkpoints/KEY/FAMILY/SLOT.PART` are the parts of its tar. Each attempt writes to a family of
-/// its own (stager/checkpoint.hpp), so that no other attempt damages what it reads.
+/// A step's checkpoint in the remote store: `checkpoints/KEY/head.json` names the slot that is
+/// complete, `checkpoints/KEY/FAMILY/SLOT.PART` are the parts of its tar. Each attempt writes to a
+/// family of its own (stager/checkpoint.hpp), so that no other attempt damages what it reads.
 #pragma once
 
 #include <string>
 
 #include <nlohmann/json.hpp>
 
+#include "blobs/blob_store.hpp"
 #include "orchestrators/orchestrator.hpp"
-#include "s3/bucket.hpp"
 
 namespace pipeline::orchestrators {
 
@@ -20,9 +20,9 @@ struct CheckpointDocuments {
 
 /// Signs what the attempt's pod needs to restore the checkpoint and to send its own, and removes
 /// the slots that are of no use any more.
-async::Task<CheckpointDocuments> offer_checkpoint(s3::Bucket& bucket, const Attempt& attempt);
+async::Task<CheckpointDocuments> offer_checkpoint(blobs::BlobStore& store, const Attempt& attempt);
 
 /// Removes the checkpoint of a step that has succeeded.
-async::Task<> remove_checkpoint(s3::Bucket& bucket, std::string key);
+async::Task<> remove_checkpoint(blobs::BlobStore& store, std::string key);
 
 }  // namespace pipeline::orchestrators

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/digest.hpp"
-#include "orchestrators/kubernetes/bucket_files.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
@@ -16,9 +16,9 @@ using test::run_task;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class BucketAddresses : public test::BucketTest {
+class StagedAddresses : public test::BucketTest {
  protected:
-  BucketAddresses() {
+  StagedAddresses() {
     attempt.run_id = "run";
     attempt.code("a.py", "");
   }
@@ -61,15 +61,15 @@ class BucketAddresses : public test::BucketTest {
   bool has_artifact() { return objects.contains("/team/pipe/" + key); }
 
   const std::string content = "content", digest = core::sha256(content).hex(),
-                    key = s3::BucketArtifacts::key_of(digest, false);
+                    key = blobs::RemoteArtifacts::key_of(digest, false);
   test::AttemptBuilder attempt{test::program({"true"})};
-  s3::BucketArtifacts artifacts{loop, settings()};
-  BucketFiles files{artifacts};
+  blobs::RemoteArtifacts artifacts{loop, settings()};
+  PodStaging files{artifacts};
   int fetched = 0;
   std::string wanted;  ///< Where the pod writes what it cannot have.
 };
 
-TEST_F(BucketAddresses, a_pod_is_given_the_address_and_one_pod_keeps_the_content) {
+TEST_F(StagedAddresses, a_pod_is_given_the_address_and_one_pod_keeps_the_content) {
   attempt.inputs = {input("data", "https://host")};
   const auto first = item("data");
   EXPECT_EQ(first["digest"], digest);
@@ -83,14 +83,14 @@ TEST_F(BucketAddresses, a_pod_is_given_the_address_and_one_pod_keeps_the_content
   EXPECT_EQ(fetched, 0);
 }
 
-TEST_F(BucketAddresses, what_the_bucket_has_comes_from_there) {
+TEST_F(StagedAddresses, what_the_bucket_has_comes_from_there) {
   objects["/team/pipe/" + key] = content;
   attempt.inputs = {input("data", "https://host")};
   EXPECT_FALSE(item("data").contains("source"));
   EXPECT_EQ(fetched, 0);
 }
 
-TEST_F(BucketAddresses, a_folder_has_a_list_which_goes_with_the_attempt) {
+TEST_F(StagedAddresses, a_folder_has_a_list_which_goes_with_the_attempt) {
   auto folder = input("data", "s3://lab");
   folder.remote->is_folder = true;
   folder.remote->is_public = false;
@@ -112,7 +112,7 @@ TEST_F(BucketAddresses, a_folder_has_a_list_which_goes_with_the_attempt) {
   EXPECT_FALSE(objects.contains(list));
 }
 
-TEST_F(BucketAddresses, what_a_pod_wants_is_brought_and_later_pods_do_not_try_that_server) {
+TEST_F(StagedAddresses, what_a_pod_wants_is_brought_and_later_pods_do_not_try_that_server) {
   attempt.inputs = {input("data", "https://host"), input("more", "https://other")};
   item("data");
   objects["/team/pipe/runs/run/step.1/wanted.json"] = json({{digest, "no route"}}).dump();
@@ -136,7 +136,7 @@ TEST_F(BucketAddresses, what_a_pod_wants_is_brought_and_later_pods_do_not_try_th
   EXPECT_TRUE(item("more", 3).contains("source"));
 }
 
-TEST_F(BucketAddresses, an_address_that_cannot_be_listed_is_fetched_here) {
+TEST_F(StagedAddresses, an_address_that_cannot_be_listed_is_fetched_here) {
   attempt.inputs = {input("data", "https://host")};
   attempt.inputs[0].remote->files = []() -> async::Task<std::vector<RemoteFile>> {
     throw core::EnvironmentError("nothing answers");
@@ -147,7 +147,7 @@ TEST_F(BucketAddresses, an_address_that_cannot_be_listed_is_fetched_here) {
   EXPECT_TRUE(has_artifact());
 }
 
-TEST_F(BucketAddresses, help_ends_when_the_pod_has_what_it_needs) {
+TEST_F(StagedAddresses, help_ends_when_the_pod_has_what_it_needs) {
   attempt.inputs = {input("data", "https://host")};
   core::CancelSource enough;
   enough.stop(core::StopLevel::immediate);

@@ -1,5 +1,5 @@
 /// @file
-/// Keys of the objects that a bucket has of one attempt alone.
+/// Keys of the blobs that the remote store has of one attempt alone.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "orchestrators/kubernetes/bucket_files.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
 
 #include <algorithm>
 
@@ -9,13 +9,14 @@
 #include "core/log.hpp"
 #include "file_tree/tree.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/kubernetes/bucket_checkpoint.hpp"
-#include "orchestrators/kubernetes/bucket_keys.hpp"
+#include "orchestrators/kubernetes/staged_checkpoint.hpp"
+#include "orchestrators/kubernetes/staging_keys.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators {
 
 using nlohmann::json;
+using Method = blobs::PodAccess::Method;
 namespace fs = std::filesystem;
 
 namespace {
@@ -30,7 +31,7 @@ std::string text_of(const json& object, const char* key) {
 }  // namespace
 
 /// A report's data on one output. A step could have written the report, so all of it is verified.
-struct BucketFiles::Sent {
+struct PodStaging::Sent {
   std::string key, upload, kind, digest;
   std::uint64_t bytes = 0;
   bool executable = false, at_once = false;
@@ -53,7 +54,7 @@ struct BucketFiles::Sent {
   }
 };
 
-async::Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
+async::Task<std::string> PodStaging::tree_digest_of(const fs::path& folder) {
   co_return co_await asio::co_spawn(
       pool_,
       [&folder]() -> async::Task<std::string> {
@@ -64,10 +65,10 @@ async::Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
       asio::use_awaitable);
 }
 
-/// Describes one item for the pod to download, and makes sure that the bucket has it.
+/// Describes one item for the pod to download, and makes sure that the store has it.
 /// @param digest the artifact's; empty: not known yet
-async::Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::path path,
-                                    std::string digest) {
+async::Task<json> PodStaging::item(const Attempt& attempt, std::string to, fs::path path,
+                                   std::string digest) {
   const bool is_tree = fs::is_directory(path);
   if (digest.empty() && is_tree) digest = co_await tree_digest_of(path);
   if (digest.empty()) digest = core::sha256_file(path).hex();
@@ -76,22 +77,22 @@ async::Task<json> BucketFiles::item(const Attempt& attempt, std::string to, fs::
   made["to"] = std::move(to);
   made["kind"] = is_tree ? "tree" : "file";
   made["digest"] = std::move(digest);
-  made["executable"] = !is_tree && s3::is_executable_file(path);
-  made["url"] = co_await bucket_.presigned("GET", key);
+  made["executable"] = !is_tree && blobs::is_executable_file(path);
+  made["url"] = co_await pods_.presigned(Method::read, key);
   co_return made;
 }
 
-async::Task<json> BucketFiles::upload(const Attempt& attempt, const AttemptOutput& output,
-                                      std::string path) {
+async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput& output,
+                                     std::string path) {
   const auto folder = folder_of(attempt), key = output_key(folder, output.name);
-  const auto id = co_await bucket_.begin_upload(key);
+  const auto id = co_await pods_.begin_upload(key);
   uploads_[folder][key] = id;
-  auto urls = co_await bucket_.presigned_parts(key, id, parts_of_output);
+  auto urls = co_await pods_.presigned_parts(key, id, parts_of_output);
   json made;
   made["name"] = output.name;
   made["path"] = std::move(path);
   made["key"] = key;
-  made["whole"] = co_await bucket_.presigned("PUT", key);
+  made["whole"] = co_await pods_.presigned(Method::write, key);
   made["upload"] = id;
   made["before"] = std::move(urls.before);
   made["after"] = std::move(urls.after);
@@ -99,7 +100,7 @@ async::Task<json> BucketFiles::upload(const Attempt& attempt, const AttemptOutpu
   co_return made;
 }
 
-async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
+async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
   const auto& layout = container_layout();
   json items = json::array();
   items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
@@ -128,43 +129,44 @@ async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
   json fetch, collect;
   fetch["items"] = std::move(items);
   if (!addresses_of(attempt).empty())
-    fetch["wanted"] = co_await bucket_.presigned("PUT", wanted_key(folder_of(attempt)));
+    fetch["wanted"] = co_await pods_.presigned(Method::write, wanted_key(folder_of(attempt)));
   collect["outputs"] = std::move(outputs);
   collect["failure"] = layout.scratch + "/" + std::string(failure_file_name);
-  collect["report"] = co_await bucket_.presigned("PUT", report_key(folder_of(attempt)));
+  collect["report"] = co_await pods_.presigned(Method::write, report_key(folder_of(attempt)));
   if (!attempt.checkpoint_key.empty()) {
-    auto checkpoint = co_await offer_checkpoint(bucket_, attempt);
+    auto checkpoint = co_await offer_checkpoint(store_, attempt);
     fetch["checkpoint"] = std::move(checkpoint.restore);
     collect["checkpoint"] = std::move(checkpoint.save);
   }
-  if (const auto& file = bucket_.settings().certificate_authority; !file.empty())
-    fetch["authorities"] = collect["authorities"] = core::read_file(file);
+  if (const auto authorities = pods_.authorities(); !authorities.empty())
+    fetch["authorities"] = collect["authorities"] = authorities;
   StagedFiles carried;
   carried.fetch = fetch.dump();
   carried.collect = collect.dump();
   co_return carried;
 }
 
-/// Completes the object from its parts and downloads it to a file or folder.
-async::Task<> BucketFiles::download(const Attempt& attempt, const AttemptOutput& output,
-                                    const Sent& sent, core::CancelSource& cancel) {
+/// Completes the blob from its parts and downloads it to a file or folder.
+async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& output,
+                                   const Sent& sent, core::CancelSource& cancel) {
   const auto target = attempt.outputs / output.file_name;
   core::remove_tree(target);  // Removes what an earlier driver has downloaded of it.
   if (sent.at_once)
-    co_await bucket_.abort_upload(sent.key, sent.upload);
+    co_await pods_.abort_upload(sent.key, sent.upload);
   else
-    co_await bucket_.complete_upload(sent.key, sent.upload, sent.tags);
-  const auto received = co_await artifacts_.receive(sent.key, target, sent.kind == "tree",
-                                                    sent.executable, sent.bytes, &cancel);
+    co_await pods_.complete_upload(sent.key, sent.upload, sent.tags);
+  const auto received = co_await artifacts_.receive(
+      sent.key, target, blobs::RemoteArtifacts::form_of(sent.kind == "tree", sent.executable),
+      sent.bytes, &cancel);
   if (received != sent.digest)
     throw core::EnvironmentError(
         "the output '" + output.name +
-        "' came damaged through the artifact store: its SHA-256 is not what it was in the pod");
+        "' came damaged through the remote store: its SHA-256 is not what it was in the pod");
 }
 
-/// Afterwards the bucket also has the artifact by digest.
-async::Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& output,
-                                   const Sent& sent) {
+/// Afterwards the store also has the artifact by digest.
+async::Task<> PodStaging::receive(const Attempt& attempt, const AttemptOutput& output,
+                                  const Sent& sent) {
   const bool is_tree = sent.kind == "tree";
   co_await download(attempt, output, sent, attempt.cancel);
   auto digest = sent.digest;
@@ -173,8 +175,8 @@ async::Task<> BucketFiles::receive(const Attempt& attempt, const AttemptOutput& 
 }
 
 /// Downloads an output of a failed attempt, if possible: nothing depends on it.
-async::Task<> BucketFiles::receive_failed(const Attempt& attempt, const AttemptOutput& output,
-                                          const Sent& sent) {
+async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOutput& output,
+                                         const Sent& sent) {
   core::CancelSource hurry;  // The attempt itself may have been stopped.
   const core::CancelSource::Listener listener(attempt.cancel, [&](core::StopLevel level) {
     if (level == core::StopLevel::immediate) hurry.stop(level);
@@ -190,14 +192,14 @@ async::Task<> BucketFiles::receive_failed(const Attempt& attempt, const AttemptO
   core::remove_tree(attempt.outputs / output.file_name);
 }
 
-async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bool succeeded) {
+async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt, bool succeeded) {
   const auto folder = folder_of(attempt);
   std::string text;
   bool is_there = true;
   try {
-    text = co_await bucket_.get_text(report_key(folder));
-  } catch (const s3::S3Error& error) {
-    if (error.status() != 404) throw;
+    text = co_await store_.get_text(report_key(folder));
+  } catch (const blobs::BlobError& error) {
+    if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
     is_there = false;
   }
   const auto report = core::parse_json(text);
@@ -206,7 +208,7 @@ async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bo
     co_await abandon(attempt);
     if (!succeeded) co_return std::nullopt;
     co_return Failure{FailureKind::infrastructure,
-                      "its pod ended well, but has left no report in the artifact store",
+                      "its pod ended well, but has left no report in the remote store",
                       {},
                       {}};
   }
@@ -217,7 +219,7 @@ async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bo
     if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name))
       continue;
     if (sent.kind != "file" && sent.kind != "tree") {
-      co_await bucket_.abort_upload(sent.key, sent.upload);
+      co_await pods_.abort_upload(sent.key, sent.upload);
       continue;
     }
     if (!succeeded) {
@@ -227,14 +229,14 @@ async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bo
     std::optional<std::string> lost;
     try {
       co_await receive(attempt, *output, sent);
-    } catch (const s3::S3Error& error) {
-      if (error.code() != "NoSuchUpload") throw;
+    } catch (const blobs::BlobError& error) {
+      if (error.kind() != blobs::BlobError::Kind::missing_upload) throw;
       lost = error.what();
     }
     if (!lost) continue;
     co_await abandon(attempt);
     co_return Failure{FailureKind::infrastructure,
-                      "the artifact store has lost the output '" + output->name +
+                      "the remote store has lost the output '" + output->name +
                           "', which the step's pod had sent: " + *lost,
                       {restarted_line},
                       {}};
@@ -245,31 +247,31 @@ async::Task<std::optional<Failure>> BucketFiles::take(const Attempt& attempt, bo
   co_return std::nullopt;
 }
 
-async::Task<> BucketFiles::abandon(const Attempt& attempt) {
+async::Task<> PodStaging::abandon(const Attempt& attempt) {
   const auto found = uploads_.extract(folder_of(attempt));
   if (found.empty()) co_return;
   for (const auto& [key, id] : found.mapped()) {
     try {
-      co_await bucket_.abort_upload(key, id);
+      co_await pods_.abort_upload(key, id);
     } catch (const core::EnvironmentError& error) {
       core::log::info(error.what());
     }
   }
 }
 
-async::Task<> BucketFiles::forget(std::string run_id, std::string step, unsigned number,
-                                  std::vector<std::string> outputs,
-                                  std::vector<std::string> addresses) {
+async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned number,
+                                 std::vector<std::string> outputs,
+                                 std::vector<std::string> addresses) {
   const auto folder = folder_of(run_id, step, number);
-  for (const auto& name : outputs) co_await bucket_.remove(output_key(folder, name));
-  co_await bucket_.remove(report_key(folder));
+  for (const auto& name : outputs) co_await store_.remove(output_key(folder, name));
+  co_await store_.remove(report_key(folder));
   if (addresses.empty()) co_return;
-  co_await bucket_.remove(wanted_key(folder));
-  for (const auto& name : addresses) co_await bucket_.remove(list_key(folder, name));
+  co_await store_.remove(wanted_key(folder));
+  for (const auto& name : addresses) co_await store_.remove(list_key(folder, name));
 }
 
-async::Task<> BucketFiles::forget_checkpoint(std::string key) {
-  co_await remove_checkpoint(bucket_, std::move(key));
+async::Task<> PodStaging::forget_checkpoint(std::string key) {
+  co_await remove_checkpoint(store_, std::move(key));
 }
 
 }  // namespace pipeline::orchestrators

@@ -1,4 +1,4 @@
-#include "orchestrators/kubernetes/bucket_checkpoint.hpp"
+#include "orchestrators/kubernetes/staged_checkpoint.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +14,7 @@ namespace pipeline::orchestrators {
 namespace {
 
 using nlohmann::json;
+using Method = blobs::PodAccess::Method;
 
 constexpr unsigned parts_of_slot = 64;  // Parts of at most 5 GiB each: 320 GiB.
 constexpr std::size_t family_length = 32;
@@ -41,8 +42,8 @@ std::string named_slot(const std::optional<std::string>& head) {
   return slot;
 }
 
-async::Task<json> signed_slot(s3::Bucket& bucket, std::string method, std::string object) {
-  auto urls = co_await bucket.presigned_series(std::move(method), object + ".", parts_of_slot);
+async::Task<json> signed_slot(blobs::BlobStore& store, Method method, std::string key) {
+  auto urls = co_await store.pod_access()->presigned_series(method, key + ".", parts_of_slot);
   json parts;
   parts["before"] = std::move(urls.before);
   parts["after"] = std::move(urls.after);
@@ -50,55 +51,56 @@ async::Task<json> signed_slot(s3::Bucket& bucket, std::string method, std::strin
   co_return parts;
 }
 
-async::Task<> remove_objects(s3::Bucket& bucket, std::string key,
-                             std::vector<std::string> kept_prefixes) {
+async::Task<> remove_blobs(blobs::BlobStore& store, std::string key,
+                           std::vector<std::string> kept_prefixes) {
   const auto folder = folder_of(key);
-  const auto objects = co_await bucket.list(folder);
-  for (const auto& object : objects)
+  const auto blobs = co_await store.list(folder);
+  for (const auto& blob : blobs)
     if (std::ranges::none_of(kept_prefixes, [&](const std::string& prefix) {
-          return object.starts_with(folder + prefix);
+          return blob.starts_with(folder + prefix);
         }))
-      co_await bucket.remove(object);
+      co_await store.remove(blob);
 }
 
 }  // namespace
 
-async::Task<CheckpointDocuments> offer_checkpoint(s3::Bucket& bucket, const Attempt& attempt) {
+async::Task<CheckpointDocuments> offer_checkpoint(blobs::BlobStore& store, const Attempt& attempt) {
   const auto& key = attempt.checkpoint_key;
   const auto& layout = container_layout();
+  auto& pods = *store.pod_access();
   const auto own = family_of(attempt);
-  const auto head = co_await bucket.find_text(head_of(key), &attempt.cancel);
+  const auto head = co_await store.find_text(head_of(key), &attempt.cancel);
   const auto last = named_slot(head);
   std::vector<std::string> kept{"head.json", own + "/"}, families{own};
   if (!last.empty()) kept.push_back(last + ".");
   if (!last.empty() && !last.starts_with(own)) families.push_back(last.substr(0, family_length));
-  co_await remove_objects(bucket, key, std::move(kept));
+  co_await remove_blobs(store, key, std::move(kept));
 
   CheckpointDocuments documents;
   auto& restore = documents.restore;
   auto& save = documents.save;
   restore["to"] = save["path"] = layout.checkpoint;
-  restore["head"] = save["seen"] = co_await bucket.presigned("GET", head_of(key));
+  restore["head"] = save["seen"] = co_await pods.presigned(Method::read, head_of(key));
   for (const auto& family : families)
     for (const std::string slot : slots) {
       const auto name = family + "/" + slot;
-      restore["slots"][name] = co_await signed_slot(bucket, "GET", folder_of(key) + name);
+      restore["slots"][name] = co_await signed_slot(store, Method::read, folder_of(key) + name);
     }
-  save["head"] = co_await bucket.presigned("PUT", head_of(key));
+  save["head"] = co_await pods.presigned(Method::write, head_of(key));
   save["note"] = layout.scratch + "/.pipe-checkpoint";
   save["copy"] = layout.scratch + "/.pipe-checkpoint-copy";
   for (const std::string slot : slots) {
     const auto name = own + "/" + slot;
-    auto parts = co_await signed_slot(bucket, "PUT", folder_of(key) + name);
+    auto parts = co_await signed_slot(store, Method::write, folder_of(key) + name);
     parts["name"] = name;
     save["slots"].push_back(std::move(parts));
   }
   co_return documents;
 }
 
-async::Task<> remove_checkpoint(s3::Bucket& bucket, std::string key) {
-  co_await bucket.remove(head_of(key));
-  co_await remove_objects(bucket, key, {});
+async::Task<> remove_checkpoint(blobs::BlobStore& store, std::string key) {
+  co_await store.remove(head_of(key));
+  co_await remove_blobs(store, key, {});
 }
 
 }  // namespace pipeline::orchestrators

@@ -1,13 +1,14 @@
-// The parts of BucketFiles for inputs that pods fetch from addresses by themselves.
+// The parts of PodStaging for inputs that pods fetch from addresses by themselves.
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "orchestrators/kubernetes/bucket_files.hpp"
-#include "orchestrators/kubernetes/bucket_keys.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
+#include "orchestrators/kubernetes/staging_keys.hpp"
 
 namespace pipeline::orchestrators {
 
 using nlohmann::json;
+using Method = blobs::PodAccess::Method;
 
 namespace {
 
@@ -24,16 +25,16 @@ std::vector<std::string> addresses_of(const Attempt& attempt) {
   return names;
 }
 
-/// Describes content that the pod takes from its address, or from the bucket where that has it.
-async::Task<json> BucketFiles::address_item(const Attempt& attempt, std::string to,
-                                            const AttemptInput& input) {
+/// Describes content that the pod takes from its address, or from the store where that has it.
+async::Task<json> PodStaging::address_item(const Attempt& attempt, std::string to,
+                                           const AttemptInput& input) {
   const auto& remote = *input.remote;
-  const auto key = s3::BucketArtifacts::key_of(input.digest, remote.is_folder);
+  const auto key = blobs::RemoteArtifacts::key_of(input.digest, remote.is_folder);
   json made;
   made["to"] = std::move(to);
   made["kind"] = remote.is_folder ? "tree" : "file";
   made["digest"] = input.digest;
-  made["url"] = co_await bucket_.presigned("GET", key);
+  made["url"] = co_await pods_.presigned(Method::read, key);
   const bool is_there = co_await artifacts_.has(key);
   if (is_there) co_return made;
   if (auto from = co_await source(attempt, input, key); !from.is_null())
@@ -44,8 +45,8 @@ async::Task<json> BucketFiles::address_item(const Attempt& attempt, std::string 
 }
 
 /// Returns what the stager needs to know of the address; null if a pod cannot have it from there.
-async::Task<json> BucketFiles::source(const Attempt& attempt, const AttemptInput& input,
-                                      const std::string& key) {
+async::Task<json> PodStaging::source(const Attempt& attempt, const AttemptInput& input,
+                                     const std::string& key) {
   const auto& remote = *input.remote;
   if (unreached_.contains(remote.server)) co_return json();
   std::vector<RemoteFile> files;
@@ -67,29 +68,29 @@ async::Task<json> BucketFiles::source(const Attempt& attempt, const AttemptInput
       list.push_back(std::move(entry));
     }
     const auto name = list_key(folder_of(attempt), input.name);
-    co_await bucket_.put(name, s3::body_of(list.dump()), &attempt.cancel);
-    made["files"] = co_await bucket_.presigned("GET", name);
+    co_await store_.put(name, blobs::body_of(list.dump()), &attempt.cancel);
+    made["files"] = co_await pods_.presigned(Method::read, name);
     co_return made;
   }
   made["url"] = std::move(files.front().url);
   if (remote.is_public && kept_.insert(key).second)
-    made["keep"] = co_await bucket_.presigned("PUT", key);
+    made["keep"] = co_await pods_.presigned(Method::write, key);
   co_return made;
 }
 
-async::Task<> BucketFiles::bring_address(const AttemptInput& input, core::CancelSource& stop) {
+async::Task<> PodStaging::bring_address(const AttemptInput& input, core::CancelSource& stop) {
   co_await input.remote->fetch(stop);
   co_await artifacts_.send(input.digest, input.path, &stop);
 }
 
-async::Task<> BucketFiles::help(const Attempt& attempt, core::CancelSource& enough) {
+async::Task<> PodStaging::help(const Attempt& attempt, core::CancelSource& enough) {
   const auto key = wanted_key(folder_of(attempt));
   std::optional<std::string> text;
   while (!text) {
     co_await async::pause_for(between_looks, &enough);
     if (enough.level() != core::StopLevel::none) co_return;
     try {
-      text = co_await bucket_.find_text(key, &enough);
+      text = co_await store_.find_text(key, &enough);
     } catch (const core::EnvironmentError& error) {
       core::log::info(error.what());
     }
