@@ -39,6 +39,12 @@ class BucketServer {
       auto list = list_of(exchange.target);
       co_return co_await exchange.answer(200, std::move(list));
     }
+    if (exchange.target.find("?uploads=") != std::string::npos ||
+        exchange.target.find("uploadId=") != std::string::npos)
+      co_return co_await answer_upload(exchange);
+    if (const auto source = header(exchange, "x-amz-copy-source: ");
+        !source.empty() && !objects.contains(source))
+      co_return co_await exchange.answer(404, "<Error><Code>NoSuchKey</Code></Error>");
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
     if (exchange.method == "PUT" && !may_write(exchange))
@@ -63,6 +69,15 @@ class BucketServer {
     if (found == std::string::npos) return {};
     const auto value = found + 2 + begin.size();
     return exchange.headers.substr(value, exchange.headers.find("\r\n", value) - value);
+  }
+  /// One upload in parts at a time, whose parts come in order.
+  async::Task<> answer_upload(HttpExchange& exchange) {
+    if (exchange.method == "PUT") parts += exchange.body;
+    if (exchange.method == "POST" && exchange.target.ends_with("?uploads="))
+      parts.clear();
+    else if (exchange.method == "POST")
+      objects[exchange.target.substr(0, exchange.target.find('?'))] = std::move(parts);
+    co_await exchange.answer(200, "<UploadId>1</UploadId>", "ETag: \"part\"\r\n");
   }
   std::string content_of(const HttpExchange& exchange) const {
     const auto source = header(exchange, "x-amz-copy-source: ");
@@ -118,6 +133,7 @@ class BucketServer {
   asio::io_context& loop;
   bool refuses = false;                        ///< Refuses every request.
   bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
+  std::string parts;                           ///< Of the present upload.
   std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };

@@ -81,6 +81,7 @@ TEST_F(ArtifactsInABucket, that_two_users_share_are_probed_once) {
 
 TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
   const auto digest = core::sha256("text").hex();
+  objects["/team/pipe/outputs/a"] = objects["/team/pipe/outputs/b"] = "text";
   asio::co_spawn(loop, artifacts.adopt("outputs/a", digest, false, 4), asio::detached);
   run_task(loop, artifacts.adopt("outputs/b", digest, false, 4));
   EXPECT_THAT(server.asked,

@@ -78,6 +78,22 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
   }
 }
 
+TEST_F(ProfileTest, an_artifact_store_can_be_a_folder_also_beside_a_claim) {
+  write(
+      "profiles.yaml",
+      "a: {artifact_store: 'file:///mnt/x/'}\nb: {artifact_store: ./x, claim: {name: c, path: y}}\n"
+      "c: {artifact_store: {bucket: /mnt/x y}}\n");
+  const auto profiles = find_profiles(folder.path());
+  EXPECT_EQ(profiles.at("a").remote_store.url, "file:///mnt/x");
+  EXPECT_EQ(profiles.at("b").remote_store.url, "file://" + (folder.path() / "x").string());
+  EXPECT_EQ(profiles.at("c").remote_store.url, "file:///mnt/x y");
+}
+
+TEST_F(ProfileTest, a_folder_has_no_server) {
+  write("profiles.yaml", "a: {artifact_store: {bucket: /mnt/x, endpoint: 'https://lab'}}\n");
+  EXPECT_THAT(test::error_text([&] { find_profiles(folder.path()); }), HasSubstr("'endpoint'"));
+}
+
 TEST_F(ProfileTest, an_address_of_another_scheme_is_not_said_to_be_a_bucket_of_s3) {
   write("profiles.yaml", "a: {artifact_store: 'gs://team'}\n");
   const auto error = test::error_text([&] { find_profiles(folder.path()); });
