@@ -260,9 +260,7 @@ Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
   if (const auto found = profiles.find(name); found != profiles.end()) return found->second;
   Strings names;
   for (const auto& [each, profile] : profiles) names.push_back(each);
-  std::string files;
-  for (const auto& file : profile_files(pipeline_folder))
-    files += (files.empty() ? "" : " and ") + file.string();
+  const auto files = core::joined(profile_files(pipeline_folder), " and ", &fs::path::native);
   auto hint = core::did_you_mean(name, names);
   throw core::InputError("there is no profile '" + name + "'",
                          hint.empty() ? "profiles are looked for in " + files : hint);
