@@ -102,7 +102,7 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
 /// Replaces the head that this object knows.
 /// @return false if the store has another one
 async::Task<bool> RunReplica::put_head() {
-  auto& store = artifacts_.store();
+  auto& remote = artifacts_.store();
   json document;
   document["format"] = record_format;
   document["saved"] = head_.saved;
@@ -110,13 +110,13 @@ async::Task<bool> RunReplica::put_head() {
   document["store"] = head_.store;
   document["logs"] = head_.writers;
   const auto text = document.dump() + "\n";
-  const auto tag = co_await store.put_if(key(head_name), text, head_.tag);
+  const auto tag = co_await remote.put_if(key(head_name), text, head_.tag);
   if (tag && !tag->empty()) {
     head_.tag = *tag;
     co_return true;
   }
   // The server does not say what it has written, or the response to this write was lost.
-  auto present = co_await store.find_tagged(key(head_name));
+  auto present = co_await remote.find_tagged(key(head_name));
   const bool is_mine = present && present->text == text;
   if (is_mine) head_.tag = std::move(present->tag);
   co_return is_mine;
@@ -325,12 +325,12 @@ async::Task<> RunReplica::bring(store::RunStore& store) {
 }
 
 async::Task<> RunReplica::remove() {
-  auto& store = artifacts_.store();
+  auto& remote = artifacts_.store();
   const auto head = key(head_name);
-  const auto blobs = co_await store.list(key(""));
+  const auto blobs = co_await remote.list(key(""));
   for (const auto& blob : blobs)
-    if (blob != head) co_await store.remove(blob);
-  co_await store.remove(head);  // Last, so that a run that was removed in part is still found.
+    if (blob != head) co_await remote.remove(blob);
+  co_await remote.remove(head);  // Last, so that a run that was removed in part is still found.
 }
 
 }  // namespace pipeline::detached
