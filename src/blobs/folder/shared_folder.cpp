@@ -116,13 +116,13 @@ void SharedFolder::add_keys(const fs::path& folder, std::string_view prefix,
        entry.increment(error)) {
     if (is_hidden(entry->path())) continue;
     auto key = entry->path().lexically_relative(path_).string();
-    const auto status = entry->symlink_status(error);
+    std::error_code gone;  // Another process may remove what is listed.
+    const auto status = entry->symlink_status(gone);
     if (fs::is_directory(status) && (key.starts_with(prefix) || prefix.starts_with(key + "/")))
       inner.push_back(entry->path());
     else if (fs::is_regular_file(status) && key.starts_with(prefix))
       keys.push_back(std::move(key));
   }
-  // Another process may have removed the last blob of a folder, and the folder with it.
   if (error && error.value() != ENOENT)
     throw failure("list " + folder.string() + " in", error.value());
   if (keys.size() > max_keys)
