@@ -328,7 +328,7 @@ class Doctor {
     } else {
       add("Python", Level::ok, version + ", for `--orchestrator local`");
     }
-    if (orchestrators::Sandbox::is_available())
+    if (orchestrators::local::Sandbox::is_available())
       add("Landlock", Level::ok, "local steps read only their code, inputs and the system");
     else
       add("Landlock", Level::warn,

@@ -14,7 +14,7 @@
 #include "engine/run.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
 #include "lockfile/lock_file.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/registry/registry.hpp"
 #include "s3/artifacts.hpp"
 
 namespace pipeline::cli {

@@ -69,7 +69,9 @@ std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, st
     try {
       const auto orchestrator = make_orchestrator(
           name,
-          {.state = runs.folder(), .context = cluster, .name_space = name_space, .owner = owner});
+          {.state = runs.folder(),
+           .connection = {{"context", cluster}, {"namespace", name_space}},
+           .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
       context.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == resumed) return can_join;

@@ -15,7 +15,7 @@
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineApi;
@@ -189,4 +189,4 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

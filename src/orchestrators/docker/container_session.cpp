@@ -15,7 +15,7 @@
 #include "orchestrators/usage/group_usage.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineError;
@@ -285,7 +285,7 @@ async::Task<> ContainerSession::measure_elsewhere() {
 /// is read often.
 async::Task<> ContainerSession::measure() {
   if (!engine_.endpoint().is_of_this_machine()) co_return co_await measure_elsewhere();
-  GroupUsage group(find_container_group(id_));
+  usage::GroupUsage group(find_container_group(id_));
   const auto first = first_process(group.folders());
   const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
   if (file < 0) {  // It has ended already.
@@ -343,7 +343,7 @@ async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& i
   if (lost_) co_return lost_;
   if (exit_code_ == 0) co_return std::nullopt;
   const bool for_memory = co_await killed_for_memory();
-  const ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
+  const containers::ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
   co_return failure_of(end, attempt_, image);
 }
 
@@ -406,4 +406,4 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   co_return result;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -15,7 +15,7 @@
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/shell_terminal.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 /// Writes a container's output to this process's streams until it closes it.
@@ -161,4 +161,4 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

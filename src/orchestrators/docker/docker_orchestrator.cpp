@@ -1,3 +1,5 @@
+#include "orchestrators/docker/docker_orchestrator.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -24,13 +26,12 @@
 #include "orchestrators/docker/open_folders.hpp"
 #include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/docker/user_entry.hpp"
-#include "orchestrators/factory.hpp"
 #include "orchestrators/usage/group_usage.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineError;
@@ -57,6 +58,7 @@ class DockerOrchestrator : public Orchestrator {
         users_(loop, engine_, options_.state),
         system_(loop) {
     capabilities_.name = "docker";
+    capabilities_.traits = entry_of("docker").traits;
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
     capabilities_.infrastructure_retries = 3;
@@ -290,10 +292,10 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   /// A shell runs in the image of its attempt, whatever the step's image is now.
-  async::Task<StepImage> image_for(const Attempt& attempt) {
+  async::Task<containers::StepImage> image_for(const Attempt& attempt) {
     if (!attempt.shell || attempt.shell->image.empty())
       co_return co_await images_.image_of(attempt.step);
-    StepImage image;
+    containers::StepImage image;
     image.reference = attempt.shell->image;
     const auto found = co_await engine_.inspect_image(image.reference);
     if (!found)
@@ -378,7 +380,7 @@ class DockerOrchestrator : public Orchestrator {
   OrchestratorOptions options_;
   docker::EngineApi engine_;
   Removals removals_;
-  StepImages images_;
+  containers::StepImages images_;
   UserEntries users_;
   Capabilities capabilities_;
   std::string owner_, caller_;
@@ -391,9 +393,13 @@ class DockerOrchestrator : public Orchestrator {
 
 }  // namespace
 
+}  // namespace pipeline::orchestrators::docker_engine
+
+namespace pipeline::orchestrators {
+
 std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop,
                                                        OrchestratorOptions options) {
-  return std::make_unique<DockerOrchestrator>(loop, std::move(options));
+  return std::make_unique<docker_engine::DockerOrchestrator>(loop, std::move(options));
 }
 
 }  // namespace pipeline::orchestrators

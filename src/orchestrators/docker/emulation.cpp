@@ -6,7 +6,7 @@
 #include "orchestrators/usage/kernel_file.hpp"
 #include "settings/platform.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -48,4 +48,4 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
   return true;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -13,7 +13,7 @@
 #include "async/retry_policy.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::ContextFile;
@@ -92,7 +92,7 @@ async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt
   std::exception_ptr error;
   bool seen = false;
   try {
-    seen = co_await engine.has_file(container, container_scratch + "/" + marker);
+    seen = co_await engine.has_file(container, containers::container_scratch + "/" + marker);
   } catch (...) {
     error = std::current_exception();
   }
@@ -105,20 +105,20 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
                       const std::string& container) {
   const auto& layout = container_layout();
   std::vector<ContextFile> files;
-  add(name_in(container_folder, layout.code), attempt.code, files);
-  add_folder(name_in(container_folder, layout.inputs), for_reading, files);
+  add(name_in(containers::container_folder, layout.code), attempt.code, files);
+  add_folder(name_in(containers::container_folder, layout.inputs), for_reading, files);
   for (const auto& input : attempt.inputs)
-    add(name_in(container_folder, path_of(input, layout)), input.path, files);
+    add(name_in(containers::container_folder, path_of(input, layout)), input.path, files);
   // No other container uses this volume, so every user may write.
-  add_folder(name_in(container_folder, layout.outputs), for_all, files);
-  add_folder(name_in(container_folder, container_scratch), for_all, files);
+  add_folder(name_in(containers::container_folder, layout.outputs), for_all, files);
+  add_folder(name_in(containers::container_folder, containers::container_scratch), for_all, files);
   if (!attempt.checkpoint.empty())
-    add_writable(name_in(container_folder, layout.checkpoint), attempt.checkpoint, files);
+    add_writable(name_in(containers::container_folder, layout.checkpoint), attempt.checkpoint, files);
   const std::function<net::BodySource()> tar = [&files] { return file_tree::tar_stream(files); };
   async::Backoff backoff(engine.limits().retries);
   for (;;) {
     try {
-      co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
+      co_await engine.put_archive(container, containers::container_folder, tar, attempt.cancel);
       co_return;
     } catch (const docker::EngineError& error) {
       // An engine that is shutting down has unmounted the folder, and does not find it.
@@ -222,4 +222,4 @@ async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -5,7 +5,7 @@
 #include "docker/short_container.hpp"
 #include "gpu/smi.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineApi;
@@ -62,4 +62,4 @@ async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& acc
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -5,7 +5,7 @@
 #include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/bucket_keys.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 using nlohmann::json;
 
@@ -106,4 +106,4 @@ async::Task<> BucketFiles::help(const Attempt& attempt, core::CancelSource& enou
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

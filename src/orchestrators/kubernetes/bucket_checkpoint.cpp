@@ -8,9 +8,9 @@
 
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
-#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -101,4 +101,4 @@ async::Task<> remove_checkpoint(s3::Bucket& bucket, std::string key) {
   co_await remove_objects(bucket, key, {});
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

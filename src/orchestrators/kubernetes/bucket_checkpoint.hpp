@@ -11,7 +11,7 @@
 #include "orchestrators/orchestrator.hpp"
 #include "s3/bucket.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// The parts of the stager's documents that concern the checkpoint.
 struct CheckpointDocuments {
@@ -25,4 +25,4 @@ async::Task<CheckpointDocuments> offer_checkpoint(s3::Bucket& bucket, const Atte
 /// Removes the checkpoint of a step that has succeeded.
 async::Task<> remove_checkpoint(s3::Bucket& bucket, std::string key);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

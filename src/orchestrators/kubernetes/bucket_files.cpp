@@ -8,12 +8,12 @@
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "file_tree/tree.hpp"
-#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/kubernetes/bucket_checkpoint.hpp"
 #include "orchestrators/kubernetes/bucket_keys.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -272,4 +272,4 @@ async::Task<> BucketFiles::forget_checkpoint(std::string key) {
   co_await remove_checkpoint(bucket_, std::move(key));
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

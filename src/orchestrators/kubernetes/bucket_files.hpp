@@ -13,7 +13,7 @@
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "s3/artifacts.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Returns the names of the inputs that pods fetch from addresses.
 std::vector<std::string> addresses_of(const Attempt& attempt);
@@ -72,4 +72,4 @@ class BucketFiles {
   asio::thread_pool pool_;           ///< Computes digests.
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

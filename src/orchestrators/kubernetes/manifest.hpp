@@ -14,7 +14,7 @@
 #include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// The stager's two documents for a pod that sees no file of this machine (stager/carry.hpp). They
 /// contain signed URLs and must not be shown.
@@ -88,4 +88,4 @@ unsigned grace_seconds(const Attempt& attempt, const JobOptions& place);
 /// Describes the step's settings that a cluster ignores; empty if there are none.
 std::string unhonoured(const StepSpec& step);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

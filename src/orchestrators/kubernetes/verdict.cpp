@@ -10,7 +10,7 @@
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::at;
@@ -412,8 +412,8 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt,
   if (reason == "ContainerCannotRun" || reason == "StartError")
     return Failure{
         FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
-  ContainerEnd container{*code, false, end.first_errors, end.last_output};
+  containers::ContainerEnd container{*code, false, end.first_errors, end.last_output};
   return failure_of(container, attempt, image);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

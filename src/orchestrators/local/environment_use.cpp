@@ -12,7 +12,7 @@
 #include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,4 +55,4 @@ bool remove_environment(const fs::path& folder) {
   return true;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -15,7 +15,7 @@
 #include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,7 +129,7 @@ std::vector<int> LimitGroup::members() const {
 
 void LimitGroup::measure(core::Usage& usage) const {
   if (memory_.empty()) return;
-  const auto peak = GroupUsage({unified_, memory_, {}, {}}).read().peak_memory;
+  const auto peak = usage::GroupUsage({unified_, memory_, {}, {}}).read().peak_memory;
   if (peak) usage.peak_memory = peak;
 }
 
@@ -145,4 +145,4 @@ bool LimitGroup::out_of_memory() const { return kills().value_or(0) > 0; }
 
 bool LimitGroup::counts_kills() const { return kills().has_value(); }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

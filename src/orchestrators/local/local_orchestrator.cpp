@@ -24,7 +24,7 @@
 #include "orchestrators/usage/process_waits.hpp"
 #include "settings/accelerator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,7 +49,7 @@ void kill_strays(const Attempt& attempt) {
             name.data() + name.size() ||
         pid == getpid())
       continue;
-    const auto variables = '\0' + process_variables(entry.path());
+    const auto variables = '\0' + usage::process_variables(entry.path());
     auto has = [&](const std::string& mark) {
       return variables.find('\0' + mark + '\0') != variables.npos;
     };
@@ -269,7 +269,7 @@ async::Task<Environment> LocalOrchestrator::prepare(const StepSpec& step, EventS
 
 /// Reading the kernel's counters takes a tenth of a short step's time, so steps that start at
 /// almost the same time share the values.
-MemoryKills LocalOrchestrator::kills_so_far() {
+usage::MemoryKills LocalOrchestrator::kills_so_far() {
   constexpr auto moment = std::chrono::milliseconds(20);
   const auto now = std::chrono::steady_clock::now();
   if (!kills_ || now - kills_read_ > moment) {
@@ -466,9 +466,13 @@ async::Task<> LocalOrchestrator::remove_orphans(
     }
 }
 
+}  // namespace pipeline::orchestrators::local
+
+namespace pipeline::orchestrators {
+
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop,
-                                                      OrchestratorOptions options) {
-  return std::make_unique<LocalOrchestrator>(loop, std::move(options));
+                                                       OrchestratorOptions options) {
+  return std::make_unique<local::LocalOrchestrator>(loop, std::move(options));
 }
 
 }  // namespace pipeline::orchestrators

@@ -8,7 +8,7 @@
 #include "orchestrators/containers/container_end.hpp"
 #include "support/no_log.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using nlohmann::json;
@@ -310,4 +310,4 @@ TEST_F(ContainerSpec, an_engine_without_docker_init_is_not_taken_for_an_image_wi
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine
