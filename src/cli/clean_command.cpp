@@ -330,8 +330,8 @@ void Cleaner::runs() {
   }
   remove_checkpoints(keys);
   if (!dry_run_)
-    for (const auto* folder :
-         {orchestrators::docker_engine::users_folder, engine::shells_folder, engine::downloads_folder})
+    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
+                               engine::downloads_folder})
       core::remove_tree(runs_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

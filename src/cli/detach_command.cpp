@@ -114,15 +114,17 @@ std::vector<std::string> pull_secrets_of(Session& session) {
 
 std::string repository_of(Session& session) {
   for (const auto* step : session.source.selected_steps())
-    if (auto repository = orchestrators::kubernetes::registry_repository(*step); !repository.empty())
+    if (auto repository = orchestrators::kubernetes::registry_repository(*step);
+        !repository.empty())
       return repository;
   return {};
 }
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::kubernetes::DriverJob driver_of(Session& session, const detached::DetachedRecord& detached,
-                                   orchestrators::kubernetes::DriverImage image) {
+orchestrators::kubernetes::DriverJob driver_of(Session& session,
+                                               const detached::DetachedRecord& detached,
+                                               orchestrators::kubernetes::DriverImage image) {
   const auto& options = session.context.options();
   orchestrators::kubernetes::DriverJob driver;
   driver.run_id = session.run_id;
@@ -201,8 +203,8 @@ async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
 }
 
 /// Waits until the driver has started, or will not start, or the time is up.
-async::Task<orchestrators::kubernetes::DriverStatus> begun(kubernetes_api::Client& client, Session& session,
-                                               Display& display) {
+async::Task<orchestrators::kubernetes::DriverStatus> begun(kubernetes_api::Client& client,
+                                                           Session& session, Display& display) {
   const auto until = std::chrono::steady_clock::now() + retry_policy;
   std::string reported;
   for (;;) {
@@ -233,7 +235,8 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
   const auto run = session.runs.find_run(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
-  context.await(orchestrators::kubernetes::remove_driver(client, orchestrators::kubernetes::driver_name(session.run_id)));
+  context.await(orchestrators::kubernetes::remove_driver(
+      client, orchestrators::kubernetes::driver_name(session.run_id)));
   recover_dead_runs(context, session.runs, {}, session.run_id);
   const std::string why = status.failure.empty()
                               ? status.hopeless ? status.waits_for : "its Job was deleted"
@@ -283,8 +286,8 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
     session.runs.share();
   refuse_other_places(session);
   kubernetes_api::Client client(context.loop(), access);
-  for (const auto& notice :
-       context.await(orchestrators::kubernetes::check_driver(client, context.options().service_account)))
+  for (const auto& notice : context.await(
+           orchestrators::kubernetes::check_driver(client, context.options().service_account)))
     context.note("note: " + notice);
 
   auto options = session.run_options();
@@ -305,9 +308,9 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   try {
     driver = driver_of(session, detached, {});
     file = keep_files(session, fs::weakly_canonical(folder));
-    driver.image = context.await(
-        orchestrators::kubernetes::make_driver_image(context.loop(), repository_of(session), session.run_id,
-                                         display.progress(), display.cancel()));
+    driver.image = context.await(orchestrators::kubernetes::make_driver_image(
+        context.loop(), repository_of(session), session.run_id, display.progress(),
+        display.cancel()));
     options.machine = session.machine_in_use();
     context.await(engine::prepare_detached(session.services(), display.progress(), display.cancel(),
                                            options));

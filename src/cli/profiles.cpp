@@ -59,8 +59,7 @@ core::ExitCode profiles_command(Context& context) {
   table.add({"PROFILE", "ORCHESTRATOR", "CLUSTER", "REGISTRY", "STATE", "FILE"});
   for (const auto& [name, profile] : profiles) {
     const auto name_space = profile.field("namespace");
-    const auto cluster =
-        profile.field("context") + (name_space.empty() ? "" : "/" + name_space);
+    const auto cluster = profile.field("context") + (name_space.empty() ? "" : "/" + name_space);
     const auto registry = profile.settings.docker.target_repository.value_or("");
     table.add({name, profile.orchestrator, for_terminal(cluster, false), registry,
                for_terminal(shown_path(profile.state), false), shown_path(profile.file)});

@@ -131,8 +131,9 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   hasty);
-    life = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name)) ? Liveness::alive
-                                                                               : Liveness::dead;
+    life = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name))
+               ? Liveness::alive
+               : Liveness::dead;
   } catch (const core::EnvironmentError& error) {
     silence_ = error.what();
   } catch (const core::InputError& error) {
@@ -160,7 +161,8 @@ std::string Drivers::described(store::RunRecord& run) {
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   hasty);
-    const auto news = context_.await(orchestrators::kubernetes::driver_status_of(client, lease.name));
+    const auto news =
+        context_.await(orchestrators::kubernetes::driver_status_of(client, lease.name));
     if (!news.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +
               "` continues the run from here";

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
-#include "settings/settings.hpp"
 #include "orchestrators/catalog/catalog.hpp"
+#include "settings/settings.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/repeat.hpp"

@@ -42,8 +42,9 @@ class BeforeARun : public testing::Test {
   /// Returns all diagnostics with their notes.
   std::string told() {
     std::string text;
-    for (const auto& each :
-         run_task(loop, orchestrators::kubernetes::check_steps(client, {&step}, {.state = "/state"})).obstacles)
+    for (const auto& each : run_task(loop, orchestrators::kubernetes::check_steps(
+                                               client, {&step}, {.state = "/state"}))
+                                .obstacles)
       text += core::render(each, "", "") + "\n";
     return text;
   }

@@ -11,8 +11,8 @@
 #include "core/identifier.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/docker/docker_orchestrator.hpp"
+#include "orchestrators/docker/file_copy.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/engine_proxy.hpp"
 #include "support/event_recorder.hpp"
@@ -82,7 +82,8 @@ class EngineFaults : public testing::Test {
   void docker_on(const std::string& command) { docker_cli(command + " " + id()); }
 
   std::string id() const {
-    return orchestrators::docker_engine::container_name(const_cast<AttemptBuilder&>(*builder_).attempt());
+    return orchestrators::docker_engine::container_name(
+        const_cast<AttemptBuilder&>(*builder_).attempt());
   }
   /// True if none of the run's containers is running.
   bool nothing_runs() const {
@@ -219,8 +220,9 @@ TEST_P(MissingFiles, a_folder_that_a_stopping_engine_does_not_find_is_filled_lat
   docker_on("start -a");
   run_task(loop_, orchestrators::docker_engine::copy_out(engine_, attempt.attempt(), id()));
   EXPECT_EQ(attempt.written("f"), "made\n");
-  EXPECT_THROW(run_task(loop_, orchestrators::docker_engine::copy_in(engine, attempt.attempt(), "no-such")),
-               docker::EngineError);
+  EXPECT_THROW(
+      run_task(loop_, orchestrators::docker_engine::copy_in(engine, attempt.attempt(), "no-such")),
+      docker::EngineError);
 }
 // The engine comes back after the first request, or the second.
 INSTANTIATE_TEST_SUITE_P(EngineFaults, MissingFiles, testing::Values(1, 2));

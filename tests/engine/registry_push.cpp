@@ -181,7 +181,8 @@ TEST_F(RegistryPush, users_are_told_why_a_push_fails_and_what_to_do) {
 
 class StepsInARegistry : public RegistryPush {
  protected:
-  orchestrators::containers::StepImage prepared(orchestrators::containers::StepImages& images, const StepSpec& spec) {
+  orchestrators::containers::StepImage prepared(orchestrators::containers::StepImages& images,
+                                                const StepSpec& spec) {
     wait(images.prepare(spec, events, cancel));
     return wait(images.image_of(spec));
   }

@@ -9,8 +9,8 @@
 
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/docker/docker_orchestrator.hpp"
+#include "orchestrators/docker/file_copy.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/prepare_and_run.hpp"
@@ -209,14 +209,14 @@ TEST_F(RemoteFiles, the_container_that_a_dead_driver_left_is_joined_and_its_outp
   }
   const auto attempt = step.attempt();
   orchestrators::docker_engine::ContainerOptions place{.image = "debian:bookworm-slim",
-                                        .root = root.path(),
-                                        .home = "/",
-                                        .user = "0:0",
-                                        .owner = owner,
-                                        .elsewhere = true};
-  const auto id =
-      run_task(loop, engine->create_container(orchestrators::docker_engine::container_name(attempt),
-                                              orchestrators::docker_engine::container_body(attempt, place)));
+                                                       .root = root.path(),
+                                                       .home = "/",
+                                                       .user = "0:0",
+                                                       .owner = owner,
+                                                       .elsewhere = true};
+  const auto id = run_task(
+      loop, engine->create_container(orchestrators::docker_engine::container_name(attempt),
+                                     orchestrators::docker_engine::container_body(attempt, place)));
   run_task(loop, [&]() -> async::Task<> {
     co_await orchestrators::docker_engine::copy_in(*engine, attempt, id);
     co_await engine->start_container(id);

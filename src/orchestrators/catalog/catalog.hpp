@@ -20,7 +20,7 @@ struct ConnectionField {
     word,
     path,  ///< Relative ones are resolved against the folder of the profile's file.
   } kind = Kind::word;
-  std::string option_help = {};  ///< Help of the option `--NAME`; empty: there is none.
+  std::string option_help = {};     ///< Help of the option `--NAME`; empty: there is none.
   bool identifies_service = false;  ///< What a run has left is found with it after the run's death.
 };
 

@@ -10,9 +10,9 @@
 
 #include "async/joinable_task.hpp"
 #include "docker/engine_api.hpp"
-#include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/preflight.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 

@@ -137,7 +137,7 @@ async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& a
     co_await connect_terminal(std::move(shell), has_terminal);
   } catch (const docker::EngineError& refused) {
     refusal = refused.what();
-    result.failure = start_failure(refused, attempt, image);
+    result.failure = containers::start_failure(refused, attempt, image);
   } catch (...) {
     error = std::current_exception();
   }

@@ -111,12 +111,12 @@ json volume(const std::string& text, const ContainerOptions& place) {
 }
 
 json mounts(const Attempt& attempt, const ContainerOptions& place) {
-  const auto& layout = container_layout();
+  const auto& layout = containers::container_layout();
   json all = json::array();
   if (place.elsewhere) {
     json own;  // Without a name the volume is removed with its container.
     own["Type"] = "volume";
-    own["Target"] = container_folder;
+    own["Target"] = containers::container_folder;
     own["VolumeOptions"]["NoCopy"] = true;
     all.push_back(std::move(own));
   } else {
@@ -135,7 +135,7 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
 }
 
 json environment(const Attempt& attempt, const ContainerOptions& place) {
-  auto variables = variables_of(attempt, container_layout());
+  auto variables = variables_of(attempt, containers::container_layout());
   const auto& image = attempt.step.settings->docker.environment;
   // HOME is a writable folder, whichever user the step runs as. Python must not write caches beside
   // the code, which is read-only.
@@ -202,7 +202,7 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
 
   json config;
   config["Image"] = place.image;
-  auto layout = container_layout();
+  auto layout = containers::container_layout();
   layout.program = place.program;
   const auto command = command_of(attempt, layout);
   config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus)

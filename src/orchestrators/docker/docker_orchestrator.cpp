@@ -18,18 +18,18 @@
 #include "docker/json_text.hpp"
 #include "model/findings.hpp"
 #include "orchestrators/containers/container_end.hpp"
+#include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/container_shell.hpp"
 #include "orchestrators/docker/emulation.hpp"
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/open_folders.hpp"
-#include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/docker/user_entry.hpp"
-#include "orchestrators/usage/group_usage.hpp"
 #include "orchestrators/owner.hpp"
-#include "orchestrators/usage/process_waits.hpp"
 #include "orchestrators/stopped.hpp"
+#include "orchestrators/usage/group_usage.hpp"
+#include "orchestrators/usage/process_waits.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 namespace {
@@ -128,12 +128,12 @@ class DockerOrchestrator : public Orchestrator {
     std::vector<std::string> lines;
     const auto containers = co_await engine_.list_containers(labels);
     for (const auto& container : containers) {
-      const auto group = find_container_group(container.value("Id", std::string()));
+      const auto group = usage::find_container_group(container.value("Id", std::string()));
       if (!group.exists()) continue;
-      auto processes = processes_in(group);
+      auto processes = usage::processes_in(group);
       // The engine's init only waits for the step's command.
-      if (has_init && processes.size() > 1) std::erase(processes, first_process(group));
-      for (auto& line : waits_of_processes(processes)) lines.push_back(std::move(line));
+      if (has_init && processes.size() > 1) std::erase(processes, usage::first_process(group));
+      for (auto& line : usage::waits_of_processes(processes)) lines.push_back(std::move(line));
     }
     co_return lines;
   }
@@ -144,10 +144,10 @@ class DockerOrchestrator : public Orchestrator {
     try {
       co_return co_await run_within(attempt);
     } catch (const net::TransportError& error) {
-      lost = engine_lost(error);
+      lost = containers::engine_lost(error);
     } catch (const EngineError& error) {
       if (!docker::is_retryable(error.status(), error.what())) throw;
-      lost = engine_lost(error);
+      lost = containers::engine_lost(error);
     }
     result.failure = attempt.cancel.level() == core::StopLevel::none ? lost : was_stopped();
     co_return result;

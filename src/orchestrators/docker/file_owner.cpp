@@ -44,7 +44,8 @@ async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
       (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch) &&
        (attempt.checkpoint.empty() || !has_files_of_another(attempt.checkpoint))))
     co_return;
-  const auto &outputs = container_layout().outputs, &checkpoint = container_layout().checkpoint;
+  const auto &outputs = containers::container_layout().outputs,
+             &checkpoint = containers::container_layout().checkpoint;
   json body;
   body["Image"] = place.image;
   body["User"] = "0:0";

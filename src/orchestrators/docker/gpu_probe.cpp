@@ -1,8 +1,8 @@
 #include "orchestrators/docker/gpu_probe.hpp"
 
 #include "core/log.hpp"
-#include "gpu/errors.hpp"
 #include "docker/short_container.hpp"
+#include "gpu/errors.hpp"
 #include "gpu/smi.hpp"
 
 namespace pipeline::orchestrators::docker_engine {

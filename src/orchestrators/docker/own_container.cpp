@@ -33,7 +33,7 @@ async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& att
   for (const auto& mount : container.value("Mounts", json::array())) {
     const auto target = mount.value("Destination", std::string());
     if (target == containers::container_folder) found.copies = true;
-    if (found.copies || (target == container_layout().outputs &&
+    if (found.copies || (target == containers::container_layout().outputs &&
                          mount.value("Source", std::string()) == attempt.outputs))
       found.usable = found.started && same_gpus;
   }

@@ -65,7 +65,7 @@ async::Task<> remove_objects(s3::Bucket& bucket, std::string key,
 
 async::Task<CheckpointDocuments> offer_checkpoint(s3::Bucket& bucket, const Attempt& attempt) {
   const auto& key = attempt.checkpoint_key;
-  const auto& layout = container_layout();
+  const auto& layout = containers::container_layout();
   const auto own = family_of(attempt);
   const auto head = co_await bucket.find_text(head_of(key), &attempt.cancel);
   const auto last = named_slot(head);

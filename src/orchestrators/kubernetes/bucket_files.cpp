@@ -100,7 +100,7 @@ async::Task<json> BucketFiles::upload(const Attempt& attempt, const AttemptOutpu
 }
 
 async::Task<StagedFiles> BucketFiles::bring(const Attempt& attempt) {
-  const auto& layout = container_layout();
+  const auto& layout = containers::container_layout();
   json items = json::array();
   items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
   for (const auto& input : attempt.inputs) {

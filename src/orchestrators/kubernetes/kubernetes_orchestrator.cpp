@@ -149,7 +149,9 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
  private:
-  SharedClaim claim() const { return {options_.connection_field("claim"), options_.connection_field("claim_path")}; }
+  SharedClaim claim() const {
+    return {options_.connection_field("claim"), options_.connection_field("claim_path")};
+  }
 
   static void add_notice(const StepSpec& step, Environment& environment) {
     if (const auto names = unhonoured(step); !names.empty())
@@ -165,7 +167,8 @@ class KubernetesOrchestrator : public Orchestrator {
   kubernetes_api::Client& client() {
     if (!client_)
       client_.emplace(loop_, kubernetes_api::find_cluster(
-                                 {.context = options_.connection_field("context"), .name_space = options_.connection_field("namespace")}));
+                                 {.context = options_.connection_field("context"),
+                                  .name_space = options_.connection_field("namespace")}));
     return *client_;
   }
 
@@ -215,7 +218,7 @@ class KubernetesOrchestrator : public Orchestrator {
 namespace pipeline::orchestrators {
 
 std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop,
-                                                       OrchestratorOptions options) {
+                                                           OrchestratorOptions options) {
   return std::make_unique<kubernetes::KubernetesOrchestrator>(loop, std::move(options));
 }
 

@@ -10,6 +10,6 @@
 namespace pipeline::orchestrators {
 
 std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop,
-                                                       OrchestratorOptions options);
+                                                           OrchestratorOptions options);
 
 }  // namespace pipeline::orchestrators

@@ -343,7 +343,7 @@ StringMap node_labels(const Settings& settings) {
 json pod_spec(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
-  auto layout = container_layout();
+  auto layout = containers::container_layout();
   layout.program = place.program;
   const auto files = pod_files(attempt, place, layout);
   json pod{{"restartPolicy", "Never"},

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "orchestrators/options.hpp"
 #include "orchestrators/image_lock.hpp"
+#include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators::kubernetes {

@@ -25,7 +25,7 @@ std::vector<std::string> read_pod_waits(std::string_view text) {
   std::string process;
   usage::ProcessWaits waits;
   const auto finish = [&] {
-    if (!process.empty() && !waits.empty()) lines.push_back(wait_line(process, waits));
+    if (!process.empty() && !waits.empty()) lines.push_back(usage::wait_line(process, waits));
     waits.clear();
   };
   while (!text.empty()) {

@@ -407,7 +407,7 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt,
     const std::string words = error == ENOENT    ? "no such file or directory"
                               : error == ENOEXEC ? "exec format error"
                                                  : "permission denied";
-    if (auto failure = not_executed(words, attempt, image)) return failure;
+    if (auto failure = containers::not_executed(words, attempt, image)) return failure;
   }
   if (reason == "ContainerCannotRun" || reason == "StartError")
     return Failure{

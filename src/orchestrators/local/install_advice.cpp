@@ -5,6 +5,7 @@
 #include <optional>
 #include <regex>
 
+#include "orchestrators/cache_folder.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 #include "python_packages/python_packages.hpp"
 

@@ -10,8 +10,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrators/options.hpp"
-#include "orchestrators/orchestrator.hpp"
 #include "orchestrators/local/limits.hpp"
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"
@@ -19,6 +17,8 @@
 #include "orchestrators/local/sandboxes.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 #include "orchestrators/local/workspace.hpp"
+#include "orchestrators/options.hpp"
+#include "orchestrators/orchestrator.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 
 namespace pipeline::orchestrators::local {
@@ -78,7 +78,7 @@ class LocalOrchestrator : public Orchestrator {
   ShortFolders short_folders_;
   Sandboxes sandboxes_;
   /// The count of the own control group: kills of other groups' processes do not count as a step's.
-  const std::filesystem::path kill_counter_ = own_kill_counter();
+  const std::filesystem::path kill_counter_ = usage::own_kill_counter();
   std::optional<usage::MemoryKills> kills_;
   std::chrono::steady_clock::time_point kills_read_;
   std::unordered_map<std::string, HostContext> known_;

@@ -17,6 +17,7 @@
 #include "docker/context.hpp"
 #include "docker/package_lock.hpp"
 #include "docker/package_resolver.hpp"
+#include "orchestrators/cache_folder.hpp"
 #include "orchestrators/local/environment_packages.hpp"
 #include "orchestrators/local/installer.hpp"
 #include "python_packages/requirements.hpp"
