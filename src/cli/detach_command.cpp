@@ -135,7 +135,7 @@ orchestrators::kubernetes::DriverJob driver_of(Session& session,
   driver.image = std::move(image);
   driver.has_own_state = session.bucket() != nullptr;
   driver.state = driver.has_own_state ? detached::state_of_driver
-                                      : fs::weakly_canonical(session.runs.folder());
+                                      : fs::weakly_canonical(session.store.folder());
   if (!options.claim.empty())
     driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
@@ -181,24 +181,24 @@ void keep(Session& session, const fs::path& file, const detached::DetachedRecord
   if (session.context.options().program) options.root = file.parent_path();
   options.template_dir.clear();
   if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
-  detached::keep_invocation(session.runs, session.run_id, options);
-  detached::keep_detached(session.runs, session.run_id, detached);
+  detached::keep_invocation(session.store, session.run_id, options);
+  detached::keep_detached(session.store, session.run_id, detached);
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
 async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
-  store::RunStore runs(folder.path());
-  runs.take_run(session.runs, session.run_id);
-  auto options = *detached::invocation_of(runs, session.run_id);
-  const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
+  store::RunStore store(folder.path());
+  store.import_run(session.store, session.run_id);
+  auto options = *detached::invocation_of(store, session.run_id);
+  const auto kept = fs::weakly_canonical(session.store.paths().detached_folder(session.run_id));
   options.file = fs::path(detached::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
   options.artifact_store = detached::bucket_of_driver(*session.bucket());
-  detached::keep_invocation(runs, session.run_id, options);
+  detached::keep_invocation(store, session.run_id, options);
   detached::RunReplica bucket(*session.bucket(), session.run_id);
-  auto files = co_await bucket.upload_all(runs, kept);
+  auto files = co_await bucket.upload_all(store, kept);
   co_return files;
 }
 
@@ -210,7 +210,7 @@ async::Task<orchestrators::kubernetes::DriverStatus> begun(kubernetes_api::Clien
   for (;;) {
     auto status = co_await orchestrators::kubernetes::driver_status_of(
         client, orchestrators::kubernetes::driver_name(session.run_id));
-    const auto run = session.runs.find_run(session.run_id);
+    const auto run = session.store.runs().find(session.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
                             status.hopeless || !status.goes_on;
@@ -231,13 +231,13 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
   status = context.await(begun(client, session, display));
   if (session.bucket())
     context.await(detached::RunReplica(*session.bucket(), session.run_id)
-                      .bring(session.runs));  // The run may have ended.
-  const auto run = session.runs.find_run(session.run_id);
+                      .bring(session.store));  // The run may have ended.
+  const auto run = session.store.runs().find(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
   context.await(orchestrators::kubernetes::remove_driver(
       client, orchestrators::kubernetes::driver_name(session.run_id)));
-  recover_dead_runs(context, session.runs, {}, session.run_id);
+  recover_dead_runs(context, session.store, {}, session.run_id);
   const std::string why = status.failure.empty()
                               ? status.hopeless ? status.waits_for : "its Job was deleted"
                               : status.failure;
@@ -248,7 +248,7 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
 
 void tell(Session& session, const orchestrators::kubernetes::DriverStatus& status) {
   auto& context = session.context;
-  const auto run = session.runs.find_run(session.run_id);
+  const auto run = session.store.runs().find(session.run_id);
   const auto& lease = run->driver.lease;
   if (context.options().json) {
     const nlohmann::json event{{"event", "detached"},
@@ -261,7 +261,7 @@ void tell(Session& session, const orchestrators::kubernetes::DriverStatus& statu
                                  {"holder", status.holder}}}};
     return context.print(event.dump() + "\n");
   }
-  const auto state = context.state_option(session.runs.folder());
+  const auto state = context.state_option(session.store.folder());
   const auto command = [&](const char* words) {
     return context.options().name + " " + words + " " + session.run_id;
   };
@@ -279,11 +279,11 @@ void tell(Session& session, const orchestrators::kubernetes::DriverStatus& statu
 core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& access) {
   detached::DetachedRecord detached;
   Session session(context, {}, &detached);
-  detached.owner = orchestrators::owner_of(session.runs.folder());
-  recover_dead_runs(context, session.runs);
+  detached.owner = orchestrators::owner_of(session.store.folder());
+  recover_dead_runs(context, session.store);
   if (!session.bucket() &&
-      (!context.options().claim.empty() || is_on_network(session.runs.folder())))
-    session.runs.share();
+      (!context.options().claim.empty() || is_on_network(session.store.folder())))
+    session.store.share();
   refuse_other_places(session);
   kubernetes_api::Client client(context.loop(), access);
   for (const auto& notice : context.await(
@@ -302,7 +302,7 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   Display display(context);
   require_engine(session);
   report_gpu_warnings(session, display.progress());
-  const auto folder = session.runs.kept_folder(session.run_id);
+  const auto folder = session.store.paths().detached_folder(session.run_id);
   orchestrators::kubernetes::DriverJob driver;
   fs::path file;
   try {
@@ -329,7 +329,7 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
       driver.variables[detached::files_variable] = context.await(put_in_bucket(session, file));
     context.await(orchestrators::kubernetes::start_driver(client, std::move(driver)));
   } catch (...) {
-    recover_dead_runs(context, session.runs, {}, session.run_id);
+    recover_dead_runs(context, session.store, {}, session.run_id);
     throw;
   }
   await_driver(client, session, display, status);

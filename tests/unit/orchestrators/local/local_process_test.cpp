@@ -436,8 +436,8 @@ TEST_F(Local, another_program_of_the_same_name_is_another_environment) {
 }
 
 TEST(programs_of, words_that_the_shell_executes_are_found) {
-  EXPECT_EQ(local::programs_of(program({"python", "x.py"})), std::vector<std::string>{"python"});
-  EXPECT_EQ(local::programs_of(program({"./run.sh"})), std::vector<std::string>{});
+  EXPECT_EQ(programs_of(program({"python", "x.py"})), std::vector<std::string>{"python"});
+  EXPECT_EQ(programs_of(program({"./run.sh"})), std::vector<std::string>{});
   EXPECT_EQ(programs_of(shell("cd a && A=1 python x.py | tee log; exec ./b.sh")),
             (std::vector<std::string>{"python", "tee"}));
   EXPECT_EQ(programs_of(shell("if grep x y; then Rscript z; fi")),
@@ -447,11 +447,11 @@ TEST(programs_of, words_that_the_shell_executes_are_found) {
 }
 
 TEST(python_of_image, version_is_read_from_dockers_python) {
-  EXPECT_EQ(local::python_of_image("python:3.11-slim-bookworm"), "3.11");
-  EXPECT_EQ(local::python_of_image("registry:5000/library/python:3.12.4"), "3.12");
-  EXPECT_EQ(local::python_of_image("python:latest"), std::nullopt);
-  EXPECT_EQ(local::python_of_image("python:3"), std::nullopt);
-  EXPECT_EQ(local::python_of_image("debian:bookworm-slim"), std::nullopt);
+  EXPECT_EQ(python_of_image("python:3.11-slim-bookworm"), "3.11");
+  EXPECT_EQ(python_of_image("registry:5000/library/python:3.12.4"), "3.12");
+  EXPECT_EQ(python_of_image("python:latest"), std::nullopt);
+  EXPECT_EQ(python_of_image("python:3"), std::nullopt);
+  EXPECT_EQ(python_of_image("debian:bookworm-slim"), std::nullopt);
   EXPECT_EQ(python_of_image("mypython:3.11"), std::nullopt);
 }
 
