@@ -9,7 +9,7 @@ INSTANTIATE_TEST_SUITE_P(Kubernetes, Conformance,
                              .name = "kubernetes",
                              .make =
                                  [](asio::io_context& loop, const fs::path& root) {
-                                   return orchestrators::kubernetes::make_kubernetes_orchestrator(
+                                   return orchestrators::make_kubernetes_orchestrator(
                                        loop, {.root = root,
                                               .state = root / ".pipe",
                                               .run_id = "conformance"});

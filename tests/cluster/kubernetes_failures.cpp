@@ -27,7 +27,7 @@ using testing::HasSubstr;
 class OnACluster : public testing::Test {
  protected:
   OnACluster() : client(loop, kubernetes_api::find_cluster({})), state(root.path() / ".pipe") {
-    orchestrator = orchestrators::kubernetes::make_kubernetes_orchestrator(
+    orchestrator = orchestrators::make_kubernetes_orchestrator(
         loop, {.root = root.path(), .state = state, .run_id = "test"});
   }
   orchestrators::AttemptResult run(AttemptBuilder& builder) {
@@ -98,7 +98,7 @@ TEST_F(OnACluster, attempt_that_is_there_already_is_joined) {
   const pid_t driver = fork();
   if (driver == 0) {
     asio::io_context own;
-    orchestrator = orchestrators::kubernetes::make_kubernetes_orchestrator(
+    orchestrator = orchestrators::make_kubernetes_orchestrator(
         own, {.root = root.path(), .state = state, .run_id = "test"});
     run_task(own, test::prepare_and_run(*orchestrator, step, events));
     _exit(0);
@@ -141,7 +141,7 @@ TEST_F(OnACluster, gpus_are_scheduled_by_number) {
 }
 
 TEST_F(OnACluster, unknown_namespace_is_told_with_what_to_do) {
-  orchestrator = orchestrators::kubernetes::make_kubernetes_orchestrator(
+  orchestrator = orchestrators::make_kubernetes_orchestrator(
       loop,
       {.root = root.path(), .state = state, .run_id = "test", .name_space = "no-such-namespace"});
   AttemptBuilder step(program({"true"}));

@@ -50,7 +50,7 @@ class BeforeARun : public testing::Test {
   }
   orchestrators::AttemptResult run(AttemptBuilder& builder) {
     builder.step.settings->docker.parent_image = "debian:bookworm-slim";
-    auto orchestrator = orchestrators::kubernetes::make_kubernetes_orchestrator(
+    auto orchestrator = orchestrators::make_kubernetes_orchestrator(
         loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "test"});
     return run_task(loop, prepare_and_run(*orchestrator, builder));
   }

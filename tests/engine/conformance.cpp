@@ -19,7 +19,7 @@ Place engine_place(std::string name, std::function<void()> use, bool has_copies)
           .make =
               [use = std::move(use)](asio::io_context& loop, const fs::path& root) {
                 use();
-                return orchestrators::docker_engine::make_docker_orchestrator(
+                return orchestrators::make_docker_orchestrator(
                     loop, {.root = root, .state = root / ".pipe", .run_id = "conformance"});
               },
           .settings = slim(),

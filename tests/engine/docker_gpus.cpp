@@ -40,7 +40,7 @@ class DockerGpus : public testing::Test {
     orchestrators::OrchestratorOptions options;
     options.root = options.state = folder_.path();
     options.run_id = run_id_;
-    orchestrator_ = orchestrators::docker_engine::make_docker_orchestrator(loop_, options);
+    orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
     core::CancelSource never;
     inventory_ =
         test::run_task(loop_, orchestrators::docker_engine::probe_gpus(

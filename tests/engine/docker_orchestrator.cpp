@@ -65,7 +65,7 @@ class DockerOrchestrator : public testing::Test {
     options.root = folder_.path();
     options.state = folder_.path();
     options.run_id = run_id_;
-    orchestrator_ = orchestrators::docker_engine::make_docker_orchestrator(loop_, options);
+    orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
   }
   ~DockerOrchestrator() override { EXPECT_EQ(left(), 0U) << "containers are left"; }
 

@@ -53,7 +53,7 @@ class EngineFaults : public testing::Test {
     orchestrators::OrchestratorOptions options;
     options.root = options.state = builder_->folder.path();
     options.run_id = builder_->run_id;
-    orchestrator_ = orchestrators::docker_engine::make_docker_orchestrator(loop_, options);
+    orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
     unsetenv("DOCKER_HOST");
     Silent events;
     return run_task(loop_, prepare_and_run(*orchestrator_, *builder_, events));

@@ -20,7 +20,7 @@ class PodmanTest : public testing::TestWithParam<const char*> {
     const auto socket = std::string("/run/") + GetParam() + "/podman.sock";
     if (!fs::exists(socket)) GTEST_SKIP() << "no Podman: scripts/testbed/podman up";
     setenv("DOCKER_HOST", ("unix://" + socket).c_str(), 1);
-    orchestrator = orchestrators::docker_engine::make_docker_orchestrator(
+    orchestrator = orchestrators::make_docker_orchestrator(
         loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "podman"});
   }
   void TearDown() override { unsetenv("DOCKER_HOST"); }

@@ -84,7 +84,7 @@ class ProgramImage : public testing::Test {
     orchestrators::OrchestratorOptions options;
     options.root = options.state = folder_.path();
     options.run_id = "test-" + folder_.path().filename().string();
-    orchestrator_ = orchestrators::docker_engine::make_docker_orchestrator(loop_, options);
+    orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
   }
   ~ProgramImage() override {
     for (const auto& name : images()) run_task(loop_, engine_.remove_image(name));

@@ -27,7 +27,7 @@ class RemoteFiles : public testing::Test {
       GTEST_SKIP() << "no second engine: scripts/testbed/second-engine start";
     use_second_engine_over_tls();
     engine = std::make_unique<docker::EngineApi>(loop, docker::find_endpoint());
-    orchestrator = orchestrators::docker_engine::make_docker_orchestrator(
+    orchestrator = orchestrators::make_docker_orchestrator(
         loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "remote-files"});
   }
   /// This test's containers; and all volumes of no container, for those have no name.
@@ -169,7 +169,7 @@ TEST_F(RemoteFiles, an_engine_behind_a_local_socket_that_sees_nothing_of_this_ma
   setenv("DOCKER_HOST", ("unix://" + second_engine().at("SOCKET")).c_str(), 1);
   if (access(second_engine().at("SOCKET").c_str(), W_OK) != 0)
     GTEST_SKIP() << "only root may use this socket";
-  orchestrator = orchestrators::docker_engine::make_docker_orchestrator(
+  orchestrator = orchestrators::make_docker_orchestrator(
       loop, {.root = root.path(), .state = root.path() / ".pipe", .run_id = "remote-files"});
   AttemptBuilder step(shell("cat a.txt > $PIPE_OUTPUT_COPY"));
   step.code("a.txt", "A").output("copy", "copy");

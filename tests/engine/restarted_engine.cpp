@@ -32,7 +32,7 @@ class RestartedEngine : public testing::Test {
     orchestrators::OrchestratorOptions options;
     options.root = options.state = builder.folder.path();
     options.run_id = builder.run_id;
-    orchestrator_ = orchestrators::docker_engine::make_docker_orchestrator(loop_, options);
+    orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
     Silent events;
     return run_task(loop_, prepare_and_run(*orchestrator_, builder, events));
   }

@@ -43,7 +43,7 @@ class VirtualEnvironment : public testing::Test {
   core::CancelSource cancel;
   std::unique_ptr<orchestrators::Orchestrator> orchestrator = [this] {
     setenv("PIPE_CACHE_DIR", (root.path() / "cache").c_str(), 1);
-    return orchestrators::local::make_local_orchestrator(loop, {.root = root.path()});
+    return orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   }();
 };
 
@@ -133,7 +133,7 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
   EXPECT_THAT(result.image, HasSubstr("virtual environment"));
 
   // Another run finds it.
-  auto later = orchestrators::local::make_local_orchestrator(loop, {.root = root.path()});
+  auto later = orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   EXPECT_TRUE(run_task(loop, later->environment(other)).ready);
 
   // A removed environment is made again.
@@ -143,7 +143,7 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
 
 TEST_F(VirtualEnvironment, two_programs_at_once_make_it_once) {
   auto spec = step({"six==1.16.0"});
-  auto other = orchestrators::local::make_local_orchestrator(loop, {.root = root.path()});
+  auto other = orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   int made = 0;
   for (auto* one : {orchestrator.get(), other.get()})
     asio::co_spawn(loop, one->prepare(spec, events, cancel),
@@ -186,7 +186,7 @@ TEST_F(VirtualEnvironment, project_is_installed_from_a_copy) {
 
   auto before = environment(attempt.step).id;
   write(root.path() / "code/own.py", "value = 6\n");
-  auto later = orchestrators::local::make_local_orchestrator(loop, {.root = root.path()});
+  auto later = orchestrators::make_local_orchestrator(loop, {.root = root.path()});
   EXPECT_NE(run_task(loop, later->environment(attempt.step)).id, before);
 }
 

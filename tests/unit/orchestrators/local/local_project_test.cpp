@@ -19,7 +19,7 @@ class LocalProject : public testing::Test {
     orchestrators::OrchestratorOptions options;
     options.root = root_.path();
     options.state = root_.path() / "state";
-    orchestrator_ = orchestrators::local::make_local_orchestrator(loop_, options);
+    orchestrator_ = orchestrators::make_local_orchestrator(loop_, options);
   }
   std::string id(const AttemptBuilder& builder) {
     return run_task(loop_, orchestrator_->environment(builder.step)).id;
