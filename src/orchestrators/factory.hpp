@@ -8,8 +8,8 @@
 namespace pipeline::lockfile {
 class LockFile;
 }
-namespace pipeline::s3 {
-class BucketArtifacts;
+namespace pipeline::blobs {
+class RemoteArtifacts;
 }
 
 namespace pipeline::orchestrators {
@@ -26,9 +26,10 @@ struct OrchestratorOptions {
   std::string claim;  ///< PersistentVolumeClaim that contains `claim_path`, in which `state` is; if
                       ///< empty, nodes see the folder itself.
   std::filesystem::path claim_path;
-  s3::BucketArtifacts* artifacts = nullptr;  ///< The bucket through which pods exchange files,
-                                             ///< instead of a claim; outlives the orchestrator.
-  std::string owner;                         ///< Owner of the Jobs, if it differs from owner_of().
+  blobs::RemoteArtifacts* artifacts = nullptr;  ///< The remote store, through which pods exchange
+                                                ///< files if there is no claim; outlives the
+                                                ///< orchestrator.
+  std::string owner;            ///< Owner of the Jobs, if it differs from owner_of().
   ImageLock* images = nullptr;  ///< Images of a cluster's steps. If empty, prepare() fills it;
                                 ///< otherwise its images are used, and no engine is contacted.
 };

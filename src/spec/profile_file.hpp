@@ -11,7 +11,7 @@
 
 #include <pipeline/spec.hpp>
 
-#include "settings/artifact_store.hpp"
+#include "settings/remote_store.hpp"
 
 namespace pipeline::spec {
 
@@ -28,8 +28,8 @@ struct Profile {
   std::string claim;                 ///< PersistentVolumeClaim through which pods see `state`.
   std::filesystem::path claim_path;  ///< Path at which this machine sees the claim's content;
                                      ///< resolved against the file.
-  settings::ArtifactStoreSettings artifact_store;
-  std::vector<NotifySpec> notify;  ///< Webhooks, besides the pipeline's.
+  settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
+  std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
   Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.
 };
 using Profiles = std::map<std::string, Profile>;

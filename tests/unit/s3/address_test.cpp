@@ -1,15 +1,16 @@
-#include "s3/address.hpp"
+#include "blobs/s3/address.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "blobs/s3/credentials.hpp"
+#include "blobs/s3/settings.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
-#include "s3/credentials.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 namespace {
 
 using testing::HasSubstr;
@@ -43,17 +44,35 @@ TEST(AnAddress, that_is_none_is_refused) {
 }
 
 TEST(ABucket, is_read_with_its_prefix_and_kept) {
-  settings::ArtifactStoreSettings store;
-  EXPECT_TRUE(settings::read_bucket("s3://ml-team/a/b/", store));
+  BucketSettings store;
+  EXPECT_TRUE(read_bucket("s3://ml-team/a/b/", store));
   EXPECT_EQ(store.bucket, "ml-team");
   EXPECT_EQ(store.prefix, "a/b/");
   store.path_style = false;
   store.endpoint = "https://x";
-  EXPECT_EQ(settings::artifact_store_of(to_json(store)), store);
-  EXPECT_FALSE(settings::artifact_store_of(to_json(settings::ArtifactStoreSettings())).is_given());
+  const auto kept = store_settings(store);
+  EXPECT_EQ(settings::remote_store_of(to_json(kept)), kept);
+  EXPECT_EQ(kept.url, "s3://ml-team/a/b");
+  const auto again = bucket_settings(kept);
+  EXPECT_EQ(again.prefix, "a/b/");
+  EXPECT_EQ(again.path_style, false);
+  EXPECT_EQ(again.endpoint, "https://x");
+  EXPECT_FALSE(settings::remote_store_of(to_json(settings::RemoteStoreSettings())).is_given());
   for (const char* bad :
        {"ml", "s3://", "s3://a", "s3://team/../x", "s3://team//x", "s3://m l", "s3://team/a?b"})
-    EXPECT_FALSE(settings::read_bucket(bad, store)) << bad;
+    EXPECT_FALSE(read_bucket(bad, store)) << bad;
+}
+
+TEST(ABucket, is_read_as_version_0_1_0_has_kept_it) {
+  const auto kept = settings::remote_store_of(nlohmann::json::parse(
+      R"({"bucket": "ml", "prefix": "a/b/", "endpoint": "https://x", "pod_endpoint": "", "region": "",
+          "certificate_authority": "/ca.pem", "aws_profile": "", "path_style": false})"));
+  EXPECT_EQ(kept, (settings::RemoteStoreSettings{"s3://ml/a/b",
+                                                 {{"endpoint", "https://x"},
+                                                  {"certificate_authority", "/ca.pem"},
+                                                  {"path_style", "false"}}}));
+  const auto whole = settings::remote_store_of(nlohmann::json::parse(R"({"bucket": "ml"})"));
+  EXPECT_EQ(whole.url, "s3://ml");
 }
 
 TEST(Credentials, are_read_from_files_as_amazon_writes_them) {
@@ -81,4 +100,4 @@ TEST(Credentials, of_a_program_run_out) {
 }
 
 }  // namespace
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

@@ -1,4 +1,5 @@
-#include "s3/bucket.hpp"
+#include "blobs/s3/bucket.hpp"
+#include "blobs/error_document.hpp"
 
 #include <cstdlib>
 
@@ -9,7 +10,7 @@
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 namespace {
 
 using test::HttpExchange;
@@ -34,9 +35,9 @@ class ABucketOfAServer : public testing::Test {
     unsetenv("AWS_ACCESS_KEY_ID");
     unsetenv("AWS_SECRET_ACCESS_KEY");
   }
-  settings::ArtifactStoreSettings settings() {
-    settings::ArtifactStoreSettings store;
-    settings::read_bucket("s3://team/pipe", store);
+  BucketSettings settings() {
+    BucketSettings store;
+    read_bucket("s3://team/pipe", store);
     store.endpoint = server.url();
     store.region = "lab";
     return store;
@@ -220,7 +221,7 @@ TEST_F(ABucketOfAServer, has_completed_an_upload_whose_answer_was_lost) {
       co_await exchange.answer(404, error("NoSuchUpload", "gone"));
   };
   Bucket bucket(loop, settings(), hasty);
-  run_task(loop, bucket.complete_upload("k", "u", {"\"e\""}));
+  run_task(loop, bucket.pod_access()->complete_upload("k", "u", {"\"e\""}));
   EXPECT_EQ(server.asked.size(), 2u);
 }
 
@@ -346,16 +347,17 @@ TEST_F(ABucketOfAServer, lets_pods_do_one_thing_each_under_the_address_that_they
   store.pod_endpoint = "https://s3.inside";
   store.path_style = false;
   Bucket bucket(loop, store, hasty);
-  const auto url = run_task(loop, bucket.presigned("GET", "a/b"));
+  const auto url = run_task(loop, bucket.pod_access()->presigned(PodAccess::Method::read, "a/b"));
   EXPECT_THAT(url, testing::StartsWith("https://team.s3.inside/pipe/a/"
                                        "b?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=A%2F"));
   EXPECT_THAT(url, HasSubstr("&X-Amz-Expires=604800&"));
-  const auto urls = run_task(loop, bucket.presigned_parts("k", "u/1", 12));
+  const auto urls = run_task(loop, bucket.pod_access()->presigned_parts("k", "u/1", 12));
   EXPECT_THAT(urls.before, testing::EndsWith("&partNumber="));
   EXPECT_EQ(urls.after, "&uploadId=u%2F1&X-Amz-Signature=");
   EXPECT_EQ(urls.signatures.size(), 12u);
   EXPECT_NE(urls.signatures[0], urls.signatures[11]);
-  const auto series = run_task(loop, bucket.presigned_series("PUT", "k/a.", 12));
+  const auto series =
+      run_task(loop, bucket.pod_access()->presigned_series(PodAccess::Method::write, "k/a.", 12));
   const auto tenth = series.before + "10" + series.after + series.signatures[9];
   EXPECT_THAT(series.before, testing::EndsWith("/pipe/k/a."));
   EXPECT_EQ(tenth.substr(0, tenth.find('?')), "https://team.s3.inside/pipe/k/a.10");
@@ -364,4 +366,4 @@ TEST_F(ABucketOfAServer, lets_pods_do_one_thing_each_under_the_address_that_they
 }
 
 }  // namespace
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3

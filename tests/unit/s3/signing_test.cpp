@@ -1,7 +1,7 @@
 // The examples that Amazon has published for S3:
 // https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html, and
 // sigv4-query-string-auth.html.
-#include "s3/signing.hpp"
+#include "blobs/s3/signing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "core/digest.hpp"
 #include "net/url.hpp"
 
-namespace pipeline::s3 {
+namespace pipeline::blobs::s3 {
 namespace {
 
 using namespace std::chrono;
@@ -93,4 +93,4 @@ TEST(Signing, encodes_all_that_servers_do_not_take_as_it_is) {
 }
 
 }  // namespace
-}  // namespace pipeline::s3
+}  // namespace pipeline::blobs::s3
