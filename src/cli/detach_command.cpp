@@ -115,17 +115,19 @@ std::vector<std::string> pull_secrets_of(Session& session) {
 
 std::string repository_of(Session& session) {
   for (const auto* step : session.source.selected_steps())
-    if (auto repository = orchestrators::registry_repository(*step); !repository.empty())
+    if (auto repository = orchestrators::kubernetes::registry_repository(*step);
+        !repository.empty())
       return repository;
   return {};
 }
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRecord& detached,
-                                   orchestrators::DriverImage image) {
+orchestrators::kubernetes::DriverJob driver_of(Session& session,
+                                               const detached::DetachedRecord& detached,
+                                               orchestrators::kubernetes::DriverImage image) {
   const auto& options = session.context.options();
-  orchestrators::DriverJob driver;
+  orchestrators::kubernetes::DriverJob driver;
   driver.run_id = session.run_id;
   driver.pipeline = session.pipeline().name;
   driver.owner = detached.owner;
@@ -202,13 +204,13 @@ async::Task<std::string> upload_run(Session& session, const fs::path& file) {
 }
 
 /// Waits until the driver has started, or will not start, or the time is up.
-async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, Session& session,
-                                               Display& display) {
+async::Task<orchestrators::kubernetes::DriverStatus> begun(kubernetes_api::Client& client,
+                                                           Session& session, Display& display) {
   const auto until = std::chrono::steady_clock::now() + retry_policy;
   std::string reported;
   for (;;) {
-    auto status = co_await orchestrators::driver_status_of(
-        client, orchestrators::driver_name(session.run_id));
+    auto status = co_await orchestrators::kubernetes::driver_status_of(
+        client, orchestrators::kubernetes::driver_name(session.run_id));
     const auto run = session.store.runs().find(session.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
@@ -225,7 +227,7 @@ async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, S
 
 /// Waits for the driver. If it cannot start, marks the run as failed with the reason.
 void await_driver(kubernetes_api::Client& client, Session& session, Display& display,
-                  orchestrators::DriverStatus& status) {
+                  orchestrators::kubernetes::DriverStatus& status) {
   auto& context = session.context;
   status = context.await(begun(client, session, display));
   if (session.remote_store())
@@ -234,7 +236,8 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
   const auto run = session.store.runs().find(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
-  context.await(orchestrators::remove_driver(client, orchestrators::driver_name(session.run_id)));
+  context.await(orchestrators::kubernetes::remove_driver(
+      client, orchestrators::kubernetes::driver_name(session.run_id)));
   recover_dead_runs(context, session.store, {}, session.run_id);
   const std::string why = status.failure.empty()
                               ? status.hopeless ? status.waits_for : "its Job was deleted"
@@ -244,7 +247,7 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
                                 "` continues the run from here"});
 }
 
-void tell(Session& session, const orchestrators::DriverStatus& status) {
+void tell(Session& session, const orchestrators::kubernetes::DriverStatus& status) {
   auto& context = session.context;
   const auto run = session.store.runs().find(session.run_id);
   const auto& lease = run->driver.lease;
@@ -293,13 +296,13 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   refuse_other_places(session);
   refuse_unreachable_store(session);
   kubernetes_api::Client client(context.loop(), access);
-  for (const auto& notice :
-       context.await(orchestrators::check_driver(client, context.options().service_account)))
+  for (const auto& notice : context.await(
+           orchestrators::kubernetes::check_driver(client, context.options().service_account)))
     context.note("note: " + notice);
 
   auto options = session.run_options();
   options.driver.lease = {access.context, access.name_space,
-                          orchestrators::driver_name(session.run_id)};
+                          orchestrators::kubernetes::driver_name(session.run_id)};
   if (const auto state = vcs::source_state(session.source.file().parent_path())) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
@@ -310,14 +313,14 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   require_engine(session);
   report_gpu_warnings(session, display.progress());
   const auto folder = session.store.paths().detached_folder(session.run_id);
-  orchestrators::DriverJob driver;
+  orchestrators::kubernetes::DriverJob driver;
   fs::path file;
   try {
     driver = driver_of(session, detached, {});
     file = keep_files(session, fs::weakly_canonical(folder));
-    driver.image = context.await(
-        orchestrators::make_driver_image(context.loop(), repository_of(session), session.run_id,
-                                         display.progress(), display.cancel()));
+    driver.image = context.await(orchestrators::kubernetes::make_driver_image(
+        context.loop(), repository_of(session), session.run_id, display.progress(),
+        display.cancel()));
     options.machine = session.machine_in_use();
     context.await(engine::prepare_detached(session.services(), display.progress(), display.cancel(),
                                            options));
@@ -329,12 +332,12 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
     context.note("stopped before the run began");
     return core::ExitCode::interrupted;
   }
-  orchestrators::DriverStatus status;
+  orchestrators::kubernetes::DriverStatus status;
   try {
     keep(session, file, detached);
     if (session.remote_store())
       driver.variables[detached::files_variable] = context.await(upload_run(session, file));
-    context.await(orchestrators::start_driver(client, std::move(driver)));
+    context.await(orchestrators::kubernetes::start_driver(client, std::move(driver)));
   } catch (...) {
     recover_dead_runs(context, session.store, {}, session.run_id);
     throw;

@@ -76,7 +76,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
 nlohmann::json owners_of(Context& context, const store::LeaseId& lease) {
   kubernetes_api::Client client(context.loop(),
                                 kubernetes_api::find_cluster({.name_space = lease.name_space}));
-  return context.await(orchestrators::owned_by_driver(client, lease.name));
+  return context.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
 }
 
 /// Removes the driver's own Job, which ends this process; the last action.
@@ -84,7 +84,7 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
   kubernetes_api::Client client(loop, kubernetes_api::find_cluster({.name_space = name_space}));
   std::exception_ptr failed;
-  asio::co_spawn(loop, orchestrators::remove_driver(client, name),
+  asio::co_spawn(loop, orchestrators::kubernetes::remove_driver(client, name),
                  [&](std::exception_ptr error) { failed = error; });
   loop.run();
   if (failed) std::rethrow_exception(failed);
@@ -151,7 +151,7 @@ core::ExitCode drive_command(Context& outside) {
     const auto& run = outside.options().run;
     detached::RunReplica replica(artifacts, run, core::variable(detached::files_variable));
     if (!outside.await(replica.fetch(store, store.paths().detached_folder(run))))
-      return leave({}, orchestrators::driver_name(run));
+      return leave({}, orchestrators::kubernetes::driver_name(run));
   }
   const auto run = outside.find_run(store);
   auto options = recorded_options(store, run.id, outside.options());

@@ -84,10 +84,7 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
                                       .template_dir = context.options().template_dir,
                                       .run_id = run_id,
                                       .lock = &lock_,
-                                      .context = context.options().context,
-                                      .name_space = context.options().name_space,
-                                      .claim = context.options().claim,
-                                      .claim_path = context.options().claim_path,
+                                      .connection = detached::connection_of(context.options()),
                                       .artifacts = remote_store_.get(),
                                       .owner = detached ? detached->owner : "",
                                       .images = detached ? &detached->images : nullptr});
@@ -121,11 +118,7 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
     Context& context, const std::string& name, orchestrators::OrchestratorOptions options) {
   if (auto* executor = context.options().executor; executor && name == executor->name())
     return orchestrators::make_executor_orchestrator(context.loop(), *executor);
-  if (name == "local")
-    return orchestrators::make_local_orchestrator(context.loop(), std::move(options));
-  if (name == "kubernetes")
-    return orchestrators::make_kubernetes_orchestrator(context.loop(), std::move(options));
-  return orchestrators::make_docker_orchestrator(context.loop(), std::move(options));
+  return orchestrators::make_orchestrator(name, context.loop(), std::move(options));
 }
 
 void require_engine(Session& session) {
@@ -133,8 +126,7 @@ void require_engine(Session& session) {
   const auto steps = session.source.selected_steps();
   // A cluster's images are built on an engine, too.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
-        const auto& name = session.orchestrator().capabilities_of(*step).name;
-        return name == "docker" || name == "kubernetes";
+        return session.orchestrator().capabilities_of(*step).traits.needs_engine;
       }))
     return;
   const auto endpoint = docker::find_endpoint();

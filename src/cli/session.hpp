@@ -15,7 +15,7 @@
 #include "engine/run.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
 #include "lockfile/lock_file.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/registry/registry.hpp"
 
 namespace pipeline::cli {
 

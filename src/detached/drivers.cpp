@@ -21,7 +21,7 @@ async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
   kubernetes_api::Client client(loop, kubernetes_api::find_cluster(cluster_of(lease)));
   const auto until = std::chrono::steady_clock::now() + kubernetes_api::LeaseTerms().duration;
   while (std::chrono::steady_clock::now() < until) {
-    const bool may_save = co_await orchestrators::driver_has_pod(client, lease.name);
+    const bool may_save = co_await orchestrators::kubernetes::driver_has_pod(client, lease.name);
     if (!may_save) co_return;
     co_await async::pause_for(std::chrono::milliseconds(300), nullptr);
   }
@@ -131,8 +131,9 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   hasty);
-    life = context_.await(orchestrators::driver_continues(client, lease.name)) ? Liveness::alive
-                                                                               : Liveness::dead;
+    life = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name))
+               ? Liveness::alive
+               : Liveness::dead;
   } catch (const core::EnvironmentError& error) {
     silence_ = error.what();
   } catch (const core::InputError& error) {
@@ -160,7 +161,8 @@ std::string Drivers::described(store::RunRecord& run) {
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   hasty);
-    const auto news = context_.await(orchestrators::driver_status_of(client, lease.name));
+    const auto news =
+        context_.await(orchestrators::kubernetes::driver_status_of(client, lease.name));
     if (!news.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +
               "` continues the run from here";

@@ -18,6 +18,13 @@ std::string absolute_text(const fs::path& path) {
 
 }  // namespace
 
+StringMap connection_of(const Invocation& invocation) {
+  return {{"context", invocation.context},
+          {"namespace", invocation.name_space},
+          {"claim", invocation.claim},
+          {"claim_path", invocation.claim_path.string()}};
+}
+
 void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation) {
   const nlohmann::json record{{"version", invocation_version},
                               {"file", absolute_text(invocation.file)},

@@ -33,6 +33,9 @@ struct Invocation {
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
 };
 
+/// Returns the values with which the invocation's orchestrators find their services.
+StringMap connection_of(const Invocation& invocation);
+
 /// Records the invocation of a run, with a schema version; paths are made absolute.
 void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation);
 

@@ -19,7 +19,7 @@
 #include "orchestrators/kubernetes/verdict.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::ApiCall;
@@ -475,4 +475,4 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   co_return result;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -8,7 +8,7 @@
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/removals.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
@@ -20,4 +20,4 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
                                    const Attempt& attempt, const JobOptions& place,
                                    PodStaging* files, Removals& removals, std::string& waits);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

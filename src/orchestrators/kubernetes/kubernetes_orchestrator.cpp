@@ -1,3 +1,5 @@
+#include "orchestrators/kubernetes/kubernetes_orchestrator.hpp"
+
 #include <map>
 #include <optional>
 
@@ -12,7 +14,6 @@
 #include "kubernetes_api/agent.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
-#include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
@@ -21,7 +22,7 @@
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -35,6 +36,7 @@ class KubernetesOrchestrator : public Orchestrator {
                                                              : built_images(loop, options_)),
         owner_(options_.owner) {
     capabilities_.name = "kubernetes";
+    capabilities_.traits = entry_of("kubernetes").traits;
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
@@ -149,7 +151,9 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
  private:
-  SharedClaim claim() const { return {options_.claim, options_.claim_path}; }
+  SharedClaim claim() const {
+    return {options_.connection_field("claim"), options_.connection_field("claim_path")};
+  }
 
   static void add_notice(const StepSpec& step, Environment& environment) {
     if (const auto names = unhonoured(step); !names.empty())
@@ -163,7 +167,7 @@ class KubernetesOrchestrator : public Orchestrator {
   /// Throws InputError if pods neither share files with this machine nor can reach the remote
   /// store.
   void require_files() const {
-    if (!options_.artifacts || stages_files() || !options_.claim.empty()) return;
+    if (!options_.artifacts || stages_files() || !options_.connection_field("claim").empty()) return;
     throw core::InputError(
         "pods cannot reach the remote store " + options_.artifacts->url() +
             ": it gives no URLs by which they get their files",
@@ -179,7 +183,8 @@ class KubernetesOrchestrator : public Orchestrator {
   kubernetes_api::Client& client() {
     if (!client_)
       client_.emplace(loop_, kubernetes_api::find_cluster(
-                                 {.context = options_.context, .name_space = options_.name_space}));
+                                 {.context = options_.connection_field("context"),
+                                  .name_space = options_.connection_field("namespace")}));
     return *client_;
   }
 
@@ -224,9 +229,13 @@ class KubernetesOrchestrator : public Orchestrator {
 
 }  // namespace
 
+}  // namespace pipeline::orchestrators::kubernetes
+
+namespace pipeline::orchestrators {
+
 std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop,
                                                            OrchestratorOptions options) {
-  return std::make_unique<KubernetesOrchestrator>(loop, std::move(options));
+  return std::make_unique<kubernetes::KubernetesOrchestrator>(loop, std::move(options));
 }
 
 }  // namespace pipeline::orchestrators

@@ -8,12 +8,12 @@
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "file_tree/tree.hpp"
-#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/kubernetes/staged_checkpoint.hpp"
 #include "orchestrators/kubernetes/staging_keys.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 using nlohmann::json;
 using Method = blobs::PodAccess::Method;
@@ -101,7 +101,7 @@ async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput
 }
 
 async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
-  const auto& layout = container_layout();
+  const auto& layout = containers::container_layout();
   json items = json::array();
   items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
   for (const auto& input : attempt.inputs) {
@@ -274,4 +274,4 @@ async::Task<> PodStaging::forget_checkpoint(std::string key) {
   co_await remove_checkpoint(store_, std::move(key));
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -14,7 +14,7 @@
 #include "blobs/remote_artifacts.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Returns the names of the inputs that pods fetch from addresses.
 std::vector<std::string> addresses_of(const Attempt& attempt);
@@ -74,4 +74,4 @@ class PodStaging {
   asio::thread_pool pool_;           ///< Computes digests.
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -5,7 +5,7 @@
 #include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/staging_keys.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 using nlohmann::json;
 using Method = blobs::PodAccess::Method;
@@ -107,4 +107,4 @@ async::Task<> PodStaging::help(const Attempt& attempt, core::CancelSource& enoug
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

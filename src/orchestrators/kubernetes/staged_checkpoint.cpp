@@ -8,9 +8,9 @@
 
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
-#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -66,7 +66,7 @@ async::Task<> remove_blobs(blobs::BlobStore& store, std::string key,
 
 async::Task<CheckpointDocuments> offer_checkpoint(blobs::BlobStore& store, const Attempt& attempt) {
   const auto& key = attempt.checkpoint_key;
-  const auto& layout = container_layout();
+  const auto& layout = containers::container_layout();
   auto& pods = *store.pod_access();
   const auto own = family_of(attempt);
   const auto head = co_await store.find_text(head_of(key), &attempt.cancel);
@@ -103,4 +103,4 @@ async::Task<> remove_checkpoint(blobs::BlobStore& store, std::string key) {
   co_await remove_blobs(store, key, {});
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -11,7 +11,7 @@
 #include "blobs/blob_store.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// The parts of the stager's documents that concern the checkpoint.
 struct CheckpointDocuments {
@@ -25,4 +25,4 @@ async::Task<CheckpointDocuments> offer_checkpoint(blobs::BlobStore& store, const
 /// Removes the checkpoint of a step that has succeeded.
 async::Task<> remove_checkpoint(blobs::BlobStore& store, std::string key);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

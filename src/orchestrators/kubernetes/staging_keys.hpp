@@ -6,7 +6,7 @@
 
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 inline std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
   return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
@@ -25,4 +25,4 @@ inline std::string list_key(const std::string& folder, const std::string& input)
 /// What the pod cannot have from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -36,11 +36,11 @@ TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
   ASSERT_EQ(profiles.size(), 2u);
   const auto& lab = profiles.at("lab");
   EXPECT_EQ(lab.orchestrator, "kubernetes");
-  EXPECT_EQ(lab.context, "lab");
-  EXPECT_EQ(lab.name_space, "ml");
+  EXPECT_EQ(lab.field("context"), "lab");
+  EXPECT_EQ(lab.field("namespace"), "ml");
   EXPECT_EQ(lab.settings.docker.target_repository, "r.example:5000/team");
   EXPECT_EQ(lab.state, folder.path() / "shared");
-  EXPECT_EQ(lab.service_account, "driver");
+  EXPECT_EQ(lab.field("service_account"), "driver");
   EXPECT_EQ(profiles.at("home").jobs, 3u);
 }
 

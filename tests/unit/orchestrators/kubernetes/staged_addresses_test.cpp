@@ -8,7 +8,7 @@
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -157,4 +157,4 @@ TEST_F(StagedAddresses, help_ends_when_the_pod_has_what_it_needs) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

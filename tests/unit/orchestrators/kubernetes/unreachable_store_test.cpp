@@ -5,7 +5,7 @@
 #include "blobs/remote_artifacts.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/kubernetes/kubernetes_orchestrator.hpp"
 #include "support/run_task.hpp"
 
 namespace pipeline::orchestrators {
@@ -19,12 +19,13 @@ TEST(AStoreThatPodsCannotReach, is_refused_before_the_cluster_is_asked_unless_th
   blobs::RemoteArtifacts artifacts(loop, {"file://" + folder.path().string(), {}});
   for (const char* claim : {"", "team"}) {
     ImageLock images;
-    const auto orchestrator = make_kubernetes_orchestrator(loop, {.state = folder.path(),
-                                                                  .context = "no-such-context",
-                                                                  .claim = claim,
-                                                                  .claim_path = folder.path(),
-                                                                  .artifacts = &artifacts,
-                                                                  .images = &images});
+    const auto orchestrator =
+        make_kubernetes_orchestrator(loop, {.state = folder.path(),
+                                            .connection = {{"context", "no-such-context"},
+                                                           {"claim", claim},
+                                                           {"claim_path", folder.path().string()}},
+                                            .artifacts = &artifacts,
+                                            .images = &images});
     EXPECT_FALSE(orchestrator->capabilities().fetches_addresses);
     try {
       test::run_task(loop, orchestrator->check({}));

@@ -1,4 +1,4 @@
-#include "orchestrators/containers/image_lock.hpp"
+#include "orchestrators/image_lock.hpp"
 
 #include <algorithm>
 
