@@ -86,12 +86,13 @@ StringMap variables_of(Session& session) {
     const auto [place, is_new] = all.emplace(name, value);
     if (!is_new && place->second != value)
       throw core::InputError("step '" + step.name + "' takes another value of " + name +
-                                 " than a step before it or the artifact store: a driver in the "
+                                 " than a step before it or the remote store: a driver in the "
                                  "cluster has one of each",
                              "give one of them another name, or run without --detach");
   };
-  if (session.bucket())
-    all = detached::variables_of_bucket(session.context.driver_context(), *session.bucket());
+  if (session.remote_store())
+    all = detached::store_variables_of_driver(session.context.driver_context(),
+                                              session.remote_store()->store());
   for (const auto* step : session.source.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -133,7 +134,7 @@ orchestrators::kubernetes::DriverJob driver_of(Session& session,
   driver.service_account = options.service_account;
   driver.user = core::user_and_group();
   driver.image = std::move(image);
-  driver.has_own_state = session.bucket() != nullptr;
+  driver.has_own_state = session.remote_store() != nullptr;
   driver.state = driver.has_own_state ? detached::state_of_driver
                                       : fs::weakly_canonical(session.store.folder());
   if (!options.claim.empty())
@@ -186,7 +187,7 @@ void keep(Session& session, const fs::path& file, const detached::DetachedRecord
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
-async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
+async::Task<std::string> upload_run(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore store(folder.path());
   store.import_run(session.store, session.run_id);
@@ -195,10 +196,10 @@ async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   options.file = fs::path(detached::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
-  options.artifact_store = detached::bucket_of_driver(*session.bucket());
+  options.remote_store = detached::store_settings_of_driver(session.remote_store()->store());
   detached::keep_invocation(store, session.run_id, options);
-  detached::RunReplica bucket(*session.bucket(), session.run_id);
-  auto files = co_await bucket.upload_all(store, kept);
+  detached::RunReplica replica(*session.remote_store(), session.run_id);
+  auto files = co_await replica.upload_all(store, kept);
   co_return files;
 }
 
@@ -229,8 +230,8 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
                   orchestrators::kubernetes::DriverStatus& status) {
   auto& context = session.context;
   status = context.await(begun(client, session, display));
-  if (session.bucket())
-    context.await(detached::RunReplica(*session.bucket(), session.run_id)
+  if (session.remote_store())
+    context.await(detached::RunReplica(*session.remote_store(), session.run_id)
                       .bring(session.store));  // The run may have ended.
   const auto run = session.store.runs().find(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
@@ -276,15 +277,24 @@ void tell(Session& session, const orchestrators::kubernetes::DriverStatus& statu
   context.print(text);
 }
 
+void refuse_unreachable_store(Session& session) {
+  const auto* remote = session.remote_store();
+  if (!remote || blobs::can_presign(remote->url())) return;
+  throw core::InputError("a driver in the cluster cannot reach the remote store " + remote->url(),
+                         "leave out --detach, or give an `artifact_store` that pods reach, such as "
+                         "`s3://team/pipe`");
+}
+
 core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& access) {
   detached::DetachedRecord detached;
   Session session(context, {}, &detached);
   detached.owner = orchestrators::owner_of(session.store.folder());
   recover_dead_runs(context, session.store);
-  if (!session.bucket() &&
+  if (!session.remote_store() &&
       (!context.options().claim.empty() || is_on_network(session.store.folder())))
     session.store.share();
   refuse_other_places(session);
+  refuse_unreachable_store(session);
   kubernetes_api::Client client(context.loop(), access);
   for (const auto& notice : context.await(
            orchestrators::kubernetes::check_driver(client, context.options().service_account)))
@@ -325,8 +335,8 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   orchestrators::kubernetes::DriverStatus status;
   try {
     keep(session, file, detached);
-    if (session.bucket())
-      driver.variables[detached::files_variable] = context.await(put_in_bucket(session, file));
+    if (session.remote_store())
+      driver.variables[detached::files_variable] = context.await(upload_run(session, file));
     context.await(orchestrators::kubernetes::start_driver(client, std::move(driver)));
   } catch (...) {
     recover_dead_runs(context, session.store, {}, session.run_id);

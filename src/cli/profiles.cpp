@@ -42,7 +42,7 @@ void use_profile(Options& options) {
   options.keep_storage = profile.keep_storage;
   options.claim = profile.field("claim");
   options.claim_path = profile.field("claim_path");
-  options.artifact_store = profile.artifact_store;
+  options.remote_store = profile.remote_store;
 }
 
 core::ExitCode profiles_command(Context& context) {
@@ -63,20 +63,18 @@ core::ExitCode profiles_command(Context& context) {
     const auto registry = profile.settings.docker.target_repository.value_or("");
     table.add({name, profile.orchestrator, for_terminal(cluster, false), registry,
                for_terminal(shown_path(profile.state), false), shown_path(profile.file)});
-    list.push_back(
-        {{"profile", name},
-         {"description", profile.description},
-         {"orchestrator", profile.orchestrator},
-         {"context", profile.field("context")},
-         {"namespace", name_space},
-         {"registry", registry},
-         {"state", profile.state.string()},
-         {"claim", profile.field("claim")},
-         {"artifact_store",
-          profile.artifact_store.is_given() ? settings::url_of(profile.artifact_store) : ""},
-         {"service_account", profile.field("service_account")},
-         {"jobs", profile.jobs},
-         {"file", profile.file.string()}});
+    list.push_back({{"profile", name},
+                    {"description", profile.description},
+                    {"orchestrator", profile.orchestrator},
+                    {"context", profile.field("context")},
+                    {"namespace", name_space},
+                    {"registry", registry},
+                    {"state", profile.state.string()},
+                    {"claim", profile.field("claim")},
+                    {"artifact_store", profile.remote_store.url},
+                    {"service_account", profile.field("service_account")},
+                    {"jobs", profile.jobs},
+                    {"file", profile.file.string()}});
   }
   if (context.options().json) {
     context.print_json(list);

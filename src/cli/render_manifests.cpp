@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "blobs/addresses.hpp"
 #include "cli/step_errors.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/reference.hpp"
@@ -41,7 +42,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   place.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   place.pull = !is_built || has_registry;
-  place.carries = context.options().artifact_store.is_given();
+  place.carries = blobs::can_presign(context.options().remote_store.url);
   if (has_registry) place.agent_image = repository + "@AGENT-DIGEST";
   place.file_name_of = [&](const InputSpec& input) {
     const auto& source = input.sources.front();

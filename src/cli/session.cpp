@@ -15,7 +15,7 @@
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
-#include "remote_cache/bucket_cache.hpp"
+#include "remote_cache/blob_cache.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -71,10 +71,11 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
                                                        })),
       code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), c.options().lock),
-      bucket_(c.options().artifact_store.is_given()
-                  ? std::make_unique<s3::BucketArtifacts>(c.loop(), c.options().artifact_store)
-                  : nullptr),
-      remote_cache_(bucket_ ? remote_cache::make_bucket_cache(*bucket_, c.artifacts()) : nullptr),
+      remote_store_(c.options().remote_store.is_given() ? std::make_unique<blobs::RemoteArtifacts>(
+                                                              c.loop(), c.options().remote_store)
+                                                        : nullptr),
+      remote_cache_(remote_store_ ? remote_cache::make_blob_cache(*remote_store_, c.artifacts())
+                                  : nullptr),
       orchestrator_(orchestrators::make_routing_orchestrator(
           c.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(context, name,
@@ -84,7 +85,7 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
                                       .run_id = run_id,
                                       .lock = &lock_,
                                       .connection = detached::connection_of(context.options()),
-                                      .artifacts = bucket_.get(),
+                                      .artifacts = remote_store_.get(),
                                       .owner = detached ? detached->owner : "",
                                       .images = detached ? &detached->images : nullptr});
           })) {}

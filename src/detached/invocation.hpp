@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "settings/artifact_store.hpp"
+#include "settings/remote_store.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::detached {
@@ -23,7 +23,7 @@ struct Invocation {
   std::string context, name_space;   ///< Of the cluster; if empty, the kubeconfig's.
   std::string claim;                 ///< Volume claim through which pods see the state folder.
   std::filesystem::path claim_path;  ///< The folder on this machine that is the claim's content.
-  settings::ArtifactStoreSettings artifact_store;  ///< Bucket of the run; may be unset.
+  settings::RemoteStoreSettings remote_store;  ///< Of the run; may be unset.
   std::string step;            ///< Run only this step and its dependencies; empty: all.
   std::string execution_mode;  ///< If empty, the file's.
   unsigned jobs = 0;           ///< Maximum number of concurrent attempts; 0: the number of CPUs.

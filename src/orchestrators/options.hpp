@@ -12,8 +12,8 @@
 namespace pipeline::lockfile {
 class LockFile;
 }
-namespace pipeline::s3 {
-class BucketArtifacts;
+namespace pipeline::blobs {
+class RemoteArtifacts;
 }
 
 namespace pipeline::orchestrators {
@@ -28,8 +28,9 @@ struct OrchestratorOptions {
                                        ///< orchestrator. Null: installers choose versions.
   StringMap connection;  ///< Values of the orchestrator's own fields (Entry::connection); absent
                          ///< ones have their defaults.
-  s3::BucketArtifacts* artifacts = nullptr;  ///< The bucket through which attempts elsewhere
-                                             ///< exchange files; outlives the orchestrator.
+  blobs::RemoteArtifacts* artifacts =
+      nullptr;                  ///< The remote store, through which attempts elsewhere
+                                ///< exchange files; outlives the orchestrator.
   std::string owner;            ///< Owner of what is started, if it differs from owner_of().
   ImageLock* images = nullptr;  ///< Recorded images of the steps. If empty, prepare() fills it;
                                 ///< otherwise its images are used, and no engine is contacted.

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "blobs/addresses.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
@@ -41,9 +42,6 @@ const Strings& profile_keys() {
   }();
   return keys;
 }
-const Strings store_keys{"bucket",     "endpoint",   "pod_endpoint",
-                         "region",     "path_style", "certificate_authority",
-                         "aws_profile"};
 
 /// Reports settings that name files of the pipeline's folder, which a profile does not know.
 void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostics) {
@@ -70,48 +68,60 @@ fs::path read_path(const char* key, const core::Value& value, const fs::path& fi
 }
 
 /// Reads `s3://team/pipe`, or a map with such a `bucket`.
-settings::ArtifactStoreSettings read_store(const core::Value& key, const core::Value& value,
-                                           const fs::path& file,
-                                           settings::Diagnostics& diagnostics) {
-  settings::ArtifactStoreSettings store;
-  const auto read_text_of = [&](const char* name, std::string& into) {
-    if (const auto* given = value.find(name))
-      into = settings::read_text(name, *given, settings::formats::word, diagnostics).value_or("");
-  };
-  const core::Value* bucket = &value;
-  if (value.kind != core::Value::Kind::scalar) {
-    if (!settings::expect_map("artifact_store", value, diagnostics)) return store;
-    settings::report_unknown_keys(value, store_keys, "an artifact store", diagnostics);
-    read_text_of("endpoint", store.endpoint);
-    read_text_of("pod_endpoint", store.pod_endpoint);
-    read_text_of("region", store.region);
-    read_text_of("aws_profile", store.aws_profile);
-    if (const auto* given = value.find("path_style"))
-      store.path_style = settings::read_bool("path_style", *given, diagnostics);
-    if (const auto* given = value.find("certificate_authority"))
-      store.certificate_authority = read_path("certificate_authority", *given, file, diagnostics);
-    for (const auto& [name, url] :
-         {std::pair("endpoint", &store.endpoint), std::pair("pod_endpoint", &store.pod_endpoint)})
-      if (!url->empty() && !url->starts_with("https://") && !url->starts_with("http://"))
-        settings::report(
-            diagnostics, "bad-profile",
-            std::string("'") + name + "' must be `https://HOST[:PORT]`, not '" + *url + "'",
-            value.find(name)->span);
-    bucket = value.find("bucket");
+std::string read_address(const core::Value& value, const fs::path& file,
+                         settings::Diagnostics& diagnostics) {
+  const auto text = settings::read_text("bucket", value, settings::formats::word, diagnostics);
+  if (!text) return {};
+  const auto folder = fs::absolute(file).parent_path();
+  if (const auto url = blobs::read_address(*text, folder)) return *url;
+  const auto meant = "s3://" + *text;
+  settings::report(diagnostics, "bad-profile",
+                   "'" + text->substr(0, 100) + "' is not the address of a remote store",
+                   value.span, {"as in `" + core::joined(blobs::example_addresses(), "`, `") + "`"},
+                   blobs::read_address(meant, folder) ? "write `" + meant + "`" : "");
+  return {};
+}
+
+std::string read_option(const blobs::Option& option, const core::Value& value, const fs::path& file,
+                        settings::Diagnostics& diagnostics) {
+  const auto* name = option.name.c_str();
+  if (option.type == blobs::Option::Type::boolean) {
+    const auto given = settings::read_bool(name, value, diagnostics);
+    return !given ? "" : *given ? "true" : "false";
   }
-  if (!bucket) {
-    if (!has_misspelt(value, "bucket"))
-      settings::report(diagnostics, "missing-key", "an artifact store has a `bucket`", key.span,
-                       {"as in `artifact_store: {bucket: s3://team/pipe}`"});
-  } else if (const auto text =
-                 settings::read_text("bucket", *bucket, settings::formats::word, diagnostics);
-             text && !settings::read_bucket(*text, store)) {
-    const auto meant = "s3://" + *text;
-    settings::ArtifactStoreSettings valid;
-    settings::report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is not a bucket",
-                     bucket->span, {"as in `s3://team`, or `s3://team/pipe` for a part of it"},
-                     settings::read_bucket(meant, valid) ? "write `" + meant + "`" : "");
+  if (option.type == blobs::Option::Type::file)
+    return read_path(name, value, file, diagnostics).string();
+  auto text = settings::read_text(name, value, settings::formats::word, diagnostics).value_or("");
+  if (option.type == blobs::Option::Type::server && !text.empty() &&
+      !text.starts_with("https://") && !text.starts_with("http://"))
+    settings::report(diagnostics, "bad-profile",
+                     "'" + option.name + "' must be `https://HOST[:PORT]`, not '" + text + "'",
+                     value.span);
+  return text;
+}
+
+settings::RemoteStoreSettings read_store(const core::Value& key, const core::Value& value,
+                                         const fs::path& file, settings::Diagnostics& diagnostics) {
+  settings::RemoteStoreSettings store;
+  if (value.kind == core::Value::Kind::scalar) {
+    store.url = read_address(value, file, diagnostics);
+    return store;
   }
+  if (!settings::expect_map("artifact_store", value, diagnostics)) return store;
+  if (const auto* address = value.find("bucket"))
+    store.url = read_address(*address, file, diagnostics);
+  else if (!has_misspelt(value, "bucket"))
+    settings::report(diagnostics, "missing-key", "a remote store has a `bucket`", key.span,
+                     {"as in `artifact_store: {bucket: s3://team/pipe}`"});
+  Strings known{"bucket"};
+  for (const auto& option : blobs::options_of(store.url)) {
+    known.push_back(option.name);
+    const auto* given = value.find(option.name);
+    if (!given) continue;
+    if (auto text = read_option(option, *given, file, diagnostics); !text.empty())
+      store.options[option.name] = std::move(text);
+  }
+  settings::report_unknown_keys(value, known, "a remote store", diagnostics);
   return store;
 }
 
@@ -196,7 +206,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
     else if (key.scalar == "state")
       profile.state = read_path("state", value, file, diagnostics);
     else if (key.scalar == "artifact_store")
-      profile.artifact_store = read_store(key, value, file, diagnostics);
+      profile.remote_store = read_store(key, value, file, diagnostics);
     else if (key.scalar == "notify")
       profile.notify = read_notify(value, fs::absolute(file).parent_path(), diagnostics);
     else if (key.scalar == "settings") {
@@ -205,7 +215,8 @@ Profile read_profile(const core::Value& map, const fs::path& file,
     }
     read_connection(key, value, profile, diagnostics);
   }
-  if (const auto* store = map.find("artifact_store"))
+  if (const auto* store = map.find("artifact_store");
+      store && blobs::can_presign(profile.remote_store.url))
     for (const auto& entry : orchestrators::catalog())
       for (const auto& other : entry.connection_maps)
         if (!other.excludes_artifact_store.empty() && map.find(other.key))

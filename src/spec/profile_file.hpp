@@ -11,7 +11,7 @@
 
 #include <pipeline/spec.hpp>
 
-#include "settings/artifact_store.hpp"
+#include "settings/remote_store.hpp"
 
 namespace pipeline::spec {
 
@@ -23,9 +23,9 @@ struct Profile {
   StringMap connection;  ///< By the names of the orchestrators' fields; see orchestrators::Entry.
   std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
-  Bytes keep_storage = 0;  ///< Room that artifacts should take at most.
-  settings::ArtifactStoreSettings artifact_store;
-  std::vector<NotifySpec> notify;  ///< Webhooks, besides the pipeline's.
+  Bytes keep_storage = 0;                      ///< Room that artifacts should take at most.
+  settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
+  std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
   Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.
 
   /// Returns the value of a field of `connection`; an empty text if the profile does not set it.

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "kubernetes_api/client.hpp"
-#include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_informer.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/removals.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -18,6 +18,6 @@ namespace pipeline::orchestrators::kubernetes {
 /// read_pod_waits()
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   BucketFiles* files, Removals& removals, std::string& waits);
+                                   PodStaging* files, Removals& removals, std::string& waits);
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -13,10 +14,10 @@
 #include "kubernetes_api/agent.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
-#include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
@@ -40,7 +41,7 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
     capabilities_.outlives_driver = capabilities_.shells = true;
-    capabilities_.fetches_addresses = options_.artifacts != nullptr;
+    capabilities_.fetches_addresses = stages_files();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -57,6 +58,7 @@ class KubernetesOrchestrator : public Orchestrator {
 
   async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) override {
+    require_files();
     ExampleJobOptions place;
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
@@ -158,9 +160,23 @@ class KubernetesOrchestrator : public Orchestrator {
       environment.notices.push_back(names + ": a cluster does not honour that");
   }
 
+  /// Returns true if pods get their files by URLs of the remote store.
+  bool stages_files() const {
+    return options_.artifacts && blobs::can_presign(options_.artifacts->url());
+  }
+  /// Throws InputError if pods neither share files with this machine nor can reach the remote
+  /// store.
+  void require_files() const {
+    if (!options_.artifacts || stages_files() || !options_.connection_field("claim").empty()) return;
+    throw core::InputError(
+        "pods cannot reach the remote store " + options_.artifacts->url() +
+            ": it gives no URLs by which they get their files",
+        "name a `claim` beside it, through which pods and this machine share files, or give an "
+        "`artifact_store` that pods reach, such as `s3://team/pipe`");
+  }
   /// Null: pods see this machine's files.
-  BucketFiles* files() {
-    if (!files_ && options_.artifacts) files_.emplace(*options_.artifacts);
+  PodStaging* files() {
+    if (!files_ && stages_files()) files_.emplace(*options_.artifacts);
     return files_ ? &*files_ : nullptr;
   }
 
@@ -201,7 +217,7 @@ class KubernetesOrchestrator : public Orchestrator {
   Capabilities capabilities_;
   std::optional<kubernetes_api::Client>
       client_;  ///< Created when the cluster is needed; a plan does not need it.
-  std::optional<BucketFiles> files_;  ///< Created when needed.
+  std::optional<PodStaging> files_;  ///< Created when needed.
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;

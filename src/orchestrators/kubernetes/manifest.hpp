@@ -32,8 +32,8 @@ struct JobOptions {
   SharedClaim claim = {};   ///< The claim through which pods see this machine's files; without a
                             ///< name nodes see them directly.
   std::string agent_image;  ///< If not empty, an image that contains the agent (AgentImages).
-  bool carries = false;     ///< Files are exchanged through a bucket; `agent_image` is then set and
-                            ///< contains the stager.
+  bool carries = false;     ///< Files are exchanged through the remote store; `agent_image` is then
+                            ///< set and contains the stager.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
   GpuModels gpu_models = {};  ///< GPU models that the cluster is known to have.
