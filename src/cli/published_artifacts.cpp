@@ -25,7 +25,7 @@ class Names {
  public:
   Names(Context& context, store::RunStore& store)
       : context_(context),
-        here_(store),
+        here_(store.published()),
         outputs_(context.loop(), context.artifacts(), store.folder(),
                  context.options().remote_store) {
     if (!context.options().remote_store.is_given()) return;
@@ -54,7 +54,7 @@ class Names {
 
  private:
   Context& context_;
-  store::Published here_;
+  store::Published& here_;
   remote_cache::RunOutputs outputs_;
   std::optional<blobs::RemoteArtifacts> remote_;
   std::optional<remote_cache::RemoteNames> there_;
