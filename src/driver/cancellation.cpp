@@ -67,8 +67,8 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
   const auto lease = run.driver.lease;
   kubernetes_api::Client client(workspace.loop(),
                                 kubernetes_api::find_cluster(cluster_of(lease)));
-  if (workspace.await(orchestrators::driver_continues(client, lease.name))) {
-    auto owners = workspace.await(orchestrators::owned_by_driver(client, lease.name));
+  if (workspace.await(orchestrators::kubernetes::driver_continues(client, lease.name))) {
+    auto owners = workspace.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
     workspace.await(kubernetes_api::leave_word(
         client, lease.name, wanted.now ? "immediate" : "graceful",
         std::move(owners)));
@@ -89,7 +89,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
     }
     ::poll(nullptr, 0, 300);
   }
-  workspace.await(orchestrators::remove_driver(
+  workspace.await(orchestrators::kubernetes::remove_driver(
       client, lease.name));  // The driver's pod, if there is one, releases the Lease.
   auto options = recorded_options(store, run.id, workspace.options()).value_or(workspace.options());
   Workspace with_cluster(std::move(options), workspace.notes());

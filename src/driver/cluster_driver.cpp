@@ -38,7 +38,7 @@ void give_up(store::RunStore& store, store::RunRecord run, const std::string& wh
 nlohmann::json owners_of(Workspace& workspace, const store::LeaseId& lease) {
   kubernetes_api::Client client(workspace.loop(),
                                 kubernetes_api::find_cluster({.name_space = lease.name_space}));
-  return workspace.await(orchestrators::owned_by_driver(client, lease.name));
+  return workspace.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
 }
 
 /// Removes the driver's own Job, which ends this process; the last action.
@@ -46,7 +46,7 @@ void leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
   kubernetes_api::Client client(loop, kubernetes_api::find_cluster({.name_space = name_space}));
   std::exception_ptr failed;
-  asio::co_spawn(loop, orchestrators::remove_driver(client, name),
+  asio::co_spawn(loop, orchestrators::kubernetes::remove_driver(client, name),
                  [&](std::exception_ptr error) { failed = error; });
   loop.run();
   if (failed) std::rethrow_exception(failed);
@@ -59,9 +59,9 @@ class ClusterDriver {
   /// Acquires the Lease.
   ClusterDriver(Workspace& workspace, store::RunStore& store, const store::RunRecord& run,
                 nlohmann::json owners);
-  /// Saves the run to its bucket from now on, because its driver shares no files with other
+  /// Saves the run to its remote store from now on, because its driver shares no files with other
   /// machines.
-  void save_to(const settings::ArtifactStoreSettings& bucket);
+  void save_to(const settings::RemoteStoreSettings& remote);
   void run(DetachedRecord& detached, RunObserver& observer);
 
  private:
@@ -72,8 +72,8 @@ class ClusterDriver {
   store::RunStore& store_;
   const std::string run_;
   core::CancelSource stop_;
-  std::optional<s3::BucketArtifacts> artifacts_;
-  std::optional<remote_driver::RunReplica> bucket_;
+  std::optional<blobs::RemoteArtifacts> artifacts_;
+  std::optional<remote_driver::RunReplica> replica_;
   std::optional<remote_driver::RunUploader> uploader_;
   asio::signal_set signals_;
   std::optional<remote_driver::HeldLease> lease_;  ///< Released first.
@@ -105,12 +105,12 @@ void ClusterDriver::hand_on_at_signal() {
   });
 }
 
-void ClusterDriver::save_to(const settings::ArtifactStoreSettings& bucket) {
-  artifacts_.emplace(workspace_.loop(), bucket);
-  bucket_.emplace(*artifacts_, run_, core::variable(remote_driver::files_variable));
+void ClusterDriver::save_to(const settings::RemoteStoreSettings& remote) {
+  artifacts_.emplace(workspace_.loop(), remote);
+  replica_.emplace(*artifacts_, run_, core::variable(remote_driver::files_variable));
   // Saved once more, because no other process saves it now.
-  if (workspace_.await(bucket_->take_over(store_, store_.paths().detached_folder(run_))))
-    uploader_.emplace(workspace_.loop(), *bucket_, store_, [this] { lease_->check(); });
+  if (workspace_.await(replica_->take_over(store_, store_.paths().detached_folder(run_))))
+    uploader_.emplace(workspace_.loop(), *replica_, store_, [this] { lease_->check(); });
 }
 
 void ClusterDriver::run(DetachedRecord& detached, RunObserver& observer) {
@@ -146,14 +146,14 @@ std::exception_ptr ClusterDriver::drive(DetachedRecord& detached, RunObserver& o
 
 void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver& observer) {
   const auto& state = workspace.options().state;
-  const auto bucket = remote_driver::bucket_from_environment(state);
-  auto& store = bucket ? workspace.store(state) : workspace.existing_store();
-  if (bucket) {
-    s3::BucketArtifacts artifacts(workspace.loop(), *bucket);
+  const auto remote = remote_driver::store_from_environment(state);
+  auto& store = remote ? workspace.store(state) : workspace.existing_store();
+  if (remote) {
+    blobs::RemoteArtifacts artifacts(workspace.loop(), *remote);
     remote_driver::RunReplica replica(artifacts, name,
                                       core::variable(remote_driver::files_variable));
     if (!workspace.await(replica.fetch(store, store.paths().detached_folder(name))))
-      return leave({}, orchestrators::driver_name(name));
+      return leave({}, orchestrators::kubernetes::driver_name(name));
   }
   const auto run = workspace.find_run(store, name);
   auto options = recorded_options(store, run.id, workspace.options());
@@ -166,7 +166,7 @@ void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver
   if (owners.is_null()) return;
   {
     ClusterDriver driver(again, store, run, std::move(owners));
-    if (bucket) driver.save_to(*bucket);
+    if (remote) driver.save_to(*remote);
     driver.run(*detached, observer);
   }
   leave(run.driver.lease.name_space, run.driver.lease.name);

@@ -85,12 +85,13 @@ StringMap variables_of(Session& session) {
     const auto [place, is_new] = all.emplace(name, value);
     if (!is_new && place->second != value)
       throw core::InputError("step '" + step.name + "' takes another value of " + name +
-                                 " than a step before it or the artifact store: a driver in the "
+                                 " than a step before it or the remote store: a driver in the "
                                  "cluster has one of each",
                              "give one of them another name, or run without --detach");
   };
-  if (session.bucket())
-    all = remote_driver::variables_of_bucket(session.workspace.driver_context(), *session.bucket());
+  if (session.remote_store())
+    all = remote_driver::store_variables_of_driver(session.workspace.driver_context(),
+                                              session.remote_store()->store());
   for (const auto* step : session.source.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -113,24 +114,26 @@ std::vector<std::string> pull_secrets_of(Session& session) {
 
 std::string repository_of(Session& session) {
   for (const auto* step : session.source.selected_steps())
-    if (auto repository = orchestrators::registry_repository(*step); !repository.empty())
+    if (auto repository = orchestrators::kubernetes::registry_repository(*step);
+        !repository.empty())
       return repository;
   return {};
 }
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::DriverJob driver_of(Session& session, const DetachedRecord& detached,
-                                   orchestrators::DriverImage image) {
+orchestrators::kubernetes::DriverJob driver_of(Session& session,
+                                               const DetachedRecord& detached,
+                                               orchestrators::kubernetes::DriverImage image) {
   const auto& options = session.workspace.options();
-  orchestrators::DriverJob driver;
+  orchestrators::kubernetes::DriverJob driver;
   driver.run_id = session.run_id;
   driver.pipeline = session.pipeline().name;
   driver.owner = detached.owner;
   driver.service_account = options.service_account;
   driver.user = core::user_and_group();
   driver.image = std::move(image);
-  driver.has_own_state = session.bucket() != nullptr;
+  driver.has_own_state = session.remote_store() != nullptr;
   driver.state = driver.has_own_state ? remote_driver::state_of_driver
                                       : fs::weakly_canonical(session.store.folder());
   if (!options.claim.empty())
@@ -183,7 +186,7 @@ void keep(Session& session, const fs::path& file, const DetachedRecord& detached
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
-async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
+async::Task<std::string> upload_run(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore store(folder.path());
   store.import_run(session.store, session.run_id);
@@ -192,11 +195,19 @@ async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   options.file = fs::path(remote_driver::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
-  options.artifact_store = remote_driver::bucket_of_driver(*session.bucket());
+  options.remote_store = remote_driver::store_settings_of_driver(session.remote_store()->store());
   keep_invocation(store, session.run_id, options);
-  remote_driver::RunReplica bucket(*session.bucket(), session.run_id);
-  auto files = co_await bucket.upload_all(store, kept);
+  remote_driver::RunReplica replica(*session.remote_store(), session.run_id);
+  auto files = co_await replica.upload_all(store, kept);
   co_return files;
+}
+
+void refuse_unreachable_store(Session& session) {
+  const auto* remote = session.remote_store();
+  if (!remote || blobs::can_presign(remote->url())) return;
+  throw core::InputError("a driver in the cluster cannot reach the remote store " + remote->url(),
+                         "leave out --detach, or give an `artifact_store` that pods reach, such as "
+                         "`s3://team/pipe`");
 }
 
 /// Starts one run.
@@ -219,7 +230,7 @@ class DetachedStart {
   /// Prepares images and files, and records the run.
   void prepare();
   void hand_over();
-  async::Task<orchestrators::DriverStatus> wait_for_start();
+  async::Task<orchestrators::kubernetes::DriverStatus> wait_for_start();
   void await_driver();
 
   Workspace& workspace_;
@@ -228,27 +239,28 @@ class DetachedStart {
   DetachedRecord detached_;
   Session session_;
   kubernetes_api::Client client_;
-  orchestrators::DriverJob driver_;
-  orchestrators::DriverStatus status_;
+  orchestrators::kubernetes::DriverJob driver_;
+  orchestrators::kubernetes::DriverStatus status_;
   fs::path file_;  ///< The copy of the pipeline's file.
 };
 
 void DetachedStart::check() {
   detached_.owner = orchestrators::owner_of(session_.store.folder());
   recover_dead_runs(workspace_, session_.store);
-  if (!session_.bucket() &&
+  if (!session_.remote_store() &&
       (!workspace_.options().claim.empty() || is_on_network(session_.store.folder())))
     session_.store.share();
   refuse_other_orchestrators(session_);
+  refuse_unreachable_store(session_);
   const auto& account = workspace_.options().service_account;
-  for (const auto& notice : workspace_.await(orchestrators::check_driver(client_, account)))
+  for (const auto& notice : workspace_.await(orchestrators::kubernetes::check_driver(client_, account)))
     workspace_.note("note: " + notice);
 }
 
 engine::EngineOptions DetachedStart::options() {
   auto options = session_.run_options();
   options.driver.lease = {access_.context, access_.name_space,
-                          orchestrators::driver_name(session_.run_id)};
+                          orchestrators::kubernetes::driver_name(session_.run_id)};
   if (const auto state = vcs::source_state(session_.source.file().parent_path())) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
@@ -266,7 +278,7 @@ void DetachedStart::prepare() {
     driver_ = driver_of(session_, detached_, {});
     file_ = keep_files(session_, fs::weakly_canonical(folder));
     driver_.image = workspace_.await(
-        orchestrators::make_driver_image(workspace_.loop(), repository_of(session_),
+        orchestrators::kubernetes::make_driver_image(workspace_.loop(), repository_of(session_),
                                          session_.run_id, observer_.events(), observer_.cancel()));
     options.machine = session_.machine_in_use();
     workspace_.await(engine::prepare_detached(session_.services(), observer_.events(),
@@ -284,10 +296,10 @@ void DetachedStart::prepare() {
 void DetachedStart::hand_over() {
   try {
     keep(session_, file_, detached_);
-    if (session_.bucket())
+    if (session_.remote_store())
       driver_.variables[remote_driver::files_variable] =
-          workspace_.await(put_in_bucket(session_, file_));
-    workspace_.await(orchestrators::start_driver(client_, std::move(driver_)));
+          workspace_.await(upload_run(session_, file_));
+    workspace_.await(orchestrators::kubernetes::start_driver(client_, std::move(driver_)));
   } catch (...) {
     recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
     throw;
@@ -295,12 +307,12 @@ void DetachedStart::hand_over() {
 }
 
 /// Waits until the driver has started, or will not start, or the time is up.
-async::Task<orchestrators::DriverStatus> DetachedStart::wait_for_start() {
+async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_start() {
   const auto until = std::chrono::steady_clock::now() + start_timeout;
   std::string reported;
   for (;;) {
-    auto status = co_await orchestrators::driver_status_of(
-        client_, orchestrators::driver_name(session_.run_id));
+    auto status = co_await orchestrators::kubernetes::driver_status_of(
+        client_, orchestrators::kubernetes::driver_name(session_.run_id));
     const auto run = session_.store.runs().find(session_.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
@@ -318,14 +330,14 @@ async::Task<orchestrators::DriverStatus> DetachedStart::wait_for_start() {
 /// Waits for the driver. If it cannot start, marks the run as failed with the reason.
 void DetachedStart::await_driver() {
   status_ = workspace_.await(wait_for_start());
-  if (session_.bucket())
-    workspace_.await(remote_driver::RunReplica(*session_.bucket(), session_.run_id)
+  if (session_.remote_store())
+    workspace_.await(remote_driver::RunReplica(*session_.remote_store(), session_.run_id)
                          .bring(session_.store));  // The run may have ended.
   const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status_.failure.empty() && !status_.hopeless && status_.goes_on) return;
   workspace_.await(
-      orchestrators::remove_driver(client_, orchestrators::driver_name(session_.run_id)));
+      orchestrators::kubernetes::remove_driver(client_, orchestrators::kubernetes::driver_name(session_.run_id)));
   recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
   const std::string why = status_.failure.empty()
                               ? status_.hopeless ? status_.waits_for : "its Job was deleted"

@@ -66,9 +66,11 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
     for (const auto& run : *runs_to_recover) add_used(store, run, workspace.options(), used);
   for (const auto& [name, cluster, name_space, owner] : used) {
     try {
-      const auto orchestrator = make_orchestrator(
-          workspace, name,
-          {.state = store.folder(), .context = cluster, .name_space = name_space, .owner = owner});
+      const auto orchestrator =
+          make_orchestrator(workspace, name,
+                            {.state = store.folder(),
+                             .connection = {{"context", cluster}, {"namespace", name_space}},
+                             .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
       workspace.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == resumed) return can_join;

@@ -14,7 +14,7 @@
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
-#include "remote_cache/bucket_cache.hpp"
+#include "remote_cache/blob_cache.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -68,10 +68,11 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
       })),
       code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), opened.options().lock),
-      bucket_(opened.options().artifact_store.is_given()
-                  ? std::make_unique<s3::BucketArtifacts>(opened.loop(), opened.options().artifact_store)
-                  : nullptr),
-      remote_cache_(bucket_ ? remote_cache::make_bucket_cache(*bucket_, opened.artifacts()) : nullptr),
+      remote_store_(opened.options().remote_store.is_given() ? std::make_unique<blobs::RemoteArtifacts>(
+                                                              opened.loop(), opened.options().remote_store)
+                                                        : nullptr),
+      remote_cache_(remote_store_ ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
+                                  : nullptr),
       orchestrator_(orchestrators::make_routing_orchestrator(
           opened.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(workspace, name,
@@ -80,11 +81,8 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
                                       .template_dir = workspace.options().template_dir,
                                       .run_id = run_id,
                                       .lock = &lock_,
-                                      .context = workspace.options().context,
-                                      .name_space = workspace.options().name_space,
-                                      .claim = workspace.options().claim,
-                                      .claim_path = workspace.options().claim_path,
-                                      .artifacts = bucket_.get(),
+                                      .connection = connection_of(workspace.options()),
+                                      .artifacts = remote_store_.get(),
                                       .owner = detached ? detached->owner : "",
                                       .images = detached ? &detached->images : nullptr});
           })) {}
@@ -117,11 +115,7 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
     Workspace& workspace, const std::string& name, orchestrators::OrchestratorOptions options) {
   if (auto* executor = workspace.options().executor; executor && name == executor->name())
     return orchestrators::make_executor_orchestrator(workspace.loop(), *executor);
-  if (name == "local")
-    return orchestrators::make_local_orchestrator(workspace.loop(), std::move(options));
-  if (name == "kubernetes")
-    return orchestrators::make_kubernetes_orchestrator(workspace.loop(), std::move(options));
-  return orchestrators::make_docker_orchestrator(workspace.loop(), std::move(options));
+  return orchestrators::make_orchestrator(name, workspace.loop(), std::move(options));
 }
 
 void require_engine(Session& session) {
@@ -129,8 +123,7 @@ void require_engine(Session& session) {
   const auto steps = session.source.selected_steps();
   // A cluster's images are built on an engine, too.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
-        const auto& name = session.orchestrator().capabilities_of(*step).name;
-        return name == "docker" || name == "kubernetes";
+        return session.orchestrator().capabilities_of(*step).traits.needs_engine;
       }))
     return;
   const auto endpoint = docker::find_endpoint();
