@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text.hpp"
+#include "core/shown_text.hpp"
 
 namespace pipeline::driver {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "core/text.hpp"
+#include "core/shown_text.hpp"
 
 namespace pipeline::graph_drawing {
 namespace {

@@ -34,7 +34,8 @@ async::Task<> BucketMirror::bring(std::string run) {
   const auto before = store_.key_values().find(store::saved_kind, run);
   auto& replica = replicas_.try_emplace(run, artifacts_, run).first->second;
   co_await replica.bring(store_);
-  if (store_.key_values().find(store::saved_kind, run) != before) store_.drivers().record_heartbeat(run);
+  if (store_.key_values().find(store::saved_kind, run) != before)
+    store_.drivers().record_heartbeat(run);
 }
 
 async::Task<> BucketMirror::follow(std::function<void(const std::string&)> on_trouble) {
