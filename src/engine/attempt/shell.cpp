@@ -1,5 +1,6 @@
 #include "engine/attempt/shell.hpp"
 
+#include "async/finally.hpp"
 #include "core/file.hpp"
 #include "engine/attempt/attempt.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
@@ -27,24 +28,21 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   const AttemptContext context{shell, stop, checked, folders, data, downloads};
   AttemptOptions which{options.number, false};
   which.shell = std::move(options.request);
-  orchestrators::AttemptResult result;
-  std::exception_ptr error;
-  try {
+  const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
     co_await gpus.check(only, services.pipeline);
     GpuReservation held;
     if (gpus.wants(step))
       if (auto reserved = co_await gpus.acquire(step, 0, stop)) held = std::move(*reserved);
     auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held), "shell");
-    result = std::move(outcome.result);
-    if (result.cleanup) result.cleanup();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  stop.stop(core::StopLevel::immediate);
-  co_await tasks.join();
-  core::remove_tree(options.folder);
-  if (error) std::rethrow_exception(error);
-  co_return result;
+    if (outcome.result.cleanup) outcome.result.cleanup();
+    co_return std::move(outcome.result);
+  };
+  const auto clean_up = [&]() -> async::Task<> {
+    stop.stop(core::StopLevel::immediate);
+    co_await tasks.join();
+    core::remove_tree(options.folder);
+  };
+  co_return co_await async::finally(run_shell(), clean_up);
 }
 
 }  // namespace pipeline::engine

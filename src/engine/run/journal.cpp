@@ -325,6 +325,7 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
 }
 
 RunSummary Journal::run_ended(bool interrupted) {
+  flush();
   const bool complete = summary_.failed == 0 &&
                         summary_.succeeded + summary_.cached + summary_.skipped == record_.steps;
   record_.status = interrupted && !complete                   ? RunStatus::interrupted

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "engine/run/retries.hpp"
@@ -101,7 +101,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     }
     journal_.retried(step.spec, counts.attempts, *failure, *retry);
     if (retry->memory) raised = retry->memory;
-    co_await async::pause_for(retry->delay, &step.stop);
+    co_await async::sleep(retry->delay, &step.stop);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/time.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -33,7 +33,7 @@ std::string pod_text(const json& object, const char* name) {
   const auto found = object.find(name);
   const auto text =
       found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-  return text.size() < gpu::SmiSamples::longest_text ? text : std::string();
+  return text.size() < gpu::SmiSamples::max_text ? text : std::string();
 }
 
 void take_pod_gpu(const json& entry, AttemptResult& result) {
@@ -81,4 +81,4 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
   return running;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

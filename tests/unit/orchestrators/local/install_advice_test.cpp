@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 using testing::Contains;
@@ -19,4 +19,4 @@ TEST(InstallAdvice, is_found_in_a_line_of_any_length) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local
