@@ -7,8 +7,8 @@
 #include <string>
 
 #include "async/joinable_task.hpp"
-#include "remote_driver/driver_context.hpp"
 #include "kubernetes_api/lease.hpp"
+#include "remote_driver/driver_context.hpp"
 
 namespace pipeline::remote_driver {
 
