@@ -33,6 +33,13 @@ store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   return workspace.store(state);
 }
 
+/// Returns null if there is none.
+std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) {
+  const auto& settings = workspace.options().remote_store;
+  if (!settings.is_given()) return nullptr;
+  return std::make_unique<blobs::RemoteArtifacts>(workspace.loop(), settings);
+}
+
 /// Throws InputError for a step that the option names and that `--until` leaves out.
 void check_selected(PipelineSource& source, const std::string& until, const std::string& option,
                     const std::vector<std::string>& names) {
@@ -71,10 +78,7 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
                                            })),
       code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), opened.options().lock),
-      remote_store_(opened.options().remote_store.is_given()
-                        ? std::make_unique<blobs::RemoteArtifacts>(opened.loop(),
-                                                                   opened.options().remote_store)
-                        : nullptr),
+      remote_store_(open_remote_store(opened)),
       remote_cache_(remote_store_
                         ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
                         : nullptr),

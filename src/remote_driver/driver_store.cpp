@@ -1,4 +1,4 @@
-#include "remote_driver/driver_bucket.hpp"
+#include "remote_driver/driver_store.hpp"
 
 #include <nlohmann/json.hpp>
 
