@@ -11,7 +11,7 @@
 
 #include <pipeline/events.hpp>
 
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::cli {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/file.hpp"
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 #include "driver/unified_diff.hpp"
 #include "model/instance.hpp"
 #include "spec/resource_places.hpp"

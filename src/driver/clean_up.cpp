@@ -12,7 +12,7 @@
 #include "core/file.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 #include "docker/build_stages.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_storage.hpp"

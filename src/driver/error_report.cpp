@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/address.hpp"
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::driver {
 

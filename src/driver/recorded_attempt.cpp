@@ -4,7 +4,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 #include "driver/origin.hpp"
 #include "driver/recorded_steps.hpp"
 

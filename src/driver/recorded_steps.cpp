@@ -6,7 +6,7 @@
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::driver {

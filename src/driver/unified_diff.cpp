@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::driver {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "core/shown_text.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::graph_drawing {
 namespace {
