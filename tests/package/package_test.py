@@ -121,12 +121,12 @@ class Package(unittest.TestCase):
         self.assertTrue(all(stanza["Copyright"].strip() for stanza in files))
         pattern = files[1]["Files"].split()[0]
         self.assertTrue(list(root.glob(pattern)), pattern)
-        # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib.sh names the packages.
+        # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib/packages.sh names the packages.
         ninja = (BUILD / "build.ninja").read_text()
         archives = {path for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", ninja, re.MULTILINE) if not re.search("gtest|benchmark", line) for path in line.split() if re.match(r"/.*\.a$", path)}
         self.assertTrue(archives)
         owners = {line.split(":")[0] for line in run("dpkg-query", "--search", *sorted(archives)).splitlines()}
-        named = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
+        named = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib/packages.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
         headers = {name for name in re.findall(r"(?<![\w.+-])[a-z][a-z0-9+-]*-dev\b", named)} - {"libcurl4-openssl-dev", "libgit2-dev", "libarchive-dev", "libboost-process-dev"}
         missing = {name for name in owners | headers | {"libfmt-dev", "libc6-dev"} if f"\n {name} (" not in text}
         self.assertEqual(missing, set(), "cmake/copyright does not name them")
