@@ -1,10 +1,10 @@
 # Writes OUTPUT: every file of FILES as a raw string under its path below ROOT.
-set(text "// Generated from templates/ by cmake/EmbedTemplates.cmake.\n#include \"docker/templates.hpp\"\n\nnamespace pipeline::docker {\n\n")
+set(text "// Generated from templates/ by cmake/EmbedTemplates.cmake.\n#include \"templates/templates.hpp\"\n\nnamespace pipeline::templates {\n\n")
 string(APPEND text "std::span<const EmbeddedTemplate> embedded_templates() {\n  static constexpr EmbeddedTemplate all[] = {\n")
 foreach(file ${FILES})
   file(RELATIVE_PATH name ${ROOT} ${file})
   file(READ ${file} content)
   string(APPEND text "    {\"${name}\", R\"PIPE~(${content})PIPE~\"},\n")
 endforeach()
-string(APPEND text "  };\n  return all;\n}\n\n}  // namespace pipeline::docker\n")
+string(APPEND text "  };\n  return all;\n}\n\n}  // namespace pipeline::templates\n")
 file(WRITE ${OUTPUT} "${text}")

@@ -34,7 +34,7 @@ function(pipeline_room name)
   cmake_parse_arguments(ROOM "COMPUTES" "" "USES;DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   # Programs that the room embeds are targets of their own.
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/kubernetes/agent/")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   if(NOT sources)
     file(TOUCH ${CMAKE_BINARY_DIR}/empty.cpp)
     set(sources ${CMAKE_BINARY_DIR}/empty.cpp)

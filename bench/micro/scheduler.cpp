@@ -2,18 +2,18 @@
 /// 100,000 steps through the graph and the scheduler: a step should cost well under a microsecond.
 #include <benchmark/benchmark.h>
 
-#include "core/graph.hpp"
+#include "model/graph.hpp"
 
 namespace {
 using namespace pipeline;
 
 /// `width` chains side by side; every step also waits for its left neighbour's predecessor, so that
 /// the graph does not fall apart.
-std::vector<std::vector<core::StepIndex>> columns(std::size_t count, std::size_t width) {
-  std::vector<std::vector<core::StepIndex>> needs(count);
+std::vector<std::vector<model::StepIndex>> columns(std::size_t count, std::size_t width) {
+  std::vector<std::vector<model::StepIndex>> needs(count);
   for (std::size_t step = width; step < count; ++step) {
-    needs[step] = {static_cast<core::StepIndex>(step - width)};
-    if (step % width) needs[step].push_back(static_cast<core::StepIndex>(step - width - 1));
+    needs[step] = {static_cast<model::StepIndex>(step - width)};
+    if (step % width) needs[step].push_back(static_cast<model::StepIndex>(step - width - 1));
   }
   return needs;
 }
@@ -21,7 +21,7 @@ std::vector<std::vector<core::StepIndex>> columns(std::size_t count, std::size_t
 void graph_is_made(benchmark::State& state) {
   const auto needs = columns(100'000, static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
-    const core::Graph graph(needs);
+    const model::Graph graph(needs);
     benchmark::DoNotOptimize(graph.topological_order());
   }
   state.SetItemsProcessed(state.iterations() * 100'000);
@@ -29,9 +29,9 @@ void graph_is_made(benchmark::State& state) {
 BENCHMARK(graph_is_made)->Arg(1)->Arg(100)->Arg(100'000)->Unit(benchmark::kMillisecond);
 
 void all_steps_succeed(benchmark::State& state) {
-  const core::Graph graph(columns(100'000, static_cast<std::size_t>(state.range(0))));
+  const model::Graph graph(columns(100'000, static_cast<std::size_t>(state.range(0))));
   for (auto _ : state) {
-    core::Scheduler scheduler(graph);
+    model::Scheduler scheduler(graph);
     while (const auto step = scheduler.take()) scheduler.succeeded(*step);
     if (!scheduler.done()) state.SkipWithError("some steps never ran");
   }

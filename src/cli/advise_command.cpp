@@ -7,8 +7,8 @@
 #include "cli/pipeline_source.hpp"
 #include "cli/unified_diff.hpp"
 #include "core/file.hpp"
-#include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "model/instance.hpp"
 #include "report/resource_advice.hpp"
 #include "report/run_values.hpp"
 #include "spec/resource_places.hpp"
@@ -31,7 +31,7 @@ std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunS
   std::vector<AdvisedStep> steps;
   std::set<std::string_view> seen;
   for (const auto& step : pipeline.steps) {
-    const auto name = core::base_name(step.name);
+    const auto name = model::base_name(step.name);
     const auto used = uses.find(std::string(name));
     if (used == uses.end() || !seen.insert(name).second) continue;
     const auto& asked = step.settings->resources;

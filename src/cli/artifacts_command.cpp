@@ -14,8 +14,8 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -66,7 +66,7 @@ std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRe
     if (meant.empty()) {
       std::vector<std::string> names;
       for (const auto& step : steps) names.push_back(step.name);
-      meant = core::suggest_step(wanted.substr(0, wanted.rfind('.')), names);
+      meant = model::suggest_step(wanted.substr(0, wanted.rfind('.')), names);
     }
     throw core::InputError("run " + run.id + " has no step or output '" + wanted + "'", meant);
   }

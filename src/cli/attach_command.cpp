@@ -13,10 +13,10 @@
 #include "cli/run_results.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
-#include "core/event_json.hpp"
 #include "core/identifier.hpp"
 #include "core/lines.hpp"
 #include "detached/drivers.hpp"
+#include "model/event_json.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -129,7 +129,7 @@ class Attachment {
   void take(const json& object) {
     const auto kind = object.value("event", "");
     if (kind == "summary" || kind == "error") end_ = object;
-    const auto event = core::event_of(object);
+    const auto event = model::event_of(object);
     if (!event) return;
     if (std::holds_alternative<event::RunStarted>(*event)) {  // Perhaps by another driver.
       logs_.clear();
@@ -165,7 +165,7 @@ class Attachment {
   json end_;
   const std::function<void(const Event&)> print_ = [this](const Event& event) {
     if (!context_.options().json) return display_.progress().emit(event);
-    auto object = core::to_json(event);
+    auto object = model::to_json(event);
     object.erase("stream");  // A log has both.
     context_.print(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   };

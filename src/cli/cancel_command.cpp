@@ -63,12 +63,13 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
 bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& drivers,
                  store::RunRecord run) {
   const auto lease = run.driver.lease;
-  kubernetes::Client client(context.loop(), kubernetes::find_cluster(detached::cluster_of(lease)));
+  kubernetes_api::Client client(context.loop(),
+                                kubernetes_api::find_cluster(detached::cluster_of(lease)));
   if (context.await(orchestrators::driver_continues(client, lease.name))) {
     auto owners = context.await(orchestrators::owned_by_driver(client, lease.name));
-    context.await(kubernetes::leave_word(client, lease.name,
-                                         context.options().cancel.now ? "immediate" : "graceful",
-                                         std::move(owners)));
+    context.await(kubernetes_api::leave_word(
+        client, lease.name, context.options().cancel.now ? "immediate" : "graceful",
+        std::move(owners)));
     announce_stop(context, run);
   }
   std::string heard;
@@ -79,7 +80,7 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
     const bool goes_on = drivers.goes_on(run);
     if (run.status != RunStatus::running) return true;
     if (!goes_on) break;
-    const auto holder = context.await(kubernetes::holder_of(client, lease.name));
+    const auto holder = context.await(kubernetes_api::holder_of(client, lease.name));
     if (auto sign = holder.name + " " + holder.renewed; sign != heard) {
       heard = std::move(sign);
       since = Clock::now();

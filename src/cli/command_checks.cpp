@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/findings.hpp"
 #include "core/text.hpp"
+#include "model/findings.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::cli {
@@ -51,7 +51,7 @@ bool is_sibling(const StepSpec* before, const StepSpec& step) {
 
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver) {
-  core::Findings found;
+  model::Findings found;
   const StepSpec* before = nullptr;
   for (const auto* step : steps) {
     if (is_sibling(std::exchange(before, step), *step)) continue;
@@ -71,7 +71,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
   std::vector<const StepSpec*> steps;
   for (const auto& step : pipeline.steps) steps.push_back(&step);
   auto all = check_scripts(steps, resolver);
-  core::Findings found;
+  model::Findings found;
   std::set<std::string> taken;
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {

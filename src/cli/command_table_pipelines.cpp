@@ -109,7 +109,7 @@ void add_lock_options(CLI::App& app, Options& o) {
              if (name.empty())
                o.lock.upgrade_all = true;
              else
-               o.lock.upgrade.insert(lock::normalised_name(name));
+               o.lock.upgrade.insert(lockfile::normalised_name(name));
          },
          "Take the newest versions of this package, or the newest content of this input or "
          "address, or of all; may be repeated")

@@ -167,7 +167,7 @@ void keep_lock(Session& session, const fs::path& file) {
   const auto& source = session.lock().path();
   std::error_code error;
   if (fs::exists(source, error))
-    fs::copy_file(source, lock::lock_beside(file), fs::copy_options::overwrite_existing, error);
+    fs::copy_file(source, lockfile::lock_beside(file), fs::copy_options::overwrite_existing, error);
   if (error)
     throw core::system_error("cannot copy " + source.string() + " to the run's folder",
                              error.value());
@@ -201,7 +201,7 @@ async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
 }
 
 /// Waits until the driver has started, or will not start, or the time is up.
-async::Task<orchestrators::DriverStatus> begun(kubernetes::Client& client, Session& session,
+async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, Session& session,
                                                Display& display) {
   const auto until = std::chrono::steady_clock::now() + retry_policy;
   std::string reported;
@@ -223,7 +223,7 @@ async::Task<orchestrators::DriverStatus> begun(kubernetes::Client& client, Sessi
 }
 
 /// Waits for the driver. If it cannot start, marks the run as failed with the reason.
-void await_driver(kubernetes::Client& client, Session& session, Display& display,
+void await_driver(kubernetes_api::Client& client, Session& session, Display& display,
                   orchestrators::DriverStatus& status) {
   auto& context = session.context;
   status = context.await(begun(client, session, display));
@@ -273,7 +273,7 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
   context.print(text);
 }
 
-core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access) {
+core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& access) {
   detached::DetachedRecord detached;
   Session session(context, {}, &detached);
   detached.owner = orchestrators::owner_of(session.runs.folder());
@@ -282,7 +282,7 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
       (!context.options().claim.empty() || is_on_network(session.runs.folder())))
     session.runs.share();
   refuse_other_places(session);
-  kubernetes::Client client(context.loop(), access);
+  kubernetes_api::Client client(context.loop(), access);
   for (const auto& notice :
        context.await(orchestrators::check_driver(client, context.options().service_account)))
     context.note("note: " + notice);
@@ -340,7 +340,7 @@ core::ExitCode detach(Context& context, const kubernetes::ClusterAccess& access)
 core::ExitCode detach_command(Context& given) {
   auto options = given.options();
   const auto access =
-      kubernetes::find_cluster({.context = options.context, .name_space = options.name_space});
+      kubernetes_api::find_cluster({.context = options.context, .name_space = options.name_space});
   options.context = access.context;  // The context in which the run is queried later, even if
                                      // another one is current then.
   options.name_space = access.name_space;

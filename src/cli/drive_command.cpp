@@ -74,15 +74,15 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
 /// Returns the owners of a Lease that this process creates, so that it is garbage-collected however
 /// this process ends; null if the run is to have no driver any more.
 nlohmann::json owners_of(Context& context, const store::LeaseId& lease) {
-  kubernetes::Client client(context.loop(),
-                            kubernetes::find_cluster({.name_space = lease.name_space}));
+  kubernetes_api::Client client(context.loop(),
+                                kubernetes_api::find_cluster({.name_space = lease.name_space}));
   return context.await(orchestrators::owned_by_driver(client, lease.name));
 }
 
 /// Removes the driver's own Job, which ends this process; the last action.
 core::ExitCode leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
-  kubernetes::Client client(loop, kubernetes::find_cluster({.name_space = name_space}));
+  kubernetes_api::Client client(loop, kubernetes_api::find_cluster({.name_space = name_space}));
   std::exception_ptr failed;
   asio::co_spawn(loop, orchestrators::remove_driver(client, name),
                  [&](std::exception_ptr error) { failed = error; });

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
-#include "core/event_json.hpp"
+#include "model/event_json.hpp"
 
 namespace pipeline::cli {
 
@@ -51,7 +51,7 @@ void EventLog::add(const Event& event) {
   if (std::holds_alternative<event::StepLog>(event) ||
       std::holds_alternative<event::StepProgress>(event))
     return;
-  auto object = core::to_json(event);
+  auto object = model::to_json(event);
   object["at"] = event_time();
   add(object);
 }

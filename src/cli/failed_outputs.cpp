@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "archive/tree.hpp"
 #include "core/error.hpp"
+#include "file_tree/tree.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -36,7 +36,7 @@ void copy_entry(const fs::path& from, const fs::path& to, std::vector<fs::path>&
   check(error);
   if (fs::is_regular_file(status)) {
     const bool is_executable = (status.permissions() & fs::perms::owner_exec) != fs::perms::none;
-    archive::copy_file(from, to, is_executable ? 0777 : 0666);
+    file_tree::copy_file(from, to, is_executable ? 0777 : 0666);
   } else if (fs::is_symlink(status)) {
     fs::copy_symlink(from, to, error);
     check(error);

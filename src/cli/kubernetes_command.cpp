@@ -1,12 +1,12 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "kubernetes/permissions.hpp"
+#include "kubernetes_api/permissions.hpp"
 
 namespace pipeline::cli {
 
 core::ExitCode kubernetes_command(Context& context) {
   const auto& options = context.options();
-  const auto items = kubernetes::role_manifests(
+  const auto items = kubernetes_api::role_manifests(
       options.name_space.empty() ? "default" : options.name_space, options.subject);
   context.print_json({{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}});
   return core::ExitCode::ok;

@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-std::string environment_of(const lock::LockedEnvironment& environment) {
-  return environment.parent == lock::local_parent
+std::string environment_of(const lockfile::LockedEnvironment& environment) {
+  return environment.parent == lockfile::local_parent
              ? "Python " + environment.python + " of this machine"
              : environment.parent;
 }

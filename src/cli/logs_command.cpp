@@ -16,8 +16,8 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/lines.hpp"
-#include "core/structured_line.hpp"
 #include "detached/drivers.hpp"
+#include "model/structured_line.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -73,11 +73,12 @@ class LogPrinter {
   std::string line(std::string_view text, std::string_view end = "\n") const {
     if (!context_.options().json)
       return prefix_ + (context_.out().live
-                            ? for_terminal(core::shown_line(text), context_.out().colours)
-                            : core::shown_line(text))
+                            ? for_terminal(model::shown_line(text), context_.out().colours)
+                            : model::shown_line(text))
                            .append(end);
-    nlohmann::json object{{"step", step_}, {"attempt", attempt_}, {"line", core::shown_line(text)}};
-    if (auto structured = core::parse_structured(text)) object["data"] = std::move(*structured);
+    nlohmann::json object{
+        {"step", step_}, {"attempt", attempt_}, {"line", model::shown_line(text)}};
+    if (auto structured = model::parse_structured(text)) object["data"] = std::move(*structured);
     return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   const Context& context_;

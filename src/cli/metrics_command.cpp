@@ -11,8 +11,8 @@
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
-#include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "model/instance.hpp"
 #include "report/run_values.hpp"
 
 namespace pipeline::cli {
@@ -116,7 +116,7 @@ std::string tables(store::RunStore& runs, const std::vector<store::StepRecord>& 
   std::vector<store::MetricRecord> single;
   std::map<std::string, std::vector<store::MetricRecord>> of_instances;
   for (const auto& metric : metrics) {
-    const std::string base(core::base_name(metric.step));
+    const std::string base(model::base_name(metric.step));
     (base == metric.step ? single : of_instances[base]).push_back(metric);
   }
   std::string text;

@@ -11,7 +11,7 @@
 #include <pipeline/settings.hpp>
 
 #include "detached/invocation.hpp"
-#include "lock/lock_file.hpp"
+#include "lockfile/lock_file.hpp"
 
 namespace pipeline {
 class Pipeline;
@@ -144,7 +144,7 @@ struct Options : detached::Invocation {
   Bytes keep_storage = 0;                ///< Budget of the state folder, from a profile; 0: none.
   bool detach = false;                   ///< Command run.
   std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
-  lock::LockOptions lock;                ///< Commands run, plan, build and lock.
+  lockfile::LockOptions lock;            ///< Commands run, plan, build and lock.
 
   // Of several commands.
   std::string run = "latest";

@@ -1,11 +1,11 @@
 #include "cli/page_assets.hpp"
 
-#include "docker/templates.hpp"
+#include "templates/templates.hpp"
 
 namespace pipeline::cli {
 namespace {
 
-std::string asset_text(const char* name) { return docker::template_text(name, {}); }
+std::string asset_text(const char* name) { return templates::template_text(name, {}); }
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 #include "cli/origin.hpp"
 #include "cli/session.hpp"
 #include "core/file.hpp"
-#include "core/instance.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -65,7 +65,7 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
     PlanRow row{&plan, plan.changes};
     if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + origin_of(plan.reused_from)};
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
-    const auto base = core::base_name(plan.step);
+    const auto base = model::base_name(plan.step);
     if (base != plan.step) {
       const auto [place, is_new] =
           places.emplace(std::tuple(base, plan.action, row.reasons), rows.size());
@@ -91,10 +91,10 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     if (step.instance && !step.repeat) ++instances[step.instance->of];
   for (const auto& plan : plans)
     if ((plan.spec->matrix || plan.spec->repeat) && plan.spec->name != plan.step)
-      ++instances[std::string(core::base_name(plan.step))];
+      ++instances[std::string(model::base_name(plan.step))];
   for (const auto& row : rows_of(plans)) {
     const auto& plan = *row.plan;
-    const std::string base(core::base_name(plan.step));
+    const std::string base(model::base_name(plan.step));
     const auto all = instances.find(base);
     std::string name = plan.step;
     if (row.steps > 1)

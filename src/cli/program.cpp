@@ -11,9 +11,9 @@
 #include "cli/notifications.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"
-#include "core/instance.hpp"
 #include "dsl/builder.hpp"
 #include "dsl/step_entry.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline {
 namespace {
@@ -123,7 +123,7 @@ const StepResult& RunResult::step(const std::string& name) const {
   unsigned last = 0;
   for (const auto& step : steps) {
     if (step.name == name) return step;
-    const auto round = core::round_of(step.name, name);
+    const auto round = model::round_of(step.name, name);
     if (!round || *round < last) continue;
     last = *round;
     last_round = &step;

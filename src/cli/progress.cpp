@@ -3,10 +3,10 @@
 #include <map>
 
 #include "cli/origin.hpp"
-#include "core/event_json.hpp"
-#include "core/instance.hpp"
 #include "core/quantity.hpp"
-#include "core/structured_line.hpp"
+#include "model/event_json.hpp"
+#include "model/instance.hpp"
+#include "model/structured_line.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -72,7 +72,7 @@ struct Lines {
   }
   std::string operator()(const event::StepLog& e) const {
     return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
-           for_terminal(core::shown_line(e.line), paint.on) + "\n";
+           for_terminal(model::shown_line(e.line), paint.on) + "\n";
   }
   std::string operator()(const event::StepProgress&) const {
     return "";
@@ -153,7 +153,7 @@ class JsonProgress final : public Progress {
   void say(std::string_view) override {}
 
  private:
-  void show(const Event& event) override { io_.write(core::to_json_line(event) + "\n"); }
+  void show(const Event& event) override { io_.write(model::to_json_line(event) + "\n"); }
 };
 
 }  // namespace
@@ -177,7 +177,7 @@ void Progress::emit(const Event& event, SteadyTime at) {
 void Progress::show_once(const Event& event) {
   const auto* finished = std::get_if<event::StepFinished>(&event);
   if (!finished || !finished->failure) return show(event);
-  const std::string base(core::base_name(finished->step));
+  const std::string base(model::base_name(finished->step));
   if (base == finished->step) return show(event);
   const auto [first, is_new] =
       failed_.try_emplace(base + "\n" + finished->failure->message, finished->step);

@@ -7,7 +7,7 @@
 #include "cli/text.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
-#include "core/instance.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -15,13 +15,14 @@ namespace {
 std::vector<std::size_t> called(const std::vector<store::StepRecord>& steps,
                                 const std::string& name) {
   std::vector<nlohmann::json> parameters(steps.size());
-  return core::pick(name, steps.size(), [&](std::size_t i) {
-    return core::Candidate{steps[i].name, [&, i](const std::string& axis) -> const nlohmann::json* {
-                             if (parameters[i].is_null())
-                               parameters[i] = core::parse_json(steps[i].parameters);
-                             const auto value = parameters[i].find(axis);
-                             return value == parameters[i].end() ? nullptr : &*value;
-                           }};
+  return model::pick(name, steps.size(), [&](std::size_t i) {
+    return model::Candidate{steps[i].name,
+                            [&, i](const std::string& axis) -> const nlohmann::json* {
+                              if (parameters[i].is_null())
+                                parameters[i] = core::parse_json(steps[i].parameters);
+                              const auto value = parameters[i].find(axis);
+                              return value == parameters[i].end() ? nullptr : &*value;
+                            }};
   });
 }
 
@@ -40,7 +41,7 @@ std::vector<store::StepRecord>::const_iterator last_round(
   auto last = steps.end();
   unsigned highest = 0;
   for (auto step = steps.begin(); step != steps.end(); ++step)
-    if (const auto round = core::round_of(step->name, name); round && *round >= highest) {
+    if (const auto round = model::round_of(step->name, name); round && *round >= highest) {
       highest = *round;
       last = step;
     }
@@ -58,7 +59,7 @@ store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& r
     std::vector<std::string> names;
     for (const auto& step : steps) names.push_back(step.name);
     throw core::InputError("run " + run.id + " has no step '" + name + "'",
-                           core::suggest_step(name, names));
+                           model::suggest_step(name, names));
   }
   std::string list;
   for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)

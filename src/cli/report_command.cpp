@@ -4,8 +4,8 @@
 #include "cli/session.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
-#include "docker/templates.hpp"
 #include "report/report.hpp"
+#include "templates/templates.hpp"
 
 namespace pipeline::cli {
 
@@ -21,8 +21,8 @@ core::ExitCode report_command(Context& context) {
     return core::ExitCode::ok;
   }
   const auto page =
-      report::render_report(data, {docker::template_text("report/report.html", {}), page_style(""),
-                                   page_script({"report/report.js"})});
+      report::render_report(data, {templates::template_text("report/report.html", {}),
+                                   page_style(""), page_script({"report/report.js"})});
   const auto& out = options.copy_to;
   if (out == "-") {
     context.print(page);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/instance.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -37,7 +37,7 @@ StepView& RunModel::step(const std::string& name) {
     auto& view = steps.emplace_back();
     view.name = name;
     ++counts_[static_cast<std::size_t>(StepStatus::pending)];
-    if (const auto group = group_index_.find(std::string(core::base_name(name)));
+    if (const auto group = group_index_.find(std::string(model::base_name(name)));
         group != group_index_.end()) {
       view.group = group->second;
       ++groups[group->second].counts[static_cast<std::size_t>(StepStatus::pending)];
@@ -48,7 +48,7 @@ StepView& RunModel::step(const std::string& name) {
 
 GroupView* RunModel::group_of(const std::string& name) {
   if (groups.empty()) return nullptr;
-  const auto group = group_index_.find(std::string(core::base_name(name)));
+  const auto group = group_index_.find(std::string(model::base_name(name)));
   return group == group_index_.end() ? nullptr : &groups[group->second];
 }
 
@@ -68,14 +68,14 @@ void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
 }
 
 void RunModel::add_group(const std::string& step, std::size_t instances) {
-  const std::string name(core::base_name(step));  // In each round, a step may have more of them.
+  const std::string name(model::base_name(step));  // In each round, a step may have more of them.
   const auto count = instances_[name] += instances;
   if (count <= many_instances) return;
   const auto [known, is_new] = group_index_.try_emplace(name, groups.size());
   if (is_new) {
     groups.push_back({.name = name});
     for (auto& view : steps) {
-      if (core::base_name(view.name) != name) continue;
+      if (model::base_name(view.name) != name) continue;
       view.group = known->second;
       ++groups.back().counts[static_cast<std::size_t>(view.status)];
     }

@@ -8,7 +8,7 @@
 
 #include "cli/output_links.hpp"
 #include "cli/recorded_steps.hpp"
-#include "core/instance.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -24,7 +24,7 @@ RunStatus status_named(const std::string& name) {
 }
 
 bool is_instance(std::string_view name, std::string_view step) {
-  return core::base_name(name) == step && name != step;
+  return model::base_name(name) == step && name != step;
 }
 
 /// The records of the run's steps, read when they are first asked for.

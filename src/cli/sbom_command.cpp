@@ -12,7 +12,7 @@
 #include "docker/image_storage.hpp"
 #include "docker/json_text.hpp"
 #include "docker/short_container.hpp"
-#include "lock/locked_environment.hpp"
+#include "lockfile/locked_environment.hpp"
 #include "sbom/image_record.hpp"
 
 namespace pipeline::cli {
@@ -125,7 +125,7 @@ class ImageReader {
       }
     for (auto& package : record.packages)
       if (package.type == "pypi")
-        package.sha256 = hashes[lock::normalised_name(package.name) + "==" + package.version];
+        package.sha256 = hashes[lockfile::normalised_name(package.name) + "==" + package.version];
   }
 
   Context& context_;

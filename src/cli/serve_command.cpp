@@ -2,8 +2,8 @@
 #include "cli/context.hpp"
 #include "cli/page_assets.hpp"
 #include "cli/served_runs.hpp"
-#include "docker/templates.hpp"
 #include "serve/server.hpp"
+#include "templates/templates.hpp"
 
 namespace pipeline::cli {
 
@@ -29,10 +29,10 @@ core::ExitCode serve_command(Context& context) {
     context.print(address + "\n");
   serve::Api api(
       runs, context.artifacts(),
-      {docker::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
+      {templates::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
        page_script({"serve/live_log.js", "serve/chart.js", "serve/runs.js", "serve/compare.js",
                     "serve/lineage.js", "serve/machine.js", "serve/serve.js"}),
-       docker::template_text("serve/icon.svg", {})});
+       templates::template_text("serve/icon.svg", {})});
   server.run(api, guard);
   return core::ExitCode::ok;
 }

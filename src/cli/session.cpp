@@ -68,7 +68,7 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
         c.note("waiting for `" + c.options().name + " clean`, which removes artifacts");
       })),
       code_(source.code(runs.folder() / "scripts")),
-      lock_(lock::lock_beside(source.file()), c.options().lock),
+      lock_(lockfile::lock_beside(source.file()), c.options().lock),
       bucket_(c.options().artifact_store.is_given()
                   ? std::make_unique<s3::BucketArtifacts>(c.loop(), c.options().artifact_store)
                   : nullptr),
@@ -165,7 +165,7 @@ std::optional<Options> recorded_options(store::RunStore& runs, const std::string
   return caller;
 }
 
-kubernetes::AccessOptions cluster_of(const Options& options) {
+kubernetes_api::AccessOptions cluster_of(const Options& options) {
   return {.context = options.context, .name_space = options.name_space};
 }
 

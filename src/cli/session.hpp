@@ -12,8 +12,8 @@
 #include "detached/drivers.hpp"
 #include "engine/remote_cache.hpp"
 #include "engine/run.hpp"
-#include "kubernetes/kubeconfig.hpp"
-#include "lock/lock_file.hpp"
+#include "kubernetes_api/kubeconfig.hpp"
+#include "lockfile/lock_file.hpp"
 #include "orchestrators/factory.hpp"
 #include "s3/artifacts.hpp"
 
@@ -38,7 +38,7 @@ class Session {
 
   const PipelineSpec& pipeline() { return source.pipeline(); }
   orchestrators::Orchestrator& orchestrator() { return *orchestrator_; }
-  lock::LockFile& lock() { return lock_; }
+  lockfile::LockFile& lock() { return lock_; }
   /// Removes from the lock file what no step uses any more, if all steps were looked up, and
   /// returns the file; nothing if another program has changed it.
   std::optional<std::vector<std::filesystem::path>> settle_lock();
@@ -64,7 +64,7 @@ class Session {
   /// Held from before the first check of what can be reused.
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
-  lock::LockFile lock_;
+  lockfile::LockFile lock_;
   const std::unique_ptr<s3::BucketArtifacts> bucket_;
   const std::unique_ptr<engine::RemoteCache> remote_cache_;
   const std::unique_ptr<orchestrators::Orchestrator> orchestrator_;
@@ -93,7 +93,7 @@ std::optional<Options> recorded_options(store::RunStore& runs, const std::string
                                         Options caller);
 
 /// Returns the cluster that the options name.
-kubernetes::AccessOptions cluster_of(const Options& options);
+kubernetes_api::AccessOptions cluster_of(const Options& options);
 
 /// Returns the run that the options name, updated with what its driver has saved to its replica.
 /// Throws InputError if there is none.

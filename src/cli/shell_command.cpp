@@ -9,11 +9,11 @@
 #include "cli/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
-#include "core/instance.hpp"
 #include "detached/detached_record.hpp"
 #include "engine/decision.hpp"
 #include "engine/run_steps.hpp"
 #include "engine/shell.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -48,7 +48,7 @@ RecordedOutputs outputs_of_run(store::RunStore& runs, const store::ArtifactStore
 
 /// Fills in the outputs of the steps that have none yet.
 void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
-  for (core::StepIndex i = 0; i < steps.size(); ++i) {
+  for (model::StepIndex i = 0; i < steps.size(); ++i) {
     auto own = recorded.extract(steps.spec(i).name);
     if (own.empty()) continue;
     if (own.mapped().size() == steps.spec(i).outputs.size())
@@ -59,9 +59,9 @@ void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
 
 /// Adds a round that the run had. @return false if there is none that is not there yet
 bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
-  for (core::StepIndex i = 0; i < steps.graph().size(); ++i) {
+  for (model::StepIndex i = 0; i < steps.graph().size(); ++i) {
     if (!steps.leads_rounds(i) ||
-        !recorded.contains(core::round_name(steps.spec(i).name, steps.rounds(i))))
+        !recorded.contains(model::round_name(steps.spec(i).name, steps.rounds(i))))
       continue;
     steps.add_round(i);
     return true;
@@ -78,12 +78,12 @@ void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactSt
       take_outputs(steps, recorded);
     }
   } while (add_round(steps, recorded));
-  for (core::StepIndex i = 0; i < steps.graph().size(); ++i)
+  for (model::StepIndex i = 0; i < steps.graph().size(); ++i)
     if (steps.leads_rounds(i) && steps.rounds(i)) steps.end_rounds(i);
 }
 
 const StepSpec& step_named(const engine::RunSteps& steps, const std::string& name) {
-  for (core::StepIndex i = 0; i < steps.size(); ++i)
+  for (model::StepIndex i = 0; i < steps.size(); ++i)
     if (steps.spec(i).name == name) return steps.spec(i);
   throw core::InputError("the pipeline has no step '" + name + "' any more",
                          "a shell takes the settings and variables from the pipeline file");

@@ -15,8 +15,8 @@
 #include "cli/session.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
-#include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "model/instance.hpp"
 #include "report/run_values.hpp"
 
 namespace pipeline::cli {
@@ -29,7 +29,7 @@ class InstanceGroups {
  public:
   explicit InstanceGroups(const std::vector<store::StepRecord>& steps) {
     for (const auto& step : steps)
-      if (const auto base = core::base_name(step.name); base != step.name)
+      if (const auto base = model::base_name(step.name); base != step.name)
         ++groups_[base].instances;
     std::erase_if(groups_,
                   [](const auto& entry) { return entry.second.instances <= many_instances; });
@@ -44,7 +44,7 @@ class InstanceGroups {
   };
   /// Returns null for a step that has a line of its own.
   Group* of(const store::StepRecord& step) {
-    const auto found = groups_.find(core::base_name(step.name));
+    const auto found = groups_.find(model::base_name(step.name));
     return found == groups_.end() ? nullptr : &found->second;
   }
   bool empty() const { return groups_.empty(); }
@@ -101,8 +101,8 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
     if (auto* const group = groups.of(step)) {
       if (std::exchange(group->is_shown, true)) continue;
       for (const auto& [status, count] : group->by_status)
-        table.add({std::string(core::base_name(step.name)) + "[*]", status_cell(status), "", "", "",
-                   "", "", std::to_string(count) + " of " + std::to_string(group->instances)});
+        table.add({std::string(model::base_name(step.name)) + "[*]", status_cell(status), "", "",
+                   "", "", "", std::to_string(count) + " of " + std::to_string(group->instances)});
       continue;
     }
     const auto used = usage_of(step);

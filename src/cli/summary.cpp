@@ -6,8 +6,8 @@
 #include "cli/context.hpp"
 #include "cli/origin.hpp"
 #include "cli/progress.hpp"
-#include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -42,7 +42,7 @@ std::vector<Trouble> troubles_of(const RunModel& model) {
   for (const auto& step : model.steps) {
     if (step.status != StepStatus::failed || !step.failure) continue;
     const bool is_shared = is_of_environment(*step.failure);
-    const std::string base(core::base_name(step.name));
+    const std::string base(model::base_name(step.name));
     const bool is_instance = !is_shared && base != step.name;
     auto details = is_instance ? nameless_details(step) : step.failure->details;
     const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) {

@@ -4,8 +4,8 @@
 #include "core/diagnostic.hpp"
 #include "detached/invocation.hpp"
 #include "detached/run_replica.hpp"
-#include "kubernetes/client.hpp"
-#include "kubernetes/lease.hpp"
+#include "kubernetes_api/client.hpp"
+#include "kubernetes_api/lease.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 
 namespace pipeline::detached {
@@ -18,8 +18,8 @@ constexpr async::RetryPolicy hasty{std::chrono::milliseconds(200), std::chrono::
 /// A driver whose pod is being deleted saves once more. A pod that stays, for example on a lost
 /// node, saves nothing after the time of its Lease.
 async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
-  kubernetes::Client client(loop, kubernetes::find_cluster(cluster_of(lease)));
-  const auto until = std::chrono::steady_clock::now() + kubernetes::LeaseTerms().duration;
+  kubernetes_api::Client client(loop, kubernetes_api::find_cluster(cluster_of(lease)));
+  const auto until = std::chrono::steady_clock::now() + kubernetes_api::LeaseTerms().duration;
   while (std::chrono::steady_clock::now() < until) {
     const bool may_save = co_await orchestrators::driver_has_pod(client, lease.name);
     if (!may_save) co_return;
@@ -29,7 +29,7 @@ async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
 
 }  // namespace
 
-kubernetes::AccessOptions cluster_of(const store::LeaseId& lease) {
+kubernetes_api::AccessOptions cluster_of(const store::LeaseId& lease) {
   return {.context = lease.context, .name_space = lease.name_space};
 }
 
@@ -129,7 +129,8 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
     return Liveness::unknown;
   auto life = Liveness::unknown;
   try {
-    kubernetes::Client client(context_.loop, kubernetes::find_cluster(cluster_of(lease)), hasty);
+    kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
+                                  hasty);
     life = context_.await(orchestrators::driver_continues(client, lease.name)) ? Liveness::alive
                                                                                : Liveness::dead;
   } catch (const core::EnvironmentError& error) {
@@ -157,7 +158,8 @@ std::string Drivers::described(store::RunRecord& run) {
   auto text = name_of(run.driver) + (lease.context.empty() ? "" : " of context " + lease.context);
   if (liveness_of(run) == Liveness::unknown) return text + ": " + silence_;
   try {
-    kubernetes::Client client(context_.loop, kubernetes::find_cluster(cluster_of(lease)), hasty);
+    kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
+                                  hasty);
     const auto news = context_.await(orchestrators::driver_status_of(client, lease.name));
     if (!news.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +

@@ -11,7 +11,7 @@
 
 #include "core/error.hpp"
 #include "detached/driver_context.hpp"
-#include "kubernetes/kubeconfig.hpp"
+#include "kubernetes_api/kubeconfig.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::detached {
@@ -68,7 +68,7 @@ class Drivers {
 };
 
 /// Returns how to reach the cluster of the Lease.
-kubernetes::AccessOptions cluster_of(const store::LeaseId& lease);
+kubernetes_api::AccessOptions cluster_of(const store::LeaseId& lease);
 
 /// Returns `process 1234`, `process 1234 on the machine m`, or `the Job x in the namespace y`.
 std::string name_of(const store::Driver& driver);

@@ -19,13 +19,13 @@ std::string own_name() {
 
 }  // namespace
 
-HeldLease::HeldLease(DriverContext context, const kubernetes::AccessOptions& cluster,
+HeldLease::HeldLease(DriverContext context, const kubernetes_api::AccessOptions& cluster,
                      const std::string& lease, std::function<void(const std::string&)> on_signal,
                      nlohmann::json owners)
     : context_(std::move(context)),
       name_(lease),
       holder_(own_name()),
-      client_(context_.loop, kubernetes::find_cluster(cluster)),
+      client_(context_.loop, kubernetes_api::find_cluster(cluster)),
       lease_(client_, name_, holder_) {
   lease_.on_signal = std::move(on_signal);
   lease_.owners = std::move(owners);
@@ -82,8 +82,8 @@ async::Task<> HeldLease::finish() {
 void HeldLease::hand_on() {
   try {
     asio::io_context loop;
-    kubernetes::Client client(loop, client_.access(), {.most_tries = 1});
-    kubernetes::Lease lease(client, name_, holder_);
+    kubernetes_api::Client client(loop, client_.access(), {.most_tries = 1});
+    kubernetes_api::Lease lease(client, name_, holder_);
     asio::co_spawn(loop, lease.release(), asio::detached);
     loop.run();
   } catch (const std::exception& error) {

@@ -8,7 +8,7 @@
 
 #include "async/joinable_task.hpp"
 #include "detached/driver_context.hpp"
-#include "kubernetes/lease.hpp"
+#include "kubernetes_api/lease.hpp"
 
 namespace pipeline::detached {
 
@@ -17,8 +17,8 @@ namespace pipeline::detached {
 /// drive the run and own its steps.
 class HeldLease {
  public:
-  /// @param on_signal,owners see kubernetes::Lease
-  HeldLease(DriverContext context, const kubernetes::AccessOptions& cluster,
+  /// @param on_signal,owners see kubernetes_api::Lease
+  HeldLease(DriverContext context, const kubernetes_api::AccessOptions& cluster,
             const std::string& lease, std::function<void(const std::string&)> on_signal = {},
             nlohmann::json owners = {});
   /// Releases the Lease; removes it if the run has ended.
@@ -44,8 +44,8 @@ class HeldLease {
 
   DriverContext context_;
   const std::string name_, holder_;
-  kubernetes::Client client_;
-  kubernetes::Lease lease_;
+  kubernetes_api::Client client_;
+  kubernetes_api::Lease lease_;
   core::CancelSource stop_;
   std::optional<async::JoinableTask> keeping_;
   bool done_ = false;

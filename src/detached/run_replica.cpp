@@ -11,11 +11,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "archive/tree.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "file_tree/tree.hpp"
 
 namespace pipeline::detached {
 namespace {
@@ -170,9 +170,9 @@ async::Task<> RunReplica::put_store(store::RunStore& runs) {
 }
 
 async::Task<std::string> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
-  auto nodes = archive::scan_tree(folder);
-  archive::hash_tree(folder, nodes);
-  auto digest = archive::tree_digest(nodes).hex();
+  auto nodes = file_tree::scan_tree(folder);
+  file_tree::hash_tree(folder, nodes);
+  auto digest = file_tree::tree_digest(nodes).hex();
   auto present = co_await artifacts_.bucket().find_tagged(key(head_name));
   if (present) head_.tag = std::move(present->second);
   head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
@@ -228,9 +228,9 @@ async::Task<> RunReplica::fetch_files(fs::path folder) {
   const auto files = fetched.path() / "files";
   constexpr auto most_bytes = std::numeric_limits<std::uint64_t>::max();
   co_await artifacts_.receive(head_.files, files, true, false, most_bytes, nullptr);
-  auto nodes = archive::scan_tree(files);
-  archive::hash_tree(files, nodes);
-  if (s3::BucketArtifacts::key_of(archive::tree_digest(nodes).hex(), true) != head_.files)
+  auto nodes = file_tree::scan_tree(files);
+  file_tree::hash_tree(files, nodes);
+  if (s3::BucketArtifacts::key_of(file_tree::tree_digest(nodes).hex(), true) != head_.files)
     throw no_sense(head_.files);
   fs::rename(files, folder);
 }

@@ -12,11 +12,11 @@
 
 #include "core/base64.hpp"
 #include "core/joined.hpp"
-#include "core/python_packages.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
+#include "python_packages/python_packages.hpp"
 
 namespace pipeline::docker {
 
@@ -290,7 +290,8 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
     std::string name = match[1].matched   ? match[1].str()
                        : match[2].matched ? match[2].str()
                                           : match[3].str();
-    if (const auto meant = core::similar_package(name.substr(0, name.find_first_of("<>=!~[;"))))
+    if (const auto meant =
+            python_packages::similar_package(name.substr(0, name.find_first_of("<>=!~[;"))))
       advice.push_back("did you mean `" + *meant + "`?");
     advice.push_back("there is no `" + name +
                      "` for this Python in the package index: check the name and version under "

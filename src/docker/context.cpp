@@ -8,12 +8,12 @@
 
 #include <sys/stat.h>
 
-#include "archive/tree.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/ignore.hpp"
 #include "core/quantity.hpp"
+#include "file_tree/tree.hpp"
 
 namespace pipeline::docker {
 
@@ -70,7 +70,7 @@ void walk(const fs::path& root, const std::string& folder, const FolderId& left_
                          .mode = 0777,
                          .kind = ContextFile::Kind::symlink});
       } else if (S_ISREG(status.st_mode)) {
-        archive::check_holes(entry.path(), archive::holes_in(entry.path(), status));
+        file_tree::check_holes(entry.path(), file_tree::holes_in(entry.path(), status));
         files.push_back({.path = path,
                          .source = entry.path(),
                          .bytes = static_cast<std::uint64_t>(status.st_size),

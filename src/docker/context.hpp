@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "archive/tar_stream.hpp"
+#include "file_tree/tar_stream.hpp"
 
 namespace pipeline::docker {
 
-using archive::ContextFile;
+using file_tree::ContextFile;
 
 /// Returns the files, symlinks and folders below `root` that docker's ignore rules do not exclude,
 /// sorted by path. Symlinks are not followed. `always` (relative paths) are included even if a rule

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <span>
 #include <sstream>
@@ -14,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "core/text.hpp"
-#include "docker/templates.hpp"
+#include "templates/templates.hpp"
 
 namespace pipeline::docker {
 
@@ -78,25 +76,6 @@ std::string without_gaps(const std::string& text) {
 }
 
 }  // namespace
-
-std::string template_text(std::string_view name, const std::filesystem::path& template_dir) {
-  if (!template_dir.empty()) {
-    auto file = template_dir / name;
-    std::error_code error;
-    if (std::filesystem::exists(file, error)) {
-      std::ifstream stream(file, std::ios::binary);
-      std::string text{std::istreambuf_iterator<char>(stream), {}};
-      if (!stream)
-        throw core::EnvironmentError(
-            "cannot read the template " + file.string(),
-            {"--template-dir names a folder with templates that you can read"});
-      return text;
-    }
-  }
-  for (auto& embedded : embedded_templates())
-    if (embedded.name == name) return std::string(embedded.text);
-  throw core::EnvironmentError("there is no template called " + std::string(name));
-}
 
 std::string quote_env(std::string_view value) {
   std::string quoted = "\"";
@@ -163,7 +142,7 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder,
     data.set("final_user", final_user);
   }
   auto name = builder == Builder::buildkit ? "Dockerfile.mustache" : "Dockerfile-classic.mustache";
-  mustache::mustache page(template_text(name, template_dir));
+  mustache::mustache page(templates::template_text(name, template_dir));
   if (!page.is_valid())
     throw core::InputError("the template " + std::string(name) +
                            " is malformed: " + page.error_message());

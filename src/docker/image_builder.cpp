@@ -471,7 +471,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   const int most = info->buildkit ? 2 : 1;  // See BuildLog::is_cut().
   for (int number = 1; number <= most; ++number) {
     log = new_log();
-    const auto context = archive::tar_stream(files);
+    const auto context = file_tree::tar_stream(files);
     try {
       co_await engine.build(request, "", context, on_message, cancel);
     } catch (const EngineError& error) {

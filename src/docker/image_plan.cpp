@@ -14,11 +14,11 @@
 #include "docker/dockerfile.hpp"
 #include "docker/host_config.hpp"
 #include "docker/package_layers.hpp"
-#include "docker/requirements.hpp"
-#include "docker/templates.hpp"
-#include "lock/lock_file.hpp"
+#include "lockfile/lock_file.hpp"
+#include "python_packages/requirements.hpp"
 #include "settings/settings.hpp"
 #include "settings/snapshot.hpp"
+#include "templates/templates.hpp"
 
 namespace pipeline::docker {
 
@@ -53,7 +53,7 @@ ContextFile generated(std::string path, std::string content) {
 
 /// A template of the user's may be older than layers; the build then resolves the requirements.
 bool has_layers(const fs::path& template_dir) {
-  return template_text("Dockerfile.mustache", template_dir).find("{{#layers}}") !=
+  return templates::template_text("Dockerfile.mustache", template_dir).find("{{#layers}}") !=
          std::string::npos;
 }
 
@@ -61,9 +61,9 @@ bool has_layers(const fs::path& template_dir) {
 /// them, BuildKit adds and removes them around each RUN, so that the time of /etc is in each layer.
 std::string mount_points() {
   auto tar =
-      archive::tar_stream({{.path = "etc", .mode = 0755, .kind = ContextFile::Kind::directory},
-                           {.path = "etc/hosts", .content = ""},
-                           {.path = "etc/resolv.conf", .content = ""}});
+      file_tree::tar_stream({{.path = "etc", .mode = 0755, .kind = ContextFile::Kind::directory},
+                             {.path = "etc/hosts", .content = ""},
+                             {.path = "etc/resolv.conf", .content = ""}});
   std::string bytes;
   std::array<char, 16384> buffer{};
   while (const auto count = tar(buffer)) bytes.append(buffer.data(), count);
@@ -74,7 +74,8 @@ std::string mount_points() {
 class ContextWriter {
  public:
   explicit ContextWriter(const fs::path& template_dir)
-      : template_dir_(template_dir), common_(template_text("image/common.sh", template_dir)) {}
+      : template_dir_(template_dir),
+        common_(templates::template_text("image/common.sh", template_dir)) {}
   void add(std::string path, std::string content) {
     files_.push_back(generated(std::move(path), std::move(content)));
   }
@@ -84,7 +85,7 @@ class ContextWriter {
     add(std::move(path), std::move(content));
   }
   void add_script(std::string path, std::string_view name) {
-    add(std::move(path), common_ + template_text(name, template_dir_));
+    add(std::move(path), common_ + templates::template_text(name, template_dir_));
   }
   void add_files(std::string_view folder, std::vector<ContextFile> files) {
     for (auto& file : files) {
@@ -175,7 +176,7 @@ void check_user(const std::string& user) {
 class ImagePlanner {
  public:
   ImagePlanner(const StepSpec& step, const BuilderOptions& options, const std::string& parent_user,
-               const lock::LockedEnvironment* locked)
+               const lockfile::LockedEnvironment* locked)
       : step_(step),
         options_(options),
         locked_(locked),
@@ -277,17 +278,17 @@ class ImagePlanner {
 
   void add_python_packages() {
     auto& python = plan_.python;
-    python = python_requirements(settings_, options_.root, plan_.notices);
+    python = python_packages::python_requirements(settings_, options_.root, plan_.notices);
     if (locked_ && has_layers(options_.template_dir)) return add_locked_packages();
     if (python.empty()) return;
     values_.python = true;
     context_.add_script("python/install.sh", "image/python.sh");
     if (locked_) return add_locked_requirements();
-    plan_.resolves = resolves(python.requirements) || !python.pyproject.empty();
+    plan_.resolves = python_packages::resolves(python.requirements) || !python.pyproject.empty();
     if (!python.requirements.empty())
       context_.add_lines("python/requirements.txt", python.requirements);
     for (const auto& line : python.requirements)
-      if (const auto path = local_path(line, options_.root))
+      if (const auto path = python_packages::local_path(line, options_.root))
         context_.add_files("python", local_files(*path, options_.root, options_.state));
     if (!python.constraints.empty())
       context_.add_lines("python/constraints.txt", python.constraints);
@@ -310,9 +311,9 @@ class ImagePlanner {
   /// For templates of the user's that know no layers.
   void add_locked_requirements() {
     auto lines = install_options(plan_.python, options_.root);
-    for (auto& line : lock::install_lines(*locked_)) lines.push_back(std::move(line));
+    for (auto& line : lockfile::install_lines(*locked_)) lines.push_back(std::move(line));
     context_.add_lines("python/requirements.txt", lines);
-    auto arguments = install_arguments(plan_.python.arguments);
+    auto arguments = python_packages::install_arguments(plan_.python.arguments);
     arguments.emplace_back("--no-deps");
     add_installer(arguments);
   }
@@ -325,36 +326,37 @@ class ImagePlanner {
     values_.layers = layers.size();
     for (std::size_t number = 0; number < layers.size(); ++number)
       add_layer("layers/" + std::to_string(number), layers[number]);
-    if (auto notice = lock::notice_of_sources(*locked_); !notice.empty())
+    if (auto notice = lockfile::notice_of_sources(*locked_); !notice.empty())
       plan_.notices.push_back(std::move(notice));
     std::ranges::sort(plan_.parts["packages"]);
     index_options_ = install_options(plan_.python, options_.root);
     context_.add_script("python/layer.sh", "image/layer.sh");
-    context_.add("python/finish.py", template_text("image/finish.py", options_.template_dir));
+    context_.add("python/finish.py",
+                 templates::template_text("image/finish.py", options_.template_dir));
     if (plan_.python.installer == "pip")
       context_.add("python/pip_install.py",
-                   template_text("lock/pip_install.py", options_.template_dir));
+                   templates::template_text("lock/pip_install.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
-    add_installer(install_arguments(plan_.python.arguments));
+    add_installer(python_packages::install_arguments(plan_.python.arguments));
   }
 
   /// What is compiled is kept for environments with the same system alone: it may use its
   /// libraries.
-  void add_layer(const std::string& folder, const std::vector<lock::LockedPackage>& packages) {
-    lock::LockedEnvironment wheels, sources;
+  void add_layer(const std::string& folder, const std::vector<lockfile::LockedPackage>& packages) {
+    lockfile::LockedEnvironment wheels, sources;
     std::vector<std::string> names;
     for (const auto& package : packages) {
       names.push_back(package.name);
       plan_.parts["packages"].push_back(package.name + "==" + package.version);
-      if (package.origin == lock::PackageOrigin::path)
+      if (package.origin == lockfile::PackageOrigin::path)
         context_.add_files(folder, local_files(package.url, options_.root, options_.state));
-      (lock::is_built_from_source(package) ? sources : wheels).packages.push_back(package);
+      (lockfile::is_built_from_source(package) ? sources : wheels).packages.push_back(package);
     }
     context_.add_lines(folder + "/names", names);
     if (!wheels.packages.empty())
-      context_.add_lines(folder + "/requirements.txt", lock::install_lines(wheels));
+      context_.add_lines(folder + "/requirements.txt", lockfile::install_lines(wheels));
     if (sources.packages.empty()) return;
-    context_.add_lines(folder + "/sources.txt", lock::install_lines(sources));
+    context_.add_lines(folder + "/sources.txt", lockfile::install_lines(sources));
     context_.add(folder + "/system.txt", locked_->parent_digest.substr(0, 16) + "\n");
   }
 
@@ -432,9 +434,10 @@ class ImagePlanner {
   void add_host_files() {
     plan_.host_only = host_files(read_host_config(this_machine()));
     // Only the classic builder's Dockerfile uses this script, so it is not part of the digest.
-    plan_.host_only.push_back(generated(
-        "collect/collect.sh", template_text("image/common.sh", options_.template_dir) +
-                                  template_text("image/collect.sh", options_.template_dir)));
+    plan_.host_only.push_back(
+        generated("collect/collect.sh",
+                  templates::template_text("image/common.sh", options_.template_dir) +
+                      templates::template_text("image/collect.sh", options_.template_dir)));
     // They may hold credentials, and equal packages come from whichever index.
     std::string indexes;
     for (const auto& option : index_options_) indexes += option + "\n";
@@ -448,7 +451,7 @@ class ImagePlanner {
 
   const StepSpec& step_;
   const BuilderOptions& options_;
-  const lock::LockedEnvironment* locked_;
+  const lockfile::LockedEnvironment* locked_;
   const DockerSettings& settings_;
   ImagePlan plan_;
   DockerfileValues values_;
@@ -459,7 +462,7 @@ class ImagePlanner {
 }  // namespace
 
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
-                     const std::string& parent_user, const lock::LockedEnvironment* locked) {
+                     const std::string& parent_user, const lockfile::LockedEnvironment* locked) {
   return ImagePlanner(step, options, parent_user, locked).plan();
 }
 

@@ -14,30 +14,31 @@
 
 #include <pipeline/spec.hpp>
 
-#include "archive/tar_stream.hpp"
 #include "async/task.hpp"
-#include "docker/requirements.hpp"
-#include "lock/locked_environment.hpp"
+#include "file_tree/tar_stream.hpp"
+#include "lockfile/locked_environment.hpp"
+#include "python_packages/requirements.hpp"
 
-namespace pipeline::lock {
+namespace pipeline::lockfile {
 class LockFile;
 }
 
 namespace pipeline::docker {
 
-using archive::ContextFile;
+using file_tree::ContextFile;
 
 /// The locked packages of a step's environment; null where the build resolves its requirements.
-using Locked = std::shared_ptr<const lock::LockedEnvironment>;
+using Locked = std::shared_ptr<const lockfile::LockedEnvironment>;
 
 /// The packages of each layer, the first one below all others.
-using PackageLayers = std::vector<std::vector<lock::LockedPackage>>;
+using PackageLayers = std::vector<std::vector<lockfile::LockedPackage>>;
 
 struct BuilderOptions {
   std::filesystem::path root;          ///< The pipeline's folder.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
   std::string run_id;  ///< Label of built images; with prevent_build_reuse also part of the digest.
-  lock::LockFile* lock = nullptr;    ///< Outlives the builder. Null: a build resolves requirements.
+  lockfile::LockFile* lock =
+      nullptr;                       ///< Outlives the builder. Null: a build resolves requirements.
   std::string owner;                 ///< Label of containers that resolve: see owner_of().
   std::filesystem::path state = {};  ///< The state folder: no part of any context.
 };
@@ -70,7 +71,7 @@ struct ImagePlan {
   PackageLayers layers;              ///< The locked packages of each layer.
   std::vector<std::string> notices;  ///< Notices for the user.
   bool own = false;                  ///< The plan is for the user's own Dockerfile.
-  PythonRequirements python;
+  python_packages::PythonRequirements python;
   bool resolves = false;  ///< The build chooses versions of Python packages: they are not locked,
                           ///< or a command of the user's installs some.
 };
@@ -83,7 +84,7 @@ struct ImagePlan {
 /// exactly these are installed
 ImagePlan plan_image(const StepSpec& step, const BuilderOptions& options,
                      const std::string& parent_user = {},
-                     const lock::LockedEnvironment* locked = nullptr);
+                     const lockfile::LockedEnvironment* locked = nullptr);
 
 /// Returns a hex digest over the plan and the ids of the images that it uses. Throws
 /// EnvironmentError if a file cannot be read.

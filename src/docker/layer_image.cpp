@@ -35,7 +35,7 @@ async::Task<std::string> run_build(EngineApi& engine, const LayerImage& image, E
                       "&rm=1&forcerm=1&t=" + net::url_encode(image.reference) +
                       "&labels=" + net::url_encode(labels.dump());
   if (!image.platform.empty()) query += "&platform=" + net::url_encode(image.platform);
-  const auto context = archive::tar_stream(std::move(files));
+  const auto context = file_tree::tar_stream(std::move(files));
   BuildLog log([&](const std::string& line) {
     events.emit(event::BuildProgress{image.reference, line});
   });

@@ -8,7 +8,7 @@
 
 #include "core/bounded_json.hpp"
 #include "core/quantity.hpp"
-#include "lock/lock_file.hpp"
+#include "lockfile/lock_file.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -23,17 +23,17 @@ constexpr std::size_t most_heavy_layers = 40;
 
 constexpr std::size_t named_packages = 6;
 
-std::string label_of(const lock::LockedPackage& package) {
+std::string label_of(const lockfile::LockedPackage& package) {
   return package.name + "==" + package.version + " " + package.sha256;
 }
 
-bool are_equal(const std::vector<lock::LockedPackage>& one,
-               const std::vector<lock::LockedPackage>& other) {
+bool are_equal(const std::vector<lockfile::LockedPackage>& one,
+               const std::vector<lockfile::LockedPackage>& other) {
   return std::ranges::equal(one, other, {}, label_of, label_of);
 }
 
-lock::LockedEnvironment all_of(const PackageLayers& layers) {
-  lock::LockedEnvironment environment;
+lockfile::LockedEnvironment all_of(const PackageLayers& layers) {
+  lockfile::LockedEnvironment environment;
   for (const auto& layer : layers)
     environment.packages.insert(environment.packages.end(), layer.begin(), layer.end());
   return environment;
@@ -51,11 +51,11 @@ std::uint64_t bytes_of_new(const PackageLayers& before, const PackageLayers& aft
 
 }  // namespace
 
-PackageLayers package_layers(const lock::LockedEnvironment& environment) {
+PackageLayers package_layers(const lockfile::LockedEnvironment& environment) {
   auto packages = environment.packages;
-  std::ranges::stable_sort(packages, std::greater<>(), &lock::LockedPackage::size);
+  std::ranges::stable_sort(packages, std::greater<>(), &lockfile::LockedPackage::size);
   PackageLayers layers;
-  std::vector<lock::LockedPackage> medium_ones, light_ones, without_hash;
+  std::vector<lockfile::LockedPackage> medium_ones, light_ones, without_hash;
   for (auto& package : packages) {
     if (package.sha256.empty())
       without_hash.push_back(std::move(package));
@@ -65,7 +65,7 @@ PackageLayers package_layers(const lock::LockedEnvironment& environment) {
       (package.size >= light ? medium_ones : light_ones).push_back(std::move(package));
   }
   for (auto* group : {&medium_ones, &light_ones, &without_hash}) {
-    std::ranges::sort(*group, {}, &lock::LockedPackage::name);
+    std::ranges::sort(*group, {}, &lockfile::LockedPackage::name);
     if (!group->empty()) layers.push_back(std::move(*group));
   }
   return layers;
@@ -90,7 +90,7 @@ PackageLayers layers_of_label(const std::string& label) {
       const auto text = item.is_string() ? item.get<std::string>() : std::string();
       const auto version = text.find("=="), hash = text.find(' ');
       if (version == text.npos || hash == text.npos || hash < version) continue;
-      lock::LockedPackage package;
+      lockfile::LockedPackage package;
       package.name = text.substr(0, version);
       package.version = text.substr(version + 2, hash - version - 2);
       package.sha256 = text.substr(hash + 1);
@@ -119,13 +119,13 @@ std::vector<LayerTitle> layer_titles(const PackageLayers& layers) {
   return titles;
 }
 
-std::string describe_packages(const lock::LockedEnvironment& before,
-                              const lock::LockedEnvironment& after) {
+std::string describe_packages(const lockfile::LockedEnvironment& before,
+                              const lockfile::LockedEnvironment& after) {
   const auto count = after.packages.size();
   if (before.packages.empty())
     return std::to_string(count) + (count == 1 ? " package" : " packages");
   std::map<char, std::vector<std::string>> changes;
-  for (const auto& line : lock::describe({before, after}))
+  for (const auto& line : lockfile::describe({before, after}))
     changes[line.front()].push_back(line.substr(2));
   std::string text;
   const auto add = [&](const char* verb, char kind) {

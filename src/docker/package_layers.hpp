@@ -14,7 +14,7 @@ namespace pipeline::docker {
 /// package has a layer of its own, the heaviest first, so that environments which share heavy
 /// packages share their layers, and a light package is added without a change of those. Packages
 /// without a hash, which no two machines make equal, are the last layer.
-PackageLayers package_layers(const lock::LockedEnvironment& environment);
+PackageLayers package_layers(const lockfile::LockedEnvironment& environment);
 
 /// Returns the value of the label `pipe.packages` and reads it: `six==1.16.0 8abb...` for each
 /// package of each layer.
@@ -25,8 +25,8 @@ std::vector<LayerTitle> layer_titles(const PackageLayers& layers);
 
 /// Returns which packages differ, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0,
 /// removed six`; their number if there were none before.
-std::string describe_packages(const lock::LockedEnvironment& before,
-                              const lock::LockedEnvironment& after);
+std::string describe_packages(const lockfile::LockedEnvironment& before,
+                              const lockfile::LockedEnvironment& after);
 
 /// Returns what differs, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0, removed
 /// six; 35 KiB to download, 1 of 3 layers made again`.

@@ -45,13 +45,13 @@ std::string option_mark(const std::string& option, const fs::path& root) {
 
 /// Returns ` #` and a digest for a requirement that is a file or folder; else an empty text.
 std::string content_mark(const std::string& line, const fs::path& root) {
-  const auto path = local_path(line, root);
+  const auto path = python_packages::local_path(line, root);
   if (!path) return {};
   const auto file = root / *path;
   std::error_code error;
   if (fs::is_regular_file(file, error)) return file_mark(file);
   core::Hasher hasher;
-  if (is_index_option(line)) {
+  if (python_packages::is_index_option(line)) {
     std::set<std::string> names;  // A wheel of one name is one file, or its hash refuses it.
     for (const auto& entry : fs::directory_iterator(file, error))
       names.insert(entry.path().filename().string());
@@ -72,7 +72,7 @@ std::string content_mark(const std::string& line, const fs::path& root) {
 }  // namespace
 
 /// A lock file holds no credentials, and without them the file of such an address is not to be had.
-std::string unlockable(const PythonRequirements& python) {
+std::string unlockable(const python_packages::PythonRequirements& python) {
   for (const auto& line : python.requirements)
     if (!line.starts_with('-') && core::without_credentials(line) != line)
       return "the address of '" + line.substr(0, line.find_first_of(" @[;")) +
@@ -109,7 +109,8 @@ StepSpec without_packages(const StepSpec& step) {
   return system;
 }
 
-std::vector<std::string> locked_lines(const PythonRequirements& python, const fs::path& root) {
+std::vector<std::string> locked_lines(const python_packages::PythonRequirements& python,
+                                      const fs::path& root) {
   std::vector<std::string> lines;
   for (const auto& argument : python.arguments)
     lines.push_back(core::without_credentials(argument) + option_mark(argument, root));
@@ -123,9 +124,9 @@ std::vector<std::string> locked_lines(const PythonRequirements& python, const fs
   return lines;
 }
 
-lock::LockRequest PackageLock::request_of(const ImagePlan& plan,
-                                          const std::string& parent_digest) const {
-  lock::LockRequest request;
+lockfile::LockRequest PackageLock::request_of(const ImagePlan& plan,
+                                              const std::string& parent_digest) const {
+  lockfile::LockRequest request;
   request.parent = plan.parent ? std::string("dockerfile") : plan.parent_image;
   request.parent_digest = parent_digest;
   request.installer = plan.python.installer;
@@ -151,7 +152,7 @@ bool PackageLock::covers(ImagePlan& plan) const {
 
 Locked PackageLock::find(const ImagePlan& plan, const std::string& parent_digest) const {
   auto found = options_.lock->find(request_of(plan, parent_digest));
-  return found ? std::make_shared<const lock::LockedEnvironment>(std::move(*found)) : nullptr;
+  return found ? std::make_shared<const lockfile::LockedEnvironment>(std::move(*found)) : nullptr;
 }
 
 async::Task<> PackageLock::resolve(const ImagePlan& plan, ImageStatus parent,
@@ -166,8 +167,8 @@ async::Task<> PackageLock::resolve(const ImagePlan& plan, ImageStatus parent,
   co_await resolutions_.get(key, make, &cancel);
 }
 
-async::Task<> lock_packages(lock::LockFile& file, lock::LockRequest request, std::string name,
-                            std::string step, Resolve resolve, EventSink& events,
+async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest request,
+                            std::string name, std::string step, Resolve resolve, EventSink& events,
                             core::CancelSource& cancel) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -196,10 +197,10 @@ async::Task<> lock_packages(lock::LockFile& file, lock::LockRequest request, std
   events.emit(event::BuildFinished{name, file.path().filename().string(), took(), {}});
 }
 
-async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lock::LockRequest request,
+async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lockfile::LockRequest request,
                                             std::string image_id, std::string step,
                                             EventSink& events, core::CancelSource& cancel) {
-  const Resolve resolve = [&](lock::LockedEnvironment preferred, bool refresh,
+  const Resolve resolve = [&](lockfile::LockedEnvironment preferred, bool refresh,
                               std::function<void(const std::string&)> on_line) {
     Resolution resolution{plan, image_id, std::move(preferred), refresh};
     resolution.labels["pipe.run"] = options_.run_id;

@@ -13,7 +13,7 @@
 #include "async/single_flight.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/image_plan.hpp"
-#include "lock/lock_file.hpp"
+#include "lockfile/lock_file.hpp"
 
 namespace pipeline::docker {
 
@@ -27,25 +27,25 @@ StepSpec without_packages(const StepSpec& step);
 /// Returns what the lock file has for these requirements; without credentials.
 /// @param root relative paths in requirements are taken from it. Their content is part of the
 /// request, so that a wheel that was built again is locked again
-std::vector<std::string> locked_lines(const PythonRequirements& python,
+std::vector<std::string> locked_lines(const python_packages::PythonRequirements& python,
                                       const std::filesystem::path& root);
 
 /// Returns why the requirements cannot be locked, whatever they are installed on; else an empty
 /// text.
-std::string unlockable(const PythonRequirements& python);
+std::string unlockable(const python_packages::PythonRequirements& python);
 
 /// Returns the notice for requirements that are not locked.
 std::string unlocked_notice(const std::string& reason);
 
 /// Resolves and returns packages; receives lines of progress.
-using Resolve = std::function<async::Task<lock::LockedEnvironment>(
-    lock::LockedEnvironment preferred, bool refresh, std::function<void(const std::string&)>)>;
+using Resolve = std::function<async::Task<lockfile::LockedEnvironment>(
+    lockfile::LockedEnvironment preferred, bool refresh, std::function<void(const std::string&)>)>;
 
 /// Resolves a request with events for the user, and stores the result in the lock file. Throws as
 /// `resolve` does.
 /// @param name of what is resolved, for events: `packages for python:3.12-slim`
-async::Task<> lock_packages(lock::LockFile& file, lock::LockRequest request, std::string name,
-                            std::string step, Resolve resolve, EventSink& events,
+async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest request,
+                            std::string name, std::string step, Resolve resolve, EventSink& events,
                             core::CancelSource& cancel);
 
 /// The lock file, as images are planned with it.
@@ -68,8 +68,8 @@ class PackageLock {
 
  private:
   std::string key_of(const ImagePlan& plan) const;
-  lock::LockRequest request_of(const ImagePlan& plan, const std::string& parent_digest) const;
-  async::Task<bool> resolve_once(const ImagePlan& plan, lock::LockRequest request,
+  lockfile::LockRequest request_of(const ImagePlan& plan, const std::string& parent_digest) const;
+  async::Task<bool> resolve_once(const ImagePlan& plan, lockfile::LockRequest request,
                                  std::string image_id, std::string step, EventSink& events,
                                  core::CancelSource& cancel);
 

@@ -14,7 +14,7 @@
 #include "docker/context.hpp"
 #include "docker/host_config.hpp"
 #include "docker/short_container.hpp"
-#include "docker/templates.hpp"
+#include "templates/templates.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -35,13 +35,13 @@ ContextFile text_file(const std::string& path, std::string content) {
 std::vector<ContextFile> files_of(const Resolution& resolution) {
   const auto& plan = resolution.plan;
   const auto script = [&](const char* name) {
-    return template_text("image/common.sh", resolution.template_dir) +
-           template_text(name, resolution.template_dir);
+    return templates::template_text("image/common.sh", resolution.template_dir) +
+           templates::template_text(name, resolution.template_dir);
   };
   std::vector<ContextFile> files;
   files.push_back(text_file("lock/resolve.sh", script("lock/resolve.sh")));
-  files.push_back(
-      text_file("lock/resolve.py", template_text("lock/resolve.py", resolution.template_dir)));
+  files.push_back(text_file("lock/resolve.py",
+                            templates::template_text("lock/resolve.py", resolution.template_dir)));
   files.push_back(text_file("fetch/fetch.sh", script("image/tools.sh")));
   files.push_back(text_file(
       "lock/request.json",
@@ -67,7 +67,7 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   const std::string folder = std::string(base) + "/lock/files";
   files.push_back({.path = folder, .mode = 0755, .kind = ContextFile::Kind::directory});
   for (const auto& line : plan.python.requirements)
-    if (const auto path = local_path(line, resolution.root))
+    if (const auto path = python_packages::local_path(line, resolution.root))
       for (auto& file : local_files(*path, resolution.root, resolution.state)) {
         file.path = folder + "/" + file.path;
         files.push_back(std::move(file));
@@ -124,9 +124,9 @@ core::BuildError failed_resolution(const ImagePlan& plan, const std::string& pri
       std::move(details), std::move(advice));
 }
 
-lock::LockedPackage read_package(const json& from) {
-  lock::LockedPackage package;
-  package.name = lock::normalised_name(from.at("name").get<std::string>());
+lockfile::LockedPackage read_package(const json& from) {
+  lockfile::LockedPackage package;
+  package.name = lockfile::normalised_name(from.at("name").get<std::string>());
   package.version = from.at("version").get<std::string>();
   package.file = from.value("file", std::string());
   package.size = from.value("size", std::uint64_t{0});
@@ -134,23 +134,23 @@ lock::LockedPackage read_package(const json& from) {
   package.url = from.value("url", std::string());
   package.required_by = from.value("required_by", std::vector<std::string>());
   const auto origin = from.value("origin", std::string("index"));
-  package.origin = origin == "url"          ? lock::PackageOrigin::url
-                   : origin == "repository" ? lock::PackageOrigin::repository
-                   : origin == "path"       ? lock::PackageOrigin::path
-                                            : lock::PackageOrigin::index;
+  package.origin = origin == "url"          ? lockfile::PackageOrigin::url
+                   : origin == "repository" ? lockfile::PackageOrigin::repository
+                   : origin == "path"       ? lockfile::PackageOrigin::path
+                                            : lockfile::PackageOrigin::index;
   return package;
 }
 
 }  // namespace
 
 std::string resolution_request(const std::vector<std::string>& arguments,
-                               const lock::LockedEnvironment& preferred, bool refresh,
+                               const lockfile::LockedEnvironment& preferred, bool refresh,
                                bool is_empty) {
   json request{{"arguments", arguments},      {"refresh", refresh},
                {"is_empty", is_empty},        {"requirements", preferred.requirements},
                {"preferred", json::object()}, {"sizes", json::object()}};
   for (const auto& package : preferred.packages) {
-    if (package.origin == lock::PackageOrigin::index)
+    if (package.origin == lockfile::PackageOrigin::index)
       request["preferred"][package.name] = package.version;
     if (package.size > 0) request["sizes"][package.sha256] = package.size;
   }
@@ -163,7 +163,7 @@ std::string_view progress_of(std::string_view line) {
   return core::trimmed(line.substr(progress_marker.size()), "\r\n");
 }
 
-std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed) {
+std::optional<lockfile::LockedEnvironment> read_resolution(const std::string& printed) {
   if (const auto at = printed.find(unlocked_marker); at != printed.npos)
     throw CannotResolve(std::string(core::trimmed(
         core::split(std::string_view(printed).substr(at + unlocked_marker.size()), '\n')[0],
@@ -172,7 +172,7 @@ std::optional<lock::LockedEnvironment> read_resolution(const std::string& printe
   if (at == printed.npos) return std::nullopt;
   at += marker.size();
   const auto found = core::parse_json(printed.substr(at, printed.find('\n', at) - at));
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   try {
     environment.python = found.at("python").get<std::string>();
     environment.tag = found.at("tag").get<std::string>();
@@ -190,7 +190,7 @@ std::optional<lock::LockedEnvironment> read_resolution(const std::string& printe
   return environment;
 }
 
-async::Task<lock::LockedEnvironment> resolve_packages(
+async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel) {
   // The builders of two orchestrators may resolve the same requirements at once.

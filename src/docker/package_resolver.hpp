@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/image_plan.hpp"
-#include "lock/locked_environment.hpp"
+#include "lockfile/locked_environment.hpp"
 
 namespace pipeline::docker {
 
@@ -24,10 +24,11 @@ struct CannotResolve : core::EnvironmentError {
 
 /// What is resolved, and where.
 struct Resolution {
-  const ImagePlan& plan;              ///< Its requirements.
-  std::string image_id;               ///< `sha256:...`: what the packages are installed on.
-  lock::LockedEnvironment preferred;  ///< Versions that stay as far as the requirements allow it.
-  bool refresh = false;               ///< What was read from the index before is read again.
+  const ImagePlan& plan;  ///< Its requirements.
+  std::string image_id;   ///< `sha256:...`: what the packages are installed on.
+  lockfile::LockedEnvironment
+      preferred;          ///< Versions that stay as far as the requirements allow it.
+  bool refresh = false;   ///< What was read from the index before is read again.
   StringMap labels = {};  ///< Of the container, so that it is found if this driver dies.
   std::filesystem::path template_dir = {};
   std::filesystem::path root = {};   ///< Local files that requirements name are taken from it.
@@ -37,7 +38,7 @@ struct Resolution {
 /// Returns the packages that an installation would add to the image, and its Python. Throws
 /// BuildError with what the installer printed, and CannotResolve. The installer and what it has
 /// read from the index are kept in a volume of the engine.
-async::Task<lock::LockedEnvironment> resolve_packages(
+async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel);
 
@@ -46,7 +47,7 @@ async::Task<lock::LockedEnvironment> resolve_packages(
 /// @param refresh  what was read from the index before is read again
 /// @param is_empty the packages are installed where there are none, whatever this Python has
 std::string resolution_request(const std::vector<std::string>& arguments,
-                               const lock::LockedEnvironment& preferred, bool refresh,
+                               const lockfile::LockedEnvironment& preferred, bool refresh,
                                bool is_empty);
 
 /// Returns what a line that resolve.py prints says of its progress: `12 packages so far, now numpy
@@ -55,6 +56,6 @@ std::string_view progress_of(std::string_view line);
 
 /// Reads what resolve.py has printed, in its order; nothing if it has failed. Throws CannotResolve
 /// if it says so, and EnvironmentError if it printed what is no lock.
-std::optional<lock::LockedEnvironment> read_resolution(const std::string& printed);
+std::optional<lockfile::LockedEnvironment> read_resolution(const std::string& printed);
 
 }  // namespace pipeline::docker

@@ -30,7 +30,7 @@ async::Task<> follow(EngineApi& engine, std::string id,
 }  // namespace
 
 async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlohmann::json body,
-                                        std::vector<archive::ContextFile> files,
+                                        std::vector<file_tree::ContextFile> files,
                                         std::string platform, core::CancelSource* cancel,
                                         std::function<void(std::string_view)> on_line) {
   ContainerOutput output;
@@ -43,7 +43,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
   std::optional<async::JoinableTask> following;
   try {
     if (!files.empty()) {
-      const std::function<net::BodySource()> tar = [&] { return archive::tar_stream(files); };
+      const std::function<net::BodySource()> tar = [&] { return file_tree::tar_stream(files); };
       co_await engine.put_archive(id, "/", tar, cancel ? *cancel : never);
     }
     co_await engine.start_container(id, cancel);

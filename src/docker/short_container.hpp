@@ -9,8 +9,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "archive/tar_stream.hpp"
 #include "docker/engine_api.hpp"
+#include "file_tree/tar_stream.hpp"
 
 namespace pipeline::docker {
 
@@ -25,7 +25,7 @@ struct ContainerOutput {
 /// @param cancel   a stop ends the container; may be null
 /// @param on_line  receives each line as it is printed; may be empty
 async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlohmann::json body,
-                                        std::vector<archive::ContextFile> files = {},
+                                        std::vector<file_tree::ContextFile> files = {},
                                         std::string platform = {},
                                         core::CancelSource* cancel = nullptr,
                                         std::function<void(std::string_view)> on_line = {});

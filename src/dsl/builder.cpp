@@ -9,9 +9,9 @@
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "core/running_program.hpp"
 #include "dsl/declaration.hpp"
 #include "dsl/document.hpp"
+#include "model/running_program.hpp"
 #include "settings/settings.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/yaml_writer.hpp"
@@ -27,7 +27,7 @@ using detail::Slot;
 /// Must be called before `main`, while only the libraries are loaded that the program was started
 /// with.
 const std::shared_ptr<const Program>& this_program() {
-  static const auto program = std::make_shared<const Program>(core::running_program());
+  static const auto program = std::make_shared<const Program>(model::running_program());
   return program;
 }
 [[maybe_unused]] const bool asked_early = (this_program(), true);

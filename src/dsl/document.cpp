@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "dsl/declaration.hpp"
+#include "model/value_builder.hpp"
 #include "settings/settings.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/references.hpp"
-#include "spec/value_builder.hpp"
 
 namespace pipeline::dsl {
 namespace {
 
+using model::empty_value, model::set, model::value_of;
 using nlohmann::json;
-using spec::empty_value, spec::set, spec::value_of;
 
 void add(core::Value& map, const std::string& key, const json& value) {
   set(map, key, value_of(value, map.span));
@@ -289,7 +289,7 @@ Document document_of(const Pipeline& pipeline, const std::string& program) {
     const core::Span span{++number, 1, 1};
     // Appended directly, because set() searches all members.
     if (check.first_with_name[step.options.name] == number)
-      steps.members.push_back({spec::plain_value(step.options.name, span),
+      steps.members.push_back({model::plain_value(step.options.name, span),
                                step_of(pipeline, step, span, program, names)});
   }
   set(root, "steps", std::move(steps));

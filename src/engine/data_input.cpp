@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/identifier.hpp"
-#include "sources/address.hpp"
+#include "fetch/address.hpp"
 
 namespace pipeline::engine {
 
@@ -70,7 +70,7 @@ std::string file_name_of(const DataSpec& data) {
   if (data.url.empty()) {
     name = (data.path / "").parent_path().filename().string();
   } else {
-    auto path = sources::shown(data.url);
+    auto path = fetch::shown(data.url);
     while (path.ends_with('/')) path.pop_back();
     name = path.substr(path.rfind('/') + 1);
   }
@@ -79,7 +79,7 @@ std::string file_name_of(const DataSpec& data) {
 
 std::string name_of(const DataSpec& data) {
   if (!data.artifact.empty()) return "artifact:" + data.artifact;
-  return data.url.empty() ? data.path.string() : sources::shown(data.url);
+  return data.url.empty() ? data.path.string() : fetch::shown(data.url);
 }
 
 }  // namespace pipeline::engine

@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "core/diagnostic.hpp"
-#include "core/graph.hpp"
-#include "core/instance.hpp"
-#include "core/step_needs.hpp"
+#include "model/graph.hpp"
+#include "model/instance.hpp"
+#include "model/step_needs.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -96,9 +96,9 @@ std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {
 }
 
 std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name) {
-  auto found = core::pick(name, pipeline.steps.size(), [&](std::size_t i) {
+  auto found = model::pick(name, pipeline.steps.size(), [&](std::size_t i) {
     const auto& step = pipeline.steps[i];
-    return core::Candidate{
+    return model::Candidate{
         step.name, [&step](const std::string& axis) -> const nlohmann::json* {
           if (!step.instance) return nullptr;
           const auto value = std::ranges::find(step.instance->values, axis,
@@ -115,7 +115,7 @@ std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::s
   std::vector<std::string> names;
   for (const auto& step : pipeline.steps) names.push_back(step.name);
   throw core::InputError("pipeline '" + pipeline.name + "' has no step '" + name + "'",
-                         core::suggest_step(name, names));
+                         model::suggest_step(name, names));
 }
 
 std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step) {
@@ -127,14 +127,14 @@ std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::s
   const auto positions = positions_by_name(pipeline);
   std::vector<bool> wanted(pipeline.steps.size());
   std::vector<std::size_t> open = steps_called(pipeline, only_step);
-  const auto groups = core::repeated_together(pipeline.steps);
+  const auto groups = model::repeated_together(pipeline.steps);
   while (!open.empty()) {
     const auto i = open.back();
     open.pop_back();
     if (wanted[i]) continue;
     wanted[i] = true;
-    core::for_each_need(pipeline.steps[i],
-                        [&](const std::string& name) { open.push_back(positions.at(name)); });
+    model::for_each_need(pipeline.steps[i],
+                         [&](const std::string& name) { open.push_back(positions.at(name)); });
     if (pipeline.steps[i].repeat)  // A round has all of its steps.
       std::ranges::copy(groups.at(pipeline.steps[i].repeat->of), std::back_inserter(open));
   }
@@ -150,12 +150,12 @@ std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
   std::vector<std::size_t> open;
   for (const auto& name : from)
     std::ranges::copy(steps_called(pipeline, name), std::back_inserter(open));
-  const core::Graph graph(needs_of(pipeline, select_steps(pipeline, {})));
+  const model::Graph graph(needs_of(pipeline, select_steps(pipeline, {})));
   while (!open.empty()) {
     const auto i = open.back();
     open.pop_back();
     if (!forced.insert(pipeline.steps[i].name).second) continue;
-    const auto dependents = graph.needed_by(static_cast<core::StepIndex>(i));
+    const auto dependents = graph.needed_by(static_cast<model::StepIndex>(i));
     open.insert(open.end(), dependents.begin(), dependents.end());
   }
   for (const auto& name : force)
@@ -171,8 +171,8 @@ std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
     position.emplace(pipeline.steps[selected[i]].name, i);
   std::vector<std::vector<std::uint32_t>> needs(selected.size());
   for (std::size_t i = 0; i < selected.size(); ++i) {
-    core::for_each_need(pipeline.steps[selected[i]],
-                        [&](const std::string& name) { needs[i].push_back(position.at(name)); });
+    model::for_each_need(pipeline.steps[selected[i]],
+                         [&](const std::string& name) { needs[i].push_back(position.at(name)); });
   }
   wait_together(pipeline, selected, position, needs);
   for (std::uint32_t i = 0; i < selected.size(); ++i)

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/instance.hpp"
-#include "core/step_needs.hpp"
+#include "model/instance.hpp"
+#include "model/step_needs.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::engine {
@@ -27,7 +27,7 @@ std::string declared(const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
     const auto base = base_of(*step);
     auto& list = needs[base];
-    core::for_each_need(*step, [&](const std::string& name) { add(list, name); });
+    model::for_each_need(*step, [&](const std::string& name) { add(list, name); });
     list.erase(base);  // A repeated step may name itself.
     auto& entry = entries[base];
     const auto& resources = step->settings->resources;

@@ -10,9 +10,9 @@
 #include "core/text.hpp"
 #include "engine/data_input.hpp"
 #include "engine/pinned_data.hpp"
+#include "fetch/parallel.hpp"
+#include "fetch/transfer.hpp"
 #include "settings/artifact_store.hpp"
-#include "sources/parallel.hpp"
-#include "sources/transfer.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -31,7 +31,7 @@ asio::io_context& loop_of(const asio::any_io_executor& executor) {
 }
 
 std::string list_key(const DataSpec& data) {
-  return core::sha256(lock::data_address(data.url, data.version)).hex();
+  return core::sha256(lockfile::data_address(data.url, data.version)).hex();
 }
 
 /// Returns a line for each file: its size, ETag and path. An ETag has no blanks then.
@@ -62,10 +62,10 @@ struct Downloads::Wanted {
   DataSpec data;
   std::string sha256;  ///< Hex; empty: whatever comes.
   std::optional<std::uint64_t> size;
-  sources::ContentState state;  ///< Of new content.
-  std::string version;          ///< Of the object to read.
-  core::CancelSource& stop;     ///< Ends the download.
-  bool is_of_lock = false;      ///< The lock file says the digest, and not the pipeline.
+  fetch::ContentState state;  ///< Of new content.
+  std::string version;        ///< Of the object to read.
+  core::CancelSource& stop;   ///< Ends the download.
+  bool is_of_lock = false;    ///< The lock file says the digest, and not the pipeline.
 
   /// Name of the incomplete content: the same for a later process, and another for other content.
   std::string name() const {
@@ -74,7 +74,7 @@ struct Downloads::Wanted {
     for (const auto& text : {data.url, data.version, state.etag, state.modified})
       hasher.field(text);
     // What a crash of the machine has spoiled would not be noticed.
-    if (!state.objects.empty()) hasher.field(sources::boot_id());
+    if (!state.objects.empty()) hasher.field(fetch::boot_id());
     return hasher.finish().hex();
   }
 };
@@ -93,8 +93,8 @@ async::SingleFlight<core::Digest>& Downloads::flights(const asio::any_io_executo
   return *flights_;
 }
 
-sources::Sources& Downloads::sources(const asio::any_io_executor& executor) {
-  if (!sources_) sources_ = std::make_unique<sources::Sources>(loop_of(executor), buckets_);
+fetch::Sources& Downloads::sources(const asio::any_io_executor& executor) {
+  if (!sources_) sources_ = std::make_unique<fetch::Sources>(loop_of(executor), buckets_);
   return *sources_;
 }
 
@@ -108,10 +108,10 @@ core::EnvironmentError Downloads::stopped(const DataSpec& data) const {
   return core::EnvironmentError("the download of " + name_of(data) + " was stopped");
 }
 
-async::Task<sources::ContentState> Downloads::state(const DataSpec& data, core::CancelSource& stop,
-                                                    async::RetryPolicy retries) {
+async::Task<fetch::ContentState> Downloads::state(const DataSpec& data, core::CancelSource& stop,
+                                                  async::RetryPolicy retries) {
   auto& from = sources(co_await asio::this_coro::executor);
-  const auto address = sources::address_of(data.url, data.version);
+  const auto address = fetch::address_of(data.url, data.version);
   auto state = co_await from.state(address, stop, retries);
   if (state.etag.empty() && state.modified.empty())
     throw core::EnvironmentError(
@@ -121,11 +121,11 @@ async::Task<sources::ContentState> Downloads::state(const DataSpec& data, core::
   co_return state;
 }
 
-async::Task<core::Digest> Downloads::fetch(DataSpec data, lock::LockedData pin) {
+async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData pin) {
   co_return co_await fetch(std::move(data), std::move(pin), stop_);
 }
 
-async::Task<core::Digest> Downloads::fetch(DataSpec data, lock::LockedData pin,
+async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData pin,
                                            core::CancelSource& stop) {
   const auto digest = core::Digest::from_hex(pin.sha256);
   if (artifacts_.looks_whole(digest)) co_return digest;
@@ -144,7 +144,7 @@ async::Task<core::Digest> Downloads::fetch(DataSpec data, lock::LockedData pin,
   co_return co_await flights(executor).get(name, work, &stop);
 }
 
-async::Task<core::Digest> Downloads::fetch_new(DataSpec data, sources::ContentState state) {
+async::Task<core::Digest> Downloads::fetch_new(DataSpec data, fetch::ContentState state) {
   Wanted wanted{.data = std::move(data),
                 .sha256 = {},
                 .size = state.size,
@@ -160,10 +160,10 @@ async::Task<core::Digest> Downloads::fetch_new(DataSpec data, sources::ContentSt
 }
 
 std::optional<orchestrators::RemoteContent> Downloads::remote(const DataSpec& data,
-                                                              const lock::LockedData& pin) {
-  if (sources::is_local(data.url)) return std::nullopt;
+                                                              const lockfile::LockedData& pin) {
+  if (fetch::is_local(data.url)) return std::nullopt;
   const auto address =
-      sources::address_of(data.url, data.version.empty() ? pin.version : data.version);
+      fetch::address_of(data.url, data.version.empty() ? pin.version : data.version);
   orchestrators::RemoteContent content;
   content.shown = name_of(data);
   content.server = address.server();
@@ -178,7 +178,7 @@ std::optional<orchestrators::RemoteContent> Downloads::remote(const DataSpec& da
 }
 
 /// Returns what the address has, each file with a URL that needs no login.
-async::Task<std::vector<orchestrators::RemoteFile>> Downloads::files(sources::DataAddress address) {
+async::Task<std::vector<orchestrators::RemoteFile>> Downloads::files(fetch::DataAddress address) {
   auto& from = sources(co_await asio::this_coro::executor);
   std::vector<orchestrators::RemoteFile> found;
   if (!address.is_folder()) {
@@ -220,7 +220,7 @@ async::Task<> Downloads::fetch_named(const DataSpec& data, const store::Publishe
 async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   core::make_folders(folder_);
   const auto path = folder_ / wanted.name();
-  sources::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
+  fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
   while (!lock.try_lock()) {  // Another run fetches it.
     co_await async::pause_for(std::chrono::milliseconds(200), &wanted.stop);
     if (wanted.stop.level() != core::StopLevel::none) throw stopped(wanted.data);
@@ -231,7 +231,7 @@ async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
       co_return digest;
     }
   events_.emit(event::Notice{"", "fetching " + name_of(wanted.data)});
-  const auto from = sources::address_of(wanted.data.url, wanted.version);
+  const auto from = fetch::address_of(wanted.data.url, wanted.version);
   std::exception_ptr error;
   core::Digest digest;
   try {
@@ -248,19 +248,19 @@ async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   co_return digest;
 }
 
-async::Task<> Downloads::receive_file(const Wanted& wanted, const sources::DataAddress& from,
+async::Task<> Downloads::receive_file(const Wanted& wanted, const fetch::DataAddress& from,
                                       const fs::path& path) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
-  const sources::Expected expected{wanted.size, !wanted.sha256.empty(), wanted.state};
-  sources::PartFile part(path, expected.is_verified);
+  const fetch::Expected expected{wanted.size, !wanted.sha256.empty(), wanted.state};
+  fetch::PartFile part(path, expected.is_verified);
   part.load();
-  sources::DataTransfer transfer(sources, from, expected, part, wanted.stop);
+  fetch::DataTransfer transfer(sources, from, expected, part, wanted.stop);
   co_await transfer.run();
   part.forget_progress();
 }
 
 /// Fetches the files of a folder that are not there yet. A file that has its name is complete.
-async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::DataAddress& from,
+async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataAddress& from,
                                         const fs::path& folder) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
   auto state = wanted.state;
@@ -277,17 +277,17 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const sources::Dat
     core::make_folders(target.parent_path());
     auto address = from;
     address.key += object.key;
-    const sources::Expected expected{object.size, false, {.etag = object.etag}};
+    const fetch::Expected expected{object.size, false, {.etag = object.etag}};
     const auto id = core::Hasher().field(object.key).field(object.etag).finish().hex();
     const fs::path path(folder.string() + "." + id.substr(0, 16));
-    sources::PartFile part(path, false);
+    fetch::PartFile part(path, false);
     part.load();
-    sources::DataTransfer transfer(sources, address, expected, part, wanted.stop);
+    fetch::DataTransfer transfer(sources, address, expected, part, wanted.stop);
     co_await transfer.run();
     part.forget_progress();
     fs::rename(path, target);
   };
-  co_await sources::for_each(state.objects.size(), most_files_at_once, fetch);
+  co_await fetch::for_each(state.objects.size(), most_files_at_once, fetch);
   runs_.put_blob(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 
@@ -329,9 +329,9 @@ async::Task<core::Digest> Downloads::keep(const Wanted& wanted, const fs::path& 
   throw wrong_content(wanted, wanted.is_of_lock ? "the SHA-256 " + other : other);
 }
 
-std::vector<std::string> Downloads::changes_since(const lock::LockedData& locked,
-                                                  const lock::LockedData& now,
-                                                  const sources::ContentState& state) const {
+std::vector<std::string> Downloads::changes_since(const lockfile::LockedData& locked,
+                                                  const lockfile::LockedData& now,
+                                                  const fetch::ContentState& state) const {
   std::vector<std::string> lines{"changed at the source since it was locked"};
   if (state.objects.empty()) return lines;
   const auto address = now.address;

@@ -16,8 +16,8 @@
 #include "core/digest.hpp"
 #include "engine/cache_exchange.hpp"
 #include "engine/services.hpp"
-#include "lock/locked_data.hpp"
-#include "sources/sources.hpp"
+#include "fetch/sources.hpp"
+#include "lockfile/locked_data.hpp"
 
 namespace pipeline::engine {
 
@@ -33,27 +33,28 @@ class Downloads {
 
   /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
   /// Throws EnvironmentError if it cannot be fetched, or is not what `pin` says.
-  async::Task<core::Digest> fetch(DataSpec data, lock::LockedData pin);
+  async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin);
   /// @param stop ends this download alone
-  async::Task<core::Digest> fetch(DataSpec data, lock::LockedData pin, core::CancelSource& stop);
+  async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin,
+                                  core::CancelSource& stop);
   /// Fetches the content, whatever it is. Throws EnvironmentError if it changes meanwhile.
   /// @param state what state() has returned
-  async::Task<core::Digest> fetch_new(DataSpec data, sources::ContentState state);
+  async::Task<core::Digest> fetch_new(DataSpec data, fetch::ContentState state);
   /// Returns how an executor fetches the content by itself; nothing for an address that only this
   /// machine reaches. The value must not outlive this object.
   std::optional<orchestrators::RemoteContent> remote(const DataSpec& data,
-                                                     const lock::LockedData& pin);
+                                                     const lockfile::LockedData& pin);
   /// Returns the size of a file that was fetched.
   std::uint64_t size_of(const core::Digest& digest) const;
   /// Returns what the server says of the content. Throws EnvironmentError also if it says nothing
   /// by which a change would be noticed.
-  async::Task<sources::ContentState> state(const DataSpec& data, core::CancelSource& stop,
-                                           async::RetryPolicy retries);
+  async::Task<fetch::ContentState> state(const DataSpec& data, core::CancelSource& stop,
+                                         async::RetryPolicy retries);
   /// Returns lines that say what has changed; of a folder, whose list this machine may have kept,
   /// file by file.
-  std::vector<std::string> changes_since(const lock::LockedData& locked,
-                                         const lock::LockedData& now,
-                                         const sources::ContentState& state) const;
+  std::vector<std::string> changes_since(const lockfile::LockedData& locked,
+                                         const lockfile::LockedData& now,
+                                         const fetch::ContentState& state) const;
   /// Fetches an artifact that has a name, unless the store has it. Throws EnvironmentError if it
   /// cannot be had.
   /// @param cache what has the name; null: this state folder
@@ -62,13 +63,13 @@ class Downloads {
 
  private:
   struct Wanted;
-  async::Task<std::vector<orchestrators::RemoteFile>> files(sources::DataAddress address);
+  async::Task<std::vector<orchestrators::RemoteFile>> files(fetch::DataAddress address);
   async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
-  sources::Sources& sources(const asio::any_io_executor& executor);
+  fetch::Sources& sources(const asio::any_io_executor& executor);
   async::Task<core::Digest> download(const Wanted& wanted);
-  async::Task<> receive_file(const Wanted& wanted, const sources::DataAddress& from,
+  async::Task<> receive_file(const Wanted& wanted, const fetch::DataAddress& from,
                              const std::filesystem::path& path);
-  async::Task<> receive_folder(const Wanted& wanted, const sources::DataAddress& from,
+  async::Task<> receive_folder(const Wanted& wanted, const fetch::DataAddress& from,
                                const std::filesystem::path& folder);
   async::Task<core::Digest> keep(const Wanted& wanted, const std::filesystem::path& path);
   core::EnvironmentError wrong_content(const Wanted& wanted, const std::string& found) const;
@@ -81,7 +82,7 @@ class Downloads {
   EventSink& events_;
   core::CancelSource& stop_;
   // Created by the first download.
-  std::unique_ptr<sources::Sources> sources_;
+  std::unique_ptr<fetch::Sources> sources_;
   std::unique_ptr<async::SingleFlight<core::Digest>> flights_;
   std::unique_ptr<asio::thread_pool> pool_;
 };

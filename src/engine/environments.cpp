@@ -9,7 +9,7 @@ namespace pipeline::engine {
 Environments::Environments(asio::any_io_executor executor, const Services& services,
                            EventSink& events, bool is_shared, std::size_t steps,
                            std::function<void(async::Task<>)> spawn,
-                           std::function<void(core::StepIndex)> on_failure)
+                           std::function<void(model::StepIndex)> on_failure)
     : executor_(std::move(executor)),
       orchestrator_(services.orchestrator),
       pipeline_(services.pipeline),
@@ -23,12 +23,12 @@ async::Task<orchestrators::Environment> Environments::look_up(const StepSpec& st
   return environment_of(orchestrator_, step, pipeline_, is_shared_);
 }
 
-void Environments::begin(core::StepIndex i, const StepSpec& step) {
+void Environments::begin(model::StepIndex i, const StepSpec& step) {
   states_[i].prepared = std::make_unique<async::Gate>(executor_);
   spawn_(prepare(i, step));
 }
 
-async::Task<> Environments::prepare(core::StepIndex i, const StepSpec& step) {
+async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
   auto& state = states_[i];
   auto& stop = step.run_on == RunOn::success ? stop_ : final_stop_;
   try {
@@ -49,14 +49,14 @@ void Environments::stop_all(core::StopLevel level) {
   final_stop_.stop(level);
 }
 
-void Environments::set(core::StepIndex i, orchestrators::Environment environment) {
+void Environments::set(model::StepIndex i, orchestrators::Environment environment) {
   states_[i].environment = std::move(environment);
   if (states_[i].prepared) return;
   states_[i].prepared = std::make_unique<async::Gate>(executor_);
   states_[i].prepared->open();
 }
 
-async::Task<> Environments::prepared(core::StepIndex i) {
+async::Task<> Environments::prepared(model::StepIndex i) {
   co_await states_[i].prepared->wait();
   rethrow(i);
 }
@@ -72,7 +72,7 @@ void Environments::rethrow() const {
     if (state.error) std::rethrow_exception(state.error);
 }
 
-void Environments::rethrow(core::StepIndex i) const {
+void Environments::rethrow(model::StepIndex i) const {
   if (states_[i].error) std::rethrow_exception(states_[i].error);
 }
 

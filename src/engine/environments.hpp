@@ -12,8 +12,8 @@
 
 #include "async/gate.hpp"
 #include "core/cancel.hpp"
-#include "core/graph.hpp"
 #include "engine/services.hpp"
+#include "model/graph.hpp"
 
 namespace pipeline::engine {
 
@@ -28,20 +28,20 @@ class Environments {
   /// has ended that
   Environments(asio::any_io_executor executor, const Services& services, EventSink& events,
                bool is_shared, std::size_t steps, std::function<void(async::Task<>)> spawn,
-               std::function<void(core::StepIndex)> on_failure);
+               std::function<void(model::StepIndex)> on_failure);
 
   /// Returns the step's environment as it is now, and builds nothing. Throws InputError with the
   /// step's line, or EnvironmentError.
   async::Task<orchestrators::Environment> look_up(const StepSpec& step);
-  bool is_begun(core::StepIndex i) const { return states_[i].prepared != nullptr; }
+  bool is_begun(model::StepIndex i) const { return states_[i].prepared != nullptr; }
   /// Begins to prepare the step's environment. Call it once for each step.
-  void begin(core::StepIndex i, const StepSpec& step);
+  void begin(model::StepIndex i, const StepSpec& step);
   /// Records that the step's environment is ready.
-  void set(core::StepIndex i, orchestrators::Environment environment);
+  void set(model::StepIndex i, orchestrators::Environment environment);
   /// Waits until the step's environment is ready. Throws the exception of its preparation.
-  async::Task<> prepared(core::StepIndex i);
+  async::Task<> prepared(model::StepIndex i);
   /// Returns the environment of a step that has one, else an empty one.
-  const orchestrators::Environment& of(core::StepIndex i) const { return states_[i].environment; }
+  const orchestrators::Environment& of(model::StepIndex i) const { return states_[i].environment; }
   /// Makes room for more steps. @param steps number of all steps
   void grow(std::size_t steps) { states_.resize(steps); }
   /// Stops preparations in progress, except those of steps with a `run_on`.
@@ -53,9 +53,9 @@ class Environments {
   /// Throws the exception of a failed preparation, if there is one.
   void rethrow() const;
   /// The same of this step's.
-  void rethrow(core::StepIndex i) const;
+  void rethrow(model::StepIndex i) const;
   /// Returns true if the preparation has failed, and was not stopped.
-  bool has_failed(core::StepIndex i) const { return states_[i].error && !states_[i].was_stopped; }
+  bool has_failed(model::StepIndex i) const { return states_[i].error && !states_[i].was_stopped; }
 
  private:
   struct State {
@@ -64,7 +64,7 @@ class Environments {
     std::exception_ptr error;
     bool was_stopped = false;  ///< The error is that of stop().
   };
-  async::Task<> prepare(core::StepIndex i, const StepSpec& step);
+  async::Task<> prepare(model::StepIndex i, const StepSpec& step);
 
   asio::any_io_executor executor_;
   orchestrators::Orchestrator& orchestrator_;
@@ -72,7 +72,7 @@ class Environments {
   EventSink& events_;
   const bool is_shared_;
   std::function<void(async::Task<>)> spawn_;
-  std::function<void(core::StepIndex)> on_failure_;
+  std::function<void(model::StepIndex)> on_failure_;
   core::CancelSource stop_, final_stop_;  ///< The second one is of steps with a `run_on`.
   std::deque<State> states_;              ///< References to them stay valid.
 };

@@ -57,7 +57,7 @@ void GpuMeter::add(Sum& sum, double time, bool is_load_known) const {
 std::vector<core::GpuUsage> GpuMeter::usage() const {
   std::vector<core::GpuUsage> list;
   for (const auto& [uuid, sums] : sums_)
-    if (sums.time > 0) list.push_back(core::usage_of(uuid, sums));
+    if (sums.time > 0) list.push_back(gpu::usage_of(uuid, sums));
   return list;
 }
 

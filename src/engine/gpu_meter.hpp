@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "async/task.hpp"
-#include "core/gpu_sums.hpp"
+#include "gpu/gpu_sums.hpp"
 #include "gpu/inventory.hpp"
 #include "orchestrators/orchestrator.hpp"
 
@@ -26,7 +26,7 @@ class GpuMeter {
  private:
   struct Sum {
     std::string uuid;
-    core::GpuSums sums;
+    gpu::GpuSums sums;
   };
   /// @param time seconds for which the sample stands
   /// @param is_load_known whether the driver's figure is of this attempt

@@ -48,10 +48,10 @@ void Growth::multiply() {
   std::size_t size = 1;
   for (const auto& items : items_) {
     size *= items.size();
-    if (size > core::most_instances)
+    if (size > model::most_instances)
       throw core::InputError("the matrix of step '" + matrix_.of + "' makes " +
                              std::to_string(size) + " steps of it, more than " +
-                             std::to_string(core::most_instances));
+                             std::to_string(model::most_instances));
   }
   rows_.push_back({});
   for (const auto& items : items_) {
@@ -65,11 +65,11 @@ void Growth::multiply() {
 
 void Growth::make_names() {
   for (const auto* step : steps_) {
-    core::InstanceNames names(step->name);
+    model::InstanceNames names(step->name);
     auto& all = names_[step->name];
     all.reserve(rows_.size());
     for (const Row& row : rows_) {
-      core::AxisValues values;
+      model::AxisValues values;
       for (std::size_t i = 0; i < row.size(); ++i)
         values.emplace_back(matrix_.axes[i].name, row[i]->value);
       all.push_back(names.next(values));

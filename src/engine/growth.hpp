@@ -9,8 +9,8 @@
 
 #include <pipeline/spec.hpp>
 
-#include "core/instance.hpp"
 #include "engine/matrix_items.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::engine {
 

@@ -11,7 +11,7 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
-#include "core/structured_line.hpp"
+#include "model/structured_line.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -56,7 +56,7 @@ nlohmann::json read_json(const store::OutputRecord& output, const std::string& n
   const auto text = core::read_file(artifacts.path(output.digest));
   auto value = core::parse_json(text);
   // Python writes NaN, of which a condition on another member takes no note.
-  if (value.is_discarded()) value = core::parse_json(core::with_quoted_numbers(text));
+  if (value.is_discarded()) value = core::parse_json(model::with_quoted_numbers(text));
   if (value.is_discarded()) throw std::runtime_error(name + " is not JSON");
   return value;
 }

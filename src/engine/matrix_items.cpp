@@ -7,9 +7,9 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/instance.hpp"
 #include "core/utf8.hpp"
 #include "engine/json_output.hpp"
+#include "model/instance.hpp"
 #include "settings/formats.hpp"
 
 namespace pipeline::engine {
@@ -29,10 +29,10 @@ std::string name_of_items(const OutputValue& items) {
 }
 
 void check_count(std::size_t count, const std::string& name) {
-  if (count > core::most_instances)
+  if (count > model::most_instances)
     throw core::InputError(name + " has " + std::to_string(count) +
                                " items, and a matrix makes at most " +
-                               std::to_string(core::most_instances) + " steps of one",
+                               std::to_string(model::most_instances) + " steps of one",
                            "let each item stand for several things, such as a range");
 }
 

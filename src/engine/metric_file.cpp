@@ -9,7 +9,7 @@
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/structured_line.hpp"
+#include "model/structured_line.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -33,7 +33,7 @@ void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumbe
       if (number(item)) add_numbers(item, name, number, found, position);
       ++position;
     }
-  } else if (const auto read = number(value); read && core::is_metric_name(name)) {
+  } else if (const auto read = number(value); read && model::is_metric_name(name)) {
     found.push_back({name, {*read, step, {}}});
   }
 }
@@ -91,7 +91,7 @@ FileMetrics read_table(std::string_view text, char separator) {
         step = static_cast<std::int64_t>(*number);
     for (std::size_t i = 0; i < std::min(fields.size(), names.size()); ++i)
       if (const auto number = number_of(fields[i]);
-          number && i != step_column && core::is_metric_name(names[i]))
+          number && i != step_column && model::is_metric_name(names[i]))
         found.push_back({names[i], {*number, step, {}}});
   }
   return found;
@@ -116,8 +116,8 @@ FileMetrics read_metric_file(const std::filesystem::path& file, const std::files
     auto value = core::parse_json(*text);
     ReadNumber number = plain_number;
     if (value.is_discarded()) {
-      value = core::parse_json(core::with_quoted_numbers(*text));
-      number = core::metric_value;
+      value = core::parse_json(model::with_quoted_numbers(*text));
+      number = model::metric_value;
     }
     if (value.is_discarded()) fail("it is not JSON, and its name does not end in .csv");
     add_numbers(value, "", number, found);

@@ -1,7 +1,7 @@
 #include "engine/metric_log.hpp"
 
 #include "core/log.hpp"
-#include "core/structured_line.hpp"
+#include "model/structured_line.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -10,8 +10,8 @@ constexpr std::chrono::seconds longest_wait{5};
 }  // namespace
 
 void MetricLog::line(std::string_view line) {
-  if (!line.starts_with(core::structured_prefix)) return;
-  const auto metric = core::parse_metric(line);
+  if (!line.starts_with(model::structured_prefix)) return;
+  const auto metric = model::parse_metric(line);
   if (!metric) return warn_of(line);
   add(metric->name, {metric->value, metric->step, wall_now()});
   if (waiting_ >= most_waiting || Clock::now() - flushed_ >= longest_wait) flush();
@@ -29,7 +29,7 @@ void MetricLog::add(const std::string& name, const store::MetricPoint& point) {
 
 void MetricLog::warn_of(std::string_view line) {
   if (has_warned_) return;
-  const auto problem = core::report_problem(line);
+  const auto problem = model::report_problem(line);
   if (problem.empty()) return;
   has_warned_ = true;
   core::log::warn("step '" + step_ + "' printed a line that reports nothing: " + problem);

@@ -8,8 +8,8 @@
 #include "engine/data_input.hpp"
 #include "engine/download.hpp"
 #include "engine/refusal.hpp"
-#include "lock/lock_file.hpp"
-#include "sources/parallel.hpp"
+#include "fetch/parallel.hpp"
+#include "lockfile/lock_file.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -19,7 +19,9 @@ constexpr std::size_t most_fetched_at_once = 8, most_asked_at_once = 64;
 constexpr async::RetryPolicy plan_retries{std::chrono::milliseconds(300),
                                           std::chrono::milliseconds(1000), 3};
 
-std::string address_of(const DataSpec& data) { return lock::data_address(data.url, data.version); }
+std::string address_of(const DataSpec& data) {
+  return lockfile::data_address(data.url, data.version);
+}
 
 /// Returns the names that the pipeline's inputs give to each address.
 std::map<std::string, std::set<std::string>> names_of(const PipelineSpec& pipeline) {
@@ -32,7 +34,7 @@ std::map<std::string, std::set<std::string>> names_of(const PipelineSpec& pipeli
 }
 
 /// Without a digest, which only the content has.
-lock::LockedData asked(const DataSpec& data, const sources::ContentState& state) {
+lockfile::LockedData asked(const DataSpec& data, const fetch::ContentState& state) {
   return {.address = address_of(data),
           .sha256 = {},
           .size = state.size.value_or(0),
@@ -51,9 +53,9 @@ PinnedData::PinnedData(const Services& services)
   if (lock_) lock_->use_data(names_of(pipeline_));
 }
 
-std::optional<lock::LockedData> PinnedData::of(const DataSpec& data) const {
+std::optional<lockfile::LockedData> PinnedData::of(const DataSpec& data) const {
   if (!is_locked_data(data))
-    return lock::LockedData{.address = address_of(data), .sha256 = data.sha256};
+    return lockfile::LockedData{.address = address_of(data), .sha256 = data.sha256};
   const auto* found = lock_ ? lock_->find_data(address_of(data)) : nullptr;
   return found ? std::optional(*found) : std::nullopt;
 }
@@ -102,13 +104,13 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   std::erase_if(wanted, [&](const Asked& each) {
     return lock_->find_data(each.address) && !lock_->upgrades_data(each.address);
   });
-  std::vector<lock::LockedData> fetched(wanted.size());
+  std::vector<lockfile::LockedData> fetched(wanted.size());
   const std::function<async::Task<>(std::size_t)> fetch = [&](std::size_t i) -> async::Task<> {
     const auto& data = *wanted[i].data;
-    const auto state = co_await downloads.state(data, stop, sources::source_retries);
+    const auto state = co_await downloads.state(data, stop, fetch::source_retries);
     const auto found = asked(data, state);
     const auto* before = lock_->find_data(found.address);
-    if (before && lock::is_same_content(*before, found)) co_return;
+    if (before && lockfile::is_same_content(*before, found)) co_return;
     fetched[i] = found;
     if (lock_->options().dry_run) co_return;
     const auto digest = co_await downloads.fetch_new(data, state);
@@ -117,7 +119,7 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   };
   std::exception_ptr error;
   try {
-    co_await sources::for_each(wanted.size(), most_fetched_at_once, fetch);
+    co_await fetch::for_each(wanted.size(), most_fetched_at_once, fetch);
   } catch (...) {
     error = std::current_exception();
   }
@@ -141,7 +143,7 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
   std::map<std::string, std::string> silent;  // Servers that do not answer, and why.
   const std::function<async::Task<>(std::size_t)> ask_for = [&](std::size_t i) -> async::Task<> {
     const auto& data = *wanted[i].data;
-    const auto server = sources::address_of(data.url, {}).server();
+    const auto server = fetch::address_of(data.url, {}).server();
     const auto* locked = lock_->find_data(wanted[i].address);
     auto& said = said_[wanted[i].address];
     std::string problem;
@@ -154,9 +156,9 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
         if (!locked)
           said = {"is not in " + lock_->path().filename().string() +
                   " yet: " + core::format_bytes(static_cast<Bytes>(found.size)) + " at the source"};
-        else if (!lock::is_same_content(*locked, found))
+        else if (!lockfile::is_same_content(*locked, found))
           said = downloads.changes_since(*locked, found, state);
-      } catch (const sources::Unreachable& error) {
+      } catch (const fetch::Unreachable& error) {
         problem = error.what();
         silent.emplace(server, problem);
       } catch (const core::EnvironmentError& error) {
@@ -165,7 +167,7 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
     }
     if (!problem.empty()) said = {"it is not known whether it has changed: " + problem};
   };
-  co_await sources::for_each(wanted.size(), most_asked_at_once, ask_for);
+  co_await fetch::for_each(wanted.size(), most_asked_at_once, ask_for);
 }
 
 std::vector<std::string> PinnedData::said_of_source(const InputSpec& input) const {

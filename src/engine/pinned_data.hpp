@@ -14,7 +14,7 @@
 #include "core/cancel.hpp"
 #include "core/diagnostic.hpp"
 #include "engine/services.hpp"
-#include "lock/locked_data.hpp"
+#include "lockfile/locked_data.hpp"
 
 namespace pipeline::engine {
 
@@ -30,7 +30,7 @@ class PinnedData {
 
   /// Returns the content of the address, from the pipeline or else the lock file; nothing if it
   /// was never fetched.
-  std::optional<lock::LockedData> of(const DataSpec& data) const;
+  std::optional<lockfile::LockedData> of(const DataSpec& data) const;
   /// Returns a diagnostic for each address of the steps that the lock file lacks.
   std::vector<core::Diagnostic> missing(const std::vector<const StepSpec*>& steps) const;
   /// Fetches what the lock file lacks, or is to be upgraded and has changed at its source, and
@@ -53,7 +53,7 @@ class PinnedData {
   std::vector<Asked> addresses_of(const std::vector<const StepSpec*>& steps) const;
 
   const PipelineSpec& pipeline_;
-  lock::LockFile* lock_;
+  lockfile::LockFile* lock_;
   std::map<std::string, std::vector<std::string>> said_;  ///< By address.
 };
 

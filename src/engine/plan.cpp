@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "core/graph.hpp"
 #include "engine/cache_exchange.hpp"
 #include "engine/condition.hpp"
 #include "engine/decision.hpp"
@@ -9,6 +8,7 @@
 #include "engine/refusal.hpp"
 #include "engine/run.hpp"
 #include "engine/run_steps.hpp"
+#include "model/graph.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -89,11 +89,11 @@ class Planner {
   }
 
  private:
-  const StepSpec& step_at(core::StepIndex i) const { return steps_.spec(i); }
+  const StepSpec& step_at(model::StepIndex i) const { return steps_.spec(i); }
 
   /// Returns the steps whose dependencies are planned.
-  std::vector<core::StepIndex> next_level() {
-    std::vector<core::StepIndex> level;
+  std::vector<model::StepIndex> next_level() {
+    std::vector<model::StepIndex> level;
     grow();
     while (const auto i = scheduler_.take())
       if (steps_.leads_rounds(*i))
@@ -133,7 +133,7 @@ class Planner {
   }
 
   /// A step that is its instances counts as reused if all of them are.
-  void end_instances(core::StepIndex i) {
+  void end_instances(model::StepIndex i) {
     const auto [first, count] = *steps_[i].instances;
     plans_[i].action = StepPlan::Action::reuse;
     for (auto k = first; k < first + count; ++k) {
@@ -145,7 +145,7 @@ class Planner {
   }
 
   /// Plans the next round of steps that are repeated, as far as it is known whether there is one.
-  void plan_rounds(core::StepIndex i) {
+  void plan_rounds(model::StepIndex i) {
     auto& plan = plans_[i];
     plan.step = step_at(i).name;
     const auto& repeat = *step_at(i).repeat;
@@ -181,7 +181,7 @@ class Planner {
   }
 
   /// Plans a step that ends with the first of those that are repeated with it.
-  void follow_rounds(core::StepIndex i) {
+  void follow_rounds(model::StepIndex i) {
     const auto leader = steps_.index_of(step_at(i).repeat->of);
     auto& plan = plans_[i];
     plan.step = step_at(i).name;
@@ -193,7 +193,7 @@ class Planner {
   }
 
   /// Plans rounds of which it is not known whether they run.
-  void leave_rounds_open(core::StepIndex i) {
+  void leave_rounds_open(model::StepIndex i) {
     auto& plan = plans_[i];
     const auto& repeat = *step_at(i).repeat;
     const auto left = repeat.max - steps_.rounds(i);
@@ -209,12 +209,12 @@ class Planner {
   /// Returns the plans in the order of the pipeline, with instances in place of their step.
   std::vector<StepPlan> in_order() {
     if (plans_.size() == steps_.graph().size()) {
-      for (core::StepIndex i = 0; i < plans_.size(); ++i) plans_[i].spec = &steps_.declared(i);
+      for (model::StepIndex i = 0; i < plans_.size(); ++i) plans_[i].spec = &steps_.declared(i);
       return std::move(plans_);
     }
     std::vector<StepPlan> all;
     all.reserve(plans_.size());
-    for (core::StepIndex i = 0; i < steps_.graph().size(); ++i) {
+    for (model::StepIndex i = 0; i < steps_.graph().size(); ++i) {
       if (steps_.leads_rounds(i))
         for (const auto& [step, of] : steps_.steps_of_rounds(i)) add_in_order(step, of, all);
       if (!steps_.leads_rounds(i) || !steps_.rounds(i)) {
@@ -229,7 +229,7 @@ class Planner {
 
   /// Adds the step's plan, or those of its instances.
   /// @param of the pipeline's own step that it is, or is of
-  void add_in_order(core::StepIndex i, core::StepIndex of, std::vector<StepPlan>& all) {
+  void add_in_order(model::StepIndex i, model::StepIndex of, std::vector<StepPlan>& all) {
     const auto [first, count] = steps_[i].instances.value_or(std::pair(i, std::size_t{1}));
     for (auto k = first; k < first + count; ++k) {
       plans_[k].spec = &steps_.declared(of);
@@ -248,7 +248,7 @@ class Planner {
     return unknown;
   }
 
-  void reuse(core::StepIndex i, store::CacheEntry entry) {
+  void reuse(model::StepIndex i, store::CacheEntry entry) {
     plans_[i].action = StepPlan::Action::reuse;
     plans_[i].reused_from = std::move(entry.run);
     plans_[i].changes.clear();
@@ -256,7 +256,7 @@ class Planner {
     steps_[i].status = StepStatus::cached;
   }
 
-  async::Task<> plan_step(core::StepIndex i) {
+  async::Task<> plan_step(model::StepIndex i) {
     const auto& step = step_at(i);
     auto& plan = plans_[i];
     plan.step = step.name;
@@ -309,21 +309,21 @@ class Planner {
     if (!condition.empty()) plan.changes.push_back(std::move(condition));
   }
 
-  void skip(core::StepIndex i, std::string reason) {
+  void skip(model::StepIndex i, std::string reason) {
     plans_[i].action = StepPlan::Action::skip;
     steps_[i].status = StepStatus::skipped;
     plans_[i].changes = {std::move(reason)};
   }
 
   /// Returns true if the step has a condition, or needs one that has.
-  bool may_skip(core::StepIndex i) const {
+  bool may_skip(model::StepIndex i) const {
     return is_conditional(step_at(i)) || std::ranges::any_of(steps_.needs(i), [&](auto need) {
              return plans_[need].action == StepPlan::Action::skip || may_be_skipped_[need];
            });
   }
 
   /// Returns a step that may be skipped and takes this one with it; null if there is none.
-  const std::string* conditional_need(core::StepIndex i) const {
+  const std::string* conditional_need(model::StepIndex i) const {
     if (step_at(i).run_on != RunOn::success) return nullptr;
     for (const auto need : steps_.needs(i))
       if (may_be_skipped_[need]) return &step_at(need).name;
@@ -331,8 +331,8 @@ class Planner {
   }
 
   /// Steps that have no result yet may still fail.
-  Predecessors before(core::StepIndex i) const {
-    const auto outcome_of = [this](core::StepIndex other) {
+  Predecessors before(model::StepIndex i) const {
+    const auto outcome_of = [this](model::StepIndex other) {
       const auto action = plans_[other].action;
       return action == StepPlan::Action::skip                               ? Outcome::skipped
              : action == StepPlan::Action::reuse && !may_be_skipped_[other] ? Outcome::made
@@ -352,7 +352,7 @@ class Planner {
   }
 
   /// Compares the step's key. All dependencies of the step must be known.
-  void compare_key(core::StepIndex i, const std::string& environment_id) {
+  void compare_key(model::StepIndex i, const std::string& environment_id) {
     const auto& step = step_at(i);
     auto key = decisions_.key(step, environment_id, steps_.outputs_of());
     plans_[i].key = std::move(key.parts);
@@ -370,7 +370,7 @@ class Planner {
 
   /// Compares the parts of the step's key that are known.
   /// @param waits_for the step whose outputs are not known yet; empty if it is the environment
-  void compare_own_parts(core::StepIndex i, const std::string& environment_id,
+  void compare_own_parts(model::StepIndex i, const std::string& environment_id,
                          const std::string& waits_for) {
     const auto& step = step_at(i);
     auto& plan = plans_[i];
@@ -409,7 +409,7 @@ class Planner {
   }
 
   /// A step with a condition that is not known is reused if it is not skipped.
-  void reuse_from_store(core::StepIndex i, store::CacheEntry entry) {
+  void reuse_from_store(model::StepIndex i, store::CacheEntry entry) {
     auto& plan = plans_[i];
     auto condition = may_be_skipped_[i] ? plan.changes.front() : std::string();
     reuse(i, std::move(entry));
@@ -424,7 +424,7 @@ class Planner {
     core::CancelSource stop;
     Downloads downloads(services_, unheard, stop);
     std::vector<const StepSpec*> steps;
-    for (core::StepIndex i = 0; i < steps_.size(); ++i) steps.push_back(&step_at(i));
+    for (model::StepIndex i = 0; i < steps_.size(); ++i) steps.push_back(&step_at(i));
     co_await decisions_.data().pins().ask(steps, downloads, stop);
   }
 
@@ -442,15 +442,15 @@ class Planner {
   const EngineOptions& options_;
   const bool with_keys_;
   RunSteps steps_;
-  core::Scheduler scheduler_;
+  model::Scheduler scheduler_;
   const std::set<std::string_view> forced_;
   Decisions decisions_;
   NewestRun newest_;
   const bool has_successes_;
   std::vector<StepPlan> plans_;
   std::vector<bool> may_be_skipped_;
-  std::vector<CacheLookup> inquiries_;      ///< Lookups of the current level.
-  std::vector<core::StepIndex> inquiring_;  ///< The steps of the lookups.
+  std::vector<CacheLookup> inquiries_;       ///< Lookups of the current level.
+  std::vector<model::StepIndex> inquiring_;  ///< The steps of the lookups.
 };
 
 }  // namespace

@@ -2,30 +2,30 @@
 
 #include <algorithm>
 
-#include "core/instance.hpp"
-#include "core/step_needs.hpp"
+#include "model/instance.hpp"
+#include "model/step_needs.hpp"
 
 namespace pipeline::engine {
 
-using core::round_name;
+using model::round_name;
 
 namespace {
 
 /// Returns the steps in an order in which each comes after those that it needs.
 std::vector<const StepSpec*> in_order(const std::vector<const StepSpec*>& steps) {
-  std::vector<std::vector<core::StepIndex>> needs(steps.size());
+  std::vector<std::vector<model::StepIndex>> needs(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     auto step = *steps[i];
     step.repeat.reset();  // `until` is evaluated after the round.
-    core::for_each_need(step, [&](const std::string& name) {
+    model::for_each_need(step, [&](const std::string& name) {
       const auto found =
           std::ranges::find(steps, name, [](const auto* each) { return each->name; });
       if (found != steps.end())
-        needs[i].push_back(static_cast<core::StepIndex>(found - steps.begin()));
+        needs[i].push_back(static_cast<model::StepIndex>(found - steps.begin()));
     });
   }
   std::vector<const StepSpec*> ordered;
-  const auto order = core::Graph(needs).topological_order();
+  const auto order = model::Graph(needs).topological_order();
   for (const auto i : *order) ordered.push_back(steps[i]);
   return ordered;
 }

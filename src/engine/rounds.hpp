@@ -8,8 +8,8 @@
 
 #include <pipeline/spec.hpp>
 
-#include "core/graph.hpp"
 #include "engine/condition.hpp"
+#include "model/graph.hpp"
 
 namespace pipeline::engine {
 

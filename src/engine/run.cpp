@@ -48,7 +48,7 @@ class Run {
         pool_(2),
         results_(services_, events, user, pool_, options_),
         environments_(executor, services_, events, results_.has_store(), steps_.size(), spawner(),
-                      [this](core::StepIndex i) { environment_failed(i); }),
+                      [this](model::StepIndex i) { environment_failed(i); }),
         gpus_(executor, pool_, orchestrator_, events, user, slots_.here, options_, spawner()),
         journal_(services_.runs, services_.artifacts, events, pipeline_, options_),
         checks_(services_, steps_, environments_, results_, gpus_, pool_, options_, events, user),
@@ -56,7 +56,7 @@ class Run {
                  spawner()),
         runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_),
         final_runner_(services_, events, user, journal_, pool_, slots_, gpus_, results_) {
-    for (core::StepIndex i = 0; i < steps_.size(); ++i)
+    for (model::StepIndex i = 0; i < steps_.size(); ++i)
       has_final_steps_ |= spec(i).run_on != RunOn::success;
     if (!options_.identity.empty() && options_.use_cache) fingerprint_.emplace(options_.identity);
   }
@@ -65,7 +65,7 @@ class Run {
   async::Task<> prepare_detached();
 
  private:
-  const StepSpec& spec(core::StepIndex i) const { return steps_.spec(i); }
+  const StepSpec& spec(model::StepIndex i) const { return steps_.spec(i); }
   std::string places(const std::vector<const StepSpec*>& steps) const;
   std::function<void(async::Task<>)> spawner() {
     return [this](async::Task<> task) { spawn(std::move(task)); };
@@ -77,19 +77,20 @@ class Run {
   }
   async::Task<> start_ready_steps();
   void grow(std::vector<Reuse>& hits);
-  void expand(const std::vector<core::StepIndex>& steps);
-  void end_or_repeat(core::StepIndex i);
-  void begin_round(core::StepIndex i);
+  void expand(const std::vector<model::StepIndex>& steps);
+  void end_or_repeat(model::StepIndex i);
+  void begin_round(model::StepIndex i);
   async::Task<> prefetch();
   async::Task<> coroutines_end();
   void spawn(async::Task<> task);
-  void start(core::StepIndex i, std::optional<StepKey> key, orchestrators::Environment environment);
-  async::Task<> run_step(core::StepIndex i, std::optional<StepKey> key);
-  async::Task<bool> is_made(core::StepIndex i, std::optional<StepKey>& key);
-  async::Task<bool> is_made_elsewhere(core::StepIndex i, const StepKey& key);
-  void environment_failed(core::StepIndex i);
-  void show_notices(core::StepIndex i);
-  bool may_be_elsewhere(core::StepIndex i) const {
+  void start(model::StepIndex i, std::optional<StepKey> key,
+             orchestrators::Environment environment);
+  async::Task<> run_step(model::StepIndex i, std::optional<StepKey> key);
+  async::Task<bool> is_made(model::StepIndex i, std::optional<StepKey>& key);
+  async::Task<bool> is_made_elsewhere(model::StepIndex i, const StepKey& key);
+  void environment_failed(model::StepIndex i);
+  void show_notices(model::StepIndex i);
+  bool may_be_elsewhere(model::StepIndex i) const {
     return results_.may_be_elsewhere(spec(i), steps_[i].resume_point.has_value());
   }
 
@@ -104,7 +105,7 @@ class Run {
   core::CancelSource& user_;
   EngineOptions options_;
   RunSteps steps_;
-  core::Scheduler scheduler_;
+  model::Scheduler scheduler_;
   asio::any_io_executor executor_;
   async::Gate wake_;
   JobSlots slots_;
@@ -143,7 +144,7 @@ async::Task<> Run::prepare_detached() {
   co_await checks_.check(steps);
   const core::CancelSource::Listener builds(
       user_, [this](core::StopLevel level) { environments_.stop_all(level); });
-  for (core::StepIndex i = 0; i < steps_.size(); ++i) environments_.begin(i, spec(i));
+  for (model::StepIndex i = 0; i < steps_.size(); ++i) environments_.begin(i, spec(i));
   co_await coroutines_end();
   co_await orchestrator_.settle();
   if (fatal_) std::rethrow_exception(fatal_);
@@ -222,7 +223,7 @@ async::Task<> Run::run_steps() {
 void Run::remember() {
   std::set<std::string> rechecks;
   std::size_t skipped = 0, expanded = 0;
-  for (core::StepIndex i = 0; i < steps_.size(); ++i) {
+  for (model::StepIndex i = 0; i < steps_.size(); ++i) {
     if (steps_[i].instances) {
       ++expanded;
       continue;
@@ -304,7 +305,7 @@ void Run::grow(std::vector<Reuse>& hits) {
 }
 
 /// @param steps those that share one matrix
-void Run::expand(const std::vector<core::StepIndex>& steps) {
+void Run::expand(const std::vector<model::StepIndex>& steps) {
   const auto needs = steps_.expand(steps, services_.artifacts);
   environments_.grow(steps_.size());
   for (std::size_t k = 0; k < steps.size(); ++k) {
@@ -318,7 +319,7 @@ void Run::expand(const std::vector<core::StepIndex>& steps) {
 }
 
 /// Ends a step that is its instances, or begins the next round of steps that are repeated.
-void Run::end_or_repeat(core::StepIndex i) {
+void Run::end_or_repeat(model::StepIndex i) {
   if (!steps_.leads_rounds(i)) return endings_.end_instances(i);
   if (steps_[i].instances) {
     if (steps_.outcome_of_instances(i).first != Outcome::made) return endings_.end_instances(i);
@@ -339,9 +340,9 @@ void Run::end_or_repeat(core::StepIndex i) {
   if (!endings_.leaves_out(i)) begin_round(i);
 }
 
-void Run::begin_round(core::StepIndex i) {
+void Run::begin_round(model::StepIndex i) {
   const auto round = steps_.rounds(i);
-  const auto first = static_cast<core::StepIndex>(steps_.size());
+  const auto first = static_cast<model::StepIndex>(steps_.size());
   scheduler_.grow(i, steps_.add_round(i));
   environments_.grow(steps_.size());
   std::vector<const StepSpec*> steps;
@@ -353,7 +354,7 @@ void Run::begin_round(core::StepIndex i) {
 /// Prepares the environments of later steps while the first ones run.
 async::Task<> Run::prefetch() {
   if (active_ == 0 || std::exchange(has_prefetched_, true)) co_return;
-  for (core::StepIndex i = 0; i < steps_.size() && stop_.level() == core::StopLevel::none; ++i) {
+  for (model::StepIndex i = 0; i < steps_.size() && stop_.level() == core::StopLevel::none; ++i) {
     if (steps_[i].status != StepStatus::pending || environments_.is_begun(i) ||
         is_conditional(spec(i)))
       continue;
@@ -366,7 +367,7 @@ async::Task<> Run::prefetch() {
   }
 }
 
-void Run::start(core::StepIndex i, std::optional<StepKey> key,
+void Run::start(model::StepIndex i, std::optional<StepKey> key,
                 orchestrators::Environment environment) {
   steps_[i].status = StepStatus::running;
   if (environment.ready && key)
@@ -388,7 +389,7 @@ void Run::spawn(async::Task<> task) {
   });
 }
 
-async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
+async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
   const auto ready = Clock::now();
   std::optional<Failure> failure;
@@ -423,7 +424,7 @@ async::Task<> Run::run_step(core::StepIndex i, std::optional<StepKey> key) {
 
 /// In the mode fail_fast, does not wait until the step would begin. One that has begun tells it
 /// itself.
-void Run::environment_failed(core::StepIndex i) {
+void Run::environment_failed(model::StepIndex i) {
   if (!has_begun_ || pipeline_.execution_mode != ExecutionMode::fail_fast ||
       steps_[i].status != StepStatus::pending)
     return;
@@ -436,7 +437,7 @@ void Run::environment_failed(core::StepIndex i) {
 
 /// Looks for the step's result on this and other machines; if there is none, waits until the step's
 /// environment is ready. Afterwards the key is known.
-async::Task<bool> Run::is_made(core::StepIndex i, std::optional<StepKey>& key) {
+async::Task<bool> Run::is_made(model::StepIndex i, std::optional<StepKey>& key) {
   if (key) {
     const bool is_elsewhere = co_await is_made_elsewhere(i, *key);
     if (is_elsewhere) co_return true;
@@ -455,12 +456,12 @@ async::Task<bool> Run::is_made(core::StepIndex i, std::optional<StepKey>& key) {
   co_return is_elsewhere;
 }
 
-void Run::show_notices(core::StepIndex i) {
+void Run::show_notices(model::StepIndex i) {
   for (const auto& notice : environments_.of(i).notices)
     if (reported_.insert(notice).second) events_.emit(event::Notice{spec(i).name, notice});
 }
 
-async::Task<bool> Run::is_made_elsewhere(core::StepIndex i, const StepKey& key) {
+async::Task<bool> Run::is_made_elsewhere(model::StepIndex i, const StepKey& key) {
   std::optional<store::CacheEntry> entry;
   if (may_be_elsewhere(i)) entry = co_await results_.fetch_remote(spec(i), key);
   if (!entry) {

@@ -58,7 +58,7 @@ async::Task<> RunChecks::check(const std::vector<const StepSpec*>& all) {
 /// Reads the data and the code of all steps, which takes as long as they are large: on the loop it
 /// would keep signals waiting.
 void RunChecks::read_files() {
-  for (core::StepIndex i = 0; i < steps_.size(); ++i) {
+  for (model::StepIndex i = 0; i < steps_.size(); ++i) {
     for (const auto& input : steps_.spec(i).inputs)
       if (input.data && !input.data->path.empty()) results_.data().of(input.data->path);
     try {
@@ -74,7 +74,7 @@ void RunChecks::read_files() {
 async::Task<bool> RunChecks::has_all_results() {
   if (!options_.use_cache || steps_.may_grow()) co_return false;
   const auto order = steps_.graph().topological_order();
-  const auto is_skipped = [this](core::StepIndex i) {
+  const auto is_skipped = [this](model::StepIndex i) {
     return steps_[i].status == StepStatus::skipped;
   };
   try {

@@ -4,8 +4,8 @@
 #include <map>
 #include <numeric>
 
-#include "core/step_needs.hpp"
 #include "engine/decision.hpp"
+#include "model/step_needs.hpp"
 
 namespace pipeline::engine {
 
@@ -17,15 +17,15 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
   specs_.reserve(size());
   for (const auto i : selected_) specs_.push_back(&pipeline_.steps[i]);
   position_.reserve(size());
-  for (core::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
+  for (model::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
   note_open(*graph_.topological_order());  // An instance is made after those that it needs.
   if (!open_.empty())
-    for (core::StepIndex i = 0; i < size(); ++i) note_reads(i);
+    for (model::StepIndex i = 0; i < size(); ++i) note_reads(i);
   note_repeats();
 }
 
 /// Remembers the steps that become their instances. Of repeated steps, those of each round do.
-void RunSteps::note_open(const std::vector<core::StepIndex>& steps) {
+void RunSteps::note_open(const std::vector<model::StepIndex>& steps) {
   std::map<std::string_view, std::size_t> matrices;
   for (const auto i : steps) {
     if (!spec(i).matrix || spec(i).repeat) continue;
@@ -37,20 +37,20 @@ void RunSteps::note_open(const std::vector<core::StepIndex>& steps) {
 }
 
 void RunSteps::note_repeats() {
-  std::map<std::string_view, std::vector<core::StepIndex>> groups;
-  for (core::StepIndex i = 0; i < size(); ++i)
+  std::map<std::string_view, std::vector<model::StepIndex>> groups;
+  for (model::StepIndex i = 0; i < size(); ++i)
     if (spec(i).repeat) groups[spec(i).repeat->of].push_back(i);
   for (const auto& [leader, members] : groups) {
     std::vector<const StepSpec*> specs;
     for (const auto i : members) specs.push_back(&spec(i));
-    Repeat repeat{Rounds(specs), std::vector<core::StepIndex>(members.size()), {}};
+    Repeat repeat{Rounds(specs), std::vector<model::StepIndex>(members.size()), {}};
     for (const auto i : members) repeat.steps[repeat.rounds.position_of(spec(i).name)] = i;
     repeats_.emplace(position_.at(leader), std::move(repeat));
   }
 }
 
 /// Remembers a step that gathers the instances of a step that has none yet.
-void RunSteps::note_reads(core::StepIndex i) {
+void RunSteps::note_reads(model::StepIndex i) {
   for (const auto& input : spec(i).inputs) {
     if (!input.gathered) continue;
     for (const auto& source : input.sources) {
@@ -61,14 +61,14 @@ void RunSteps::note_reads(core::StepIndex i) {
   }
 }
 
-std::vector<core::StepIndex> RunSteps::needs(core::StepIndex i) const {
-  std::vector<core::StepIndex> needs;
+std::vector<model::StepIndex> RunSteps::needs(model::StepIndex i) const {
+  std::vector<model::StepIndex> needs;
   if (i < graph_.size()) {
     needs.assign(graph_.needs(i).begin(), graph_.needs(i).end());
     return needs;
   }
-  core::for_each_need(spec(i),
-                      [&](const std::string& name) { needs.push_back(position_.at(name)); });
+  model::for_each_need(spec(i),
+                       [&](const std::string& name) { needs.push_back(position_.at(name)); });
   std::ranges::sort(needs);
   needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
   return needs;
@@ -76,7 +76,7 @@ std::vector<core::StepIndex> RunSteps::needs(core::StepIndex i) const {
 
 std::vector<const StepSpec*> RunSteps::with(StepStatus status) const {
   std::vector<const StepSpec*> found;
-  for (core::StepIndex i = 0; i < size(); ++i)
+  for (model::StepIndex i = 0; i < size(); ++i)
     if (states_[i].status == status && !states_[i].instances) found.push_back(&spec(i));
   return found;
 }
@@ -87,7 +87,7 @@ void RunSteps::forget_outcomes() {
 
 std::vector<bool> RunSteps::final_steps() const {
   std::vector<bool> are_final(size());
-  for (core::StepIndex i = 0; i < size(); ++i) are_final[i] = spec(i).run_on != RunOn::success;
+  for (model::StepIndex i = 0; i < size(); ++i) are_final[i] = spec(i).run_on != RunOn::success;
   return are_final;
 }
 
@@ -97,7 +97,7 @@ OutputsOf RunSteps::outputs_of() const {
   };
 }
 
-Predecessors RunSteps::before(core::StepIndex i) const {
+Predecessors RunSteps::before(model::StepIndex i) const {
   auto all = Outcome::made;
   for (const auto need : needs(i)) {
     const auto outcome = outcome_of(need);
@@ -108,7 +108,7 @@ Predecessors RunSteps::before(core::StepIndex i) const {
           [this](const SourceSpec& source) { return find_output(source); }};
 }
 
-Outcome RunSteps::outcome_of(core::StepIndex i) const {
+Outcome RunSteps::outcome_of(model::StepIndex i) const {
   switch (states_[i].status) {
     case StepStatus::succeeded:
     case StepStatus::cached: return Outcome::made;
@@ -119,7 +119,7 @@ Outcome RunSteps::outcome_of(core::StepIndex i) const {
   }
 }
 
-std::pair<Outcome, const StepSpec*> RunSteps::outcome_of_instances(core::StepIndex i) const {
+std::pair<Outcome, const StepSpec*> RunSteps::outcome_of_instances(model::StepIndex i) const {
   std::pair<Outcome, const StepSpec*> worst{Outcome::made, &spec(i)};
   const auto [first, count] = *states_[i].instances;
   for (auto k = first; k < first + count; ++k) {
@@ -136,7 +136,7 @@ const store::OutputRecord* RunSteps::find_output(const SourceSpec& source) const
   return found == outputs.end() ? nullptr : &*found;
 }
 
-std::vector<core::StepIndex> RunSteps::take_open_matrix() {
+std::vector<model::StepIndex> RunSteps::take_open_matrix() {
   for (auto group = open_.begin(); group != open_.end(); ++group) {
     const auto& axes = spec(group->front()).matrix->axes;
     const bool are_made = std::ranges::all_of(axes, [&](const AxisSpec& axis) {
@@ -152,7 +152,7 @@ std::vector<core::StepIndex> RunSteps::take_open_matrix() {
   return {};
 }
 
-std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<core::StepIndex>& steps,
+std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<model::StepIndex>& steps,
                                                       store::ArtifactStore& artifacts) {
   std::vector<const StepSpec*> specs;
   for (const auto i : steps) specs.push_back(&spec(i));
@@ -166,9 +166,9 @@ std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<core::St
   return needs;
 }
 
-RunSteps::InstanceNeeds RunSteps::add(core::StepIndex of, std::vector<StepSpec> instances,
+RunSteps::InstanceNeeds RunSteps::add(model::StepIndex of, std::vector<StepSpec> instances,
                                       const Growth& growth) {
-  const auto first = static_cast<core::StepIndex>(size());
+  const auto first = static_cast<model::StepIndex>(size());
   states_[of].instances = {first, instances.size()};
   states_[of].status = StepStatus::running;
   append(std::move(instances));
@@ -184,13 +184,13 @@ void RunSteps::append(std::vector<StepSpec> made) {
   states_.resize(size() + made.size());
   for (auto& step : made) {
     made_.push_back(std::move(step));
-    position_.emplace(made_.back().name, static_cast<core::StepIndex>(specs_.size()));
+    position_.emplace(made_.back().name, static_cast<model::StepIndex>(specs_.size()));
     specs_.push_back(&made_.back());
   }
 }
 
 /// Returns the dependencies of the steps from `first` on, which have just been made.
-RunSteps::InstanceNeeds RunSteps::connect(core::StepIndex first) {
+RunSteps::InstanceNeeds RunSteps::connect(model::StepIndex first) {
   InstanceNeeds needs;
   needs.reserve(size() - first);
   for (auto i = first; i < size(); ++i) {
@@ -200,20 +200,20 @@ RunSteps::InstanceNeeds RunSteps::connect(core::StepIndex first) {
   return needs;
 }
 
-std::vector<const StepSpec*> RunSteps::repeated_with(core::StepIndex leader) const {
+std::vector<const StepSpec*> RunSteps::repeated_with(model::StepIndex leader) const {
   std::vector<const StepSpec*> specs{&spec(leader)};
   for (const auto i : repeats_.at(leader).steps)
     if (i != leader) specs.push_back(&spec(i));
   return specs;
 }
 
-unsigned RunSteps::rounds(core::StepIndex leader) const {
+unsigned RunSteps::rounds(model::StepIndex leader) const {
   return static_cast<unsigned>(repeats_.at(leader).firsts.size());
 }
 
-RunSteps::InstanceNeeds RunSteps::add_round(core::StepIndex leader) {
+RunSteps::InstanceNeeds RunSteps::add_round(model::StepIndex leader) {
   auto& repeat = repeats_.at(leader);
-  const auto first = static_cast<core::StepIndex>(size());
+  const auto first = static_cast<model::StepIndex>(size());
   std::vector<const StepSpec*> specs;
   for (const auto i : repeat.steps) {
     specs.push_back(&spec(i));
@@ -222,13 +222,13 @@ RunSteps::InstanceNeeds RunSteps::add_round(core::StepIndex leader) {
   }
   append(repeat.rounds.steps_of(rounds(leader), specs));
   repeat.firsts.push_back(first);
-  std::vector<core::StepIndex> made(repeat.steps.size());
+  std::vector<model::StepIndex> made(repeat.steps.size());
   std::iota(made.begin(), made.end(), first);
   note_open(made);
   return connect(first);
 }
 
-ConditionValue RunSteps::is_last_round(core::StepIndex leader,
+ConditionValue RunSteps::is_last_round(model::StepIndex leader,
                                        store::ArtifactStore& artifacts) const {
   const auto find_here = [&](const SourceSpec& source) {
     const auto* output = find_output(source);
@@ -237,19 +237,19 @@ ConditionValue RunSteps::is_last_round(core::StepIndex leader,
   return repeats_.at(leader).rounds.is_last(rounds(leader) - 1, find_here, artifacts);
 }
 
-void RunSteps::end_rounds(core::StepIndex leader) {
+void RunSteps::end_rounds(model::StepIndex leader) {
   const auto& [rounds, steps, firsts] = repeats_.at(leader);
   for (std::size_t k = 0; k < steps.size(); ++k)
     states_[steps[k]].outputs = states_[firsts.back() + k].outputs;
 }
 
-std::vector<std::pair<core::StepIndex, core::StepIndex>> RunSteps::steps_of_rounds(
-    core::StepIndex leader) const {
+std::vector<std::pair<model::StepIndex, model::StepIndex>> RunSteps::steps_of_rounds(
+    model::StepIndex leader) const {
   const auto& [rounds, steps, firsts] = repeats_.at(leader);
-  std::vector<std::pair<core::StepIndex, core::StepIndex>> all;
+  std::vector<std::pair<model::StepIndex, model::StepIndex>> all;
   for (const auto first : firsts)
     for (std::size_t k = 0; k < steps.size(); ++k)
-      all.emplace_back(static_cast<core::StepIndex>(first + k), steps[k]);
+      all.emplace_back(static_cast<model::StepIndex>(first + k), steps[k]);
   return all;
 }
 

@@ -14,7 +14,7 @@
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
-namespace pipeline::lock {
+namespace pipeline::lockfile {
 class LockFile;
 }
 namespace pipeline::settings {
@@ -42,7 +42,7 @@ struct Services {
   store::ArtifactStore& artifacts;
   store::StatIndex& stats;
   const CodeProvider& code;
-  lock::LockFile* lock = nullptr;  ///< Of data without a digest; null: there can be none.
+  lockfile::LockFile* lock = nullptr;  ///< Of data without a digest; null: there can be none.
   /// How buckets with data are reached; null: as the environment says.
   const settings::ArtifactStoreSettings* buckets = nullptr;
 };

@@ -5,7 +5,7 @@
 namespace pipeline::engine {
 
 StepEndings::StepEndings(const PipelineSpec& pipeline, store::ArtifactStore& artifacts,
-                         RunSteps& steps, core::Scheduler& scheduler, Journal& journal,
+                         RunSteps& steps, model::Scheduler& scheduler, Journal& journal,
                          Results& results, core::CancelSource& stop,
                          std::function<void(async::Task<>)> spawn)
     : pipeline_(pipeline),
@@ -17,7 +17,7 @@ StepEndings::StepEndings(const PipelineSpec& pipeline, store::ArtifactStore& art
       stop_(stop),
       spawn_(std::move(spawn)) {}
 
-Reuse StepEndings::reuse(core::StepIndex i, store::CacheEntry entry) {
+Reuse StepEndings::reuse(model::StepIndex i, store::CacheEntry entry) {
   if (results_.may_be_unsent(steps_.spec(i), entry)) spawn_(results_.send(entry));
   if (results_.shares_names(steps_.spec(i)))
     spawn_(results_.publish_names(steps_.spec(i), entry.run, entry.outputs));
@@ -27,7 +27,7 @@ Reuse StepEndings::reuse(core::StepIndex i, store::CacheEntry entry) {
   return {&steps_.spec(i), std::move(entry)};
 }
 
-void StepEndings::succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
+void StepEndings::succeed(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
                           const AttemptCounts& counts) {
   steps_[i].outputs = outcome.outputs;
   steps_[i].status = StepStatus::succeeded;
@@ -55,7 +55,7 @@ async::Task<> StepEndings::flush_soon() {
   journal_.flush();
 }
 
-void StepEndings::fail(core::StepIndex i, Failure failure, const std::string& key,
+void StepEndings::fail(model::StepIndex i, Failure failure, const std::string& key,
                        const AttemptCounts& counts) {
   const bool cancelled = failure.kind == FailureKind::cancelled;
   const auto status = cancelled ? StepStatus::cancelled : StepStatus::failed;
@@ -69,7 +69,7 @@ void StepEndings::fail(core::StepIndex i, Failure failure, const std::string& ke
   if (pipeline_.execution_mode == ExecutionMode::fail_fast) stop_.stop(core::StopLevel::graceful);
 }
 
-bool StepEndings::leaves_out(core::StepIndex i) {
+bool StepEndings::leaves_out(model::StepIndex i) {
   const auto& step = steps_.spec(i);
   if (!stopped_by_.empty() && step.run_on == RunOn::success) {
     auto lost = lose_dependents(i);
@@ -91,7 +91,7 @@ bool StepEndings::leaves_out(core::StepIndex i) {
   return true;
 }
 
-void StepEndings::end_instances(core::StepIndex i) {
+void StepEndings::end_instances(model::StepIndex i) {
   const auto [outcome, instance] = steps_.outcome_of_instances(i);
   if (outcome == Outcome::made) {
     steps_[i].status = StepStatus::succeeded;
@@ -102,7 +102,7 @@ void StepEndings::end_instances(core::StepIndex i) {
 }
 
 /// Removes the steps that can no longer run because this one does not.
-std::vector<const StepSpec*> StepEndings::lose_dependents(core::StepIndex i) {
+std::vector<const StepSpec*> StepEndings::lose_dependents(model::StepIndex i) {
   std::vector<const StepSpec*> lost;
   for (const auto dependent : scheduler_.failed(i)) {
     steps_[dependent].status = StepStatus::skipped;

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/cancel.hpp"
-#include "core/graph.hpp"
 #include "engine/journal.hpp"
 #include "engine/results.hpp"
 #include "engine/run_steps.hpp"
+#include "model/graph.hpp"
 
 namespace pipeline::engine {
 
@@ -22,33 +22,33 @@ class StepEndings {
   /// @param spawn runs a coroutine that refers to this object and must have ended before this is
   /// destroyed
   StepEndings(const PipelineSpec& pipeline, store::ArtifactStore& artifacts, RunSteps& steps,
-              core::Scheduler& scheduler, Journal& journal, Results& results,
+              model::Scheduler& scheduler, Journal& journal, Results& results,
               core::CancelSource& stop, std::function<void(async::Task<>)> spawn);
 
   /// Takes an earlier result. The caller records what is returned, many at once.
-  Reuse reuse(core::StepIndex i, store::CacheEntry entry);
-  void succeed(core::StepIndex i, const StepKey& key, AttemptOutcome outcome,
+  Reuse reuse(model::StepIndex i, store::CacheEntry entry);
+  void succeed(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
                const AttemptCounts& counts);
-  void fail(core::StepIndex i, Failure failure, const std::string& key,
+  void fail(model::StepIndex i, Failure failure, const std::string& key,
             const AttemptCounts& counts);
   /// Records that the step does not run, if its conditions say so or the run is stopped.
-  bool leaves_out(core::StepIndex i);
+  bool leaves_out(model::StepIndex i);
   /// Ends a step that is its instances, which have ended.
-  void end_instances(core::StepIndex i);
+  void end_instances(model::StepIndex i);
   /// Records the steps that were not started because the run was stopped.
   void finish_rest(bool by_user);
   /// Returns true if a failure prevents other steps from starting.
   bool has_stopped() const { return !stopped_by_.empty(); }
 
  private:
-  std::vector<const StepSpec*> lose_dependents(core::StepIndex i);
+  std::vector<const StepSpec*> lose_dependents(model::StepIndex i);
   async::Task<> flush_soon();
   std::string stop_reason() const;
 
   const PipelineSpec& pipeline_;
   store::ArtifactStore& artifacts_;
   RunSteps& steps_;
-  core::Scheduler& scheduler_;
+  model::Scheduler& scheduler_;
   Journal& journal_;
   Results& results_;
   core::CancelSource& stop_;

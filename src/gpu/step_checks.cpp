@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/findings.hpp"
 #include "gpu/instance_types.hpp"
 #include "gpu/model.hpp"
+#include "model/findings.hpp"
 #include "settings/accelerator.hpp"
 #include "settings/settings.hpp"
 
@@ -101,7 +101,7 @@ std::vector<Finding> unplaced(const StepSpec& step, const StepCheckContext& cont
 
 std::vector<core::Diagnostic> check_steps(const std::vector<const StepSpec*>& steps,
                                           const StepCheckContext& context) {
-  core::Findings found;
+  model::Findings found;
   const auto tell = [&](const Finding& finding, const StepSpec* step) {
     found.add({&step, 1},
               {finding.code, finding.message, {}, {}, finding.advice, finding.severity});

@@ -5,7 +5,7 @@
 #include "orchestrators/image_lock.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::lock {
+namespace pipeline::lockfile {
 class LockFile;
 }
 namespace pipeline::s3 {
@@ -20,9 +20,9 @@ struct OrchestratorOptions {
       state;  ///< The store's folder, for files of an orchestrator (virtual environments).
   std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
-  lock::LockFile* lock = nullptr;   ///< Of the pipeline's Python packages; outlives the
-                                    ///< orchestrator. Null: installers choose versions.
-  std::string context, name_space;  ///< Of the cluster; if empty, the kubeconfig's.
+  lockfile::LockFile* lock = nullptr;  ///< Of the pipeline's Python packages; outlives the
+                                       ///< orchestrator. Null: installers choose versions.
+  std::string context, name_space;     ///< Of the cluster; if empty, the kubeconfig's.
   std::string claim;  ///< PersistentVolumeClaim that contains `claim_path`, in which `state` is; if
                       ///< empty, nodes see the folder itself.
   std::filesystem::path claim_path;

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <set>
 
-#include "core/instance.hpp"
 #include "core/quantity.hpp"
+#include "model/instance.hpp"
 
 namespace pipeline::report {
 namespace {
@@ -109,7 +109,7 @@ std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::strin
   std::map<std::string, StepUse> uses;
   std::set<std::pair<std::string, std::string>> seen;
   runs.for_each_attempt(pipeline, [&](const store::AttemptRecord& attempt) {
-    const std::string step(core::base_name(attempt.step));
+    const std::string step(model::base_name(attempt.step));
     auto& use = uses[step];
     use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     const auto& used = attempt.usage;

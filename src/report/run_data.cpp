@@ -9,7 +9,7 @@
 #include "core/base64.hpp"
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
-#include "core/instance.hpp"
+#include "model/instance.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
 
@@ -181,7 +181,7 @@ json RunData::step_entry(const store::StepRecord& step,
   stamps_[step.name] = stamp_of(step);
   const bool failed = step.status == StepStatus::failed;
   json entry{{"n", step.name}, {"s", to_string(step.status)}};
-  const std::string base(core::base_name(step.name));
+  const std::string base(model::base_name(step.name));
   if (base != step.name) entry["b"] = base;
   if (!step.image.empty()) entry["i"] = images_.position_of(step.image);
   if (!step.message.empty()) entry["m"] = step.message.substr(0, 4000);

@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "archive/content.hpp"
-#include "archive/unpack.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "file_tree/content.hpp"
+#include "file_tree/unpack.hpp"
 
 namespace pipeline::s3 {
 
@@ -23,9 +23,9 @@ namespace {
 constexpr std::uint64_t largest_copy = std::uint64_t{5} << 30;
 
 Body body_of(const fs::path& path) {
-  auto content = std::make_shared<const archive::Content>(  // Shared because a Body is copied.
-      fs::is_directory(path) ? archive::Content(path, archive::scan_tree(path))
-                             : archive::Content(path));
+  auto content = std::make_shared<const file_tree::Content>(  // Shared because a Body is copied.
+      fs::is_directory(path) ? file_tree::Content(path, file_tree::scan_tree(path))
+                             : file_tree::Content(path));
   Body body;
   body.size = content->size();
   body.read = [content](std::uint64_t offset, std::span<char> into) {
@@ -102,7 +102,7 @@ async::Task<std::string> BucketArtifacts::receive(std::string object, fs::path t
   core::Hasher hasher;
   if (is_tree) {
     core::make_folders(to);
-    archive::Unpacker unpacker(to, {.bytes = most_bytes});
+    file_tree::Unpacker unpacker(to, {.bytes = most_bytes});
     const auto unpack = [&object](const auto& step) {
       try {
         step();

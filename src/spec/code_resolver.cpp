@@ -2,9 +2,9 @@
 #include <map>
 #include <memory>
 
+#include "code/code_discovery.hpp"
 #include "core/file.hpp"
-#include "core/python_packages.hpp"
-#include "spec/code_discovery.hpp"
+#include "python_packages/python_packages.hpp"
 #include "spec/failure_advice.hpp"
 #include "spec/missing_file.hpp"
 #include "spec/pipeline_file.hpp"
@@ -53,7 +53,7 @@ struct CodeFolder {
   }
 
   const CodeSet& found(const Command& command) {
-    const CodeSeeds seeds = discovery.seeds_of(command);
+    const code::CodeSeeds seeds = discovery.seeds_of(command);
     return remember(seeds.key(), [&](std::map<std::string, std::string>& files,
                                      std::set<std::string>& looked_at) {
       files = discovery.follow(seeds, looked_at);
@@ -79,15 +79,15 @@ struct CodeFolder {
   std::optional<std::string> locate(const std::string& printed) {
     std::string path = printed;
     if (!path.starts_with('/')) {
-      const auto relative = normal_relative_path(path);
-      if (relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none)
+      const auto relative = code::normal_relative_path(path);
+      if (relative && !relative->empty() && tree.kind(*relative) != code::CodeTree::Kind::none)
         return relative;
       return std::nullopt;
     }
     while (!path.empty()) {
       path.erase(0, path.find_first_not_of('/'));
-      if (const auto relative = normal_relative_path(path);
-          relative && !relative->empty() && tree.kind(*relative) != CodeTree::Kind::none)
+      if (const auto relative = code::normal_relative_path(path);
+          relative && !relative->empty() && tree.kind(*relative) != code::CodeTree::Kind::none)
         return relative;
       const auto slash = path.find('/');
       path = slash == std::string::npos ? std::string() : path.substr(slash);
@@ -101,8 +101,9 @@ struct CodeFolder {
     if (!path.starts_with('/')) return std::nullopt;
     const auto relative = std::filesystem::path(path).lexically_relative(root).string();
     if (relative.empty() || relative.starts_with("..")) return outside_advice(path);
-    const auto known = normal_relative_path(relative);
-    if (!known || known->empty() || tree.kind(*known) == CodeTree::Kind::none) return std::nullopt;
+    const auto known = code::normal_relative_path(relative);
+    if (!known || known->empty() || tree.kind(*known) == code::CodeTree::Kind::none)
+      return std::nullopt;
     return "read '" + *known + "', relative to the step's folder, instead of '" + path + "'" +
            (has(code, *known) ? "" : "; " + advice(step, code, *known));
   }
@@ -133,12 +134,12 @@ struct CodeFolder {
         return advice(step, code, file);
     return "the step's environment has no module '" + module +
            "': add its package, as `settings: {docker: {requirements: [" +
-           core::package_of(module) + "]}}`";
+           python_packages::package_of(module) + "]}}`";
   }
 
   const std::filesystem::path root;
-  CodeTree tree;
-  CodeDiscovery discovery;
+  code::CodeTree tree;
+  code::CodeDiscovery discovery;
   const std::string
       lock_file;  ///< Beside the pipeline file: `pipe` writes it, and no step reads it.
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
@@ -207,8 +208,9 @@ std::vector<std::string> CodeResolver::missing_scripts(const StepSpec& step) {
   std::vector<std::string> missing;
   CodeFolder& folder = self_->of(step);
   for (const auto& script : folder.discovery.scripts_of(step.command))
-    if (const auto path = normal_relative_path(script);
-        path && !step.files.contains(*path) && folder.tree.kind(*path) == CodeTree::Kind::none)
+    if (const auto path = code::normal_relative_path(script);
+        path && !step.files.contains(*path) &&
+        folder.tree.kind(*path) == code::CodeTree::Kind::none)
       missing.push_back(script);
   return missing;
 }

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/expression.hpp"
-#include "core/step_needs.hpp"
+#include "model/step_needs.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
 #include "spec/keys.hpp"
@@ -23,7 +23,7 @@ constexpr const char* values_of_conditions =
 
 /// `STEP[SELECTOR].OUTPUT.MEMBER...`, taken apart.
 struct OutputName {
-  core::Selector selector;
+  model::Selector selector;
   OutputValue value;
 };
 
@@ -32,7 +32,7 @@ std::optional<OutputName> output_named(std::string_view name) {
   const auto end = bracket == std::string_view::npos ? name.find('.') : name.find("].", bracket);
   if (end == std::string_view::npos) return std::nullopt;
   const auto step_end = bracket == std::string_view::npos ? end : end + 1;
-  auto selector = core::parse_selector(name.substr(0, step_end));
+  auto selector = model::parse_selector(name.substr(0, step_end));
   if (!selector) return std::nullopt;
   OutputName found{std::move(*selector), {}};
   found.value.source.step = found.selector.step;
@@ -162,7 +162,7 @@ void order_final_steps(std::vector<StepSpec>& steps) {
   if (finals.empty()) return;
   std::unordered_map<std::string_view, std::vector<std::size_t>> readers;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    core::for_each_need(steps[i], [&](const std::string& name) { readers[name].push_back(i); });
+    model::for_each_need(steps[i], [&](const std::string& name) { readers[name].push_back(i); });
   std::vector<bool> is_behind(steps.size());
   for (const auto i : finals) is_behind[i] = true;
   while (!open.empty()) {

@@ -19,7 +19,7 @@ constexpr std::size_t most_failures_shown = 3;
 std::string shown(const std::vector<std::string>& axes, const Row& row) {
   std::string text;
   for (std::size_t i = 0; i < axes.size(); ++i)
-    text += (i ? "," : "") + axes[i] + "=" + core::axis_text(row[i]);
+    text += (i ? "," : "") + axes[i] + "=" + model::axis_text(row[i]);
   return text;
 }
 
@@ -29,7 +29,7 @@ class Selection {
   /// Reports a selector that does not fit the target and then picks nothing.
   /// @param target the step that is read
   /// @param output the output that is read, such as `.model`, for messages
-  Selection(const core::Selector& selector, const ReadStep& target, const ReadStep& reader,
+  Selection(const model::Selector& selector, const ReadStep& target, const ReadStep& reader,
             const std::string& output, core::Span span, settings::Diagnostics& diagnostics)
       : target_(target) {
     const auto is_broken = [](const ReadStep& step) {
@@ -105,7 +105,7 @@ class Selection {
  private:
   /// Picks from a step whose instances the run makes: all of them, or for a step with the same
   /// matrix the one with the same values.
-  void pick_open(const core::Selector& selector, const ReadStep& reader, const std::string& output,
+  void pick_open(const model::Selector& selector, const ReadStep& reader, const std::string& output,
                  core::Span span, settings::Diagnostics& diagnostics) {
     const bool has_same = reader.open && reader.open->spec.of == target_.open->spec.of;
     const bool is_same = selector.same && selector.axes.empty() && !output.empty();
@@ -128,7 +128,7 @@ class Selection {
     }
   }
 
-  bool read_axes(const core::Selector& selector, const ReadStep& reader, const std::string& output,
+  bool read_axes(const model::Selector& selector, const ReadStep& reader, const std::string& output,
                  core::Span span, settings::Diagnostics& diagnostics) {
     const auto& axes = target_.matrix->axes;
     fixed_.resize(axes.size());
@@ -170,18 +170,18 @@ class Selection {
                                      : "this does not say which '" + axes[i] + "' is meant",
                        span,
                        {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
-                        core::axis_text(target_.matrix->instances[0][i]) + "` is one of them"});
+                        model::axis_text(target_.matrix->instances[0][i]) + "` is one of them"});
       is_good = false;
     }
     return is_good;
   }
 
-  void group(const core::Selector& selector, core::Span span, settings::Diagnostics& diagnostics) {
+  void group(const model::Selector& selector, core::Span span, settings::Diagnostics& diagnostics) {
     const auto& [axes, instances] = *target_.matrix;
     for (std::uint32_t i = 0; i < instances.size(); ++i) {
       bool fits = true;
       for (std::size_t axis = 0; axis < axes.size() && fits; ++axis)
-        fits = !fixed_[axis] || core::stands_for(*fixed_[axis], instances[i][axis]);
+        fits = !fixed_[axis] || model::stands_for(*fixed_[axis], instances[i][axis]);
       if (!fits) continue;
       std::string key;
       for (const auto& [own, its] : same_) key += instances[i][own].dump() + '\n';
@@ -194,11 +194,11 @@ class Selection {
       if (!fixed_[axis]) continue;
       std::vector<std::string> values;
       for (const Row& row : instances)
-        if (auto text = core::axis_text(row[axis]);
+        if (auto text = model::axis_text(row[axis]);
             std::ranges::find(values, text) == values.end() && values.size() < 20)
           values.push_back(std::move(text));
       if (std::any_of(instances.begin(), instances.end(),
-                      [&](const Row& row) { return core::stands_for(*fixed_[axis], row[axis]); }))
+                      [&](const Row& row) { return model::stands_for(*fixed_[axis], row[axis]); }))
         continue;
       std::string list;
       for (const auto& value : values) list += (list.empty() ? "" : ", ") + value;
@@ -229,7 +229,7 @@ class Expansion {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const ReadStep& step = steps[i];
       if (!step.matrix) continue;
-      core::InstanceNames names(step.spec.name);
+      model::InstanceNames names(step.spec.name);
       names_[i].reserve(step.matrix->instances.size());
       for (const Row& row : step.matrix->instances)
         names_[i].push_back(names.next(values_of(*step.matrix, row)));
@@ -266,8 +266,8 @@ class Expansion {
     std::size_t failures = 0;
   };
 
-  static core::AxisValues values_of(const Matrix& matrix, const Row& row) {
-    core::AxisValues values;
+  static model::AxisValues values_of(const Matrix& matrix, const Row& row) {
+    model::AxisValues values;
     values.reserve(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) values.emplace_back(matrix.axes[i], row[i]);
     return values;
@@ -304,7 +304,7 @@ class Expansion {
     untils_.clear();
     after_.clear();
     const auto add = [&](std::vector<std::optional<Connection>>& list,
-                         const core::Selector& selector, const std::string& output,
+                         const model::Selector& selector, const std::string& output,
                          core::Span span) {
       const auto found = index_.find(selector.step);
       if (found == index_.end())
@@ -376,7 +376,7 @@ class Expansion {
 
   const std::vector<std::uint32_t>* picked(const ReadStep& step,
                                            std::optional<Connection>& connection, const Row* row,
-                                           std::size_t k, const core::Selector& selector,
+                                           std::size_t k, const model::Selector& selector,
                                            core::Span span) {
     if (!connection || connection->selection.is_empty()) return nullptr;
     const auto* found = connection->selection.of(row);

@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "core/identifier.hpp"
-#include "core/instance.hpp"
 #include "core/text.hpp"
+#include "model/instance.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
 #include "spec/parameter_value.hpp"
@@ -16,7 +16,7 @@
 namespace pipeline::spec {
 namespace {
 
-using core::most_instances;
+using model::most_instances;
 using Row = std::vector<nlohmann::json>;
 
 constexpr const char* expected_text =
@@ -379,10 +379,10 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       if (auto matrix = reader.read(*value)) step.matrix = std::move(*matrix);
       if (auto open = reader.open()) step.open = std::move(*open);
     }
-    if (step.spec.name.size() > core::longest_base && value)
+    if (step.spec.name.size() > model::longest_base && value)
       settings::report(diagnostics, "bad-name",
                        "the name of a step with a matrix can have at most " +
-                           std::to_string(core::longest_base) + " characters",
+                           std::to_string(model::longest_base) + " characters",
                        step.key->span, {"those that are made of it have longer ones"});
   }
   if (!has_some) return;

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
+#include "model/value_builder.hpp"
 #include "spec/matrix.hpp"
 #include "spec/parameter_value.hpp"
-#include "spec/value_builder.hpp"
 #include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
@@ -30,7 +30,8 @@ std::optional<nlohmann::json> read_structure(const std::string& option, const st
                   ? read_parameter(option, *value, problems)
                   : std::nullopt;
   if (json && std::string_view(kind_of(*json)) == kind_of(declared)) return json;
-  const auto found = json ? settings::describe(*value) : settings::describe(plain_value(text, {}));
+  const auto found =
+      json ? settings::describe(*value) : settings::describe(model::plain_value(text, {}));
   settings::report(
       diagnostics, "bad-option",
       "--param " + option + ": '" + option + "' is " + kind_of(declared) + ", such as " +
@@ -56,7 +57,7 @@ std::optional<nlohmann::json> read_option(const std::string& option, const std::
         diagnostics, "bad-option",
         "--param " + option + "=" + text + ": '" + option + "' is " +
             (declared.is_boolean() ? "true or false" : "a number, such as " + declared.dump()) +
-            ", not " + settings::describe(plain_value(text, {})),
+            ", not " + settings::describe(model::plain_value(text, {})),
         {}, {"a value that is in quotes in the file may be any text"});
     return std::nullopt;
   }

@@ -14,6 +14,8 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/utf8.hpp"
+#include "ecs_import/task_definition.hpp"
+#include "model/value_builder.hpp"
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
 #include "spec/env_file.hpp"
@@ -26,8 +28,6 @@
 #include "spec/references.hpp"
 #include "spec/repeat.hpp"
 #include "spec/step_reader.hpp"
-#include "spec/task_definition.hpp"
-#include "spec/value_builder.hpp"
 #include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
@@ -293,14 +293,14 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
   settings::Diagnostics diagnostics;
   auto root = read_document(text, file, diagnostics);
   if (!root) fail(std::move(diagnostics), {{file.string(), std::string(text)}});
-  if (is_task_definition(*root)) {
+  if (ecs_import::is_task_definition(*root)) {
     settings::Diagnostics notices;
-    auto pipeline = read_files(pipeline_of(*root, diagnostics, notices), text, file, file, options,
-                               diagnostics);
+    auto pipeline = read_files(ecs_import::pipeline_of(*root, diagnostics, notices), text, file,
+                               file, options, diagnostics);
     if (options.notes) *options.notes = {true, texts_of(notices, file)};
     return pipeline;
   }
-  refuse_template(*root, file.string(), std::string(text));
+  ecs_import::refuse_template(*root, file.string(), std::string(text));
   return read_files(std::move(*root), text, file, file, options, diagnostics);
 }
 
@@ -322,11 +322,11 @@ std::string import_task_definition(const fs::path& file, std::vector<std::string
   notices = std::move(notes.notices);
   settings::Diagnostics diagnostics, ignored_notices;
   const auto root = read_document(text, file, diagnostics);
-  if (!root || !is_task_definition(*root))
+  if (!root || !ecs_import::is_task_definition(*root))
     throw core::InputError(
         "'" + file.string() + "' is no ECS task definition: it has no 'containerDefinitions'",
         "a pipeline file needs no import: `pipe run FILE`");
-  return to_yaml(pipeline_of(*root, diagnostics, ignored_notices));
+  return to_yaml(ecs_import::pipeline_of(*root, diagnostics, ignored_notices));
 }
 
 }  // namespace pipeline::spec

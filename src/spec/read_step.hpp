@@ -10,7 +10,7 @@
 
 #include <pipeline/spec.hpp>
 
-#include "core/instance.hpp"
+#include "model/instance.hpp"
 #include "settings/settings.hpp"
 #include "spec/matrix.hpp"
 
@@ -48,11 +48,11 @@ struct ReadStep {
   std::vector<core::Span> after_spans;
   /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
   /// are expanded.
-  std::vector<core::Selector> input_selectors, after_selectors;
+  std::vector<model::Selector> input_selectors, after_selectors;
   /// What a repeated step's input takes from the round before.
   struct ThenSource {
     std::size_t input;  ///< Its index.
-    core::Selector selector;
+    model::Selector selector;
     core::Span span;
   };
   std::vector<ThenSource> then_sources;
@@ -60,7 +60,7 @@ struct ReadStep {
   /// An output that a condition depends on.
   struct ConditionValue {
     std::string name;  ///< In Condition::outputs.
-    core::Selector selector;
+    model::Selector selector;
     core::Span span;
   };
   std::vector<ConditionValue> condition_values, until_values;  ///< Of `when`; of `until`.

@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/graph.hpp"
 #include "core/identifier.hpp"
+#include "model/graph.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
 #include "spec/repeat.hpp"
@@ -23,7 +23,7 @@ namespace {
 /// Each suggestion is a search among all names, so their number is limited.
 constexpr std::size_t most_suggestions = 100;
 
-using Index = std::unordered_map<std::string_view, core::StepIndex>;
+using Index = std::unordered_map<std::string_view, model::StepIndex>;
 
 std::vector<std::string> names_of(const std::vector<ReadStep>& steps) {
   std::vector<std::string> names;
@@ -39,9 +39,9 @@ void report_unknown_step(const std::string& name, core::Span span,
 }
 
 /// Returns the step that makes the output; reports a reference to none.
-std::optional<core::StepIndex> maker_of(const SourceSpec& source, core::Span span,
-                                        const std::vector<ReadStep>& steps, const Index& index,
-                                        settings::Diagnostics& diagnostics) {
+std::optional<model::StepIndex> maker_of(const SourceSpec& source, core::Span span,
+                                         const std::vector<ReadStep>& steps, const Index& index,
+                                         settings::Diagnostics& diagnostics) {
   const auto maker = index.find(source.step);
   if (maker == index.end()) {
     report_unknown_step(source.step, span, steps, diagnostics);
@@ -65,9 +65,9 @@ std::optional<core::StepIndex> maker_of(const SourceSpec& source, core::Span spa
 }
 
 /// Returns the steps that this one depends on; reports invalid dependencies.
-std::vector<core::StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps,
-                                      const Index& index, settings::Diagnostics& diagnostics) {
-  std::vector<core::StepIndex> needs;
+std::vector<model::StepIndex> needs_of(const ReadStep& step, const std::vector<ReadStep>& steps,
+                                       const Index& index, settings::Diagnostics& diagnostics) {
+  std::vector<model::StepIndex> needs;
   const auto add = [&](const SourceSpec& source, core::Span span) {
     const auto known = diagnostics.size();
     if (const auto maker = maker_of(source, span, steps, index, diagnostics))
@@ -124,7 +124,7 @@ std::pair<std::string, core::Span> reason_for(const ReadStep& step, const std::s
   return {};
 }
 
-void report_cycle(const std::vector<core::StepIndex>& cycle, const std::vector<ReadStep>& steps,
+void report_cycle(const std::vector<model::StepIndex>& cycle, const std::vector<ReadStep>& steps,
                   settings::Diagnostics& diagnostics) {
   const auto [reason, span] = reason_for(steps[cycle[0]], steps[cycle[1 % cycle.size()]].spec.name);
   if (cycle.size() == 1) {
@@ -277,13 +277,13 @@ void keep_named_parameters(std::vector<ReadStep>& steps) {
 void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
   Index index;
   index.reserve(steps.size());
-  for (core::StepIndex i = 0; i < steps.size(); ++i) index.emplace(steps[i].spec.name, i);
-  std::vector<std::vector<core::StepIndex>> needs;
+  for (model::StepIndex i = 0; i < steps.size(); ++i) index.emplace(steps[i].spec.name, i);
+  std::vector<std::vector<model::StepIndex>> needs;
   needs.reserve(steps.size());
   for (const ReadStep& step : steps) needs.push_back(needs_of(step, steps, index, diagnostics));
   constexpr int most_cycles = 10;
   for (int i = 0; i < most_cycles; ++i) {
-    const auto cycle = core::Graph(needs).find_cycle();
+    const auto cycle = model::Graph(needs).find_cycle();
     if (cycle.empty()) return;
     report_cycle(cycle, steps, diagnostics);
     std::erase(needs[cycle[0]], cycle[1 % cycle.size()]);

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "core/expression.hpp"
-#include "core/graph.hpp"
-#include "core/step_needs.hpp"
+#include "model/graph.hpp"
+#include "model/step_needs.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
 #include "spec/keys.hpp"
@@ -194,12 +194,12 @@ void check_matrix(const ReadStep& step, const Steps& steps, settings::Diagnostic
 
 /// Reports steps between the steps of a round that are not repeated themselves.
 void check_order(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  std::unordered_map<std::string_view, core::StepIndex> place;  // Of a group, that of its leader.
-  for (core::StepIndex i = 0; i < steps.size(); ++i) place.emplace(steps[i].spec.name, i);
+  std::unordered_map<std::string_view, model::StepIndex> place;  // Of a group, that of its leader.
+  for (model::StepIndex i = 0; i < steps.size(); ++i) place.emplace(steps[i].spec.name, i);
   const auto group_of = [&](const StepSpec& step) {
     return place.at(step.repeat ? step.repeat->of : step.name);
   };
-  std::vector<std::vector<core::StepIndex>> needs(steps.size());
+  std::vector<std::vector<model::StepIndex>> needs(steps.size());
   for (const ReadStep& step : steps) {
     const auto own = group_of(step.spec);
     const auto add = [&](const std::string& name) {
@@ -208,12 +208,12 @@ void check_order(const std::vector<ReadStep>& steps, settings::Diagnostics& diag
       const auto other = group_of(steps[found->second].spec);
       if (other != own) needs[own].push_back(other);
     };
-    core::for_each_need(step.spec, add);
+    model::for_each_need(step.spec, add);
     if (!step.open) continue;
     for (const auto& axis : step.open->spec.axes)
       if (axis.items) add(axis.items->source.step);
   }
-  const auto cycle = core::Graph(needs).find_cycle();
+  const auto cycle = model::Graph(needs).find_cycle();
   if (cycle.empty()) return;
   const auto leader =
       std::ranges::find_if(cycle, [&](auto i) { return steps[i].spec.repeat.has_value(); });

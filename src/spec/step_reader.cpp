@@ -33,8 +33,8 @@ std::size_t output_in(std::string_view text) {
   const bool is_plain = output < text.size() &&
                         text.find_first_of(".[]", output) == std::string_view::npos &&
                         text.substr(0, bracket).find('.') >= dot;
-  return is_plain && core::parse_selector(text.substr(0, output - 1)) ? output
-                                                                      : std::string_view::npos;
+  return is_plain && model::parse_selector(text.substr(0, output - 1)) ? output
+                                                                       : std::string_view::npos;
 }
 constexpr settings::Format reference_text{
     "`STEP.OUTPUT`, or of a step with a matrix `STEP[*].OUTPUT`, `STEP[AXIS=VALUE].OUTPUT` or "
@@ -45,7 +45,7 @@ constexpr settings::Format reference_text{
 constexpr settings::Format step_reference{
     "the name of a step, or of some of its matrix, as `STEP[AXIS=VALUE]`",
     [](std::string_view text) {
-      return settings::formats::word.accepts(text) && core::parse_selector(text).has_value();
+      return settings::formats::word.accepts(text) && model::parse_selector(text).has_value();
     }};
 
 /// Makes paths of an included file's settings relative to the pipeline's folder.
@@ -208,7 +208,7 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
       if (const auto steps = settings::read_texts("after", value, step_reference, diagnostics_);
           steps && steps->size() == value.items.size()) {
         for (const auto& text : *steps) {
-          auto& selector = step.after_selectors.emplace_back(*core::parse_selector(text));
+          auto& selector = step.after_selectors.emplace_back(*model::parse_selector(text));
           selector.step = scope_.step_called(selector.step);
           spec.after.push_back(selector.step);
         }
@@ -398,12 +398,12 @@ void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
 }
 
 /// Reads `STEP.OUTPUT`, and reports anything else.
-std::optional<std::pair<core::Selector, SourceSpec>> StepReader::read_source(
+std::optional<std::pair<model::Selector, SourceSpec>> StepReader::read_source(
     const std::string& key, const core::Value& value) {
   const auto reference = settings::read_text(key, value, reference_text, diagnostics_);
   if (!reference) return std::nullopt;
   const auto output = output_in(*reference);
-  auto selector = *core::parse_selector(std::string_view(*reference).substr(0, output - 1));
+  auto selector = *model::parse_selector(std::string_view(*reference).substr(0, output - 1));
   selector.step = scope_.step_called(selector.step);
   SourceSpec source{selector.step, reference->substr(output)};
   return std::pair(std::move(selector), std::move(source));

@@ -39,8 +39,8 @@ class StepReader {
   void check_code(const core::Value& code, const std::vector<std::string>& patterns);
   void read_shell(const core::Value& value, Defaults& defaults);
   void read_inputs(const core::Value& value, ReadStep& step);
-  std::optional<std::pair<core::Selector, SourceSpec>> read_source(const std::string& key,
-                                                                   const core::Value& value);
+  std::optional<std::pair<model::Selector, SourceSpec>> read_source(const std::string& key,
+                                                                    const core::Value& value);
   void read_source_by_round(const core::Value& name, const core::Value& map, ReadStep& step);
   /// Reads the members of a step that are not also defaults of a pipeline.
   void read_members(const core::Value& body, ReadStep& step);

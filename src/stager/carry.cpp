@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/content.hpp"
-#include "archive/unpack.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "file_tree/content.hpp"
+#include "file_tree/unpack.hpp"
 #include "stager/parts.hpp"
 
 namespace pipeline::stager {
@@ -50,14 +50,14 @@ void fetch_file(const json& item, const fs::path& to, Transfer& transfer) {
 }
 
 void check_tree(const fs::path& to, const json& item) {
-  auto nodes = archive::scan_tree(to);
-  archive::hash_tree(to, nodes);
-  check(to.string(), archive::tree_digest(nodes), item.at("digest"));
+  auto nodes = file_tree::scan_tree(to);
+  file_tree::hash_tree(to, nodes);
+  check(to.string(), file_tree::tree_digest(nodes), item.at("digest"));
 }
 
 void fetch_tree(const json& item, const fs::path& to, Transfer& transfer) {
   core::make_folders(to);
-  archive::Unpacker unpacker(to);
+  file_tree::Unpacker unpacker(to);
   transfer.receive(to.string(), item.at("url"),
                    [&](std::string_view bytes) { unpacker.feed(bytes); });
   unpacker.finish();
@@ -87,7 +87,7 @@ void send_text(const std::string& what, const std::string& url, const std::strin
 /// Uploads a file that came from an address. Nothing depends on it.
 void keep(const fs::path& file, const std::string& url, Transfer& transfer) {
   try {
-    const archive::Content content(file);
+    const file_tree::Content content(file);
     if (content.size() > largest_at_once) return;
     transfer.send(
         file.string(), url, content.size(),
@@ -157,15 +157,15 @@ json send_output(const json& output, Transfer& transfer) {
   auto entry = no_output(output);
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return entry;
-  std::vector<archive::TreeNode> nodes;
+  std::vector<file_tree::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
   if (is_tree)
-    nodes = archive::scan_tree(path);
+    nodes = file_tree::scan_tree(path);
   else if (!S_ISREG(status.st_mode))
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +
         (S_ISLNK(status.st_mode) ? "a symbolic link" : "a socket, a pipe or a device"));
-  const auto content = is_tree ? archive::Content(path, nodes) : archive::Content(path);
+  const auto content = is_tree ? file_tree::Content(path, nodes) : file_tree::Content(path);
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
   const auto urls = part_urls(output);
   const auto part = part_size(content.size(), urls.size());

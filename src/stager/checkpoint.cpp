@@ -9,12 +9,12 @@
 
 #include <sys/stat.h>
 
-#include "archive/content.hpp"
-#include "archive/tree.hpp"
-#include "archive/unpack.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "file_tree/content.hpp"
+#include "file_tree/tree.hpp"
+#include "file_tree/unpack.hpp"
 #include "stager/parts.hpp"
 
 namespace pipeline::stager {
@@ -95,7 +95,7 @@ std::string fetch_slot(const Head& head, const json& parts, const fs::path& to,
   if (head.parts == 0 || head.parts > urls.size()) return is_damaged;
   core::Hasher hasher;
   try {
-    archive::Unpacker unpacker(to);
+    file_tree::Unpacker unpacker(to);
     for (std::size_t part = 0; part < head.parts; ++part)
       transfer.receive("the checkpoint", urls[part], [&](std::string_view bytes) {
         hasher.update(bytes);
@@ -105,7 +105,7 @@ std::string fetch_slot(const Head& head, const json& parts, const fs::path& to,
   } catch (const TransferError& error) {
     if (error.code() != "NoSuchKey") throw;
     return "a part of it is not there";
-  } catch (const archive::ArchiveError& error) {
+  } catch (const file_tree::ArchiveError& error) {
     return error.what();
   }
   return hasher.finish().hex() == head.digest ? "" : "its SHA-256 is not what it was when sent";
@@ -171,8 +171,8 @@ std::optional<std::string> CheckpointSaver::copy_still() {
     core::remove_tree(copy_);
     core::make_folders(copy_);
     try {
-      auto nodes = archive::scan_tree(folder_);
-      archive::copy_tree(folder_, nodes, copy_);
+      auto nodes = file_tree::scan_tree(folder_);
+      file_tree::copy_tree(folder_, nodes, copy_);
     } catch (const core::EnvironmentError&) {
       core::remove_tree(copy_);
       if (marks_of(folder_).digest == before.digest) throw;
@@ -188,7 +188,7 @@ std::optional<std::string> CheckpointSaver::copy_still() {
 /// Sends to the first of two slots, or to the second one if the head names the first. The last time
 /// has a slot of its own, since a message of the time before may still be on its way.
 void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::size_t> slots) {
-  const archive::Content content(folder, archive::scan_tree(folder));
+  const file_tree::Content content(folder, file_tree::scan_tree(folder));
   const auto last = read_head(document_.at("seen"), transfer_);
   const auto& first = document_.at("slots").at(slots.first);
   const bool is_taken = last && first.at("name") == last->slot;

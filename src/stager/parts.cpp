@@ -20,7 +20,7 @@ std::uint64_t part_size(std::uint64_t bytes, std::size_t urls) {
   return std::max(smallest_part, (fair + mebibyte - 1) / mebibyte * mebibyte);
 }
 
-core::Digest send_parts(const std::string& what, const archive::Content& content,
+core::Digest send_parts(const std::string& what, const file_tree::Content& content,
                         const std::vector<std::string>& urls, std::uint64_t part,
                         Transfer& transfer, json& tags) {
   core::Hasher hasher;

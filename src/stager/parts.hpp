@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "archive/content.hpp"
 #include "core/digest.hpp"
+#include "file_tree/content.hpp"
 #include "stager/transfer.hpp"
 
 namespace pipeline::stager {
@@ -24,7 +24,7 @@ std::uint64_t part_size(std::uint64_t bytes, std::size_t urls);
 
 /// Uploads the content in parts of equal size to `urls`, collects their tags in `tags`, and returns
 /// the content's SHA-256.
-core::Digest send_parts(const std::string& what, const archive::Content& content,
+core::Digest send_parts(const std::string& what, const file_tree::Content& content,
                         const std::vector<std::string>& urls, std::uint64_t part,
                         Transfer& transfer, nlohmann::json& tags);
 

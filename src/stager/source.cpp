@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "core/file.hpp"
-#include "sources/address.hpp"
-#include "sources/content_range.hpp"
+#include "fetch/address.hpp"
+#include "fetch/content_range.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -153,7 +153,7 @@ class Download {
       const auto location = reply.headers.find("location");
       if (reply.status < 300 || reply.status >= 400 || location == reply.headers.end())
         return reply;
-      call.url = sources::redirected(call.url, location->second);
+      call.url = fetch::redirected(call.url, location->second);
       if (call.url.empty())
         throw TransferError(shown_ + " is redirected to where a pod does not follow", false);
     }
@@ -169,7 +169,7 @@ class Download {
   /// Takes the head of a range.
   void accept(const Reply& head, Range& range) {
     const auto text = head.headers.find("content-range");
-    const auto got = sources::range_in(text == head.headers.end() ? "" : text->second);
+    const auto got = fetch::range_in(text == head.headers.end() ? "" : text->second);
     if (!got || got->begin != range.begin)
       throw TransferError(shown_ + " was answered with another range", false);
     check_size(got->total);
@@ -183,7 +183,7 @@ class Download {
   void begin_anew(const Reply& head, Range& range) {
     if (total_) throw TransferError(shown_ + " was answered without a range", false);
     if (const auto size = head.headers.find("content-length"); size != head.headers.end())
-      check_size(sources::number_in(size->second).value_or(0));
+      check_size(fetch::number_in(size->second).value_or(0));
     if (::ftruncate(file_.get(), 0) != 0) throw core::system_error("cannot write " + path_, errno);
     range = {0, size_ ? size_ : unlimited};
   }
@@ -225,7 +225,7 @@ void SourceReader::read_folder(const json& files, const fs::path& to) const {
     const auto transfer = std::make_shared<Transfer>(authorities_, policy_);
     return [&files, &to, transfer](std::size_t i) {
       const std::string name = files[i].at("path");
-      if (!sources::is_safe_path(name)) throw TransferError("a key is no path: " + name, false);
+      if (!fetch::is_safe_path(name)) throw TransferError("a key is no path: " + name, false);
       const auto path = to / name;
       const auto file = new_file(path);
       transfer->receive(name, files[i].at("url"), [&](std::string_view bytes) {

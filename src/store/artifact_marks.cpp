@@ -14,7 +14,7 @@
 namespace pipeline::store {
 
 namespace fs = std::filesystem;
-using archive::TreeNode;
+using file_tree::TreeNode;
 
 namespace {
 
@@ -99,7 +99,7 @@ void check_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
     if (node.kind == TreeNode::Kind::directory) check_still(root / node.path, std::nullopt);
   }
   // Detects entries that were added or replaced before their folder was made read-only.
-  const auto now = archive::scan_tree(root);
+  const auto now = file_tree::scan_tree(root);
   const auto same = [](const TreeNode& a, const TreeNode& b) {
     return a.path == b.path && a.kind == b.kind && a.target == b.target;
   };

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "archive/tree.hpp"
 #include "core/digest.hpp"
+#include "file_tree/tree.hpp"
 
 namespace pipeline::store {
 
@@ -30,20 +30,20 @@ bool has_mark(const struct stat& status, long mark);
 /// Sets the permissions. Throws EnvironmentError.
 void set_mode(const std::filesystem::path& path, mode_t mode);
 /// Returns a file's size, 0 for others: the size that mark() takes.
-std::uint64_t size_of(const archive::TreeNode& node);
+std::uint64_t size_of(const file_tree::TreeNode& node);
 
 /// Makes a file read-only and gives it a time that any later change replaces, however coarse the
 /// file system's clock is.
 void hold_still(const std::filesystem::path& path, mode_t mode);
 /// The same for a folder. The folder itself stays writable, because only a writable folder can be
 /// renamed.
-void hold_still(const std::filesystem::path& root, const std::vector<archive::TreeNode>& nodes);
+void hold_still(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
 /// Throws ContentError if the file has changed since hold_still(). @param bytes its size then
 void check_still(const std::filesystem::path& path, std::optional<std::uint64_t> bytes);
-void check_still(const std::filesystem::path& root, const std::vector<archive::TreeNode>& nodes);
+void check_still(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
 
 /// Makes the contents of a folder read-only and marks them, except the folder itself.
-void seal_contents(const std::filesystem::path& root, const std::vector<archive::TreeNode>& nodes,
+void seal_contents(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes,
                    const core::Digest& digest);
 void seal_folder(const std::filesystem::path& root, const core::Digest& digest);
 

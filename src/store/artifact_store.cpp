@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/tree.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "file_tree/tree.hpp"
 #include "store/artifact_marks.hpp"
 #include "store/artifact_sync.hpp"
 #include "store/tree_entries.hpp"
@@ -23,8 +23,8 @@
 namespace pipeline::store {
 
 namespace fs = std::filesystem;
-using archive::copy_file, archive::copy_tree, archive::hash_tree, archive::scan_tree,
-    archive::tree_digest, archive::TreeNode;
+using file_tree::copy_file, file_tree::copy_tree, file_tree::hash_tree, file_tree::scan_tree,
+    file_tree::tree_digest, file_tree::TreeNode;
 
 namespace {
 
@@ -118,7 +118,7 @@ StoredArtifact ArtifactStore::take(
 StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct stat& status,
                                         const OnKnown& on_known) {
   StoredArtifact artifact{{}, false, static_cast<std::uint64_t>(status.st_size)};
-  archive::check_holes(source, archive::holes_in(source, status));
+  file_tree::check_holes(source, file_tree::holes_in(source, status));
   const bool executable = (status.st_mode & S_IXUSR) != 0;
   const auto seal = [&](const fs::path& file) {
     // Two steps may make the same bytes, one of them executable. Both are one artifact, which is

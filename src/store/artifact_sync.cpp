@@ -6,7 +6,7 @@
 
 namespace pipeline::store {
 
-using archive::TreeNode;
+using file_tree::TreeNode;
 
 void sync_contents(const std::filesystem::path& root, const std::vector<TreeNode>& nodes) {
   // Begins to write all files before it waits for the first one: then the disk is asked to empty

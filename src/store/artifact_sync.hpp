@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <vector>
 
-#include "archive/tree.hpp"
+#include "file_tree/tree.hpp"
 
 namespace pipeline::store {
 
 /// Waits until the folder with all of its contents is on the disk.
 /// @param nodes its contents, sorted by path
-void sync_contents(const std::filesystem::path& root, const std::vector<archive::TreeNode>& nodes);
+void sync_contents(const std::filesystem::path& root,
+                   const std::vector<file_tree::TreeNode>& nodes);
 
 }  // namespace pipeline::store

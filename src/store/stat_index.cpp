@@ -3,9 +3,9 @@
 
 #include <sys/stat.h>
 
-#include "archive/tree.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "file_tree/tree.hpp"
 #include "store/artifact_store.hpp"
 
 namespace pipeline::store {
@@ -58,7 +58,7 @@ core::Digest StatIndex::digest(const std::filesystem::path& file) {
   std::error_code error;
   const auto real = std::filesystem::canonical(file, error);
   if (error) throw core::system_error("cannot read " + file.string(), error.value());
-  archive::check_holes(file, archive::holes_in(real, status));
+  file_tree::check_holes(file, file_tree::holes_in(real, status));
   entry.digest = core::sha256_file(file);
   // A file that changed while it was read, or so shortly before that a further change could have
   // the same time stamp, is read again the next time.

@@ -12,7 +12,7 @@
 
 namespace pipeline::store {
 
-using archive::TreeNode;
+using file_tree::TreeNode;
 
 namespace {
 

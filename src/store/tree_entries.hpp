@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "archive/tree.hpp"
+#include "file_tree/tree.hpp"
 #include "store/artifact_store.hpp"
 
 namespace pipeline::store {
@@ -13,6 +13,6 @@ namespace pipeline::store {
 /// Returns the entries and their parent folders, sorted, with each file's digest and executable bit
 /// from its source. Throws EnvironmentError for a path that leads out of the folder, two files of
 /// one path, and what cannot be read or is no file.
-std::vector<archive::TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& index);
+std::vector<file_tree::TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& index);
 
 }  // namespace pipeline::store

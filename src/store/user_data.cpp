@@ -5,15 +5,15 @@
 
 #include <sys/stat.h>
 
-#include "archive/tree.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "file_tree/tree.hpp"
 
 namespace pipeline::store {
 namespace {
 
 namespace fs = std::filesystem;
-using archive::TreeNode;
+using file_tree::TreeNode;
 
 constexpr std::size_t most_parts = 256;
 
@@ -93,29 +93,29 @@ UserData read_user_data(const fs::path& path, StatIndex& index) {
     return data;
   }
   data.is_directory = true;
-  auto nodes = archive::scan_tree(path);
+  auto nodes = file_tree::scan_tree(path);
   data.stamp = stamp_of_nodes(path, nodes);
   for (auto& node : nodes)
     if (node.kind == TreeNode::Kind::file) node.digest = index.digest(path / node.path);
-  data.digest = archive::tree_digest(nodes);
+  data.digest = file_tree::tree_digest(nodes);
   data.parts = parts_of(nodes);
   return data;
 }
 
 std::string stamp_of(const fs::path& path) {
-  return is_folder(path) ? stamp_of_nodes(path, archive::scan_tree(path)) : stamp_of_file(path);
+  return is_folder(path) ? stamp_of_nodes(path, file_tree::scan_tree(path)) : stamp_of_file(path);
 }
 
 StoredArtifact store_user_data(const fs::path& path, ArtifactStore& artifacts,
                                const fs::path& scratch) {
   core::remove_tree(scratch);
   if (!is_folder(path)) {
-    archive::copy_file(path, scratch, 0666);
+    file_tree::copy_file(path, scratch, 0666);
     return artifacts.take(scratch);
   }
   core::make_folders(scratch);
-  auto nodes = archive::scan_tree(path);
-  archive::copy_tree(path, nodes, scratch);
+  auto nodes = file_tree::scan_tree(path);
+  file_tree::copy_tree(path, nodes, scratch);
   return artifacts.take(scratch);
 }
 

@@ -14,7 +14,7 @@ from support_chaos import SEED, figure, scaled
 
 class Archives(unittest.TestCase):
     def test_nothing_outside_changes(self):
-        program = next(pathlib.Path(os.environ["BUILD_DIR"]).rglob("unit_archive"))
+        program = next(pathlib.Path(os.environ["BUILD_DIR"]).rglob("unit_file_tree"))
         count = scaled(10_000, at_least=1000)
         done = subprocess.run([program, "--gtest_filter=HostileArchives.nothing_outside_changes_and_memory_stays_bounded"], text=True, check=False,
                               env={**os.environ, "PIPE_ARCHIVE_SEED": str(SEED), "PIPE_ARCHIVE_COUNT": str(count)}, stdout=subprocess.PIPE,

@@ -6,8 +6,8 @@
 
 #include <gmock/gmock.h>
 
-#include "kubernetes/client.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/client.hpp"
+#include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 class OnACluster : public testing::Test {
  protected:
-  OnACluster() : client(loop, kubernetes::find_cluster({})), state(root.path() / ".pipe") {
+  OnACluster() : client(loop, kubernetes_api::find_cluster({})), state(root.path() / ".pipe") {
     orchestrator = orchestrators::make_kubernetes_orchestrator(
         loop, {.root = root.path(), .state = state, .run_id = "test"});
   }
@@ -37,13 +37,14 @@ class OnACluster : public testing::Test {
   std::size_t count(const std::string& group, const std::string& kind) {
     const auto path = client.path(group, kind) + "?labelSelector=" +
                       net::url_encode("pipe.state=" + orchestrators::owner_of(state));
-    return kubernetes::list_at(run_task(loop, client.get("list " + kind, path)), "/items").size();
+    return kubernetes_api::list_at(run_task(loop, client.get("list " + kind, path)), "/items")
+        .size();
   }
   async::Task<> delete_pods(std::string job) {
     const auto pods = co_await client.get("list pods", client.path("", "pods") + "?labelSelector=" +
                                                            net::url_encode("job-name=" + job));
-    for (const auto& pod : kubernetes::list_at(pods, "/items")) {
-      const auto name = kubernetes::text_at(pod, "/metadata/name");
+    for (const auto& pod : kubernetes_api::list_at(pods, "/items")) {
+      const auto name = kubernetes_api::text_at(pod, "/metadata/name");
       co_await client.remove("delete a pod", client.path("", "pods", name), "", 1);
     }
   }
@@ -51,7 +52,7 @@ class OnACluster : public testing::Test {
   asio::io_context loop;
   core::TemporaryFolder root;
   EventRecorder events;
-  kubernetes::Client client;
+  kubernetes_api::Client client;
   fs::path state;
   std::unique_ptr<orchestrators::Orchestrator> orchestrator;
 };

@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 
-#include "kubernetes/client.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/client.hpp"
+#include "kubernetes_api/json.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "support/attempt_builder.hpp"
@@ -23,7 +23,7 @@ using testing::IsEmpty;
 
 class BeforeARun : public testing::Test {
  protected:
-  BeforeARun() : client(loop, kubernetes::find_cluster({})) { step.name = "train"; }
+  BeforeARun() : client(loop, kubernetes_api::find_cluster({})) { step.name = "train"; }
   ~BeforeARun() override {
     for (const auto& path : made) run_task(loop, client.remove("clean up", path, "", std::nullopt));
   }
@@ -63,7 +63,7 @@ class BeforeARun : public testing::Test {
   }
 
   asio::io_context loop;
-  kubernetes::Client client;
+  kubernetes_api::Client client;
   core::TemporaryFolder root;
   EventRecorder events;
   std::vector<std::string> made;
@@ -77,8 +77,8 @@ TEST_F(BeforeARun, step_that_a_cluster_takes_has_nothing_against_it) {
 TEST_F(BeforeARun, more_gpus_than_any_node_has_are_refused_with_the_nodes_listed) {
   const auto nodes = run_task(loop, client.get("list nodes", "/api/v1/nodes"));
   unsigned most = 0;
-  for (const auto& node : kubernetes::list_at(nodes, "/items"))
-    if (const auto& there = kubernetes::at(node, "/status/allocatable/nvidia.com~1gpu");
+  for (const auto& node : kubernetes_api::list_at(nodes, "/items"))
+    if (const auto& there = kubernetes_api::at(node, "/status/allocatable/nvidia.com~1gpu");
         there.is_string())
       most = std::max(most, static_cast<unsigned>(std::stoul(there.get<std::string>())));
   if (most == 0) GTEST_SKIP() << "no node advertises nvidia.com/gpu";
@@ -89,8 +89,8 @@ TEST_F(BeforeARun, more_gpus_than_any_node_has_are_refused_with_the_nodes_listed
       text,
       HasSubstr("step 'train': no node of the cluster can ever take it: it asks for " + wanted));
   EXPECT_THAT(text, HasSubstr(" of " + wanted));
-  for (const auto& node : kubernetes::list_at(nodes, "/items"))
-    EXPECT_THAT(text, HasSubstr(kubernetes::text_at(node, "/metadata/name")));
+  for (const auto& node : kubernetes_api::list_at(nodes, "/items"))
+    EXPECT_THAT(text, HasSubstr(kubernetes_api::text_at(node, "/metadata/name")));
   step.settings->resources.gpu_count = 1;
   EXPECT_THAT(told(), IsEmpty());
 }
@@ -142,8 +142,8 @@ TEST_F(BeforeARun, job_that_the_server_refuses_is_told_by_its_settings) {
 }
 
 TEST_F(BeforeARun, namespace_that_is_not_there_is_told_with_what_to_do) {
-  kubernetes::Client other(
-      loop, kubernetes::find_cluster({.context = {}, .name_space = "no-such-namespace"}));
+  kubernetes_api::Client other(
+      loop, kubernetes_api::find_cluster({.context = {}, .name_space = "no-such-namespace"}));
   try {
     run_task(loop, orchestrators::check_steps(other, {&step}, {.state = "/state"}));
     FAIL();

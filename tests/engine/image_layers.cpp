@@ -109,7 +109,8 @@ TEST_F(LayersByWeight, pip_makes_layers_too_and_packages_without_a_hash_are_the_
       "[project]\nname = \"mine\"\nversion = \"1.2\"\n[tool.setuptools]\npy-modules = "
       "[\"mine\"]\n");
   core::write_file_atomically(folder.path() / "mine/mine.py", "print('mine')\n");
-  lock::LockedPackage mine{.name = "mine", .version = "1.2", .origin = lock::PackageOrigin::path};
+  lockfile::LockedPackage mine{
+      .name = "mine", .version = "1.2", .origin = lockfile::PackageOrigin::path};
   mine.url = "./mine";
   for (const auto installer : {PackageInstaller::pip, PackageInstaller::uv}) {
     const auto made =

@@ -13,8 +13,8 @@
 
 namespace pipeline::docker {
 
-inline lock::LockedPackage locked(const std::string& name, const std::string& version,
-                                  std::uint64_t size = 50'000) {
+inline lockfile::LockedPackage locked(const std::string& name, const std::string& version,
+                                      std::uint64_t size = 50'000) {
   static const std::map<std::string, std::string> hashes{
       {"six-1.16.0", "8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"},
       {"six-1.17.0", "4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274"},
@@ -36,15 +36,15 @@ constexpr std::uint64_t heavier = 30'000'000;
 class LayersTest : public ImageTest {
  protected:
   /// Builds an image of these packages, and returns it with its layers.
-  ImageStatus build_locked(std::vector<lock::LockedPackage> packages,
+  ImageStatus build_locked(std::vector<lockfile::LockedPackage> packages,
                            DockerSettings settings = {}) {
-    lock::LockedEnvironment environment;
+    lockfile::LockedEnvironment environment;
     environment.packages = std::move(packages);
     settings.requirements = {"whatever"};
     // Tests that make equal images would remove them from each other.
     settings.build_config.build_options.labels["pipe.test"] = repository;
     auto asked = step("train", std::move(settings));
-    lock::LockRequest request;
+    lockfile::LockRequest request;
     request.parent =
         asked.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
     request.parent_digest = ensure(without_packages(asked)).digest;
@@ -55,7 +55,7 @@ class LayersTest : public ImageTest {
     options.lock = &file;
     return ensure(asked);
   }
-  lock::LockFile file{{}};  ///< In memory.
+  lockfile::LockFile file{{}};  ///< In memory.
 
   /// The diff_ids of the layers that the image has above its parent's.
   std::vector<std::string> layers(const ImageStatus& image,

@@ -13,10 +13,10 @@
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
-#include "core/running_program.hpp"
 #include "docker/context.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/engine_connection.hpp"
+#include "model/running_program.hpp"
 #include "net/url.hpp"
 #include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
@@ -60,7 +60,7 @@ TEST(Inside, DISABLED_tells_what_it_sees) {
 }
 
 const std::shared_ptr<const Program>& this_program() {
-  static const auto program = std::make_shared<const Program>(core::running_program());
+  static const auto program = std::make_shared<const Program>(model::running_program());
   return program;
 }
 
@@ -123,7 +123,7 @@ class ProgramImage : public testing::Test {
     core::CancelSource cancel;
     const std::function<void(const json&)> ignored = [](const json&) {};
     run_task(loop_, engine_.build("version=2&t=" + net::url_encode(reference), "",
-                                  archive::tar_stream(files), ignored, cancel));
+                                  file_tree::tar_stream(files), ignored, cancel));
     own_.push_back(reference);
     return reference;
   }

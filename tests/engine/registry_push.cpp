@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "core/file.hpp"
-#include "core/running_program.hpp"
 #include "docker/published_images.hpp"
 #include "docker/reference.hpp"
 #include "engine/image_support.hpp"
+#include "model/running_program.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "support/golden.hpp"
 #include "support/registry.hpp"
@@ -213,7 +213,8 @@ TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_
 TEST_F(StepsInARegistry, program_goes_there_as_the_layer_that_it_is) {
   orchestrators::StepImages images(loop, *engine, place, &published);
   auto spec = step("train", {.parent_image = "debian:bookworm-slim"});
-  spec.program = ProgramStep{std::make_shared<const Program>(core::running_program()), "train", ""};
+  spec.program =
+      ProgramStep{std::make_shared<const Program>(model::running_program()), "train", ""};
   EXPECT_FALSE(wait(images.environment(spec)).ready);
   const auto image = prepared(images, spec);
   EXPECT_EQ(image.reference, repository + "@" + digest_in_registry(image.reference));

@@ -9,20 +9,20 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "kubernetes/kubeconfig.hpp"
+#include "kubernetes_api/kubeconfig.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace pipeline;
   static const core::TemporaryFolder folder;
   static const std::string file = folder.path() / "config";
   core::write_file_atomically(file, std::string_view(reinterpret_cast<const char*>(data), size));
-  kubernetes::KubeconfigEnvironment environment;
+  kubernetes_api::KubeconfigEnvironment environment;
   environment.variable = [](const char* name) -> const char* {
     return std::strcmp(name, "KUBECONFIG") == 0 ? file.c_str() : nullptr;
   };
   environment.pod_folder = folder.path() / "none";
   try {
-    const auto found = kubernetes::find_cluster({}, environment);
+    const auto found = kubernetes_api::find_cluster({}, environment);
     if (found.name_space.empty() || found.server.ends_with('/')) __builtin_trap();
   } catch (const core::InputError& error) {
     if (std::string_view(error.what()).empty()) __builtin_trap();

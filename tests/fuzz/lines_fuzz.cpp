@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/lines.hpp"
-#include "core/structured_line.hpp"
+#include "model/structured_line.hpp"
 
 namespace {
 
@@ -30,13 +30,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (lines_in(text, 1) != lines_in(text, size + 1) || lines_in(text, 7) != lines_in(text, 64))
     __builtin_trap();
-  for (const auto& line : lines_in(text, size + 1)) shown_line(line);
-  const auto whole = std::string(structured_prefix) + std::string(text);
+  for (const auto& line : lines_in(text, size + 1)) model::shown_line(line);
+  const auto whole = std::string(model::structured_prefix) + std::string(text);
   for (const auto line : {std::string_view(text), std::string_view(whole)}) {
-    const auto parsed = parse_structured(line);
+    const auto parsed = model::parse_structured(line);
     if (parsed && !parsed->is_object()) __builtin_trap();
-    if (!parsed && shown_line(line) != line) __builtin_trap();
+    if (!parsed && model::shown_line(line) != line) __builtin_trap();
   }
-  shown_line(whole);
+  model::shown_line(whole);
   return 0;
 }

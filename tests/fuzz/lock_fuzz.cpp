@@ -6,24 +6,24 @@
 #include <string_view>
 
 #include "core/diagnostic.hpp"
-#include "lock/text.hpp"
+#include "lockfile/text.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace pipeline;
-  lock::LockContent content;
+  lockfile::LockContent content;
   try {
-    content = lock::parse(std::string_view(reinterpret_cast<const char*>(data), size), "lock");
+    content = lockfile::parse(std::string_view(reinterpret_cast<const char*>(data), size), "lock");
   } catch (const core::InputError& error) {
     if (std::string_view(error.what()).empty()) __builtin_trap();
     return 0;
   }
   for (const auto& environment : content.environments) {
-    lock::digest(environment);
-    for (const auto& line : lock::install_lines(environment))
+    lockfile::digest(environment);
+    for (const auto& line : lockfile::install_lines(environment))
       if (line.starts_with('-') || line.find('\n') != line.npos || line.find('\0') != line.npos)
         __builtin_trap();
   }
-  const auto text = lock::to_text(content);
-  if (lock::to_text(lock::parse(text, "lock")) != text) __builtin_trap();
+  const auto text = lockfile::to_text(content);
+  if (lockfile::to_text(lockfile::parse(text, "lock")) != text) __builtin_trap();
   return 0;
 }

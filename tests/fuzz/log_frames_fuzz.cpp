@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "docker/log_frames.hpp"
-#include "kubernetes/log_frames.hpp"
+#include "kubernetes_api/log_frames.hpp"
 
 namespace {
 
@@ -36,7 +36,7 @@ Streams of_engine(std::string_view text, std::size_t piece) {
 Streams of_cluster(std::string_view text, std::size_t piece) {
   Streams streams;
   unsigned asked = 0;
-  pipeline::kubernetes::PodLogFrames frames(
+  pipeline::kubernetes_api::PodLogFrames frames(
       keep(streams), [&](std::uint64_t place, std::size_t most) -> std::string {
         if (++asked > 100) return {};
         return std::string(text.substr(std::min<std::uint64_t>(place, text.size()), most));

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "archive/unpack.hpp"
 #include "core/file.hpp"
+#include "file_tree/unpack.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace pipeline;
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fs::create_directory(target);
   core::write_file_atomically(victim, "as it was");
   try {
-    archive::Unpacker unpacker(target, {.bytes = 1 << 20, .entries = 1000});
+    file_tree::Unpacker unpacker(target, {.bytes = 1 << 20, .entries = 1000});
     std::string_view text(reinterpret_cast<const char*>(data), size);
     for (; !text.empty(); text.remove_prefix(std::min<std::size_t>(300, text.size())))
       unpacker.feed(text.substr(0, 300));

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
+#include "ecs_import/task_definition.hpp"
 #include "settings/settings.hpp"
 #include "spec/json_text.hpp"
 #include "spec/pipeline_file.hpp"
-#include "spec/task_definition.hpp"
 #include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
@@ -50,9 +50,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   settings::Diagnostics diagnostics, notices;
   const auto root = yaml::parse_yaml(spec::json_as_yaml(text), diagnostics);
-  if (!root || !spec::is_task_definition(*root)) return 0;
+  if (!root || !ecs_import::is_task_definition(*root)) return 0;
   try {
-    const auto yaml = spec::to_yaml(spec::pipeline_of(*root, diagnostics, notices));
+    const auto yaml = spec::to_yaml(ecs_import::pipeline_of(*root, diagnostics, notices));
     if (content(direct) != content(spec::parse(yaml, "/nowhere/pipeline.yaml"))) __builtin_trap();
   } catch (const core::InputError&) {
     __builtin_trap();

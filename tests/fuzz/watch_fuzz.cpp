@@ -9,12 +9,12 @@
 
 #include "core/bounded_json.hpp"
 #include "core/lines.hpp"
-#include "kubernetes/changes.hpp"
-#include "kubernetes/json.hpp"
-#include "kubernetes/time.hpp"
+#include "kubernetes_api/changes.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/time.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace pipeline::kubernetes;
+  using namespace pipeline::kubernetes_api;
   std::string_view text(reinterpret_cast<const char*>(data), size);
   std::map<std::string, std::string> there;
   Changes changes("/api/v1/pods", [&](const Change& change) {

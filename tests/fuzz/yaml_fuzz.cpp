@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "code/python_imports.hpp"
+#include "code/shell_words.hpp"
 #include "core/diagnostic.hpp"
 #include "spec/pipeline_file.hpp"
-#include "spec/python_imports.hpp"
-#include "spec/shell_words.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const pipeline::core::InputError& error) {
     if (std::string_view(error.what()).empty()) __builtin_trap();
   }
-  pipeline::spec::python_imports(text);
-  pipeline::spec::shell_words(text);
+  pipeline::code::python_imports(text);
+  pipeline::code::shell_words(text);
   return 0;
 }

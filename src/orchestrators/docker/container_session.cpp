@@ -8,7 +8,7 @@
 
 #include "async/retry_policy.hpp"
 #include "core/log.hpp"
-#include "core/smi_samples.hpp"
+#include "gpu/smi_samples.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/docker/engine_usage.hpp"
@@ -243,12 +243,12 @@ async::Task<bool> ContainerSession::killed_for_memory() {
 
 /// Samples the GPUs of a container of another machine, from inside, until it has ended.
 async::Task<> ContainerSession::measure_gpus() {
-  core::SmiSamples samples;
-  std::vector<std::string> command(core::smi_command.begin(), core::smi_command.end());
+  gpu::SmiSamples samples;
+  std::vector<std::string> command(gpu::smi_command.begin(), gpu::smi_command.end());
   co_await quietly(engine_.run_in_container(
       id_, std::move(command), [&samples](std::string_view bytes) { samples.feed(bytes); },
       &ended_));
-  for (const auto& gpu : samples.gpus()) usage_.gpus.push_back(core::usage_of(gpu.uuid, gpu.sums));
+  for (const auto& gpu : samples.gpus()) usage_.gpus.push_back(gpu::usage_of(gpu.uuid, gpu.sums));
 }
 
 /// Samples the engine's accounts until the container has ended. Each answer costs the engine

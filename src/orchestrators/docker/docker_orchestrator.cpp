@@ -11,10 +11,10 @@
 #include "async/joinable_task.hpp"
 #include "async/single_flight.hpp"
 #include "core/error.hpp"
-#include "core/findings.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
 #include "docker/json_text.hpp"
+#include "model/findings.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/container_shell.hpp"
@@ -68,7 +68,7 @@ class DockerOrchestrator : public Orchestrator {
 
   async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) override {
-    core::Findings found;
+    model::Findings found;
     for (const auto* step : steps) {
       const auto& platform = step->settings->docker.platform;
       // Another machine's kernel, also that of a local virtual machine, cannot be asked.

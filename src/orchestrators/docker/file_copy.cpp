@@ -4,10 +4,10 @@
 #include <array>
 #include <string_view>
 
-#include "archive/unpack.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "docker/context.hpp"
+#include "file_tree/unpack.hpp"
 #include "net/curl.hpp"
 
 #include "async/retry_policy.hpp"
@@ -114,7 +114,7 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   add_folder(name_in(container_folder, container_scratch), for_all, files);
   if (!attempt.checkpoint.empty())
     add_writable(name_in(container_folder, layout.checkpoint), attempt.checkpoint, files);
-  const std::function<net::BodySource()> tar = [&files] { return archive::tar_stream(files); };
+  const std::function<net::BodySource()> tar = [&files] { return file_tree::tar_stream(files); };
   async::Backoff backoff(engine.limits().retries);
   for (;;) {
     try {
@@ -140,7 +140,7 @@ struct Copied {
 
 async::Task<> copy_out_once(docker::EngineApi& engine, const std::string& container,
                             const Copied& folder, core::CancelSource& cancel) {
-  archive::Unpacker unpacker(folder.to);
+  file_tree::Unpacker unpacker(folder.to);
   bool is_missing = false;
   const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) {
     unpacker.feed(bytes);

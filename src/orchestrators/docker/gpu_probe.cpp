@@ -38,7 +38,7 @@ async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& acc
     body["Env"] = json::array({"NVIDIA_DRIVER_CAPABILITIES=utility"});
     body["HostConfig"]["NetworkMode"] = "none";
     access.give(body, {}, {});
-    std::vector<archive::ContextFile> no_files;
+    std::vector<file_tree::ContextFile> no_files;
     std::string any_platform;
     std::optional<std::string> refused;
     try {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "archive/tar_reader.hpp"
-#include "archive/tar_stream.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "file_tree/tar_reader.hpp"
+#include "file_tree/tar_stream.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -16,10 +16,10 @@ constexpr const char* passwd_file = "/etc/passwd";
 constexpr std::uint64_t longest_passwd = 4 << 20;
 
 /// Keeps the content of the one file in a tar.
-class OneFile final : public archive::TarReader::Sink {
+class OneFile final : public file_tree::TarReader::Sink {
  public:
-  void begin(const archive::TarReader::Entry& entry) override {
-    if (entry.type != '0' && entry.type != '7') archive::refuse("/etc/passwd is no file");
+  void begin(const file_tree::TarReader::Entry& entry) override {
+    if (entry.type != '0' && entry.type != '7') file_tree::refuse("/etc/passwd is no file");
   }
   void content(std::string_view bytes) override { text += bytes; }
   void end() override {}
@@ -124,7 +124,7 @@ async::Task<std::string> UserEntries::read(const Attempt& attempt,
   const auto id = co_await engine_.create_container(
       name, std::move(body), attempt.step.settings->docker.platform.value_or(""), &attempt.cancel);
   OneFile file;
-  archive::TarReader reader(file, {.bytes = longest_passwd, .entries = 1});
+  file_tree::TarReader reader(file, {.bytes = longest_passwd, .entries = 1});
   std::exception_ptr error;
   try {
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
@@ -146,13 +146,13 @@ async::Task<std::string> UserEntries::read(const Attempt& attempt,
 
 async::Task<> copy_passwd(docker::EngineApi& engine, const ContainerOptions& options,
                           std::string container, core::CancelSource& cancel) {
-  archive::ContextFile file;
+  file_tree::ContextFile file;
   file.path = std::string(passwd_file).substr(1);
   file.content = core::read_file(options.passwd);
   file.mode = 0444;
-  std::vector<archive::ContextFile> files;
+  std::vector<file_tree::ContextFile> files;
   files.push_back(std::move(file));
-  const std::function<net::BodySource()> tar = [&files] { return archive::tar_stream(files); };
+  const std::function<net::BodySource()> tar = [&files] { return file_tree::tar_stream(files); };
   try {
     co_await engine.put_archive(container, "/", tar, cancel);
   } catch (const docker::EngineError& refused) {

@@ -8,7 +8,7 @@
 #include "core/diagnostic.hpp"
 #include "gpu/model.hpp"
 #include "gpu/placement_terms.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/json.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
 #include "settings/accelerator.hpp"
 
@@ -137,7 +137,7 @@ GpuModels models_on(const json& nodes) {
   GpuModels models;
   for (const auto& node : nodes)
     for (const auto* label : model_labels) {
-      const auto& labels = kubernetes::at(node, "/metadata/labels");
+      const auto& labels = kubernetes_api::at(node, "/metadata/labels");
       if (labels.is_object() && labels.contains(label) && labels[label].is_string())
         models[label].insert(labels[label].get<std::string>());
     }

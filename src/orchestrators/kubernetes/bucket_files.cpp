@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "archive/tree.hpp"
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "file_tree/tree.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/kubernetes/bucket_checkpoint.hpp"
 #include "orchestrators/kubernetes/bucket_keys.hpp"
@@ -57,9 +57,9 @@ async::Task<std::string> BucketFiles::tree_digest_of(const fs::path& folder) {
   co_return co_await asio::co_spawn(
       pool_,
       [&folder]() -> async::Task<std::string> {
-        auto nodes = archive::scan_tree(folder);
-        archive::hash_tree(folder, nodes);
-        co_return archive::tree_digest(nodes).hex();
+        auto nodes = file_tree::scan_tree(folder);
+        file_tree::hash_tree(folder, nodes);
+        co_return file_tree::tree_digest(nodes).hex();
       },
       asio::use_awaitable);
 }

@@ -4,24 +4,24 @@
 #include <chrono>
 
 #include "core/log.hpp"
-#include "kubernetes/json.hpp"
-#include "kubernetes/lease.hpp"
-#include "kubernetes/permissions.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/lease.hpp"
+#include "kubernetes_api/permissions.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::ApiError;
-using kubernetes::Client;
-using kubernetes::text_at;
+using kubernetes_api::ApiError;
+using kubernetes_api::Client;
+using kubernetes_api::text_at;
 using nlohmann::json;
 
-std::vector<kubernetes::Permission> all_permissions() {
-  auto all = kubernetes::permissions();
-  all.insert(all.end(), kubernetes::driver_permissions().begin(),
-             kubernetes::driver_permissions().end());
+std::vector<kubernetes_api::Permission> all_permissions() {
+  auto all = kubernetes_api::permissions();
+  all.insert(all.end(), kubernetes_api::driver_permissions().begin(),
+             kubernetes_api::driver_permissions().end());
   return all;
 }
 
@@ -50,7 +50,7 @@ async::Task<bool> has_account(Client& client, std::string name) {
 }
 
 bool has_ended(const json& job) {
-  for (const auto& condition : kubernetes::list_at(job, "/status/conditions")) {
+  for (const auto& condition : kubernetes_api::list_at(job, "/status/conditions")) {
     const auto type = text_at(condition, "/type");
     if ((type == "Complete" || type == "Failed") && text_at(condition, "/status") == "True")
       return true;
@@ -86,7 +86,7 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
   co_await client.version();
   const auto& access = client.access();
   const auto wanted = all_permissions();
-  const auto ours = co_await kubernetes::missing_permissions(client, wanted);
+  const auto ours = co_await kubernetes_api::missing_permissions(client, wanted);
   if (!ours.empty())
     throw core::EnvironmentError("we may not begin a driver in the namespace " + access.name_space +
                                      " of " + access.origin + ": not allowed are " + listed(ours),
@@ -105,7 +105,7 @@ async::Task<std::vector<std::string>> check_driver(Client& client, std::string a
   Client its(client.loop(), std::move(as_driver), client.retry_policy());
   std::vector<std::string> missing, notices;
   try {
-    missing = co_await kubernetes::missing_permissions(its, wanted);
+    missing = co_await kubernetes_api::missing_permissions(its, wanted);
   } catch (const ApiError& error) {
     if (error.status() != 403) throw;
     notices.push_back("whether the service account '" + account +
@@ -162,8 +162,8 @@ async::Task<> start_driver(Client& client, DriverJob driver) {
 }
 
 async::Task<bool> driver_continues(Client& client, std::string name) {
-  kubernetes::ApiCall question("read the Job " + name, "GET",
-                               client.path("batch/v1", "jobs", name));
+  kubernetes_api::ApiCall question("read the Job " + name, "GET",
+                                   client.path("batch/v1", "jobs", name));
   question.timeout = std::chrono::seconds(5);
   question.most_tries = 1;
   json job;
@@ -179,11 +179,11 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
   DriverStatus status;
   const auto job = co_await job_called(client, name);
   status.goes_on = !job.is_null() && !has_ended(job);
-  const auto holder = co_await kubernetes::holder_of(client, name);
+  const auto holder = co_await kubernetes_api::holder_of(client, name);
   status.holder = holder.name;
   if (!status.holder.empty()) co_return status;
   const auto pods = co_await pods_of_job(client, name);
-  for (const auto& pod : kubernetes::list_at(pods, "/items")) {
+  for (const auto& pod : kubernetes_api::list_at(pods, "/items")) {
     if (const auto code = exit_code_of(pod); code && *code != 0)
       status.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
     const auto about = pod_state_of(pod);
@@ -196,7 +196,7 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
 
 async::Task<bool> driver_has_pod(Client& client, std::string name) {
   const auto pods = co_await pods_of_job(client, std::move(name));
-  co_return std::ranges::any_of(kubernetes::list_at(pods, "/items"), [](const json& pod) {
+  co_return std::ranges::any_of(kubernetes_api::list_at(pods, "/items"), [](const json& pod) {
     const auto phase = text_at(pod, "/status/phase");
     return phase != "Succeeded" && phase != "Failed";
   });

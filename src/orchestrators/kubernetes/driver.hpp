@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kubernetes/client.hpp"
+#include "kubernetes_api/client.hpp"
 #include "orchestrators/kubernetes/driver_job.hpp"
 
 namespace pipeline::orchestrators {
@@ -14,15 +14,15 @@ namespace pipeline::orchestrators {
 /// Throws EnvironmentError that names what is missing: the service account, its permissions, or the
 /// user's permission to start a driver. Creates nothing.
 /// @return notices for the user, for example if the cluster does not answer permission questions
-async::Task<std::vector<std::string>> check_driver(kubernetes::Client& client,
+async::Task<std::vector<std::string>> check_driver(kubernetes_api::Client& client,
                                                    std::string service_account);
 
 /// Creates the Job, its Secret and its Lease.
-async::Task<> start_driver(kubernetes::Client& client, DriverJob driver);
+async::Task<> start_driver(kubernetes_api::Client& client, DriverJob driver);
 
 /// Returns `metadata.ownerReferences` for objects owned by the Job of this name; null if there is
 /// no such Job.
-async::Task<nlohmann::json> owned_by_driver(kubernetes::Client& client, std::string name);
+async::Task<nlohmann::json> owned_by_driver(kubernetes_api::Client& client, std::string name);
 
 /// The status of a driver's Job.
 struct DriverStatus {
@@ -32,14 +32,14 @@ struct DriverStatus {
   std::string failure;    ///< The termination message of the last failed pod.
   bool hopeless = false;  ///< The pod will not start; `waits_for` has the reason.
 };
-async::Task<DriverStatus> driver_status_of(kubernetes::Client& client, std::string name);
+async::Task<DriverStatus> driver_status_of(kubernetes_api::Client& client, std::string name);
 /// Returns only whether the driver continues; gives up soon if the cluster does not respond.
-async::Task<bool> driver_continues(kubernetes::Client& client, std::string name);
+async::Task<bool> driver_continues(kubernetes_api::Client& client, std::string name);
 
 /// Returns whether a pod of the driver exists, even if its Job was removed.
-async::Task<bool> driver_has_pod(kubernetes::Client& client, std::string name);
+async::Task<bool> driver_has_pod(kubernetes_api::Client& client, std::string name);
 
 /// Removes the Job with its pod, Lease and Secret; running steps continue.
-async::Task<> remove_driver(kubernetes::Client& client, std::string name);
+async::Task<> remove_driver(kubernetes_api::Client& client, std::string name);
 
 }  // namespace pipeline::orchestrators

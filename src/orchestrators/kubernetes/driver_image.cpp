@@ -1,11 +1,11 @@
 #include "orchestrators/kubernetes/driver_image.hpp"
 
 #include "core/digest.hpp"
-#include "core/running_program.hpp"
 #include "docker/layer_image.hpp"
 #include "docker/program_image.hpp"
 #include "docker/published_images.hpp"
-#include "kubernetes/agent.hpp"
+#include "kubernetes_api/agent.hpp"
+#include "model/running_program.hpp"
 #include "net/trust.hpp"
 
 namespace pipeline::orchestrators {
@@ -34,7 +34,7 @@ std::vector<ContextFile> files_of(const Program& program) {
 async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string repository,
                                            std::string run_id, EventSink& events,
                                            core::CancelSource& cancel) {
-  const auto program = core::running_program();
+  const auto program = model::running_program();
   core::Hasher hasher;
   hasher.field("pipe driver 1");
   for (const auto& each : files_of(program))
@@ -59,7 +59,7 @@ async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string r
   DriverImage made;
   made.reference = image.reference;
   made.command = docker::program_words(program, {});
-  made.architecture = kubernetes::own_architecture;
+  made.architecture = kubernetes_api::own_architecture;
   if (!repository.empty()) {
     docker::PublishedImages published(loop, engine);
     made.reference = co_await published.publish(local, who, events, cancel);

@@ -1,15 +1,15 @@
 #include "orchestrators/kubernetes/job_informer.hpp"
 
-#include "kubernetes/json.hpp"
-#include "kubernetes/watch.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/watch.hpp"
 
 namespace pipeline::orchestrators {
 
-using kubernetes::Change;
-using kubernetes::text_at;
+using kubernetes_api::Change;
+using kubernetes_api::text_at;
 
 struct JobInformer::State {
-  State(kubernetes::Client& cluster, std::string of)
+  State(kubernetes_api::Client& cluster, std::string of)
       : client(cluster), selector(std::move(of)), listed(cluster.loop().get_executor()) {}
 
   void take_job(const Change& change) {
@@ -53,7 +53,7 @@ struct JobInformer::State {
     if (++lists == 2) listed.open();
   }
 
-  kubernetes::Client& client;
+  kubernetes_api::Client& client;
   const std::string selector;
   core::CancelSource stop;
   async::Gate listed;
@@ -69,7 +69,7 @@ namespace {
 template <class State>
 async::Task<> keep_watching(std::shared_ptr<State> state, std::string path,
                             void (State::*take)(const Change&)) {
-  kubernetes::Watch watch(
+  kubernetes_api::Watch watch(
       state->client, std::move(path), state->selector,
       [self = state.get(), take](const Change& change) { (self->*take)(change); });
   const std::function<void()> on_listed = [self = state.get()] { self->one_listed(); };
@@ -82,7 +82,7 @@ async::Task<> keep_watching(std::shared_ptr<State> state, std::string path,
 
 }  // namespace
 
-JobInformer::JobInformer(kubernetes::Client& client, std::string selector)
+JobInformer::JobInformer(kubernetes_api::Client& client, std::string selector)
     : state_(std::make_shared<State>(client, std::move(selector))) {}
 
 JobInformer::~JobInformer() { state_->stop.stop(core::StopLevel::immediate); }

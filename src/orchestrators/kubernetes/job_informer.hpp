@@ -11,14 +11,14 @@
 #include <nlohmann/json.hpp>
 
 #include "async/gate.hpp"
-#include "kubernetes/client.hpp"
+#include "kubernetes_api/client.hpp"
 
 namespace pipeline::orchestrators {
 
 class JobInformer {
  public:
   /// @param selector label selector of the run's objects
-  JobInformer(kubernetes::Client& client, std::string selector);
+  JobInformer(kubernetes_api::Client& client, std::string selector);
   ~JobInformer();
   JobInformer(const JobInformer&) = delete;
   JobInformer& operator=(const JobInformer&) = delete;

@@ -4,12 +4,12 @@
 
 namespace pipeline::orchestrators {
 
-async::Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid) {
+async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::string uid) {
   co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid,
                          std::nullopt);
 }
 
-async::Task<nlohmann::json> pods_of_job(kubernetes::Client& client, std::string name) {
+async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name) {
   return client.get(
       "list the pods of the Job " + name,
       client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));

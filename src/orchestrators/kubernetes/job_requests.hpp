@@ -4,15 +4,15 @@
 
 #include <string>
 
-#include "kubernetes/client.hpp"
+#include "kubernetes_api/client.hpp"
 
 namespace pipeline::orchestrators {
 
 /// Deletes the Job and its pod. A missing Job is no error.
 /// @param uid deletes only the Job with this uid; if empty, any Job of the name
-async::Task<> delete_job(kubernetes::Client& client, std::string name, std::string uid = {});
+async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::string uid = {});
 
 /// Returns the list of the Job's pods, also of a Job that was deleted.
-async::Task<nlohmann::json> pods_of_job(kubernetes::Client& client, std::string name);
+async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name);
 
 }  // namespace pipeline::orchestrators

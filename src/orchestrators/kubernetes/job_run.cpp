@@ -6,9 +6,9 @@
 
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
-#include "kubernetes/json.hpp"
-#include "kubernetes/log_frames.hpp"
-#include "kubernetes/time.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/log_frames.hpp"
+#include "kubernetes_api/time.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
@@ -22,9 +22,9 @@
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::ApiCall;
-using kubernetes::ApiError;
-using kubernetes::text_at;
+using kubernetes_api::ApiCall;
+using kubernetes_api::ApiError;
+using kubernetes_api::text_at;
 using nlohmann::json;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
@@ -37,7 +37,7 @@ constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its 
 
 class JobRun {
  public:
-  JobRun(kubernetes::Client& client, JobInformer& informer, const Attempt& attempt,
+  JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
          const JobOptions& place, BucketFiles* files, asio::any_io_executor executor,
          std::string& waits)
       : client_(client),
@@ -86,7 +86,7 @@ class JobRun {
     co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   }
 
-  kubernetes::Client& client_;
+  kubernetes_api::Client& client_;
   const Attempt& attempt_;
   const JobOptions& place_;
   BucketFiles* const files_;
@@ -104,7 +104,7 @@ class JobRun {
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::size_t received_ = 0;
   std::string first_errors_, last_output_, shell_error_;
-  kubernetes::PodLogFrames frames_{
+  kubernetes_api::PodLogFrames frames_{
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
       [this](std::uint64_t place, std::size_t size) {
         return read_kept_log(attempt_.scratch, place, size);
@@ -191,7 +191,7 @@ async::Task<> JobRun::adopt() {
 /// Returns true if the Job has a pod; the watch may report it later.
 async::Task<bool> JobRun::look_for_pod() {
   const auto pods = co_await pods_of_job(client_, name_);
-  const auto& items = kubernetes::list_at(pods, "/items");
+  const auto& items = kubernetes_api::list_at(pods, "/items");
   if (entry_.pod.is_null() && !items.empty()) entry_.pod = items.front();
   co_return !items.empty();
 }
@@ -219,7 +219,7 @@ bool JobRun::is_lost(const PodState& pod_state) {
   if (!leaves_since_ || !pod_state.leaving) return false;
   if (pod_state.node_is_away && stopping_ != core::StopLevel::graceful) return true;
   const std::chrono::seconds own(
-      kubernetes::number_at(entry_.pod, "/metadata/deletionGracePeriodSeconds"));
+      kubernetes_api::number_at(entry_.pod, "/metadata/deletionGracePeriodSeconds"));
   return Clock::now() - *leaves_since_ > std::max(grace_, own) + overdue;
 }
 
@@ -309,7 +309,7 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
 async::Task<> JobRun::read_once() {
   std::string query = "?container=" + step_container + "&follow=true&timestamps=true";
   if (const auto last = frames_.last())
-    query += "&sinceTime=" + net::url_encode(kubernetes::format_time(*last));
+    query += "&sinceTime=" + net::url_encode(kubernetes_api::format_time(*last));
   ApiCall call("read the log of the pod " + pod_name(), "GET",
                client_.path("", "pods", pod_name()) + "/log" + query);
   call.timeout = longest_reading;
@@ -438,7 +438,7 @@ async::Task<AttemptResult> JobRun::run() {
 
 }  // namespace
 
-async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
+async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
                                    BucketFiles* files, Removals& removals, std::string& waits) {
   AttemptResult result;

@@ -2,7 +2,7 @@
 /// Runs one Job from its creation to its removal.
 #pragma once
 
-#include "kubernetes/client.hpp"
+#include "kubernetes_api/client.hpp"
 #include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_informer.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
@@ -16,7 +16,7 @@ namespace pipeline::orchestrators {
 /// @param files exchanges files with the pod; null: the pod sees this machine's files
 /// @param waits kept up to date with what the agent says of a step that has stalled, for
 /// read_pod_waits()
-async::Task<AttemptResult> run_job(kubernetes::Client& client, JobInformer& informer,
+async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
                                    BucketFiles* files, Removals& removals, std::string& waits);
 

@@ -8,8 +8,8 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/user_environment.hpp"
-#include "kubernetes/agent.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/agent.hpp"
+#include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
 #include "orchestrators/factory.hpp"
 #include "orchestrators/kubernetes/bucket_files.hpp"
@@ -139,10 +139,10 @@ class KubernetesOrchestrator : public Orchestrator {
     const auto jobs =
         co_await client().get("list the Jobs of earlier runs",
                               client().path("batch/v1", "jobs") + "?labelSelector=" + selector);
-    for (const auto& job : kubernetes::list_at(jobs, "/items")) {
-      if (is_alive(kubernetes::text_at(job, "/metadata/labels/pipe.run"))) continue;
-      co_await delete_job(client(), kubernetes::text_at(job, "/metadata/name"),
-                          kubernetes::text_at(job, "/metadata/uid"));
+    for (const auto& job : kubernetes_api::list_at(jobs, "/items")) {
+      if (is_alive(kubernetes_api::text_at(job, "/metadata/labels/pipe.run"))) continue;
+      co_await delete_job(client(), kubernetes_api::text_at(job, "/metadata/name"),
+                          kubernetes_api::text_at(job, "/metadata/uid"));
     }
   }
 
@@ -160,9 +160,9 @@ class KubernetesOrchestrator : public Orchestrator {
     return files_ ? &*files_ : nullptr;
   }
 
-  kubernetes::Client& client() {
+  kubernetes_api::Client& client() {
     if (!client_)
-      client_.emplace(loop_, kubernetes::find_cluster(
+      client_.emplace(loop_, kubernetes_api::find_cluster(
                                  {.context = options_.context, .name_space = options_.name_space}));
     return *client_;
   }
@@ -175,7 +175,7 @@ class KubernetesOrchestrator : public Orchestrator {
   /// Returns the agent as a file beside the run's other files, where pods find it.
   const std::filesystem::path& agent() {
     if (!agent_.empty()) return agent_;
-    const auto program = kubernetes::agent_program();
+    const auto program = kubernetes_api::agent_program();
     const auto file = std::filesystem::absolute(options_.state) / "kubernetes" /
                       ("agent-" + core::sha256(program).hex().substr(0, 16));
     std::error_code error;
@@ -194,7 +194,7 @@ class KubernetesOrchestrator : public Orchestrator {
   OrchestratorOptions options_;
   std::unique_ptr<PodImages> images_;
   Capabilities capabilities_;
-  std::optional<kubernetes::Client>
+  std::optional<kubernetes_api::Client>
       client_;  ///< Created when the cluster is needed; a plan does not need it.
   std::optional<BucketFiles> files_;  ///< Created when needed.
   std::map<std::string, JobInformer>

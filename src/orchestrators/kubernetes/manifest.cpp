@@ -8,7 +8,7 @@
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/joined.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/json.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/kubernetes/merge.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
@@ -219,14 +219,14 @@ void patch_job(json& job, const StepSpec& step, const StringMap& labels) {
   for (const auto& [key, value] : settings.job_patch) last[key] = *value;
   merge_patch(job, last);
   for (const auto* place : relied_on) {
-    if (kubernetes::at(job, place) == kubernetes::at(before, place)) continue;
+    if (kubernetes_api::at(job, place) == kubernetes_api::at(before, place)) continue;
     throw core::InputError(
         "step '" + step.name + "': `kubernetes.job_patch` or `additional_pod_spec_args` changes " +
             field_of(place) + ", which pipe relies on",
         std::string(place) == "/spec/backoffLimit" ? "`retry:` repeats what fails" : "");
   }
   for (const auto* place : labelled) {
-    const auto& made = kubernetes::at(job, place);
+    const auto& made = kubernetes_api::at(job, place);
     if (!made.is_null() && !made.is_object())
       throw core::InputError("step '" + step.name + "': `kubernetes.job_patch` makes " +
                              field_of(place) + " no map, but " +

@@ -11,15 +11,15 @@
 
 #include "core/joined.hpp"
 #include "core/quantity.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/json.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::at;
-using kubernetes::list_at;
-using kubernetes::text_at;
+using kubernetes_api::at;
+using kubernetes_api::list_at;
+using kubernetes_api::text_at;
 using nlohmann::json;
 
 using Amounts = std::map<std::string, double>;

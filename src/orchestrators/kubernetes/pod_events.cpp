@@ -5,17 +5,18 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::text_at;
+using kubernetes_api::text_at;
 using nlohmann::json;
 
-async::Task<json> events_of(kubernetes::Client& client, std::string name, std::string selector) {
+async::Task<json> events_of(kubernetes_api::Client& client, std::string name,
+                            std::string selector) {
   try {
     const auto query =
         "?fieldSelector=" + net::url_encode(selector + "involvedObject.name=" + name);
@@ -31,7 +32,7 @@ async::Task<json> events_of(kubernetes::Client& client, std::string name, std::s
 std::vector<std::string> warnings_in(const json& events, std::string_view said) {
   constexpr std::string_view prefix = "Error: ";
   std::vector<std::string> lines;
-  for (const auto& event : kubernetes::list_at(events, "/items")) {
+  for (const auto& event : kubernetes_api::list_at(events, "/items")) {
     const auto message = text_at(event, "/message");
     const auto what =
         std::string_view(message).substr(message.starts_with(prefix) ? prefix.size() : 0);
@@ -42,13 +43,13 @@ std::vector<std::string> warnings_in(const json& events, std::string_view said) 
   return lines;
 }
 
-async::Task<> add_warnings(kubernetes::Client& client, std::string name, Failure& failure) {
+async::Task<> add_warnings(kubernetes_api::Client& client, std::string name, Failure& failure) {
   const auto events = co_await events_of(client, std::move(name), "type=Warning,");
   for (auto& line : warnings_in(events, failure.message))
     failure.details.push_back(std::move(line));
 }
 
-async::Task<> explain(kubernetes::Client& client, const json& pod, Failure& failure) {
+async::Task<> explain(kubernetes_api::Client& client, const json& pod, Failure& failure) {
   if (failure.kind != FailureKind::infrastructure || !is_unexplained(pod)) co_return;
   const auto events = co_await events_of(client, text_at(pod, "/metadata/name"), "");
   if (auto better = explained(pod, events)) failure = std::move(*better);

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "async/task.hpp"
-#include "kubernetes/client.hpp"
+#include "kubernetes_api/client.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators {
@@ -21,9 +21,9 @@ std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_v
 
 /// Adds the cluster's warnings about a Job or a pod to the failure's details: failing mounts,
 /// quotas. A cluster that does not answer adds none.
-async::Task<> add_warnings(kubernetes::Client& client, std::string name, Failure& failure);
+async::Task<> add_warnings(kubernetes_api::Client& client, std::string name, Failure& failure);
 
 /// Explains a deleted pod by the cluster's events if its status has no reason.
-async::Task<> explain(kubernetes::Client& client, const nlohmann::json& pod, Failure& failure);
+async::Task<> explain(kubernetes_api::Client& client, const nlohmann::json& pod, Failure& failure);
 
 }  // namespace pipeline::orchestrators

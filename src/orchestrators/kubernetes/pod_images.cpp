@@ -3,7 +3,7 @@
 #include "core/error.hpp"
 #include "docker/published_images.hpp"
 #include "docker/reference.hpp"
-#include "kubernetes/agent.hpp"
+#include "kubernetes_api/agent.hpp"
 #include "orchestrators/docker/step_images.hpp"
 #include "orchestrators/kubernetes/agent_images.hpp"
 #include "settings/platform.hpp"
@@ -26,7 +26,8 @@ class BuiltImages : public PodImages {
     const auto repository = agent_repository(step);
     if (!environment.ready || repository.empty()) co_return environment;
     const auto architecture = co_await architecture_of(step);
-    kubernetes::agent_program(architecture);  // Throws if there is none, before anything is built.
+    kubernetes_api::agent_program(
+        architecture);  // Throws if there is none, before anything is built.
     if (!agents_.find(repository, architecture)) {
       environment.ready = false;
       environment.reason = "what starts it in its pod is ";

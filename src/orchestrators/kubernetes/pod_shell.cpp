@@ -2,17 +2,17 @@
 
 #include <unistd.h>
 
+#include "agent/shell.hpp"
 #include "core/file.hpp"
-#include "kubernetes/agent/shell.hpp"
-#include "kubernetes/channels.hpp"
+#include "kubernetes_api/channels.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/shell_terminal.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::Channel;
-using kubernetes::Channels;
+using kubernetes_api::Channel;
+using kubernetes_api::Channels;
 
 std::string bytes_of(std::uint32_t number, int count) {
   std::string bytes;
@@ -28,12 +28,12 @@ std::string frame_of(const std::string& bytes) {
 /// Some terminals do not know their size.
 std::string size_frame(unsigned rows, unsigned columns) {
   const bool is_known = rows > 0 && columns > 0;
-  return bytes_of(kubernetes::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
+  return bytes_of(kubernetes_api::shell_size, 4) + bytes_of(is_known ? rows : 24, 2) +
          bytes_of(is_known ? columns : 80, 2);
 }
 
 async::Task<> pass_output(Channels& channels) {
-  co_await channels.send(Channel::input, bytes_of(kubernetes::shell_begins, 4));
+  co_await channels.send(Channel::input, bytes_of(kubernetes_api::shell_begins, 4));
   for (;;) {
     const auto message = co_await channels.receive();
     if (!message) co_return;
@@ -46,16 +46,16 @@ async::Task<> pass_output(Channels& channels) {
 /// A terminal's input has no end but the user's.
 async::Task<> end_input(Channels& channels, bool has_terminal) {
   if (!has_terminal)
-    co_await channels.send(Channel::input, bytes_of(kubernetes::shell_input_ends, 4));
+    co_await channels.send(Channel::input, bytes_of(kubernetes_api::shell_input_ends, 4));
 }
 
 }  // namespace
 
-async::Task<> connect_pod(kubernetes::Client& client, std::string pod, bool has_terminal) {
+async::Task<> connect_pod(kubernetes_api::Client& client, std::string pod, bool has_terminal) {
   const auto path = client.path("", "pods", pod) + "/attach?container=" + step_container +
                     "&stdin=true&stdout=true&stderr=true";
   const auto channels =
-      co_await kubernetes::open_channels(client, "attach to the pod " + pod, path);
+      co_await kubernetes_api::open_channels(client, "attach to the pod " + pod, path);
   RemoteShell shell;
   shell.send = [&channels](std::string bytes) {
     return channels->send(Channel::input, frame_of(bytes));

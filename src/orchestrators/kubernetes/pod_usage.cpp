@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
-#include "core/smi_samples.hpp"
-#include "kubernetes/json.hpp"
-#include "kubernetes/time.hpp"
+#include "gpu/smi_samples.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/time.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -33,7 +33,7 @@ std::string pod_text(const json& object, const char* name) {
   const auto found = object.find(name);
   const auto text =
       found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-  return text.size() < core::SmiSamples::longest_text ? text : std::string();
+  return text.size() < gpu::SmiSamples::longest_text ? text : std::string();
 }
 
 void take_pod_gpu(const json& entry, AttemptResult& result) {
@@ -51,9 +51,9 @@ void take_pod_gpu(const json& entry, AttemptResult& result) {
 }  // namespace
 
 std::chrono::nanoseconds time_of_fetch(const json& pod) {
-  const auto& state = kubernetes::at(pod, "/status/initContainerStatuses/0/state/terminated");
-  const auto from = kubernetes::parse_time(kubernetes::text_at(state, "/startedAt"));
-  const auto to = kubernetes::parse_time(kubernetes::text_at(state, "/finishedAt"));
+  const auto& state = kubernetes_api::at(pod, "/status/initContainerStatuses/0/state/terminated");
+  const auto from = kubernetes_api::parse_time(kubernetes_api::text_at(state, "/startedAt"));
+  const auto to = kubernetes_api::parse_time(kubernetes_api::text_at(state, "/finishedAt"));
   return from && to && *to > *from ? *to - *from : std::chrono::nanoseconds{};
 }
 
@@ -72,7 +72,7 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
   take("written", usage.written);
   if (const auto gpus = used.find("gpus"); gpus != used.end() && gpus->is_array())
     for (const auto& entry : *gpus)
-      if (entry.is_object() && result.gpus.size() < core::SmiSamples::most_gpus)
+      if (entry.is_object() && result.gpus.size() < gpu::SmiSamples::most_gpus)
         take_pod_gpu(entry, result);
   std::optional<std::chrono::milliseconds> running;
   take("running_ms", running);

@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "core/findings.hpp"
 #include "core/log.hpp"
-#include "kubernetes/json.hpp"
-#include "kubernetes/permissions.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/permissions.hpp"
+#include "model/findings.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/kubernetes/references.hpp"
@@ -19,13 +19,13 @@
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::ApiCall;
-using kubernetes::ApiError;
-using kubernetes::at;
-using kubernetes::Client;
-using kubernetes::list_at;
-using kubernetes::next_page;
-using kubernetes::text_at;
+using kubernetes_api::ApiCall;
+using kubernetes_api::ApiError;
+using kubernetes_api::at;
+using kubernetes_api::Client;
+using kubernetes_api::list_at;
+using kubernetes_api::next_page;
+using kubernetes_api::text_at;
 using nlohmann::json;
 
 /// Steps whose Jobs are equal in everything that a cluster checks.
@@ -103,13 +103,13 @@ class ClusterPreflight {
 
   Client& client_;
   ExampleJobOptions place_;
-  core::Findings found_;
+  model::Findings found_;
   std::set<std::string> group_versions_;   ///< API versions that a reference's `group` may name.
   std::vector<core::Diagnostic> refused_;  ///< Refusals whose messages name the steps.
 };
 
 async::Task<> ClusterPreflight::check_rights() {
-  const auto missing = co_await kubernetes::missing_permissions(client_);
+  const auto missing = co_await kubernetes_api::missing_permissions(client_);
   if (missing.empty()) co_return;
   std::string list;
   for (const auto& each : missing) list += (list.empty() ? "" : ", ") + each;
@@ -248,7 +248,7 @@ async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
   if (refusal->status() == 404 || refusal->status() == 401) throw ApiError(*refusal);
   const bool is_about_it =
       refusal->status() == 422 || refusal->status() == 400 || refusal->status() == 403;
-  if (!is_about_it || kubernetes::is_retryable(*refusal) ||
+  if (!is_about_it || kubernetes_api::is_retryable(*refusal) ||
       message.find("dry run") != message.npos) {
     core::log::info(message);
     co_return;

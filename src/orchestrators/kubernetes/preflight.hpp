@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "kubernetes/client.hpp"
+#include "kubernetes_api/client.hpp"
 #include "orchestrators/kubernetes/affinity.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 #include "orchestrators/orchestrator.hpp"
@@ -21,7 +21,7 @@ struct ClusterCheck {
 /// permission are assumed to exist. Creates nothing. Throws EnvironmentError if the cluster cannot
 /// be reached or does not permit running steps at all.
 /// @param place has the folder of the runs and how pods see it
-async::Task<ClusterCheck> check_steps(kubernetes::Client& client,
+async::Task<ClusterCheck> check_steps(kubernetes_api::Client& client,
                                       const std::vector<const StepSpec*>& steps,
                                       ExampleJobOptions place);
 

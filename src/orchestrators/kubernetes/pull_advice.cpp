@@ -5,13 +5,13 @@
 
 #include "docker/reference.hpp"
 #include "docker/registry_errors.hpp"
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/json.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::list_at;
-using kubernetes::text_at;
+using kubernetes_api::list_at;
+using kubernetes_api::text_at;
 using nlohmann::json;
 
 struct PullHint {

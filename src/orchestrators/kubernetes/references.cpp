@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "kubernetes/json.hpp"
+#include "kubernetes_api/json.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::at;
-using kubernetes::list_at;
-using kubernetes::text_at;
+using kubernetes_api::at;
+using kubernetes_api::list_at;
+using kubernetes_api::text_at;
 using nlohmann::json;
 
 Reference secret(std::string_view setting) { return {"Secret", "", "secrets", true, setting, {}}; }

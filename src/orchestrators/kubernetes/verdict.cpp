@@ -5,18 +5,18 @@
 
 #include "core/bounded_json.hpp"
 #include "core/quantity.hpp"
-#include "kubernetes/json.hpp"
-#include "kubernetes/time.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/time.hpp"
 #include "orchestrators/docker/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
 
-using kubernetes::at;
-using kubernetes::list_at;
-using kubernetes::number_at;
-using kubernetes::text_at;
+using kubernetes_api::at;
+using kubernetes_api::list_at;
+using kubernetes_api::number_at;
+using kubernetes_api::text_at;
 using nlohmann::json;
 
 /// Returns the status of the step's container; null if there is none yet.
@@ -337,9 +337,9 @@ std::optional<Failure> explained(const json& pod, const json& events) {
 
 std::optional<Failure> past_deadline(const json& job, const json& pod) {
   const auto longest = std::chrono::seconds(number_at(job, "/spec/activeDeadlineSeconds"));
-  auto began = kubernetes::parse_time(text_at(job, "/status/startTime"));
-  if (!began) began = kubernetes::parse_time(text_at(job, "/metadata/creationTimestamp"));
-  const auto gone = kubernetes::parse_time(
+  auto began = kubernetes_api::parse_time(text_at(job, "/status/startTime"));
+  if (!began) began = kubernetes_api::parse_time(text_at(job, "/metadata/creationTimestamp"));
+  const auto gone = kubernetes_api::parse_time(
       text_at(pod, "/metadata/deletionTimestamp"));  // The time after the grace period.
   if (longest.count() == 0 || !began || !gone) return std::nullopt;
   if (*gone - std::chrono::seconds(number_at(pod, "/metadata/deletionGracePeriodSeconds")) <

@@ -16,7 +16,7 @@ constexpr auto packages_file = ".packages";
 
 using Files = std::set<std::tuple<std::string, std::string, std::string>>;
 
-Files files_of(const lock::LockedEnvironment& environment) {
+Files files_of(const lockfile::LockedEnvironment& environment) {
   Files files;
   for (const auto& package : environment.packages)
     files.emplace(package.name, package.version, package.sha256);
@@ -24,8 +24,8 @@ Files files_of(const lock::LockedEnvironment& environment) {
 }
 
 /// Empty for an environment that was not made from a lock, or is being made.
-lock::LockedEnvironment read_packages(const fs::path& environment) {
-  lock::LockedEnvironment packages;
+lockfile::LockedEnvironment read_packages(const fs::path& environment) {
+  lockfile::LockedEnvironment packages;
   const auto file = environment / packages_file;
   std::error_code error;
   if (!fs::exists(file, error)) return packages;
@@ -36,15 +36,15 @@ lock::LockedEnvironment read_packages(const fs::path& environment) {
 
 }  // namespace
 
-void write_packages(const fs::path& environment, const lock::LockedEnvironment& packages) {
+void write_packages(const fs::path& environment, const lockfile::LockedEnvironment& packages) {
   core::write_file_atomically(environment / packages_file,
                               docker::layers_to_label({packages.packages}));
 }
 
 std::string describe_new_environment(const fs::path& environments,
-                                     const lock::LockedEnvironment& packages) {
+                                     const lockfile::LockedEnvironment& packages) {
   const auto wanted = files_of(packages);
-  lock::LockedEnvironment nearest;
+  lockfile::LockedEnvironment nearest;
   std::size_t most = 0;
   Files known;
   std::error_code error;

@@ -6,18 +6,18 @@
 #include <filesystem>
 #include <string>
 
-#include "lock/locked_environment.hpp"
+#include "lockfile/locked_environment.hpp"
 
 namespace pipeline::orchestrators {
 
 /// Notes in an environment's folder which packages were installed.
 void write_packages(const std::filesystem::path& environment,
-                    const lock::LockedEnvironment& packages);
+                    const lockfile::LockedEnvironment& packages);
 
 /// Returns what differs from the environment that shares most packages: `added tabulate 0.9.0; 35
 /// KiB to download`. What any environment has is in the installer's cache.
 /// @param environments the folder with all environments
 std::string describe_new_environment(const std::filesystem::path& environments,
-                                     const lock::LockedEnvironment& packages);
+                                     const lockfile::LockedEnvironment& packages);
 
 }  // namespace pipeline::orchestrators

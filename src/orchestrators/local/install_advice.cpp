@@ -5,8 +5,8 @@
 #include <optional>
 #include <regex>
 
-#include "core/python_packages.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
+#include "python_packages/python_packages.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -26,7 +26,7 @@ std::optional<std::string> meant_package(const std::string& output) {
       "No matching distribution found for ([A-Za-z0-9_.-]{1,100})");
   std::smatch match;
   if (!std::regex_search(output, match, unknown)) return std::nullopt;
-  return core::similar_package(match[1].matched ? match[1].str() : match[2].str());
+  return python_packages::similar_package(match[1].matched ? match[1].str() : match[2].str());
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 #include "core/error.hpp"
 #include "docker/host_config.hpp"
 #include "docker/package_resolver.hpp"
-#include "docker/templates.hpp"
 #include "orchestrators/local/install_advice.hpp"
 #include "orchestrators/local/written_bytes.hpp"
+#include "templates/templates.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -81,7 +81,7 @@ void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
 /// Writes what is asked for into files, and returns those. The folder is one that only this user
 /// can read: there may be credentials in requirements.
 std::vector<fs::path> write_requirements(const fs::path& folder,
-                                         const docker::PythonRequirements& asked) {
+                                         const python_packages::PythonRequirements& asked) {
   std::vector<fs::path> files;
   if (!asked.pyproject.empty())
     core::write_file_atomically(files.emplace_back(folder / project_file), asked.pyproject);
@@ -97,7 +97,8 @@ bool refuses_caches(const std::vector<std::string>& arguments) {
 }
 
 std::vector<std::string> arguments_of(const EnvironmentPlan& plan) {
-  return plan.locked ? docker::install_arguments(plan.asked.arguments) : plan.asked.arguments;
+  return plan.locked ? python_packages::install_arguments(plan.asked.arguments)
+                     : plan.asked.arguments;
 }
 
 /// Locked versions satisfy the constraints already.
@@ -112,15 +113,15 @@ void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& p
 std::vector<fs::path> requirement_files(const EnvironmentPlan& plan, const fs::path& folder,
                                         const fs::path& root) {
   if (!plan.locked) return write_requirements(folder, plan.asked);
-  const auto options = docker::install_options(plan.asked, root);
+  const auto options = python_packages::install_options(plan.asked, root);
   std::vector<fs::path> files;
   for (const bool has_hash : {true, false}) {
-    lock::LockedEnvironment part;
+    lockfile::LockedEnvironment part;
     std::ranges::copy_if(plan.locked->packages, std::back_inserter(part.packages),
                          [&](const auto& package) { return package.sha256.empty() != has_hash; });
     if (part.packages.empty()) continue;
     auto lines = options;
-    std::ranges::move(lock::install_lines(part), std::back_inserter(lines));
+    std::ranges::move(lockfile::install_lines(part), std::back_inserter(lines));
     write_lines(files.emplace_back(folder / (has_hash ? "locked.txt" : "without-hash.txt")), lines);
   }
   return files;
@@ -340,7 +341,7 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
   install.push_back("--no-deps");
   // uv takes a project for unchanged while its pyproject.toml is.
   for (const auto& package : plan_.locked->packages)
-    if (package.origin == lock::PackageOrigin::path && package.sha256.empty())
+    if (package.origin == lockfile::PackageOrigin::path && package.sha256.empty())
       install.insert(install.end(), {"--refresh-package", package.name});
   if (!plan_.is_fresh) {
     auto offline = install;
@@ -411,21 +412,21 @@ async::Task<> Installer::install_kept_with_pip(std::vector<std::string> install,
                                                const fs::path& requirements) {
   const core::TemporaryFolder folder;
   const auto script = folder.path() / "pip_install.py";
-  core::write_file_atomically(script, docker::template_text("lock/pip_install.py", templates_));
+  core::write_file_atomically(script, templates::template_text("lock/pip_install.py", templates_));
   Words command{plan_.python.file.string(), "-B", script.string(), (cache_ / "files").string(),
                 requirements.string()};
   command.insert(command.end(), install.begin(), install.end());
   co_await require(command, root_, "pip could not install the packages");
 }
 
-async::Task<lock::LockedEnvironment> Installer::resolve(lock::LockedEnvironment preferred,
-                                                        bool refresh) {
+async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvironment preferred,
+                                                            bool refresh) {
   fs::path uv;
   if (plan_.asked.installer == "uv") uv = co_await find_uv();
   variables_["PIPE_UV"] = uv.string();
   const core::TemporaryFolder folder;
   const auto script = folder.path() / "resolve.py", answer = folder.path() / "answer";
-  core::write_file_atomically(script, docker::template_text("lock/resolve.py", templates_));
+  core::write_file_atomically(script, templates::template_text("lock/resolve.py", templates_));
   core::write_file_atomically(
       folder.path() / "request.json",
       docker::resolution_request(plan_.asked.arguments, preferred, refresh, true));
@@ -451,9 +452,9 @@ async::Task<> Installer::install_project() {
   for (auto& file : plan_.project) {
     auto to = folder / file.path;
     core::make_folders(to.parent_path());
-    if (file.kind == archive::ContextFile::Kind::directory) {
+    if (file.kind == file_tree::ContextFile::Kind::directory) {
       core::make_folders(to);
-    } else if (file.kind == archive::ContextFile::Kind::symlink) {
+    } else if (file.kind == file_tree::ContextFile::Kind::symlink) {
       fs::create_symlink(file.content.value_or(""), to);
     } else {
       if (file.content)

@@ -30,7 +30,8 @@ class Installer {
   /// Returns the packages that the plan's requirements mean, without installing any. Throws
   /// BuildError, docker::CannotResolve, or EnvironmentError when cancelled.
   /// @param preferred, refresh see docker::Resolution
-  async::Task<lock::LockedEnvironment> resolve(lock::LockedEnvironment preferred, bool refresh);
+  async::Task<lockfile::LockedEnvironment> resolve(lockfile::LockedEnvironment preferred,
+                                                   bool refresh);
 
  private:
   async::Task<bool> run(std::vector<std::string> command,

@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "docker/requirements.hpp"
+#include "python_packages/requirements.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -22,7 +22,8 @@ print('%d.%d.%d' % sys.version_info[:3], '%s%d%d' % ((kind,) + sys.version_info[
 
 PythonFacts read_python_facts(const std::filesystem::path& python,
                               const std::filesystem::path& folder) {
-  const auto printed = docker::output_of({python.string(), "-I", "-S", "-c", facts_script}, folder);
+  const auto printed =
+      python_packages::output_of({python.string(), "-I", "-S", "-c", facts_script}, folder);
   const auto words = core::split(core::trimmed(printed, " \n"), ' ');
   if (words.size() != 3)
     throw core::EnvironmentError(python.string() + " does not say which Python it is: " + printed);

@@ -17,9 +17,9 @@
 #include "docker/context.hpp"
 #include "docker/package_lock.hpp"
 #include "docker/package_resolver.hpp"
-#include "docker/requirements.hpp"
 #include "orchestrators/local/environment_packages.hpp"
 #include "orchestrators/local/installer.hpp"
+#include "python_packages/requirements.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -52,7 +52,7 @@ const FoundProgram& python_for(const StepSpec& step, Programs& programs,
   return python;
 }
 
-void add_files(core::Hasher& hasher, const std::vector<archive::ContextFile>& files) {
+void add_files(core::Hasher& hasher, const std::vector<file_tree::ContextFile>& files) {
   for (const auto& file : files) {
     if (file.kind == docker::ContextFile::Kind::directory) continue;
     hasher.field(file.path)
@@ -64,12 +64,12 @@ void add_files(core::Hasher& hasher, const std::vector<archive::ContextFile>& fi
 /// Packages that are locked are known, whatever was asked for and wherever they came from.
 void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root,
                 const fs::path& state) {
-  hasher.field("locked").field(lock::digest(*plan.locked)).field(plan.asked.installer);
+  hasher.field("locked").field(lockfile::digest(*plan.locked)).field(plan.asked.installer);
   for (const auto& option : plan.asked.arguments)
-    if (!docker::is_index_option(option)) hasher.field("option").field(option);
+    if (!python_packages::is_index_option(option)) hasher.field("option").field(option);
   // A folder has no hash in the lock.
   for (const auto& package : plan.locked->packages)
-    if (package.origin == lock::PackageOrigin::path && package.sha256.empty())
+    if (package.origin == lockfile::PackageOrigin::path && package.sha256.empty())
       add_files(hasher, docker::package_files(root / package.url, state));
 }
 
@@ -86,7 +86,7 @@ void add_asked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path
 bool names_files(const std::vector<std::string>& requirements, const fs::path& root) {
   return std::ranges::any_of(requirements, [&](const std::string& line) {
     std::error_code error;
-    if (line.starts_with('-')) return !docker::is_index_option(line);
+    if (line.starts_with('-')) return !python_packages::is_index_option(line);
     return line.find("file:") != line.npos || fs::exists(root / line, error);
   });
 }
@@ -142,7 +142,7 @@ std::string EnvironmentPlan::summary() const {
 }
 
 VirtualEnvironments::VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper,
-                                         fs::path root, fs::path state, lock::LockFile* lock,
+                                         fs::path root, fs::path state, lockfile::LockFile* lock,
                                          fs::path template_dir)
     : loop_(loop),
       reaper_(reaper),
@@ -165,9 +165,9 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   auto& settings = step.settings->docker;
   EnvironmentPlan plan;
   plan.python = python_for(step, programs, plan.looked_up);
-  plan.asked = docker::python_requirements(settings, root_, plan.notices);
-  plan.resolves = docker::resolves(plan.asked.requirements) || !plan.asked.pyproject.empty() ||
-                  settings.local_project_install_command;
+  plan.asked = python_packages::python_requirements(settings, root_, plan.notices);
+  plan.resolves = python_packages::resolves(plan.asked.requirements) ||
+                  !plan.asked.pyproject.empty() || settings.local_project_install_command;
   if (settings.local_project_install_command) {
     plan.project_command = *settings.local_project_install_command;
     plan.project = docker::project_files(step.code_root.empty() ? root_ : step.code_root,
@@ -192,8 +192,8 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
   auto facts = facts_.find(plan.python.identity);
   if (facts == facts_.end())
     facts = facts_.emplace(plan.python.identity, read_python_facts(plan.python.file, root_)).first;
-  lock::LockRequest request;
-  request.parent = lock::local_parent;
+  lockfile::LockRequest request;
+  request.parent = lockfile::local_parent;
   request.tag = facts->second.tag;
   request.platform = facts->second.platform;
   request.installer = plan.asked.installer;
@@ -205,9 +205,9 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
 void VirtualEnvironments::look_up(EnvironmentPlan& plan) const {
   if (plan.request)
     if (auto found = lock_->find(*plan.request)) {
-      if (auto notice = lock::notice_of_sources(*found); !notice.empty())
+      if (auto notice = lockfile::notice_of_sources(*found); !notice.empty())
         plan.notices.push_back(std::move(notice));
-      plan.locked = std::make_shared<const lock::LockedEnvironment>(std::move(*found));
+      plan.locked = std::make_shared<const lockfile::LockedEnvironment>(std::move(*found));
     }
   plan.digest = plan.is_resolved() ? digest_of(plan, root_, state_) : std::string();
 }
@@ -216,7 +216,7 @@ async::Task<> VirtualEnvironments::resolve(EnvironmentPlan& plan, const std::str
                                            EventSink& events, core::CancelSource& cancel) {
   const auto name =
       "packages for Python " + facts_.at(plan.python.identity).version + " of this machine";
-  const docker::Resolve run = [&](lock::LockedEnvironment preferred, bool refresh,
+  const docker::Resolve run = [&](lockfile::LockedEnvironment preferred, bool refresh,
                                   std::function<void(const std::string&)> on_line) {
     return resolve_in_process(plan, std::move(preferred), refresh, std::move(on_line), cancel);
   };
@@ -241,8 +241,8 @@ async::Task<> VirtualEnvironments::resolve(EnvironmentPlan& plan, const std::str
   look_up(plan);
 }
 
-async::Task<lock::LockedEnvironment> VirtualEnvironments::resolve_in_process(
-    const EnvironmentPlan& plan, lock::LockedEnvironment preferred, bool refresh,
+async::Task<lockfile::LockedEnvironment> VirtualEnvironments::resolve_in_process(
+    const EnvironmentPlan& plan, lockfile::LockedEnvironment preferred, bool refresh,
     std::function<void(const std::string&)> on_line, core::CancelSource& cancel) {
   InstallerFolders folders;
   folders.cache = cache_;

@@ -14,12 +14,12 @@
 #include <pipeline/events.hpp>
 #include <pipeline/spec.hpp>
 
-#include "archive/tar_stream.hpp"
 #include "async/gate.hpp"
 #include "async/single_flight.hpp"
 #include "core/cancel.hpp"
 #include "docker/image_plan.hpp"
-#include "lock/lock_file.hpp"
+#include "file_tree/tar_stream.hpp"
+#include "lockfile/lock_file.hpp"
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"
 #include "orchestrators/local/programs.hpp"
@@ -34,14 +34,14 @@ struct EnvironmentPlan {
   std::vector<std::string>
       looked_up;        ///< Names on PATH that determine the choice of Python and installer.
   bool by_name = true;  ///< It is determined by names and versions of packages only, not by files.
-  bool resolves = false;  ///< Versions are chosen when it is made: see docker::resolves().
-  docker::PythonRequirements asked;
-  std::optional<lock::LockRequest> request;  ///< What the lock file is asked for; unset: its
-                                             ///< packages are not locked.
-  docker::Locked locked;                     ///< The answer; null: they have to be resolved.
+  bool resolves = false;  ///< Versions are chosen when it is made: see python_packages::resolves().
+  python_packages::PythonRequirements asked;
+  std::optional<lockfile::LockRequest> request;  ///< What the lock file is asked for; unset: its
+                                                 ///< packages are not locked.
+  docker::Locked locked;                         ///< The answer; null: they have to be resolved.
   bool is_fresh = false;        ///< `locked` was resolved just now, so the index can be reached.
   std::string project_command;  ///< Run in a copy of `project`.
-  std::vector<archive::ContextFile> project;
+  std::vector<file_tree::ContextFile> project;
   std::vector<std::string> notices;
   /// Returns true if the packages are known, and so the digest.
   bool is_resolved() const { return !request || locked; }
@@ -56,7 +56,7 @@ class VirtualEnvironments {
   /// @param lock null: packages are not locked
   /// @param template_dir overrides the embedded templates; empty: none
   VirtualEnvironments(asio::io_context& loop, ProcessReaper& reaper, std::filesystem::path root,
-                      std::filesystem::path state, lock::LockFile* lock,
+                      std::filesystem::path state, lockfile::LockFile* lock,
                       std::filesystem::path template_dir);
   ~VirtualEnvironments();
 
@@ -95,14 +95,14 @@ class VirtualEnvironments {
                             core::CancelSource& cancel);
 
   void add_request(EnvironmentPlan& plan);
-  async::Task<lock::LockedEnvironment> resolve_in_process(
-      const EnvironmentPlan& plan, lock::LockedEnvironment preferred, bool refresh,
+  async::Task<lockfile::LockedEnvironment> resolve_in_process(
+      const EnvironmentPlan& plan, lockfile::LockedEnvironment preferred, bool refresh,
       std::function<void(const std::string&)> on_line, core::CancelSource& cancel);
 
   asio::io_context& loop_;
   ProcessReaper& reaper_;
   std::filesystem::path root_, state_, cache_, template_dir_;
-  lock::LockFile* lock_;
+  lockfile::LockFile* lock_;
   std::map<std::string, PythonFacts> facts_;      ///< By FoundProgram::identity.
   async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.
   std::map<std::string, std::unique_ptr<Build>> builds_;

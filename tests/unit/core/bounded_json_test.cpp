@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/event_json.hpp"
-#include "core/structured_line.hpp"
+#include "model/event_json.hpp"
+#include "model/structured_line.hpp"
 
 namespace pipeline::core {
 namespace {
@@ -40,9 +40,9 @@ TEST(BoundedJson, a_line_of_a_log_nested_60000_deep_is_a_line_like_any_other) {
                              return text + "1" + std::string(10'000, '}');
                            }()}) {
     const auto line = "@pipe {\"metric\":" + deep + "}";
-    EXPECT_FALSE(parse_structured(line));
-    EXPECT_EQ(shown_line(line), line);
-    EXPECT_NE(to_json_line(event::StepLog{"train", 1, Stream::out, line}).find("@pipe"),
+    EXPECT_FALSE(model::parse_structured(line));
+    EXPECT_EQ(model::shown_line(line), line);
+    EXPECT_NE(model::to_json_line(event::StepLog{"train", 1, Stream::out, line}).find("@pipe"),
               std::string::npos);
   }
 }

@@ -9,14 +9,14 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "docker/context.hpp"
-#include "docker/requirements.hpp"
+#include "python_packages/requirements.hpp"
 
 namespace pipeline::docker {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string drained(archive::TarSource source, std::size_t block = 1000) {
+std::string drained(file_tree::TarSource source, std::size_t block = 1000) {
   std::string all, buffer(block, '\0');
   while (auto count = source(buffer)) all.append(buffer, 0, count);
   return all;
@@ -33,8 +33,8 @@ struct Contexts : testing::Test {
   std::string unpacked(const std::string& tar) {
     std::ofstream(folder.path() / "x.tar", std::ios::binary) << tar;
     fs::create_directories(folder.path() / "out");
-    output_of({"tar", "-xf", "x.tar", "-C", "out"}, folder.path());
-    return output_of({"tar", "-tvf", "x.tar", "--full-time", "--numeric-owner"}, folder.path());
+    python_packages::output_of({"tar", "-xf", "x.tar", "-C", "out"}, folder.path());
+    return python_packages::output_of({"tar", "-tvf", "x.tar", "--full-time", "--numeric-owner"}, folder.path());
   }
 };
 
@@ -49,7 +49,7 @@ TEST_F(Contexts, a_tar_holds_files_links_and_folders_as_they_are) {
   put(name, "long");
   auto files = folder_context(root, "", {});
   files.push_back({.path = "generated", .content = "made"});
-  auto listing = unpacked(drained(archive::tar_stream(files)));
+  auto listing = unpacked(drained(file_tree::tar_stream(files)));
   auto out = folder.path() / "out";
   EXPECT_EQ(core::read_file(out / "a.txt"), "hello");
   EXPECT_EQ(core::read_file(out / "big"), std::string(300'000, 'x') + "end");
@@ -66,9 +66,9 @@ TEST_F(Contexts, the_same_files_give_the_same_bytes_whatever_the_readers_blocks)
   put("a", "1");
   put("b/c", std::string(100'000, 'y'));
   auto files = folder_context(root, "", {});
-  auto once = drained(archive::tar_stream(files), 7);
+  auto once = drained(file_tree::tar_stream(files), 7);
   fs::last_write_time(root / "a", fs::file_time_type::clock::now() - std::chrono::hours(48));
-  EXPECT_EQ(once, drained(archive::tar_stream(folder_context(root, "", {})), 65536));
+  EXPECT_EQ(once, drained(file_tree::tar_stream(folder_context(root, "", {})), 65536));
 }
 
 TEST_F(Contexts, a_file_that_vanishes_is_an_error_and_one_that_shrinks_is_filled_up) {
@@ -76,7 +76,7 @@ TEST_F(Contexts, a_file_that_vanishes_is_an_error_and_one_that_shrinks_is_filled
   put("b", "12345");
   auto files = folder_context(root, "", {});
   fs::remove(root / "a");
-  EXPECT_THROW(drained(archive::tar_stream(files)), core::EnvironmentError);
+  EXPECT_THROW(drained(file_tree::tar_stream(files)), core::EnvironmentError);
 }
 
 TEST_F(Contexts, ignored_folders_are_not_walked_unless_something_below_is_wanted) {

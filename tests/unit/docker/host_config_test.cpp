@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "docker/host_config.hpp"
-#include "docker/requirements.hpp"
+#include "python_packages/requirements.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -96,13 +96,13 @@ TEST_F(HostConfigs, a_bundle_is_taken_from_the_variables_or_from_certificates_ad
 TEST(Requirements, lists_are_sorted_and_options_come_first) {
   std::vector<std::string> notices;
   DockerSettings settings{.requirements = {"b==1", "--extra-index-url https://x", "a", "b==1"}};
-  EXPECT_EQ(requirement_lines(settings, "/", notices),
+  EXPECT_EQ(python_packages::requirement_lines(settings, "/", notices),
             (std::vector<std::string>{"--extra-index-url https://x", "a", "b==1"}));
 }
 
 TEST(Requirements, what_is_only_on_this_machine_is_left_out_and_told) {
   std::vector<std::string> notices;
-  EXPECT_EQ(portable_freeze(
+  EXPECT_EQ(python_packages::portable_freeze(
                 "a==1\n# comment\n-e git+https://x#egg=y\nz @ file:///tmp/z.whl\nb==2\n", notices),
             (std::vector<std::string>{"a==1", "b==2"}));
   EXPECT_EQ(notices.size(), 2u);
@@ -114,12 +114,12 @@ TEST(Requirements, an_export_command_runs_beside_the_pyproject_file) {
   std::vector<std::string> notices;
   DockerSettings settings{.pyproject_path = "pyproject.toml",
                           .pyproject_export_command = {"cat", "list"}};
-  EXPECT_EQ(requirement_lines(settings, folder.path(), notices),
+  EXPECT_EQ(python_packages::requirement_lines(settings, folder.path(), notices),
             std::vector<std::string>{"numpy==1      --hash=sha256:1"});
   EXPECT_EQ(notices.size(), 1u);
   settings.pyproject_export_command = {"sh", "-c", "echo broken >&2; exit 5"};
   try {
-    requirement_lines(settings, folder.path(), notices);
+    python_packages::requirement_lines(settings, folder.path(), notices);
     FAIL();
   } catch (const core::EnvironmentError& error) {
     EXPECT_NE(std::string(error.what()).find("failed with exit code 5"), std::string::npos);
@@ -128,7 +128,7 @@ TEST(Requirements, an_export_command_runs_beside_the_pyproject_file) {
 }
 
 TEST(Requirements, installer_arguments_become_options) {
-  EXPECT_EQ(installer_arguments({{"index-url", "https://x"},
+  EXPECT_EQ(python_packages::installer_arguments({{"index-url", "https://x"},
                                  {"no-deps", true},
                                  {"pre", nullptr},
                                  {"off", false},
@@ -136,8 +136,8 @@ TEST(Requirements, installer_arguments_become_options) {
                                  {"retries", 3}}),
             (std::vector<std::string>{"--find-links=a", "--find-links=b", "--index-url=https://x",
                                       "--no-deps", "--pre", "--retries=3"}));
-  EXPECT_THROW(installer_arguments({{"a b", true}}), core::InputError);
-  EXPECT_THROW(installer_arguments({{"a", "x\ny"}}), core::InputError);
+  EXPECT_THROW(python_packages::installer_arguments({{"a b", true}}), core::InputError);
+  EXPECT_THROW(python_packages::installer_arguments({{"a", "x\ny"}}), core::InputError);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "docker/image_plan.hpp"
 #include "docker/package_layers.hpp"
 #include "docker/render.hpp"
-#include "docker/requirements.hpp"
+#include "python_packages/requirements.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -87,7 +87,7 @@ TEST_F(Plans, dockerfiles_of_typical_settings_are_as_accepted) {
   }
 }
 
-lock::LockedPackage package(const std::string& name, std::uint64_t size) {
+lockfile::LockedPackage package(const std::string& name, std::uint64_t size) {
   return {.name = name,
           .version = "1.0",
           .file = name + "-1.0-py3-none-any.whl",
@@ -95,7 +95,7 @@ lock::LockedPackage package(const std::string& name, std::uint64_t size) {
           .sha256 = std::string(64, 'a')};
 }
 
-std::string names_of(const std::vector<std::vector<lock::LockedPackage>>& layers) {
+std::string names_of(const std::vector<std::vector<lockfile::LockedPackage>>& layers) {
   std::string text;
   for (const auto& layer : layers) {
     for (const auto& each : layer) text += each.name + " ";
@@ -107,7 +107,7 @@ std::string names_of(const std::vector<std::vector<lock::LockedPackage>>& layers
 TEST(package_layers, heavy_packages_have_their_own_the_heaviest_first) {
   auto without_hash = package("branch", 0);
   without_hash.sha256.clear();
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   environment.packages = {without_hash,
                           package("cudnn", 600'000'000),
                           package("idna", 60'000),
@@ -122,7 +122,7 @@ TEST(package_layers, heavy_packages_have_their_own_the_heaviest_first) {
 }
 
 TEST(package_layers, are_bounded_in_number) {
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   for (int i = 100; i < 300; ++i)
     environment.packages.push_back(package("p" + std::to_string(i), 30'000'000));
   const auto layers = package_layers(environment);
@@ -133,7 +133,7 @@ TEST(package_layers, are_bounded_in_number) {
 }
 
 TEST_F(Plans, locked_packages_are_layers_and_requirements_are_not_read_again) {
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   environment.packages = {package("six", 11'000), package("torch", 700'000'000)};
   const DockerSettings settings{
       .parent_image = "python:3.12-slim",
@@ -158,7 +158,7 @@ TEST_F(Plans, locked_packages_are_layers_and_requirements_are_not_read_again) {
 }
 
 TEST_F(Plans, what_is_built_from_source_is_apart_and_named) {
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   environment.parent_digest = std::string(64, 'b');
   environment.packages = {package("fast", 11'000), package("six", 11'000)};
   environment.packages[0].file = "fast-1.0.tar.gz";
@@ -169,11 +169,11 @@ TEST_F(Plans, what_is_built_from_source_is_apart_and_named) {
   EXPECT_EQ(*file_in(made, "layers/0/sources.txt")->content,
             "fast==1.0 --hash=sha256:" + std::string(64, 'a') + "\n");
   EXPECT_EQ(*file_in(made, "layers/0/system.txt")->content, std::string(16, 'b') + "\n");
-  EXPECT_EQ(made.notices, std::vector<std::string>{lock::notice_of_sources(environment)});
+  EXPECT_EQ(made.notices, std::vector<std::string>{lockfile::notice_of_sources(environment)});
 }
 
 TEST_F(Plans, bytes_are_counted_in_a_network_of_the_builds_own_alone) {
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   environment.packages = {package("six", 11'000)};
   DockerSettings settings{.parent_image = "debian:12", .requirements = {"six"}};
   const auto counts = [&] {
@@ -188,7 +188,7 @@ TEST_F(Plans, bytes_are_counted_in_a_network_of_the_builds_own_alone) {
 TEST_F(Plans, a_template_without_layers_installs_the_locked_packages_in_one) {
   put("templates/Dockerfile.mustache", "FROM {{{parent_image}}}\n{{#python}}RUN mine\n{{/python}}");
   options.template_dir = folder.path() / "templates";
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   environment.packages = {package("six", 11'000)};
   const auto made = plan_image(step({.parent_image = "debian:12", .requirements = {"six"}}),
                                options, "", &environment);
@@ -196,13 +196,13 @@ TEST_F(Plans, a_template_without_layers_installs_the_locked_packages_in_one) {
   EXPECT_FALSE(made.resolves);
   const auto file = std::ranges::find(made.context, "python/requirements.txt", &ContextFile::path);
   ASSERT_NE(file, made.context.end());
-  EXPECT_EQ(*file->content, lock::install_lines(environment)[0] + "\n");
+  EXPECT_EQ(*file->content, lockfile::install_lines(environment)[0] + "\n");
 }
 
 TEST_F(Plans, a_local_package_outside_of_the_folder_is_refused) {
-  lock::LockedEnvironment environment;
+  lockfile::LockedEnvironment environment;
   environment.packages = {package("mine", 11'000)};
-  environment.packages[0].origin = lock::PackageOrigin::path;
+  environment.packages[0].origin = lockfile::PackageOrigin::path;
   environment.packages[0].url = "../mine";
   EXPECT_THROW(plan_image(step({.parent_image = "debian:12", .requirements = {"../mine"}}), options,
                           "", &environment),
@@ -219,13 +219,13 @@ TEST_F(Plans, installs_in_a_parent_with_a_user_are_made_by_root_and_the_user_com
 }
 
 TEST(requirements, resolve_unless_each_is_pinned) {
-  EXPECT_FALSE(resolves({}));
-  EXPECT_FALSE(resolves({"numpy==1.26.4", "torch[cuda]==2.1 ; python_version < '3.12'"}));
-  EXPECT_FALSE(resolves({"--index-url=https://index.example", "six == 1.16.0 --hash=sha256:00"}));
+  EXPECT_FALSE(python_packages::resolves({}));
+  EXPECT_FALSE(python_packages::resolves({"numpy==1.26.4", "torch[cuda]==2.1 ; python_version < '3.12'"}));
+  EXPECT_FALSE(python_packages::resolves({"--index-url=https://index.example", "six == 1.16.0 --hash=sha256:00"}));
   for (const auto* open : {"numpy", "numpy>=1.26", "numpy==1.*", "numpy ; sys_platform == 'linux'",
                            "six @ git+https://example.com/six", "./six.whl", "-r more.txt",
                            "--editable=.", "six @ https://example.com/?a==b", "six #==1.16.0"})
-    EXPECT_TRUE(resolves({"numpy==1.26.4", open})) << open;
+    EXPECT_TRUE(python_packages::resolves({"numpy==1.26.4", open})) << open;
 }
 
 TEST_F(Plans, nothing_to_add_is_nothing_to_build) {

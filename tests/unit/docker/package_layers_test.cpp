@@ -12,9 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 
-lock::LockedPackage package(const std::string& name, const std::string& version,
-                            std::uint64_t size) {
-  lock::LockedPackage made;
+lockfile::LockedPackage package(const std::string& name, const std::string& version,
+                                std::uint64_t size) {
+  lockfile::LockedPackage made;
   made.name = name;
   made.version = version;
   made.size = size;
@@ -23,8 +23,8 @@ lock::LockedPackage package(const std::string& name, const std::string& version,
   return made;
 }
 
-PackageLayers layers(std::vector<lock::LockedPackage> packages) {
-  lock::LockedEnvironment environment;
+PackageLayers layers(std::vector<lockfile::LockedPackage> packages) {
+  lockfile::LockedEnvironment environment;
   environment.packages = std::move(packages);
   return package_layers(environment);
 }

@@ -64,12 +64,12 @@ class ClusterPreflight : public testing::Test {
     return step;
   }
   std::vector<core::Diagnostic> check() {
-    kubernetes::ClusterAccess access;
+    kubernetes_api::ClusterAccess access;
     access.server = server.url();
     access.name_space = "ml";
     access.origin = "context 'test'";
-    kubernetes::Client client(loop, access,
-                              {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
+    kubernetes_api::Client client(loop, access,
+                                  {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
     std::vector<const StepSpec*> all;
     for (const auto& step : steps) all.push_back(&step);
     auto found = test::run_task(loop, check_steps(client, all, {.state = "/state"}));

@@ -49,12 +49,12 @@ class ClusterSecrets : public testing::Test {
       co_return co_await exchange.answer(200, R"({"metadata": {"uid": "uid-1"}})");
     co_await exchange.answer(200, R"({"items": [], "metadata": {"resourceVersion": "1"}})");
   }
-  kubernetes::Client client() {
-    kubernetes::ClusterAccess access;
+  kubernetes_api::Client client() {
+    kubernetes_api::ClusterAccess access;
     access.server = server.url();
     access.name_space = "ml";
-    return kubernetes::Client(loop, access,
-                              {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
+    return kubernetes_api::Client(loop, access,
+                                  {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
   }
   std::string failure_of_run() {
     AttemptBuilder builder(test::shell("true"));
@@ -71,7 +71,7 @@ class ClusterSecrets : public testing::Test {
     }
     return failure;
   }
-  static async::Task<AttemptResult> run(kubernetes::Client& who, const Attempt& attempt,
+  static async::Task<AttemptResult> run(kubernetes_api::Client& who, const Attempt& attempt,
                                         const JobOptions& place, Removals& removals) {
     JobInformer informer(who, "x");
     co_await informer.ready();

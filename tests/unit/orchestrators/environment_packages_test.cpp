@@ -7,8 +7,8 @@
 namespace pipeline::orchestrators {
 namespace {
 
-lock::LockedPackage package_of(const std::string& name, const std::string& version) {
-  lock::LockedPackage package;
+lockfile::LockedPackage package_of(const std::string& name, const std::string& version) {
+  lockfile::LockedPackage package;
   package.name = name;
   package.version = version;
   package.sha256 = name + version;
@@ -16,19 +16,19 @@ lock::LockedPackage package_of(const std::string& name, const std::string& versi
   return package;
 }
 
-lock::LockedEnvironment environment_of(std::vector<lock::LockedPackage> packages) {
-  lock::LockedEnvironment environment;
+lockfile::LockedEnvironment environment_of(std::vector<lockfile::LockedPackage> packages) {
+  lockfile::LockedEnvironment environment;
   environment.packages = std::move(packages);
   return environment;
 }
 
 struct EnvironmentPackages : testing::Test {
   core::TemporaryFolder folder;
-  void make(const std::string& name, std::vector<lock::LockedPackage> packages) {
+  void make(const std::string& name, std::vector<lockfile::LockedPackage> packages) {
     core::make_folders(folder.path() / name);
     write_packages(folder.path() / name, environment_of(std::move(packages)));
   }
-  std::string describe(std::vector<lock::LockedPackage> packages) {
+  std::string describe(std::vector<lockfile::LockedPackage> packages) {
     return describe_new_environment(folder.path(), environment_of(std::move(packages)));
   }
 };

@@ -58,7 +58,7 @@ class LostNode : public testing::Test {
     co_await exchange.hang();
   }
 
-  static async::Task<AttemptResult> run(kubernetes::Client& client, AttemptBuilder& builder) {
+  static async::Task<AttemptResult> run(kubernetes_api::Client& client, AttemptBuilder& builder) {
     JobInformer informer(client, "x");
     co_await informer.ready();
     JobOptions place;
@@ -78,11 +78,11 @@ class LostNode : public testing::Test {
 };
 
 TEST_F(LostNode, does_not_hold_up_a_step_that_is_to_end_at_once) {
-  kubernetes::ClusterAccess access;
+  kubernetes_api::ClusterAccess access;
   access.server = server.url();
   access.name_space = "ml";
-  kubernetes::Client client(loop, access,
-                            {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
+  kubernetes_api::Client client(loop, access,
+                                {std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2});
   AttemptBuilder builder(test::shell("true"));
   const auto result = run_task(loop, run(client, builder));
   ASSERT_TRUE(result.failure);

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "archive/tree.hpp"
 #include "core/file.hpp"
+#include "file_tree/tree.hpp"
 #include "support/bucket.hpp"
 #include "support/run_task.hpp"
 #include "support/sanitizers.hpp"
@@ -22,9 +22,9 @@ using testing::ElementsAre;
 class ArtifactsInABucket : public test::BucketTest {
  protected:
   std::string digest_of(const fs::path& tree) {
-    auto nodes = archive::scan_tree(tree);
-    archive::hash_tree(tree, nodes);
-    return archive::tree_digest(nodes).hex();
+    auto nodes = file_tree::scan_tree(tree);
+    file_tree::hash_tree(tree, nodes);
+    return file_tree::tree_digest(nodes).hex();
   }
 
   core::TemporaryFolder folder;

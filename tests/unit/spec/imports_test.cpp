@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "spec/python_imports.hpp"
-#include "spec/shell_words.hpp"
+#include "code/python_imports.hpp"
+#include "code/shell_words.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -18,7 +18,7 @@ std::ostream& print(std::ostream& out, const PythonImport& import) {
 
 std::vector<std::string> imports(std::string_view source) {
   std::vector<std::string> found;
-  for (const auto& import : python_imports(source)) {
+  for (const auto& import : code::python_imports(source)) {
     std::ostringstream text;
     print(text, import);
     found.push_back(text.str());
@@ -62,8 +62,8 @@ TEST(PythonImports, literal_calls_are_found) {
 
 std::vector<std::string> words(std::string_view script) {
   std::vector<std::string> found;
-  for (auto& word : shell_words(script)) {
-    std::replace(word.text.begin(), word.text.end(), unknown_value, '?');
+  for (auto& word : code::shell_words(script)) {
+    std::replace(word.text.begin(), word.text.end(), code::unknown_value, '?');
     found.push_back(word.text + "@" + std::to_string(word.line));
   }
   return found;

@@ -1,9 +1,9 @@
 // The stager against a server that keeps what it is sent, and has troubles when the test wants it.
 #include "stager/carry.hpp"
 
-#include "archive/content.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "file_tree/content.hpp"
 #include "unit/stager/server_fixture.hpp"
 
 namespace pipeline::stager {
@@ -66,15 +66,15 @@ class Carrier : public ServerFixture {
     }
   }
   static std::string tar_of(const fs::path& path) {
-    const archive::Content content(path, archive::scan_tree(path));
+    const file_tree::Content content(path, file_tree::scan_tree(path));
     std::string text(content.size(), '\0');
     content.read(0, text);
     return text;
   }
   static std::string digest_of(const fs::path& path) {
-    auto nodes = archive::scan_tree(path);
-    archive::hash_tree(path, nodes);
-    return archive::tree_digest(nodes).hex();
+    auto nodes = file_tree::scan_tree(path);
+    file_tree::hash_tree(path, nodes);
+    return file_tree::tree_digest(nodes).hex();
   }
   json output(const fs::path& path) {
     return {{"name", "o"},    {"path", path.string()},

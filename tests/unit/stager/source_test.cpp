@@ -5,9 +5,9 @@
 #include <mutex>
 #include <set>
 
-#include "archive/tree.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "file_tree/tree.hpp"
 #include "stager/carry.hpp"
 #include "unit/stager/server_fixture.hpp"
 
@@ -202,11 +202,11 @@ TEST_F(Source, a_folder_is_read_by_the_list_of_its_files) {
     list.push_back({{"path", name}, {"url", server.url() + "/o" + std::to_string(i)}});
   }
   objects["/list"] = list.dump();
-  auto nodes = archive::scan_tree(tree);
-  archive::hash_tree(tree, nodes);
+  auto nodes = file_tree::scan_tree(tree);
+  file_tree::hash_tree(tree, nodes);
   auto made = item("", {{"files", server.url() + "/list"}});
   made["kind"] = "tree";
-  made["digest"] = archive::tree_digest(nodes).hex();
+  made["digest"] = file_tree::tree_digest(nodes).hex();
   fetch_item(made);
   EXPECT_EQ(core::read_file(folder.path() / "item/deep/29"), "29");
   EXPECT_FALSE(objects.contains("/wanted"));

@@ -1,0 +1,391 @@
+// The first process of a step's container on a cluster. It starts the step's command, forwards
+// signals, reaps orphaned processes, and writes both output streams as frames to the single stream
+// that a cluster keeps, so that they can be separated again (kubernetes/log_frames.hpp). Linked
+// statically, so that it runs in any image.
+//
+// Usage: pipe-agent install FILE
+//          copies itself there, for the containers that start later
+//        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
+//          runs a user's shell (shell.hpp)
+//        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
+//          --log FILE                  also writes all frames to the file, because a node
+//                                      deletes the older part of a growing log
+//          --gpus                      samples the pod's GPUs
+//          --stalled-after MS          says what the step's processes wait in after so many
+//                                      milliseconds without output
+//          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
+//                                      (stager/main.cpp)
+//          --checkpoint                runs it beside the step, too, and when the step has failed
+//                                      or was stopped, to upload its checkpoint
+//
+// A cluster sends SIGTERM, and SIGKILL only much later. If STOP_FILE exists, SIGTERM is treated as
+// SIGKILL. Of a pod with a checkpoint, the agent itself kills the step in between, so that time is
+// left for the upload.
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/sendfile.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/shell.hpp"
+#include "agent/usage.hpp"
+#include "agent/waits.hpp"
+
+namespace {
+
+using pipeline::kubernetes_api::GpuWatch;
+using pipeline::kubernetes_api::UsageMeter;
+
+// Docker and containerd cut lines at 16 KiB; a frame stays well below.
+constexpr std::size_t longest_frame = 8000;
+// Time limit of a step with a checkpoint after it was asked to stop.
+constexpr int stop_seconds = 10;
+
+bool write_all(int file, const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t count = write(file, bytes, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+int kept_log = -1;               // The file of --log.
+unsigned long long written = 0;  // Bytes of all frames so far.
+
+/// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
+/// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
+/// arrived; `e` and `E` are for stderr; `w` has what the processes of a step that stalls wait in
+/// (waits.hpp); `u` has what the step used, as JSON; `.123` marks the end of the log.
+void write_frame(char kind, const char* text, std::size_t size) {
+  char frame[longest_frame + 64];
+  std::size_t length = static_cast<std::size_t>(
+      kind == '.' ? snprintf(frame, 48, ".%llu", written)
+                  : snprintf(frame, 48, "%c%llu %zu ", kind, written, size));
+  memcpy(frame + length, text, size);
+  length += size;
+  frame[length++] = '\n';
+  written += length;
+  if (kept_log >= 0 &&
+      !write_all(kept_log, frame, length)) {  // For example because the disk is full.
+    close(kept_log);
+    kept_log = -1;
+  }
+  write_all(STDOUT_FILENO, frame,
+            // If the stream's reader is gone, the step continues nevertheless.
+            length);
+}
+
+void write_end() {
+  if (kept_log >= 0)
+    close(kept_log);  // On a shared file system, closing makes all of it visible to other machines.
+  kept_log = -1;
+  write_frame('.', "", 0);
+}
+
+/// Forwards the available bytes; returns false at the end of the stream.
+bool pass_on(int from, char whole, char part) {
+  char bytes[longest_frame];
+  const ssize_t count = read(from, bytes, sizeof bytes);
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  const char* begin = bytes;
+  for (const char* end = bytes + count; begin < end;) {
+    const auto* line_end =
+        static_cast<const char*>(memchr(begin, '\n', static_cast<std::size_t>(end - begin)));
+    write_frame(line_end ? whole : part, begin,
+                static_cast<std::size_t>((line_end ? line_end : end) - begin));
+    begin = line_end ? line_end + 1 : end;
+  }
+  return count > 0;
+}
+
+int not_executed(int error) {
+  const int code = pipeline::kubernetes_api::write_not_executed(error);
+  write_end();
+  return code;
+}
+
+[[noreturn]] void become(char** command, int out, int err, int failure, const sigset_t& mask) {
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  execvp(command[0], command);
+  const int error = errno;
+  write_all(failure, reinterpret_cast<const char*>(&error), sizeof error);
+  _exit(127);
+}
+
+/// Copies the file atomically, replacing an earlier one: a failed container is restarted.
+int install(const char* path) {
+  char fresh[4096];
+  snprintf(fresh, sizeof fresh, "%s.new", path);
+  const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+            to = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+  struct stat program {};
+  bool good = from >= 0 && to >= 0 && fstat(from, &program) == 0;
+  for (off_t done = 0; good && done < program.st_size;)
+    good = sendfile(to, from, &done, static_cast<std::size_t>(program.st_size - done)) > 0;
+  good = good && fchmod(to, 0555) == 0 && close(to) == 0 && rename(fresh, path) == 0;
+  if (!good)
+    fprintf(stderr, "pipe-agent: cannot install itself as %s: %s\n", path, strerror(errno));
+  return good ? 0 : 1;
+}
+
+struct Options {
+  const char* stop_file = nullptr;
+  const char *stager = nullptr, *document = nullptr;
+  bool has_gpus = false, has_checkpoint = false;
+  long stalled_after = 0;  ///< Milliseconds; 0: the step may be silent.
+};
+
+/// Starts the stager, and returns its process. It has printed the reason of a failure.
+/// @param code of the step, to collect its outputs; otherwise null
+/// @param err where its messages go
+pid_t start_stager(const Options& options, const char* task, const char* code, int err) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  dup2(nowhere, STDOUT_FILENO);
+  dup2(err >= 0 ? err : nowhere, STDERR_FILENO);
+  execl(options.stager, options.stager, task, options.document, code, static_cast<char*>(nullptr));
+  _exit(127);
+}
+
+/// Waits for the stager. SIGTERM ends it if `is_stoppable`. @return true if it has ended well
+bool wait_for(pid_t stager, int signals, bool is_stoppable) {
+  if (stager < 0) return false;
+  for (;;) {
+    pollfd news{signals, POLLIN, 0};
+    poll(&news, 1, -1);
+    signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info)
+      if (info.ssi_signo == SIGTERM && is_stoppable) kill(stager, SIGKILL);
+    int status = 0;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (ended == stager) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+}
+
+/// Waits for a step's silence.
+class Silence {
+ public:
+  explicit Silence(long longest) : longest_(longest) { heard(); }
+  void heard() {
+    clock_gettime(CLOCK_MONOTONIC, &heard_);
+    is_reported_ = false;
+  }
+  /// Returns true once for each silence that is long enough.
+  bool is_over_limit() {
+    if (longest_ == 0 || is_reported_ || left() > 0) return false;
+    return is_reported_ = true;
+  }
+  /// Returns the shorter time of this and `pause`, in milliseconds; -1: never.
+  int at_most(int pause) const {
+    if (longest_ == 0 || is_reported_) return pause;
+    const long own = left() > 0 ? left() : 0;
+    return pause < 0 || own < pause ? static_cast<int>(own < 60'000 ? own : 60'000) : pause;
+  }
+
+ private:
+  long left() const {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return longest_ - (now.tv_sec - heard_.tv_sec) * 1000 -
+           (now.tv_nsec - heard_.tv_nsec) / 1'000'000;
+  }
+  const long longest_;
+  timespec heard_{};
+  bool is_reported_ = false;
+};
+
+/// A step in progress.
+struct Step {
+  pid_t pid;
+  pollfd out, err;
+  int signals;
+  const char* stop_file;  ///< The driver makes it to have the step killed at once.
+  pid_t keeper;           ///< Uploads the checkpoint meanwhile; -1: none.
+  int status = 0;         ///< As waitpid(2) gives it.
+  bool is_stopping = false;
+  time_t killed_at = 0;  ///< When it is killed, if it was asked to stop; 0: never.
+};
+
+/// Reaps the children that have ended. Returns the step's process if it is among them; 0 if not, -1
+/// if there are no children.
+pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
+  pid_t child = 0, found = 0;
+  rusage used{};
+  for (int status = 0; (child = wait4(-1, &status, WNOHANG, &used)) > 0;) {
+    if (child != gpus.process() && child != step.keeper) meter.add(used);
+    if (child == step.pid) {
+      step.status = status;
+      found = child;
+    }
+  }
+  return found ? found : child;
+}
+
+time_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec;
+}
+
+/// Forwards output and signals until the step has ended.
+void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
+  for (bool ended = false; !ended;) {
+    constexpr int look_again = 100;  // Milliseconds.
+    const int sample_again = silence.at_most(meter.sample());
+    pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
+    if (poll(watched, 4, step.is_stopping ? look_again : sample_again) < 0 && errno != EINTR) break;
+    if (watched[0].revents && !pass_on(step.out.fd, 'o', 'O')) step.out.fd = -1;
+    if (watched[1].revents && !pass_on(step.err.fd, 'e', 'E')) step.err.fd = -1;
+    if (watched[3].revents) gpus.read();
+    if (watched[0].revents || watched[1].revents) silence.heard();
+    if (silence.is_over_limit()) {
+      char waits[pipeline::kubernetes_api::longest_waits];
+      write_frame('w', waits,
+                  pipeline::kubernetes_api::write_waits(waits, {gpus.process(), step.keeper}));
+    }
+    signalfd_siginfo info;
+    bool at_once = step.is_stopping && access(step.stop_file, F_OK) == 0;
+    while (read(step.signals, &info, sizeof info) == sizeof info) {
+      step.is_stopping |= info.ssi_signo == SIGTERM;
+      at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
+      if (info.ssi_signo != SIGCHLD && !at_once) kill(step.pid, static_cast<int>(info.ssi_signo));
+    }
+    if (step.is_stopping && step.keeper > 0) {
+      if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
+      at_once |= now() >= step.killed_at;
+    }
+    if (at_once) kill(step.pid, SIGKILL);
+    ended = reap(step, meter, gpus) == step.pid;
+  }
+}
+
+/// Waits for the processes that the step has left running and that were killed, so that what they
+/// used counts; not for long, because one can hang in a device.
+void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
+  constexpr int most_looks = 100;
+  for (int look = 0; look < most_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
+}
+
+/// Forwards what is left in the pipes, whose writers may be alive outside of the container.
+void drain(Step& step) {
+  for (const int end : {step.out.fd, step.err.fd}) fcntl(end, F_SETFL, O_NONBLOCK);
+  for (bool has_more = true; has_more;) {
+    has_more = false;
+    for (auto* pipe : {&step.out, &step.err}) {
+      pollfd now{pipe->fd, POLLIN, 0};
+      if (pipe->fd < 0 || poll(&now, 1, 0) <= 0) continue;
+      const bool is_out = pipe == &step.out;
+      if (pass_on(pipe->fd, is_out ? 'o' : 'e', is_out ? 'O' : 'E'))
+        has_more = true;
+      else
+        pipe->fd = -1;
+    }
+  }
+}
+
+/// Runs the command. @return its exit code, 128 and the number of the signal that ended it, or that
+/// of the stager, which collects its outputs
+int run(char** command, const Options& options) {
+  int out[2], err[2], failure[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
+    return 125;
+  sigset_t caught, before;
+  sigemptyset(&caught);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    sigaddset(&caught, signal);
+  sigprocmask(SIG_BLOCK, &caught, &before);
+  signal(SIGPIPE, SIG_IGN);
+  const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+  const pid_t pid = fork();
+  if (signals < 0 || pid < 0) return 125;
+  if (pid == 0) {
+    signal(SIGPIPE, SIG_DFL);
+    become(command, out[1], err[1], failure[1], before);
+  }
+  for (const int end : {out[1], failure[1]}) close(end);
+  if (!options.has_checkpoint) close(err[1]);
+  int error = 0;
+  if (read(failure[0], &error, sizeof error) == sizeof error) return not_executed(error);
+
+  Step step{pid, {out[0], POLLIN, 0}, {err[0], POLLIN, 0}, signals, options.stop_file, -1};
+  if (options.has_checkpoint) step.keeper = start_stager(options, "keep", nullptr, err[1]);
+  const bool is_first = getpid() == 1;
+  UsageMeter meter(is_first);
+  GpuWatch gpus;
+  if (options.has_gpus) gpus.start(before);
+  watch(step, meter, gpus, Silence(options.stalled_after));
+  // Processes that the step has left running end with it, as they do with its container.
+  if (is_first)
+    kill(-1, SIGKILL);
+  else if (step.keeper > 0)
+    kill(step.keeper, SIGKILL);
+  gpus.stop();
+  drain(step);
+  if (is_first) reap_rest(step, meter, gpus);
+  char used[pipeline::kubernetes_api::longest_usage];
+  write_frame('u', used, meter.write(used, gpus));
+  const int code =
+      WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
+  char text[16];
+  snprintf(text, sizeof text, "%d", code);
+  // Before the end of the log, with which the driver considers a stopped step's pod ended.
+  if (options.has_checkpoint && (step.is_stopping || code != 0))
+    wait_for(start_stager(options, "save", nullptr, err[1]), signals, false);
+  if (options.stager && step.is_stopping)
+    wait_for(start_stager(options, "collect", text, -1), signals, true);
+  drain(step);
+  write_end();
+  if (!options.stager || step.is_stopping) return code;
+  return wait_for(start_stager(options, "collect", text, -1), signals, true) ? code : 125;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 3) return 125;
+  if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
+  if (strcmp(arguments[1], "shell") == 0 && count > 3)
+    return pipeline::kubernetes_api::run_shell(strcmp(arguments[2], "--terminal") == 0,
+                                               arguments + 3);
+  Options options;
+  for (; strncmp(arguments[1], "--", 2) == 0; ++arguments, --count) {
+    const bool collects = strcmp(arguments[1], "--collect") == 0;
+    const bool has_gpus = strcmp(arguments[1], "--gpus") == 0;
+    const bool has_checkpoint = strcmp(arguments[1], "--checkpoint") == 0;
+    const bool has_limit = strcmp(arguments[1], "--stalled-after") == 0;
+    const int values = collects ? 2 : has_gpus || has_checkpoint ? 0 : 1;
+    if (count < values + 4) return 125;
+    options.has_gpus |= has_gpus;
+    options.has_checkpoint |= has_checkpoint;
+    if (collects) {
+      options.stager = arguments[2];
+      options.document = arguments[3];
+    } else if (has_limit) {
+      options.stalled_after = strtol(arguments[2], nullptr, 10);
+    } else if (values == 1) {
+      kept_log = open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    }
+    arguments += values;
+    count -= values;
+  }
+  options.stop_file = arguments[1];
+  return run(arguments + 2, options);
+}

@@ -1,0 +1,158 @@
+#include "agent/waits.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+constexpr std::size_t most_processes = 1024, most_threads = 1024, most_kinds = 8;
+constexpr std::size_t longest_name = 64, longest_command = 80;
+
+struct Process {
+  pid_t pid, parent;
+  bool is_below;  ///< A descendant of this process.
+};
+
+/// Threads of one process that wait in the same.
+struct Kind {
+  char state;
+  char function[longest_name];
+  unsigned threads;
+};
+
+/// Reads a file in /proc without its last line's end. Returns the number of bytes.
+std::size_t read_proc(const char* path, char* text, std::size_t size) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t count = file < 0 ? 0 : read(file, text, size - 1);
+  if (file >= 0) close(file);
+  std::size_t length = count > 0 ? static_cast<std::size_t>(count) : 0;
+  while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\0')) --length;
+  text[length] = '\0';
+  return length;
+}
+
+/// Reads state and parent of `PID (NAME) STATE PARENT ...`; the name may hold anything.
+bool read_stat(const char* path, char& state, pid_t& parent) {
+  char text[512];
+  read_proc(path, text, sizeof text);
+  const char* name_end = strrchr(text, ')');
+  if (!name_end || strlen(name_end) < 5) return false;
+  state = name_end[2];
+  parent = static_cast<pid_t>(strtol(name_end + 4, nullptr, 10));
+  return true;
+}
+
+/// Calls `use` for each entry of the folder that is a number, at most `most` times.
+template <class Use>
+void each_number(const char* folder, std::size_t most, Use use) {
+  DIR* const entries = opendir(folder);
+  while (const dirent* entry = entries ? readdir(entries) : nullptr) {
+    const long number = strtol(entry->d_name, nullptr, 10);
+    if (number <= 0) continue;
+    if (most-- == 0) break;
+    use(static_cast<pid_t>(number));
+  }
+  if (entries) closedir(entries);
+}
+
+std::size_t find_processes(Process* all, std::initializer_list<pid_t> left_out) {
+  std::size_t count = 0;
+  each_number("/proc", most_processes, [&](pid_t pid) {
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    pid_t parent = 0;
+    for (const pid_t other : left_out)
+      if (pid == other) return;
+    if (read_stat(path, state, parent)) all[count++] = {pid, parent, false};
+  });
+  const pid_t self = getpid();
+  for (bool has_more = true; has_more;) {
+    has_more = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (all[i].is_below || all[i].pid == self) continue;
+      bool is_below = all[i].parent == self;
+      for (std::size_t j = 0; j < count && !is_below; ++j)
+        is_below = all[j].is_below && all[j].pid == all[i].parent;
+      all[i].is_below = is_below;
+      has_more |= is_below;
+    }
+  }
+  return count;
+}
+
+/// Returns the number of kinds; what is beyond the most of them counts to the last.
+std::size_t find_kinds(pid_t process, Kind* kinds) {
+  std::size_t count = 0;
+  char folder[64];
+  snprintf(folder, sizeof folder, "/proc/%d/task", process);
+  each_number(folder, most_threads, [&](pid_t thread) {
+    Kind found{};
+    found.threads = 1;
+    char path[128];
+    pid_t parent = 0;
+    snprintf(path, sizeof path, "%s/%d/stat", folder, thread);
+    if (!read_stat(path, found.state, parent)) return;
+    snprintf(path, sizeof path, "%s/%d/wchan", folder, thread);
+    read_proc(path, found.function, sizeof found.function);
+    std::size_t i = 0;
+    while (i < count &&
+           (kinds[i].state != found.state || strcmp(kinds[i].function, found.function) != 0))
+      ++i;
+    if (i == most_kinds) --i;
+    if (i == count)
+      kinds[count++] = found;
+    else
+      ++kinds[i].threads;
+  });
+  return count;
+}
+
+/// Writes one process. Returns 0 if there is no room, or it has ended.
+std::size_t write_process(pid_t process, char* text, std::size_t size) {
+  Kind kinds[most_kinds];
+  const std::size_t count = find_kinds(process, kinds);
+  if (count == 0) return 0;
+  char path[64], command[longest_command];
+  snprintf(path, sizeof path, "/proc/%d/cmdline", process);
+  std::size_t length = read_proc(path, command, sizeof command);
+  if (length == 0) {
+    snprintf(path, sizeof path, "/proc/%d/comm", process);
+    length = read_proc(path, command, sizeof command);
+  }
+  for (std::size_t i = 0; i < length; ++i)
+    if (static_cast<unsigned char>(command[i]) < 0x20 || command[i] == 0x7f) command[i] = ' ';
+  std::size_t end = 0;
+  const auto put = [&](const char* format, auto... values) {
+    if (end < size)
+      end += static_cast<std::size_t>(snprintf(text + end, size - end, format, values...));
+  };
+  put("P%d %s", process, command);
+  for (std::size_t i = 0; i < count; ++i)
+    put("\t%c%u %s", kinds[i].state, kinds[i].threads, kinds[i].function);
+  return end < size ? end : 0;
+}
+
+}  // namespace
+
+std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out) {
+  static Process all[most_processes];
+  const std::size_t count = find_processes(all, left_out);
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!all[i].is_below || end + 1 >= longest_waits) continue;
+    const std::size_t begin = end == 0 ? 0 : end + 1;
+    const std::size_t length = write_process(all[i].pid, text + begin, longest_waits - begin);
+    if (length == 0) continue;
+    if (begin > 0) text[begin - 1] = '\t';
+    end = begin + length;
+  }
+  return end;
+}
+
+}  // namespace pipeline::kubernetes_api

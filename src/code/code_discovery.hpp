@@ -1,0 +1,67 @@
+/// @file
+/// Finds the files that a command uses by static analysis: the files that the command names, those
+/// that Python files import, and those that shell scripts name.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "code/code_tree.hpp"
+#include "code/python_imports.hpp"
+#include "code/shell_words.hpp"
+
+namespace pipeline::code {
+
+/// The starting points of the search, taken from the command itself.
+struct CodeSeeds {
+  std::map<std::string, std::string> files;  ///< From a path to the reason why it is included.
+  std::map<std::string, std::string> folders;
+  std::map<std::string, std::string> modules;  ///< Dotted names given to `python -m`.
+  std::set<std::string> scripts;               ///< Sources given to `python -c`.
+  std::set<std::string> looked_at;  ///< Folders in which a named file might appear later.
+  std::string key() const;          ///< Equal for equal seeds.
+};
+
+class CodeDiscovery {
+ public:
+  explicit CodeDiscovery(CodeTree& tree) : tree_(tree) {}
+  CodeSeeds seeds_of(const Command& command);
+  /// Returns the scripts that the command passes to Python or a shell, as written; none if the
+  /// command changes the folder.
+  std::vector<std::string> scripts_of(const Command& command);
+  /// Returns all files that are reachable from the seeds, with the reason for each.
+  std::map<std::string, std::string> follow(const CodeSeeds& seeds,
+                                            std::set<std::string>& looked_at);
+  /// Returns the files of the module `dotted`, resolved from the folder; does not follow their
+  /// imports.
+  std::vector<std::string> find_module(const std::string& folder, const std::string& dotted);
+
+ private:
+  struct Search;
+  void read_words(const std::vector<ShellWord>& words, bool is_command, const std::string& script,
+                  CodeSeeds& seeds);
+  void read_word(const ShellWord& word, bool is_command, const std::string& script,
+                 CodeSeeds& seeds);
+  void add_path(const std::string& path, bool is_command, const std::string& reason,
+                CodeSeeds& seeds);
+  void read_file(const std::string& file, Search& search);
+  void follow_imports(const std::vector<PythonImport>& imports, const std::string& file,
+                      const std::string& folder, const std::string& what, Search& search);
+
+  CodeTree& tree_;
+  enum class Language { none, python, shell };
+  struct Source {
+    Language language = Language::none;
+    std::vector<PythonImport> imports;
+    std::vector<ShellWord> words;
+  };
+  const Source& source_of(const std::string& file);
+  std::unordered_map<std::string, Source> sources_;
+};
+
+}  // namespace pipeline::code

@@ -1,0 +1,89 @@
+#include "code/git_rules.hpp"
+
+#include <algorithm>
+
+#include "core/file.hpp"
+#include "core/text.hpp"
+#include "vcs/repository.hpp"
+
+namespace pipeline::code {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns the folder that a file of one line names, as git's `.git` files and `commondir` do.
+fs::path named_folder(const fs::path& file, std::string_view before, const fs::path& otherwise) {
+  std::string text = core::read_if_file(file);
+  if (!text.starts_with(before)) return otherwise;
+  text.erase(0, before.size());
+  text.erase(std::min(text.find_first_of("\r\n"), text.size()));
+  return text.empty() ? otherwise : (file.parent_path() / text).lexically_normal();
+}
+
+/// Returns the folder that has `.git`: `folder` or one above it.
+std::optional<fs::path> repository_top(fs::path folder) {
+  std::error_code error;
+  for (;; folder = folder.parent_path()) {
+    if (fs::exists(folder / ".git", error)) return folder;
+    if (folder == folder.parent_path()) return std::nullopt;
+  }
+}
+
+}  // namespace
+
+GitRules::GitRules(const fs::path& root) : root_(root) {
+  const auto top = repository_top(root);
+  if (!top) return;
+  const fs::path git = named_folder(*top / ".git", "gitdir: ", *top / ".git");
+  index_ = git / "index";
+  const fs::path exclude = named_folder(git / "commondir", "", git) / "info/exclude";
+  sources_.push_back(exclude);
+  ignore_.add("", core::read_if_file(exclude));
+  fs::path folder = *top;
+  const fs::path below = root.lexically_relative(*top);
+  for (const auto& name : below) {
+    if (name == ".") break;
+    sources_.push_back(folder / ".gitignore");
+    const fs::path in_top = folder.lexically_relative(*top);
+    ignore_.add(in_top == "." ? "" : in_top.generic_string(), core::read_if_file(sources_.back()));
+    folder /= name;
+  }
+  if (below == ".") return;
+  prefix_ = below.generic_string();
+  // The files of a pipeline in a folder that git leaves out are meant nevertheless.
+  if (ignore_.ignores(prefix_, true)) {
+    ignore_ = {};
+    prefix_.clear();
+  } else {
+    prefix_ += '/';
+  }
+}
+
+void GitRules::add(const std::string& folder, std::string_view rules) {
+  std::string in_repository = prefix_ + folder;
+  if (in_repository.ends_with('/')) in_repository.pop_back();
+  ignore_.add(in_repository, rules);
+}
+
+bool GitRules::match(const std::string& relative, bool is_folder) const {
+  return ignore_.ignores(prefix_ + relative, is_folder);
+}
+
+bool GitRules::exclude(const std::string& relative, bool is_folder,
+                       std::set<std::string>& looked_at) {
+  if (!match(relative, is_folder)) return false;
+  if (index_.empty()) return true;
+  looked_at.insert(index_.string());
+  return !tracks(relative);
+}
+
+bool GitRules::tracks(const std::string& relative) {
+  if (!tracked_) tracked_ = vcs::tracked_files(root_);
+  const auto found = std::ranges::lower_bound(*tracked_, relative);
+  if (found != tracked_->end() && *found == relative) return true;
+  const std::string folder = relative + '/';
+  const auto below = std::ranges::lower_bound(*tracked_, folder);
+  return below != tracked_->end() && below->starts_with(folder);
+}
+
+}  // namespace pipeline::code

@@ -1,0 +1,143 @@
+#include "code/shell_words.hpp"
+
+#include <utility>
+
+#include "core/shell_lexer.hpp"
+
+namespace pipeline::code {
+namespace {
+
+bool is_one_of(char c, std::string_view characters) {
+  return characters.find(c) != characters.npos;
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// Builds words from the lexer's contexts, one character at a time.
+class WordReader {
+ public:
+  std::vector<ShellWord> read(std::string_view script) {
+    for (const char c : script) step(c);
+    end_variable();
+    while (frames_.size() > 1) leave();
+    finish();
+    return std::move(words_);
+  }
+
+ private:
+  using Kind = core::ShellLexer::Kind;
+  /// The command line itself, or an expansion in it.
+  struct Frame {
+    std::size_t level;  ///< Number of contexts that the lexer is in.
+    bool has_words;     ///< False within `${...}` and `$((...))`.
+    std::string word{};
+    unsigned line = 1;
+    bool in_word = false;
+  };
+  enum class Variable { none, dollar, name };
+
+  Frame& here() { return frames_.back(); }
+
+  void begin() {
+    if (!std::exchange(here().in_word, true)) here().line = line_;
+  }
+
+  void add(char c) {
+    begin();
+    here().word += c;
+  }
+
+  void finish() {
+    if (here().in_word && here().has_words) words_.push_back({here().word, here().line});
+    here().word.clear();
+    here().in_word = false;
+  }
+
+  void leave() {
+    finish();
+    frames_.pop_back();
+    add(unknown_value);
+  }
+
+  /// Adds a `$` that begins no variable as literal text.
+  void end_variable() {
+    if (std::exchange(variable_, Variable::none) == Variable::dollar) add('$');
+  }
+
+  /// Returns true if the character belongs to a `$NAME`.
+  bool read_variable(char c) {
+    if (variable_ == Variable::name && is_name_character(c)) return true;
+    if (variable_ == Variable::dollar && (is_name_character(c) || is_one_of(c, "@*#?-$!"))) {
+      variable_ = is_name_character(c) ? Variable::name : Variable::none;
+      add(unknown_value);
+      return true;
+    }
+    end_variable();
+    return false;
+  }
+
+  void step(char c) {
+    const auto kind = lexer_.kind();
+    const auto level = lexer_.contexts().size();
+    const bool escaped = lexer_.is_escaped(), in_end_mark = lexer_.is_in_end_mark();
+    lexer_.next(c);
+    const auto now = lexer_.contexts().size();
+    if (now > level && is_expansion(lexer_.kind())) {
+      if (lexer_.kind() == Kind::backquotes) end_variable();
+      variable_ = Variable::none;
+      const bool has_words = here().has_words && lexer_.kind() != Kind::braces;
+      frames_.push_back({now, has_words});
+    } else if (lexer_.kind() == Kind::arithmetic && now == here().level) {
+      here() = {now, false};
+    } else if (now < here().level) {
+      end_variable();
+      leave();
+    } else if (lexer_.is_in_end_mark()) {
+      if (!in_end_mark) finish();
+    } else if (kind != Kind::comment && kind != Kind::here_document) {
+      if (!read_variable(c)) read_character(c, kind, escaped);
+    } else if (kind == Kind::comment && c == '\n') {
+      finish();
+    }
+    line_ += c == '\n';
+  }
+
+  static bool is_expansion(Kind kind) {
+    return kind == Kind::substitution || kind == Kind::backquotes || kind == Kind::braces;
+  }
+
+  void read_character(char c, Kind kind, bool escaped) {
+    const bool quoted = is_quote(kind);
+    if (lexer_.is_escaped() || lexer_.kind() == Kind::comment) return;
+    if (escaped) {
+      if (kind == Kind::double_quotes && !is_one_of(c, "$`\"\\\n")) add('\\');
+      if (c != '\n') add(c);
+    } else if (lexer_.kind() != kind && (quoted || is_quote(lexer_.kind()))) {
+      begin();  // A quote opens or closes.
+    } else if (c == '$' && kind != Kind::single_quotes) {
+      variable_ = Variable::dollar;
+    } else if (!quoted && is_one_of(c, " \t\r\n;|&()<>")) {
+      finish();
+    } else {
+      add(c);
+    }
+  }
+
+  static bool is_quote(Kind kind) {
+    return kind == Kind::single_quotes || kind == Kind::double_quotes;
+  }
+
+  core::ShellLexer lexer_;
+  std::vector<Frame> frames_{{0, true}};
+  std::vector<ShellWord> words_;
+  Variable variable_ = Variable::none;
+  unsigned line_ = 1;
+};
+
+}  // namespace
+
+std::vector<ShellWord> shell_words(std::string_view script) { return WordReader().read(script); }
+
+}  // namespace pipeline::code

@@ -1,0 +1,390 @@
+#include "ecs_import/task_container.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "model/value_builder.hpp"
+#include "settings/decode.hpp"
+
+namespace pipeline::ecs_import {
+namespace {
+
+using Kind = core::Value::Kind;
+
+/// Escapes `${`, which has a meaning in a pipeline's commands and none in ECS's.
+std::string literal(const std::string& text) {
+  std::string escaped;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.compare(i, 2, "${") == 0) escaped += '$';
+    escaped += text[i];
+  }
+  return escaped;
+}
+
+}  // namespace
+
+/// ECS puts `entryPoint` before `command`. For a working directory, a shell changes to it and
+/// passes the words on unchanged.
+void ContainerReader::read_command(const core::Value& container, core::Value& step) {
+  core::Value command = model::empty_value(Kind::list, container.span);
+  for (const char* key : {"entryPoint", "command"})
+    if (const core::Value* words = given(container, key))
+      if (const auto texts =
+              settings::read_texts(key, *words, settings::formats::text, document_.diagnostics());
+          texts && texts->size() == words->items.size())
+        for (std::size_t i = 0; i < texts->size(); ++i)
+          command.items.push_back(model::text_value(literal((*texts)[i]), words->items[i].span));
+  const core::Value* words = given(container, "command");
+  const core::Value* entry = given(container, "entryPoint");
+  if ((!words || words->items.empty()) && (!entry || entry->items.empty()))
+    document_.wrong(place_ + " has no command", container.span,
+                    {"the image's own is not known before it is there: write it under 'entryPoint' "
+                     "or 'command' (`docker image inspect` shows it)"});
+  else if ((!entry || entry->items.empty()) && !std::exchange(told_of_entry_points_, true))
+    document_.notice(
+        "'command' of " + place_ +
+            " is run as it stands: if the image has an entry point, write it under 'entryPoint'",
+        words->span);
+  if (const core::Value* folder = given(container, "workingDirectory");
+      folder && !is_blank(*folder))
+    if (const auto path = settings::read_text("workingDirectory", *folder, settings::formats::path,
+                                              document_.diagnostics())) {
+      std::vector<core::Value> before;
+      for (const std::string& word :
+           {std::string("sh"), std::string("-c"), std::string(R"(cd -- "$0" && exec "$@")"), *path})
+        before.push_back(model::text_value(literal(word), folder->span));
+      command.items.insert(command.items.begin(), std::make_move_iterator(before.begin()),
+                           std::make_move_iterator(before.end()));
+    }
+  if (!command.items.empty()) model::set(step, "command", std::move(command));
+}
+
+void ContainerReader::read_environment(const core::Value& container, core::Value& step) {
+  core::Value variables = model::empty_value(Kind::map, container.span);
+  std::set<std::string> names;
+  for (const core::Value* variable : document_.maps("environment", container)) {
+    document_.check_keys(*variable, pair_keys, "a variable");
+    const auto name = document_.text("name", *variable);
+    if (!name) continue;
+    const core::Value* content = given(*variable, "value");
+    if (content && content->kind != Kind::scalar)
+      settings::report_type(document_.diagnostics(), "value", "a text", *content);
+    if (!names.insert(*name).second) {
+      document_.wrong("the variable '" + *name + "' is given twice", variable->span);
+      continue;
+    }
+    auto key = model::text_value(*name, given(*variable, "name")->span);
+    auto value = content ? model::text_value(content->scalar, content->span)
+                         : model::text_value("", variable->span);
+    variables.members.push_back({std::move(key), std::move(value)});
+  }
+  if (!variables.members.empty()) model::set(step, "environment", std::move(variables));
+  core::Value secrets = model::empty_value(Kind::list, container.span);
+  for (const core::Value* secret : document_.maps("secrets", container)) {
+    document_.check_keys(*secret, secret_keys, "a secret");
+    const auto name = document_.text("name", *secret),
+               source = document_.text("valueFrom", *secret);
+    if (!name || !source) continue;
+    document_.notice("the secret '" + *name + "' of " + place_ +
+                         " is taken from your own variable " + *name + ", for '" + *source +
+                         "' cannot be read here",
+                     secret->span);
+    secrets.items.push_back(model::text_value(*name, given(*secret, "name")->span));
+  }
+  if (!secrets.items.empty()) model::set(step, "secrets", std::move(secrets));
+}
+
+void ContainerReader::read_order(const core::Value& container, core::Value& step) {
+  core::Value after = model::empty_value(Kind::list, container.span);
+  for (const core::Value* dependency : document_.maps("dependsOn", container)) {
+    document_.check_keys(*dependency, dependency_keys, "a dependency");
+    const auto name = document_.text("containerName", *dependency),
+               condition = document_.text("condition", *dependency);
+    if (!name || !condition) continue;
+    const core::Span span = given(*dependency, "containerName")->span,
+                     condition_span = given(*dependency, "condition")->span;
+    if (*condition == "SUCCESS" || *condition == "COMPLETE") {
+      after.items.push_back(model::text_value(*name, span));
+      if (*condition == "COMPLETE")
+        document_.notice(place_ + " waits for the success of '" + *name +
+                             "': it is skipped when that fails, where COMPLETE would start it",
+                         condition_span);
+    } else if (*condition == "START" || *condition == "HEALTHY") {
+      document_.notice(place_ + " does not wait for '" + *name + "' to " +
+                           (*condition == "START" ? "start" : "be healthy") +
+                           ": they run side by side",
+                       condition_span);
+    } else {
+      document_.wrong(
+          "'condition' must be START, COMPLETE, SUCCESS or HEALTHY, not '" + *condition + "'",
+          condition_span);
+    }
+  }
+  if (!after.items.empty()) model::set(step, "after", std::move(after));
+}
+
+void ContainerReader::read_resources(const core::Value& container, core::Value& step) {
+  const auto number = [&](const char* key, std::int64_t least,
+                          std::int64_t most) -> std::optional<std::int64_t> {
+    const core::Value* value = given(container, key);
+    return value && !is_blank(*value) ? document_.whole(key, *value, least, most) : std::nullopt;
+  };
+  const auto place_of = [&](const char* key) {
+    return given(container, key) ? given(container, key)->span : task_.span;
+  };
+  // A container's CPU units are a share of the available CPUs, which ECS passes to docker; only the
+  // task's units are a limit.
+  if (const auto units = number("cpu", 0, 1 << 20))
+    model::set_in(step, {"settings", "docker", "run_args", "cpu_shares"},
+                  model::plain_value(std::to_string(std::clamp<std::int64_t>(*units, 2, 262144)),
+                                     place_of("cpu")));
+  if (task_.cpus) {
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *task_.cpus).ptr;
+    model::set_in(step, {"settings", "resources", "cpu_count"},
+                  model::plain_value(std::string(digits.data(), end), task_.span));
+  }
+  const auto memory = number("memory", 4, most_mebibytes),
+             reservation = number("memoryReservation", 4, most_mebibytes);
+  if (memory && reservation && *reservation > *memory)
+    document_.wrong("'memoryReservation' of " + place_ + " is more than its 'memory'",
+                    place_of("memoryReservation"));
+  if (task_.memory && std::max(memory.value_or(0), reservation.value_or(0)) > *task_.memory)
+    document_.wrong(
+        place_ + " has more memory than the task's " + std::to_string(*task_.memory) + " MiB",
+        place_of(memory ? "memory" : "memoryReservation"));
+  if (const auto limit = memory ? memory : task_.memory)
+    model::set_in(step, {"settings", "resources", "memory"},
+                  model::plain_value(std::to_string(*limit) + "MiB", place_of("memory")));
+  if (reservation)
+    model::set_in(
+        step, {"settings", "docker", "run_args", "mem_reservation"},
+        model::plain_value(std::to_string(*reservation) + "MiB", place_of("memoryReservation")));
+  for (const core::Value* requirement : document_.maps("resourceRequirements", container)) {
+    document_.check_keys(*requirement, requirement_keys, "a resource requirement");
+    const auto type = document_.text("type", *requirement);
+    const core::Value* value = given(*requirement, "value");
+    if (type && *type == "InferenceAccelerator")
+      document_.notice("the InferenceAccelerator of " + place_ + " cannot be had here",
+                       requirement->span);
+    else if (type && *type != "GPU")
+      document_.wrong(
+          "'type' of a resource requirement must be GPU or InferenceAccelerator, not '" + *type +
+              "'",
+          given(*requirement, "type")->span);
+    else if (type && !value)
+      document_.wrong("this resource requirement has no 'value'", requirement->span);
+    else if (const core::Value* before = step.find("settings");
+             type && before && before->find("resources") &&
+             before->find("resources")->find("gpu_count"))
+      document_.wrong("GPUs are asked for twice", requirement->span);
+    else if (type)
+      if (const auto count = document_.whole("value", *value, 1, 1000))
+        model::set_in(step, {"settings", "resources", "gpu_count"},
+                      model::plain_value(std::to_string(*count), value->span));
+  }
+}
+
+void ContainerReader::read_mounts(const core::Value& container, core::Value& step) {
+  core::Value volumes = model::empty_value(Kind::list, container.span);
+  for (const core::Value* mount : document_.maps("mountPoints", container)) {
+    document_.check_keys(*mount, mount_keys, "a mount point");
+    const auto source = document_.text("sourceVolume", *mount),
+               target = document_.text("containerPath", *mount);
+    if (!source || !target) continue;
+    const auto volume = task_.volumes.find(*source);
+    if (volume == task_.volumes.end()) {
+      std::vector<std::string> names;
+      for (const auto& each : task_.volumes) names.push_back(each.first);
+      document_.wrong("there is no volume '" + *source + "' under 'volumes'",
+                      given(*mount, "sourceVolume")->span);
+      document_.diagnostics().back().suggestion = core::did_you_mean(*source, names);
+      continue;
+    }
+    if (volume->second.empty()) {
+      document_.notice(
+          "the volume '" + *source + "' is not mounted in " + place_ + ": it is a service of AWS",
+          mount->span);
+      continue;
+    }
+    const core::Value* flag = given(*mount, "readOnly");
+    const bool read_only =
+        flag && settings::read_bool("readOnly", *flag, document_.diagnostics()).value_or(false);
+    volumes.items.push_back(
+        model::text_value(volume->second + ":" + *target + (read_only ? ":ro" : ""), mount->span));
+  }
+  if (!volumes.items.empty())
+    model::set_in(step, {"settings", "docker", "volumes"}, std::move(volumes));
+}
+
+void ContainerReader::join(const std::string& key, const core::Value& from, const char* first,
+                           const char* second, const char* argument, core::Value& step) {
+  core::Value list = model::empty_value(Kind::list, from.span);
+  for (const core::Value* item : document_.maps(key, from)) {
+    const auto name = document_.text(first, *item), value = document_.text(second, *item);
+    if (name && value) list.items.push_back(model::text_value(*name + ":" + *value, item->span));
+  }
+  if (!list.items.empty())
+    model::set_in(step, {"settings", "docker", "run_args", argument}, std::move(list));
+}
+
+void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
+  if (linux.kind != Kind::map)
+    return settings::report_type(document_.diagnostics(), "linuxParameters", "a map", linux);
+  document_.check_keys(linux, linux_keys, "'linuxParameters' of " + place_);
+  const auto run_arg = [&](const char* name, core::Value value) {
+    model::set_in(step, {"settings", "docker", "run_args", name}, std::move(value));
+  };
+  if (const core::Value* size = given(linux, "sharedMemorySize"); size && !is_blank(*size))
+    if (const auto mebibytes = document_.whole("sharedMemorySize", *size, 1, most_mebibytes))
+      model::set_in(step, {"settings", "resources", "shm_size"},
+                    model::plain_value(std::to_string(*mebibytes) + "MiB", size->span));
+  if (const core::Value* wanted = given(linux, "capabilities");
+      wanted && wanted->kind == Kind::map) {
+    document_.check_keys(*wanted, capability_keys, "'capabilities'");
+    for (const auto& [key, argument] : {std::pair("add", "cap_add"), std::pair("drop", "cap_drop")})
+      if (const core::Value* list = given(*wanted, key); list && !is_blank(*list))
+        run_arg(argument, *list);
+  }
+  if (const core::Value* init = given(linux, "initProcessEnabled");
+      init && init->kind == Kind::scalar)
+    run_arg("init", *init);
+  if (const core::Value* swappiness = given(linux, "swappiness"))
+    run_arg("mem_swappiness", *swappiness);
+  if (const core::Value* swap = given(linux, "maxSwap")) {
+    const core::Value* memory = step.find("settings") && step.find("settings")->find("resources")
+                                    ? step.find("settings")->find("resources")->find("memory")
+                                    : nullptr;
+    const auto mebibytes = document_.whole("maxSwap", *swap, 0, most_mebibytes);
+    if (mebibytes && memory)
+      run_arg("memswap_limit",
+              model::plain_value(std::to_string(*mebibytes + std::stoll(memory->scalar)) + "MiB",
+                                 swap->span));
+    else if (mebibytes)
+      document_.notice("'maxSwap' of " + place_ + " is not honoured, for there is no 'memory'",
+                       swap->span);
+  }
+  read_devices(linux, step);
+  read_tmpfs(linux, step);
+}
+
+void ContainerReader::read_devices(const core::Value& linux, core::Value& step) {
+  core::Value devices = model::empty_value(Kind::list, linux.span);
+  for (const core::Value* device : document_.maps("devices", linux)) {
+    document_.check_keys(*device, device_keys, "a device");
+    const auto host = document_.text("hostPath", *device);
+    if (!host) continue;
+    const auto inside =
+        given(*device, "containerPath") ? document_.text("containerPath", *device) : host;
+    std::string rights;
+    if (const core::Value* permissions = given(*device, "permissions"))
+      for (const core::Value& permission : permissions->items) {
+        if (permission.scalar == "read" || permission.scalar == "write" ||
+            permission.scalar == "mknod")
+          rights += permission.scalar[0];
+        else
+          settings::report_type(document_.diagnostics(), "permissions", "read, write or mknod",
+                                permission);
+      }
+    devices.items.push_back(model::text_value(
+        *host + ":" + inside.value_or(*host) + ":" + (rights.empty() ? "rwm" : rights),
+        device->span));
+  }
+  if (!devices.items.empty())
+    model::set_in(step, {"settings", "docker", "run_args", "devices"}, std::move(devices));
+}
+
+void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
+  for (const core::Value* tmpfs : document_.maps("tmpfs", linux)) {
+    document_.check_keys(*tmpfs, tmpfs_keys, "a tmpfs");
+    const auto target = document_.text("containerPath", *tmpfs);
+    const core::Value* size = given(*tmpfs, "size");
+    const auto mebibytes = size ? document_.whole("size", *size, 1, most_mebibytes) : std::nullopt;
+    if (!size) document_.wrong("this tmpfs has no 'size'", tmpfs->span);
+    if (!target || !mebibytes) continue;
+    std::string options = "size=" + std::to_string(*mebibytes) + "m";
+    if (const core::Value* more = given(*tmpfs, "mountOptions"))
+      for (const auto& option : settings::read_texts("mountOptions", *more, settings::formats::word,
+                                                     document_.diagnostics())
+                                    .value_or(std::vector<std::string>{}))
+        options += "," + option;
+    model::set_in(step, {"settings", "docker", "run_args", "tmpfs", target->c_str()},
+                  model::text_value(std::move(options), tmpfs->span));
+  }
+}
+
+/// Copies keys that differ from docker's SDK only in their names, and similar ones.
+void ContainerReader::read_options(const core::Value& container, core::Value& step) {
+  if (const core::Value* user = given(container, "user"); user && !is_blank(*user))
+    model::set_in(step, {"settings", "docker", "user"}, *user);
+  if (const core::Value* labels = given(container, "dockerLabels"); labels && !is_blank(*labels))
+    model::set_in(step, {"settings", "docker", "labels"}, *labels);
+  for (const auto& [key, argument] :
+       {std::pair("privileged", "privileged"), std::pair("readonlyRootFilesystem", "read_only"),
+        std::pair("hostname", "hostname"), std::pair("dnsServers", "dns"),
+        std::pair("dnsSearchDomains", "dns_search"),
+        std::pair("dockerSecurityOptions", "security_opt")})
+    if (const core::Value* value = given(container, key); value && !is_blank(*value))
+      model::set_in(step, {"settings", "docker", "run_args", argument}, *value);
+  if (const core::Value* disable = given(container, "disableNetworking");
+      disable &&
+      settings::read_bool("disableNetworking", *disable, document_.diagnostics()).value_or(false))
+    model::set_in(step, {"settings", "docker", "network"},
+                  model::text_value("none", disable->span));
+  join("extraHosts", container, "hostname", "ipAddress", "extra_hosts", step);
+  for (const core::Value* control : document_.maps("systemControls", container)) {
+    document_.check_keys(*control, control_keys, "a system control");
+    const auto name = document_.text("namespace", *control),
+               value = document_.text("value", *control);
+    if (name && value)
+      model::set_in(step, {"settings", "docker", "run_args", "sysctls", name->c_str()},
+                    model::text_value(*value, control->span));
+  }
+  for (const core::Value* limit : document_.maps("ulimits", container)) {
+    document_.check_keys(*limit, ulimit_keys, "an ulimit");
+    const auto name = document_.text("name", *limit);
+    const core::Value *soft = given(*limit, "softLimit"), *hard = given(*limit, "hardLimit");
+    if (!soft || !hard)
+      document_.wrong("an ulimit has 'name', 'softLimit' and 'hardLimit'", limit->span);
+    if (!name || !soft || !hard) continue;
+    model::set_in(step, {"settings", "docker", "run_args", "ulimits", name->c_str(), "soft"},
+                  *soft);
+    model::set_in(step, {"settings", "docker", "run_args", "ulimits", name->c_str(), "hard"},
+                  *hard);
+  }
+  if (const core::Value* linux = given(container, "linuxParameters")) read_linux(*linux, step);
+}
+
+void ContainerReader::read(const core::Value& container, core::Value& steps) {
+  const core::Value* name = given(container, "name");
+  place_ = "a container";
+  if (name && name->kind == Kind::scalar) place_ = "container '" + name->scalar + "'";
+  document_.check_keys(container, container_keys, place_);
+  if (!name || name->kind != Kind::scalar)
+    return document_.wrong("this container has no 'name'", name ? name->span : container.span);
+  if (steps.find(name->scalar))
+    return document_.wrong("there are two containers '" + name->scalar + "'", name->span);
+  core::Value step = model::empty_value(Kind::map, container.span);
+  read_command(container, step);
+  if (const core::Value* image = given(container, "image"))
+    model::set_in(step, {"settings", "docker", "parent_image"}, *image);
+  else
+    document_.wrong(place_ + " has no 'image'", name->span);
+  read_environment(container, step);
+  read_order(container, step);
+  read_resources(container, step);
+  read_mounts(container, step);
+  read_options(container, step);
+  if (!step.find("command"))
+    model::set(step, "command",
+               model::text_value("false", container.span));  // The error has been reported already.
+  auto key = model::text_value(name->scalar, name->span);
+  steps.members.push_back({std::move(key), std::move(step)});
+}
+
+}  // namespace pipeline::ecs_import

@@ -1,0 +1,50 @@
+/// @file
+/// Reads a container of a task definition as a step.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "ecs_import/task_document.hpp"
+
+namespace pipeline::ecs_import {
+
+/// The task's values that apply to all of its containers.
+struct TaskFrame {
+  core::Span span;
+  std::map<std::string, std::string>
+      volumes;  ///< From a volume's name to its source: a path or docker's volume; empty if pipe
+                ///< cannot provide it.
+  std::optional<double> cpus;
+  std::optional<std::int64_t> memory;  ///< MiB.
+};
+
+class ContainerReader {
+ public:
+  ContainerReader(TaskDocument& document, const TaskFrame& task)
+      : document_(document), task_(task) {}
+  /// Adds the container's step to the steps.
+  void read(const core::Value& container, core::Value& steps);
+
+ private:
+  void read_command(const core::Value& container, core::Value& step);
+  void read_environment(const core::Value& container, core::Value& step);
+  void read_order(const core::Value& container, core::Value& step);
+  void read_resources(const core::Value& container, core::Value& step);
+  void read_mounts(const core::Value& container, core::Value& step);
+  void read_options(const core::Value& container, core::Value& step);
+  void read_linux(const core::Value& linux, core::Value& step);
+  void read_devices(const core::Value& linux, core::Value& step);
+  void read_tmpfs(const core::Value& linux, core::Value& step);
+  /// Copies a list of maps as texts `A:B`.
+  void join(const std::string& key, const core::Value& from, const char* first, const char* second,
+            const char* argument, core::Value& step);
+
+  TaskDocument& document_;
+  const TaskFrame& task_;
+  std::string place_;  ///< Name for messages, such as `container 'x'`.
+  bool told_of_entry_points_ = false;
+};
+
+}  // namespace pipeline::ecs_import

@@ -1,0 +1,95 @@
+#include "ecs_import/task_document.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "settings/decode.hpp"
+
+namespace pipeline::ecs_import {
+
+bool is_blank(const core::Value& value) {
+  switch (value.kind) {
+    case core::Value::Kind::null: return true;
+    case core::Value::Kind::scalar:
+      return value.scalar.empty() ||
+             (!value.quoted && (value.scalar == "0" || value.scalar == "false"));
+    case core::Value::Kind::list: return value.items.empty();
+    case core::Value::Kind::map: return value.members.empty();
+  }
+  return true;
+}
+
+const core::Value* given(const core::Value& map, std::string_view key) {
+  const core::Value* value = map.find(key);
+  return value && value->kind != core::Value::Kind::null ? value : nullptr;
+}
+
+void TaskDocument::wrong(std::string message, core::Span span, std::vector<std::string> notes) {
+  settings::report(diagnostics_, "bad-task", std::move(message), span, std::move(notes));
+}
+
+void TaskDocument::notice(std::string message, core::Span span) {
+  core::Diagnostic diagnostic;
+  diagnostic.code = "not-honoured";
+  diagnostic.message = std::move(message);
+  diagnostic.span = span;
+  diagnostic.severity = core::Severity::warning;
+  notices_.push_back(std::move(diagnostic));
+}
+
+void TaskDocument::check_keys(const core::Value& map, std::span<const TaskKey> known,
+                              const std::string& place) {
+  std::vector<std::string> names;
+  for (const auto& key : known) names.emplace_back(key.name);
+  for (const auto& [key, value] : map.members) {
+    const auto found = std::find_if(known.begin(), known.end(),
+                                    [&](const TaskKey& each) { return key.scalar == each.name; });
+    if (found == known.end())
+      settings::report(diagnostics_, "unknown-key", "unknown key '" + key.scalar + "' in " + place,
+                       key.span, {"ECS has no such key there"},
+                       core::did_you_mean(key.scalar, names));
+    else if (found->notice && !is_blank(value))
+      notice("'" + key.scalar + "' of " + place + " is not honoured: " + found->notice, key.span);
+  }
+}
+
+std::optional<std::int64_t> TaskDocument::whole(const std::string& key, const core::Value& value,
+                                                std::int64_t least, std::int64_t most) {
+  std::int64_t number = 0;
+  const auto& digits = value.scalar;
+  if (value.kind == core::Value::Kind::scalar) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc() && end == digits.data() + digits.size() && number >= least &&
+        number <= most)
+      return number;
+  }
+  settings::report_type(diagnostics_, key, "a whole number, at least " + std::to_string(least),
+                        value);
+  return std::nullopt;
+}
+
+std::vector<const core::Value*> TaskDocument::maps(const std::string& key, const core::Value& map) {
+  std::vector<const core::Value*> found;
+  const core::Value* list = given(map, key);
+  if (!list) return found;
+  if (list->kind != core::Value::Kind::list)
+    settings::report_type(diagnostics_, key, "a list", *list);
+  for (const core::Value& item : list->items) {
+    if (item.kind == core::Value::Kind::map)
+      found.push_back(&item);
+    else
+      settings::report_type(diagnostics_, key, "a list of maps", item);
+  }
+  return found;
+}
+
+std::optional<std::string> TaskDocument::text(const std::string& key, const core::Value& map) {
+  const core::Value* value = given(map, key);
+  if (!value) {
+    wrong("'" + key + "' is missing here", map.span);
+    return std::nullopt;
+  }
+  return settings::read_text(key, *value, settings::formats::text, diagnostics_);
+}
+
+}  // namespace pipeline::ecs_import

@@ -1,0 +1,51 @@
+/// @file
+/// Reads an Amazon ECS task definition key by key. What ECS would reject is an error; what ECS
+/// supports and pipe does not is a notice.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/value.hpp"
+#include "ecs_import/task_keys.hpp"
+#include "settings/settings.hpp"
+
+namespace pipeline::ecs_import {
+
+inline constexpr std::int64_t most_mebibytes = std::int64_t{1} << 40;
+
+/// Returns true for an empty value, as the AWS CLI's skeleton has it. Such a key is treated as
+/// absent.
+bool is_blank(const core::Value& value);
+
+/// Returns the key's value; null if it is absent or null in the document.
+const core::Value* given(const core::Value& map, std::string_view key);
+
+class TaskDocument {
+ public:
+  TaskDocument(settings::Diagnostics& diagnostics, settings::Diagnostics& notices)
+      : diagnostics_(diagnostics), notices_(notices) {}
+
+  settings::Diagnostics& diagnostics() { return diagnostics_; }
+  void wrong(std::string message, core::Span span, std::vector<std::string> notes = {});
+  void notice(std::string message, core::Span span);
+
+  /// @param place the map's name for messages, such as `container 'train'`
+  void check_keys(const core::Value& map, std::span<const TaskKey> known, const std::string& place);
+  std::optional<std::int64_t> whole(const std::string& key, const core::Value& value,
+                                    std::int64_t least, std::int64_t most);
+  /// Returns the maps of the key's list; reports items that are no maps.
+  std::vector<const core::Value*> maps(const std::string& key, const core::Value& map);
+  /// Returns the key's text; reports a missing one.
+  std::optional<std::string> text(const std::string& key, const core::Value& map);
+
+ private:
+  settings::Diagnostics& diagnostics_;
+  settings::Diagnostics& notices_;
+};
+
+}  // namespace pipeline::ecs_import

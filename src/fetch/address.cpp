@@ -1,0 +1,114 @@
+#include "fetch/address.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "core/text.hpp"
+#include "core/utf8.hpp"
+
+namespace pipeline::fetch {
+namespace {
+
+constexpr std::string_view s3_scheme = "s3://";
+
+/// Returns `HOST[:PORT]` of a URL, which may have a login before it.
+std::string_view authority_of(std::string_view url) {
+  const auto scheme = url.find("://");
+  if (scheme == url.npos) return {};
+  url.remove_prefix(scheme + 3);
+  return url.substr(0, url.find_first_of("/?#"));
+}
+
+/// The first bytes of an IP address; of IPv4 in any notation that a resolver takes, such as
+/// 0x7f.1 and 2130706433. Nothing for a name.
+std::optional<std::array<unsigned char, 8>> address_in(const std::string& host) {
+  std::array<unsigned char, 8> begin{};
+  if (host.starts_with('[')) {
+    in6_addr address{};  // What is no address has the same bytes as this machine's.
+    ::inet_pton(AF_INET6, host.c_str() + 1, &address);
+    std::copy_n(address.s6_addr, begin.size(), begin.begin());
+    return begin;
+  }
+  in_addr address{};
+  if (::inet_aton(host.c_str(), &address) == 0) return std::nullopt;
+  std::memcpy(begin.data(), &address.s_addr, sizeof address.s_addr);
+  return begin;
+}
+
+/// Returns true for names of this machine and of addresses that only its neighbours have, such as
+/// those at which clouds give a machine's credentials (RFC 1122, 3927, 4291).
+bool is_local_host(std::string_view authority) {
+  auto host = core::lower(
+      authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':')));
+  if (host.ends_with('.')) host.pop_back();
+  const auto begin = address_in(host);
+  if (!begin)
+    return host == "localhost" || host.ends_with(".localhost") || host.ends_with(".internal");
+  const auto first = (*begin)[0], second = (*begin)[1];
+  if (!host.starts_with('[')) return first == 127 || first == 0 || (first == 169 && second == 254);
+  return std::ranges::all_of(*begin, [](unsigned char byte) { return byte == 0; }) ||
+         (first == 0xfe && second >= 0x80 && second < 0xc0) || (first == 0xfd && second == 0);
+}
+
+}  // namespace
+
+std::string DataAddress::server() const {
+  if (is_s3()) return std::string(s3_scheme) + bucket;
+  return url.substr(0, url.find("://") + 3) + std::string(authority_of(url));
+}
+
+DataAddress address_of(const std::string& url, const std::string& version) {
+  DataAddress address{.url = url, .bucket = {}, .key = {}, .version = version};
+  if (!url.starts_with(s3_scheme)) {
+    address.url.resize(std::min(url.size(), url.find('#')));
+    return address;
+  }
+  const auto end = url.find('/', s3_scheme.size());
+  address.bucket = url.substr(s3_scheme.size(), end - s3_scheme.size());
+  if (end != url.npos) address.key = url.substr(end + 1);
+  return address;
+}
+
+bool is_local(const std::string& url) {
+  return !url.starts_with(s3_scheme) && is_local_host(authority_of(url));
+}
+
+std::string shown(const std::string& url) {
+  return url.starts_with(s3_scheme) ? url : url.substr(0, url.find_first_of("?#"));
+}
+
+std::string redirected(const std::string& url, const std::string& location) {
+  const auto path = url.find('/', url.find("://") + 3);
+  std::string target;
+  if (location.starts_with("https://"))
+    target = location;
+  else if (location.starts_with("http://"))
+    target = url.starts_with("https://") ? "" : location;
+  else if (location.starts_with("//"))
+    target = url.substr(0, url.find("://") + 1) + location;
+  else if (location.starts_with('/'))
+    target = url.substr(0, path) + location;
+  target.resize(std::min(target.size(), target.find('#')));
+  const auto host = authority_of(target);
+  // A login, or a name that is written so that it does not look like what it is.
+  if (host.find_first_of("@%") != host.npos || host.empty()) return {};
+  if (std::ranges::any_of(target, [](char c) { return c <= 0x20 || c >= 0x7f; })) return {};
+  return is_local_host(host) && !is_local_host(authority_of(url)) ? std::string() : target;
+}
+
+bool is_safe_path(const std::string& path) {
+  if (path.empty() || path.size() > 1024 || !core::is_utf8(path)) return false;
+  if (std::ranges::any_of(path,
+                          [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }))
+    return false;
+  return std::ranges::all_of(core::split(path, '/'), [](std::string_view part) {
+    return !part.empty() && part != "." && part != ".." && part.size() <= 255;
+  });
+}
+
+}  // namespace pipeline::fetch

@@ -1,0 +1,37 @@
+/// @file
+/// The same work for many items, some of them at a time.
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <functional>
+
+#include "async/joinable_task.hpp"
+#include "async/task.hpp"
+
+namespace pipeline::fetch {
+
+/// Calls `work(0)`, ..., `work(count - 1)`, at most `most` of them at a time, and waits for all.
+/// After an exception it begins no further item, and throws the first one at the end.
+inline async::Task<> for_each(std::size_t count, std::size_t most,
+                              const std::function<async::Task<>(std::size_t)>& work) {
+  std::size_t next = 0;
+  std::exception_ptr error;
+  const auto worker = [&]() -> async::Task<> {
+    while (next < count && !error) {
+      const auto item = next++;
+      try {
+        co_await work(item);
+      } catch (...) {
+        if (!error) error = std::current_exception();
+      }
+    }
+  };
+  const auto executor = co_await asio::this_coro::executor;
+  std::deque<async::JoinableTask> workers;
+  for (std::size_t i = 0; i < std::min(count, most); ++i) workers.emplace_back(executor, worker());
+  for (auto& each : workers) co_await each.join();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace pipeline::fetch

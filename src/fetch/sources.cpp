@@ -1,0 +1,245 @@
+#include "fetch/sources.hpp"
+
+#include <algorithm>
+
+#include "core/diagnostic.hpp"
+#include "core/digest.hpp"
+#include "core/text.hpp"
+#include "fetch/number.hpp"
+
+namespace pipeline::fetch {
+namespace {
+
+constexpr unsigned most_redirects = 5;
+constexpr std::size_t most_objects = 1'000'000;
+/// A connection that gives nothing for so long is given up.
+constexpr std::chrono::seconds longest_silence{60};
+constexpr std::chrono::seconds longest_wanted_pause{60};
+constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
+                                          std::chrono::milliseconds(5'000), 6};
+
+/// Stops an exchange that gives nothing for a while.
+class SilenceGuard {
+ public:
+  SilenceGuard(const asio::any_io_executor& executor, core::CancelSource& outer)
+      : timer_(executor),
+        from_outer_(outer, [this](core::StopLevel level) { source_.stop(level); }) {
+    heard();
+  }
+  SilenceGuard(const SilenceGuard&) = delete;
+  SilenceGuard& operator=(const SilenceGuard&) = delete;
+  core::CancelSource& source() { return source_; }
+  void heard() {
+    timer_.expires_after(longest_silence);
+    timer_.async_wait(
+        [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
+          if (!stopped && !alive.expired()) source_.stop(core::StopLevel::immediate);
+        });
+  }
+
+ private:
+  core::CancelSource source_;
+  // Shared with the timer's handler, which may run after this object is destroyed.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+  asio::steady_timer timer_;
+  core::CancelSource::Listener from_outer_;
+};
+
+bool is_redirection(long status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+ContentState state_in(const net::Response& response) {
+  ContentState state{.size = number_in(response.header("content-length")),
+                     .etag = response.header("etag"),
+                     .modified = response.header("last-modified"),
+                     .version = response.header("x-amz-version-id"),
+                     .objects = {}};
+  if (const auto range = range_of(response)) state.size = range->total;
+  if (state.version == "null") state.version.clear();  // Of a bucket that once had versions.
+  return state;
+}
+
+}  // namespace
+
+bool is_temporary(long status) { return status == 408 || status == 429 || status >= 500; }
+
+bool is_hopeless(const net::TransportError& error) { return s3::is_hopeless(error); }
+
+std::optional<std::chrono::seconds> wanted_pause(const net::Response& response) {
+  const auto seconds = number_in(response.header("retry-after"));
+  if (!seconds) return std::nullopt;
+  return std::chrono::seconds(
+      std::min<std::uint64_t>(*seconds, static_cast<std::uint64_t>(longest_wanted_pause.count())));
+}
+
+std::optional<ContentRange> range_of(const net::Response& response) {
+  return range_in(response.header("content-range"));
+}
+
+Sources::Sources(asio::io_context& loop, settings::ArtifactStoreSettings buckets)
+    : loop_(loop), settings_(std::move(buckets)), client_(loop) {
+  settings_.prefix.clear();
+}
+Sources::~Sources() = default;
+
+s3::Bucket& Sources::bucket(const std::string& name) {
+  auto& found = buckets_[name];
+  if (found) return *found;
+  auto settings = settings_;
+  settings.bucket = name;
+  found = std::make_unique<s3::Bucket>(loop_, std::move(settings), list_retries);
+  return *found;
+}
+
+async::Task<net::Request> Sources::request(const DataAddress& from, const std::string& url,
+                                           const Reading& reading) {
+  if (from.is_s3()) {
+    s3::Query query;
+    if (!from.version.empty()) query["versionId"] = from.version;
+    co_return co_await bucket(from.bucket)
+        .request(reading.method, from.key, std::move(query), reading.headers);
+  }
+  net::Request request;
+  request.method = reading.method;
+  request.url = url;
+  for (const auto& [name, value] : reading.headers) request.headers.push_back(name + ": " + value);
+  request.headers.emplace_back("User-Agent: pipe");
+  co_return request;
+}
+
+async::Task<net::Response> Sources::read(const DataAddress& from, Reading& reading,
+                                         core::CancelSource& stop) {
+  auto url = from.url;
+  for (unsigned redirects = 0; redirects <= most_redirects; ++redirects) {
+    auto to_send = co_await request(from, url, reading);
+    SilenceGuard guard(co_await asio::this_coro::executor, stop);
+    bool is_content = false;
+    const std::function<void(const net::Response&)> on_headers = [&](const net::Response& head) {
+      guard.heard();
+      is_content = head.status == 200 || head.status == 206;
+      if (reading.on_headers && (from.is_s3() || !is_redirection(head.status)))
+        reading.on_headers(head);
+    };
+    const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) {
+      guard.heard();
+      if (is_content && reading.on_body) reading.on_body(bytes);
+    };
+    const auto sent = to_send.url;
+    net::Response response;
+    try {
+      response = co_await client_.send(std::move(to_send), on_body, &guard.source(), on_headers);
+    } catch (const net::TransportError& error) {
+      // curl's and our own messages name the address, whose query may be a signature.
+      throw net::TransportError(error.curl_code(), core::replaced(error.what(), sent, shown(sent)));
+    }
+    if (from.is_s3() || !is_redirection(response.status)) co_return response;
+    const auto location = response.header("location");
+    url = redirected(url, location);
+    if (url.empty())
+      throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected to " +
+                                   core::printable(shown(location).substr(0, 300)) +
+                                   ", which is not followed");
+  }
+  throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected too often");
+}
+
+async::Task<std::string> Sources::signed_url(const DataAddress& from) {
+  if (!from.is_s3()) co_return from.url;
+  s3::Query query;
+  if (!from.version.empty()) query["versionId"] = from.version;
+  co_return co_await bucket(from.bucket).presigned("GET", from.key, std::move(query));
+}
+
+core::EnvironmentError Sources::refused(const DataAddress& from, const net::Response& response) {
+  if (response.status == 404 && from.is_s3())
+    return core::EnvironmentError(
+        "cannot fetch " + from.url + ": the bucket has no such object" +
+            (from.version.empty() ? "" : " of version " + from.version),
+        {"the address of a folder, with all objects below it, ends with `/`"});
+  if (from.is_s3()) return bucket(from.bucket).refused("read " + from.key + " from", response);
+  return core::EnvironmentError(
+      "cannot fetch " + shown(from.url) + ": the server answered " +
+          std::to_string(response.status),
+      {response.status == 401 || response.status == 403
+           ? "the server wants a login; use a URL that needs none, such as a signed one"
+           : "look at the URL with `curl -I`"});
+}
+
+async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSource& stop) {
+  ContentState state;
+  auto objects = co_await bucket(from.bucket).objects(from.key, most_objects, &stop);
+  for (auto& object : objects) {
+    object.key.erase(0, from.key.size());
+    if (object.key.empty() || object.key.ends_with('/')) continue;  // Marks a folder.
+    if (!is_safe_path(object.key))
+      throw core::EnvironmentError("the key of an object below " + from.url +
+                                   " is no path of a file: " + core::printable(object.key));
+    state.objects.push_back(std::move(object));
+  }
+  if (state.objects.empty())
+    throw core::EnvironmentError("there is no object below " + from.url,
+                                 {"the address of one object does not end with `/`"});
+  std::ranges::sort(state.objects, {}, &s3::Object::key);
+  core::Hasher hasher;
+  state.size = 0;
+  for (const auto& object : state.objects) {
+    *state.size += object.size;
+    hasher.field(object.key).field(std::to_string(object.size)).field(object.etag);
+  }
+  state.etag = hasher.finish().hex();
+  co_return state;
+}
+
+/// Asks once. @param busy receives the response of a server that may answer later
+async::Task<std::optional<ContentState>> Sources::ask(const DataAddress& from,
+                                                      core::CancelSource& stop,
+                                                      std::optional<net::Response>& busy) {
+  Reading head{.method = "HEAD", .headers = {}};
+  auto response = co_await read(from, head, stop);
+  if (!from.is_s3() &&
+      (response.status == 403 || response.status == 405 || response.status == 501)) {
+    // A signed URL is for GET alone, and some servers know no HEAD. The body is not read.
+    core::CancelSource enough;
+    const core::CancelSource::Listener outer(stop,
+                                             [&](core::StopLevel level) { enough.stop(level); });
+    std::optional<net::Response> first;
+    Reading get{.method = "GET", .headers = {{"range", "bytes=0-0"}}};
+    get.on_headers = [&](const net::Response& answer) { first = answer; };
+    get.on_body = [&](std::string_view) { enough.stop(core::StopLevel::immediate); };
+    try {
+      response = co_await read(from, get, enough);
+    } catch (const net::TransportError&) {
+      if (!first || stop.level() != core::StopLevel::none) throw;
+      response = *first;
+    }
+  }
+  if (response.status == 200 || response.status == 206) co_return state_in(response);
+  if (!is_temporary(response.status)) throw refused(from, response);
+  busy = std::move(response);
+  co_return std::nullopt;
+}
+
+async::Task<ContentState> Sources::state(const DataAddress& from, core::CancelSource& stop,
+                                         async::RetryPolicy retries) {
+  if (from.is_folder()) co_return co_await list(from, stop);
+  async::Backoff backoff(retries);
+  while (true) {
+    std::optional<net::Response> busy;
+    std::string problem;
+    try {
+      const auto found = co_await ask(from, stop, busy);
+      if (found) co_return *found;
+      problem = "the server answered " + std::to_string(busy->status);
+    } catch (const net::TransportError& error) {
+      problem = error.what();
+      if (is_hopeless(error)) backoff = async::Backoff({.most_tries = 1});
+    }
+    if (stop.level() != core::StopLevel::none || backoff.exhausted())
+      throw Unreachable("cannot ask for " + shown(from.url) + ": " + problem);
+    const auto pause = backoff.next(busy ? wanted_pause(*busy) : std::nullopt);
+    co_await async::pause_for(pause, &stop);
+  }
+}
+
+}  // namespace pipeline::fetch

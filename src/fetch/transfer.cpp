@@ -1,0 +1,246 @@
+#include "fetch/transfer.hpp"
+
+#include <algorithm>
+
+#include "core/quantity.hpp"
+#include "core/text.hpp"
+#include "fetch/number.hpp"
+#include "fetch/parallel.hpp"
+
+namespace pipeline::fetch {
+namespace {
+
+/// Connections for one file.
+constexpr std::size_t most_connections = 4;
+/// Of the first request, which shows whether the server has ranges, and the size.
+constexpr std::uint64_t first_range = std::uint64_t{8} << 20;
+constexpr async::RetryPolicy part_retries{.most_tries = 6};
+
+std::string range_text(std::uint64_t begin, std::uint64_t end) {
+  return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
+}
+
+/// Returns an ETag without the mark of a weak one and without its quotes, which servers do not give
+/// to each request and in each list.
+std::string_view bare(std::string_view etag) {
+  if (etag.starts_with("W/")) etag.remove_prefix(2);
+  return core::trimmed(etag, "\"");
+}
+
+/// Thrown out of a callback: the server has no ranges after all.
+struct NoRanges {};
+
+/// The content is not the expected one. Nothing of it is kept.
+class Changed : public core::EnvironmentError {
+ public:
+  using core::EnvironmentError::EnvironmentError;
+};
+
+}  // namespace
+
+core::EnvironmentError DataTransfer::stopped() const {
+  return core::EnvironmentError("the download of " + shown(from_.url) + " was stopped");
+}
+
+void DataTransfer::throw_changed(const std::string& how) const {
+  throw Changed(shown(from_.url) + " " + how,
+                {expected_.is_verified ? "`pipe lock --upgrade " + shown(from_.url) + "` takes it"
+                                       : "run again once it does not change any more"});
+}
+
+/// Checks that a response with content belongs to the expected one.
+/// @param size of the whole content, if the response says it
+void DataTransfer::accept(const net::Response& response, std::optional<std::uint64_t> size) {
+  if (size && expected_.size && *size != *expected_.size) {
+    const auto sizes = std::to_string(*size) + " bytes, and had " + std::to_string(*expected_.size);
+    throw_changed(expected_.is_verified
+                      ? "has changed at the source since it was locked: it has " + sizes
+                      : "changes while it is fetched: it has " + sizes);
+  }
+  if (expected_.is_verified) return;
+  const auto etag = response.header("etag"), modified = response.header("last-modified");
+  const auto& known = expected_.state;
+  const bool has_etags = !known.etag.empty() && !etag.empty();
+  const bool has_dates = !known.modified.empty() && !modified.empty();
+  if (has_etags ? bare(etag) != bare(known.etag) : has_dates && modified != known.modified)
+    throw_changed("changes while it is fetched");
+}
+
+/// Sends a request. @param judge looks at the response's head, and says whether its content counts
+async::Task<DataTransfer::Outcome> DataTransfer::send(
+    Reading& reading, core::CancelSource& stop,
+    const std::function<Outcome(const net::Response&)>& judge) {
+  Outcome outcome;
+  bool is_judged = false;
+  reading.on_headers = [&](const net::Response& head) {
+    if (head.status != 200 && head.status != 206) return;
+    outcome = judge(head);
+    is_judged = true;
+  };
+  const auto on_body = std::move(reading.on_body);
+  reading.on_body = [&](std::string_view bytes) {
+    if (outcome.is_done) on_body(bytes);
+  };
+  try {
+    const auto response = co_await sources_.read(from_, reading, stop);
+    if (is_judged) co_return outcome;
+    if (response.status == 416) co_return judge(response);
+    outcome.problem = "the server answered " + std::to_string(response.status);
+    outcome.pause = wanted_pause(response);
+    if (is_temporary(response.status)) co_return outcome;
+    throw sources_.refused(from_, response);
+  } catch (const net::TransportError& error) {
+    if (stop_.level() != core::StopLevel::none) throw stopped();
+    if (is_hopeless(error))
+      throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + error.what());
+    outcome = {false, error.what(), {}};
+  }
+  co_return outcome;
+}
+
+/// Reads the first bytes that are missing; plans the parts if the server has ranges, and else reads
+/// everything.
+async::Task<DataTransfer::Outcome> DataTransfer::begin() {
+  const auto have = into_.size();
+  const bool asks_range = has_ranges_;
+  std::uint64_t limit = 0, received = 0;
+  std::size_t part = 0;
+  Reading reading;
+  if (asks_range)
+    reading.headers["range"] = range_text(have, (have / first_range + 1) * first_range);
+  const std::function<Outcome(const net::Response&)> judge = [&](const net::Response& head) {
+    const auto range = range_of(head);
+    // Some servers of buckets answer a range with 200.
+    if (range && range->begin == have) {
+      accept(head, range->total);
+      into_.plan(range->total);
+      part = into_.part_of(have);
+      return Outcome{true, {}, {}};
+    }
+    if (head.status != 200 || range) {  // Another range; or all is here, or more than there is.
+      if (head.header("content-range") == "bytes */" + std::to_string(have) && have > 0) {
+        into_.plan(have);
+        return Outcome{true, {}, {}};
+      }
+      into_.clear();
+      has_ranges_ = false;
+      return Outcome{false, "the server answered with another range", {}};
+    }
+    const auto size = number_in(head.header("content-length"));
+    accept(head, size);
+    into_.clear();
+    limit = size ? *size : expected_.size.value_or(into_.room());
+    if (size) into_.check_room(*size);
+    return Outcome{true, {}, {}};
+  };
+  reading.on_body = [&](std::string_view bytes) {
+    if (into_.is_planned()) return into_.write(part, bytes);
+    received += bytes.size();
+    if (received > limit) throw_changed("gives more than " + core::format_bytes(limit));
+    into_.append(bytes);
+  };
+  auto outcome = co_await send(reading, stop_, judge);
+  if (!outcome.is_done || into_.is_planned()) co_return outcome;
+  // Without a length in the response, a cut connection looks like the end.
+  if (expected_.size && into_.size() < *expected_.size)
+    outcome = {false, "the server sent less than it said", {}};
+  else
+    into_.plan(into_.size());  // All of it came.
+  co_return outcome;
+}
+
+async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
+                                                           core::CancelSource& stop) {
+  const auto missing = into_.missing(part);
+  Reading reading;
+  reading.headers["range"] = range_text(missing.begin, missing.end);
+  const std::function<Outcome(const net::Response&)> judge = [&](const net::Response& head) {
+    const auto range = range_of(head);
+    if (!range || range->begin != missing.begin) throw NoRanges();
+    accept(head, range->total);
+    return Outcome{true, {}, {}};
+  };
+  reading.on_body = [&](std::string_view bytes) { into_.write(part, bytes); };
+  auto outcome = co_await send(reading, stop, judge);
+  if (outcome.is_done && into_.missing(part).begin < missing.end)
+    outcome = {false, "the server sent less than it said", {}};
+  co_return outcome;
+}
+
+/// Reads parts, one after the other, until none is left.
+async::Task<> DataTransfer::work(core::CancelSource& stop) {
+  while (const auto part = into_.take()) {
+    async::Backoff backoff(part_retries);
+    for (auto before = into_.missing(*part).begin;;) {
+      const auto outcome = co_await read_part(*part, stop);
+      if (outcome.is_done) break;
+      if (stop.level() != core::StopLevel::none) throw stopped();
+      if (into_.missing(*part).begin > before) backoff.reset();  // It makes progress.
+      before = into_.missing(*part).begin;
+      if (backoff.exhausted())
+        throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
+      const auto pause = backoff.next(outcome.pause);
+      co_await async::pause_for(pause, &stop);
+    }
+  }
+}
+
+async::Task<> DataTransfer::read_parts() {
+  core::CancelSource stop;
+  const core::CancelSource::Listener outer(stop_, [&](core::StopLevel level) { stop.stop(level); });
+  const std::function<async::Task<>(std::size_t)> worker = [&](std::size_t) -> async::Task<> {
+    std::exception_ptr error;
+    try {
+      co_await work(stop);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (!error) co_return;
+    stop.stop(core::StopLevel::immediate);  // The others end, too.
+    std::rethrow_exception(error);
+  };
+  co_await for_each(std::min(most_connections, into_.parts()), most_connections, worker);
+}
+
+async::Task<> DataTransfer::run() {
+  if (expected_.size == 0 && !into_.is_planned()) {  // A range of nothing is refused.
+    into_.clear();
+    into_.plan(0);
+  }
+  async::Backoff backoff(source_retries);
+  for (auto before = into_.received(); !into_.is_complete();) {
+    bool lost_ranges = false;
+    std::exception_ptr changed;
+    Outcome outcome;
+    try {
+      if (into_.is_planned())
+        co_await read_parts();
+      else
+        outcome = co_await begin();
+    } catch (const NoRanges&) {
+      lost_ranges = true;
+    } catch (const Changed&) {
+      changed = std::current_exception();
+    }
+    if (changed) {
+      into_.clear();
+      std::rethrow_exception(changed);
+    }
+    if (lost_ranges) {
+      into_.clear();
+      has_ranges_ = false;
+    }
+    if (into_.is_planned() && (outcome.is_done || into_.is_complete())) continue;
+    if (into_.is_planned() && outcome.problem.empty()) continue;
+    if (stop_.level() != core::StopLevel::none) throw stopped();
+    if (into_.received() > before) backoff.reset();
+    before = into_.received();
+    if (lost_ranges) continue;
+    if (backoff.exhausted())
+      throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
+    const auto pause = backoff.next(outcome.pause);
+    co_await async::pause_for(pause, &stop_);
+  }
+}
+
+}  // namespace pipeline::fetch

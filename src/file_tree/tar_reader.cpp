@@ -1,0 +1,165 @@
+#include "file_tree/tar_reader.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace pipeline::file_tree {
+namespace {
+
+constexpr std::size_t header_size = 512;
+constexpr std::uint64_t longest_text = 1u << 20;
+constexpr std::uint64_t longest_filling =
+    1u << 20;  // Limit for padding after the end: programs pad to a record of some KiB.
+
+std::string_view field(std::string_view header, std::size_t offset, std::size_t size) {
+  const auto text = header.substr(offset, size);
+  return text.substr(0, text.find('\0'));
+}
+
+/// Parses octal digits, or GNU's big-endian number behind a set high bit.
+std::uint64_t number(std::string_view header, std::size_t offset, std::size_t size) {
+  const auto raw = header.substr(offset, size);
+  std::uint64_t value = 0;
+  if (static_cast<unsigned char>(raw[0]) & 0x80) {
+    for (std::size_t i = 1; i < raw.size(); ++i) {
+      if (value >> 55) refuse("a size is beyond all reason");
+      value = value << 8 | static_cast<unsigned char>(raw[i]);
+    }
+    return value;
+  }
+  for (const char c : raw)
+    if (c >= '0' && c <= '7')
+      value = value << 3 | static_cast<unsigned>(c - '0');
+    else if (c != ' ' && c != '\0')
+      refuse("it is no tar");
+  return value;
+}
+
+/// Checks the sum of a header's bytes; its own field counts as spaces.
+void check_sum(std::string_view header) {
+  std::uint64_t sum = 8 * ' ';
+  for (std::size_t i = 0; i < header.size(); ++i)
+    if (i < 148 || i >= 156) sum += static_cast<unsigned char>(header[i]);
+  if (sum != number(header, 148, 8)) refuse("it is no tar");
+}
+
+bool describes_the_next(char type) {
+  return type == 'x' || type == 'L' || type == 'K' || type == 'g';
+}
+
+}  // namespace
+
+void TarReader::begin_entry() {
+  const auto header = std::exchange(header_, {});
+  if (header.find_first_not_of('\0') == header.npos) {
+    ended_ = true;
+    return;
+  }
+  check_sum(header);
+  if (++entries_ > limits_.entries)
+    refuse("it has more than " + std::to_string(limits_.entries) + " entries");
+  Entry entry;
+  entry.type = header[156] == '\0' ? '0' : header[156];
+  entry.size = number(header, 124, 12);
+  if (describes_the_next(entry.type)) {
+    if (entry.size > longest_text) refuse("a name is longer than 1 MiB");
+    kind_ = entry.type;
+  } else {
+    kind_ = 0;
+    entry.name = field(header, 0, 100);
+    entry.linked = field(header, 157, 100);
+    entry.mode = static_cast<unsigned>(number(header, 100, 8) & 07777);
+    if (header.substr(257, 6) == std::string_view("ustar\0", 6))
+      if (const auto prefix = field(header, 345, 155); !prefix.empty())
+        entry.name = std::string(prefix) + "/" + entry.name;
+    const auto own = std::exchange(own_, {});
+    if (const auto found = own.find("path"); found != own.end()) entry.name = found->second;
+    if (const auto found = own.find("linkpath"); found != own.end()) entry.linked = found->second;
+    if (const auto found = own.find("size"); found != own.end()) {
+      const auto& text = found->second;
+      if (std::from_chars(text.data(), text.data() + text.size(), entry.size).ptr !=
+              text.data() + text.size() ||
+          text.empty())
+        refuse("it is no tar");
+    }
+    if (entry.name.find('\0') != entry.name.npos || entry.linked.find('\0') != entry.linked.npos)
+      refuse("a name has a zero byte in it");
+    if (entry.type == '1' || entry.type == '2' || entry.type == '5') entry.size = 0;
+    if (entry.size > limits_.bytes - bytes_)
+      refuse("its files have more than the " + std::to_string(limits_.bytes) +
+             " bytes that were announced");
+    bytes_ += entry.size;
+    sink_.begin(entry);
+  }
+  if (entry.size > std::uint64_t{1} << 60) refuse("a size is beyond all reason");
+  left_ = entry.size;
+  padding_ = (header_size - entry.size % header_size) % header_size;
+  if (left_ == 0) end_body();
+}
+
+/// Parses `LENGTH KEY=VALUE\n`, where the length includes itself. Keeps only the keys that are
+/// used.
+void TarReader::read_records(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t length = 0;
+    const auto [digits_end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), length);
+    const auto space = static_cast<std::size_t>(digits_end - text.data());
+    if (error != std::errc() || length <= space + 1 || length > text.size() || text[space] != ' ' ||
+        text[length - 1] != '\n')
+      refuse("it is no tar");
+    const auto record = text.substr(space + 1, length - space - 2);
+    const auto equals = record.find('=');
+    if (equals == record.npos) refuse("it is no tar");
+    const auto key = record.substr(0, equals);
+    if (key.starts_with("GNU.sparse."))
+      refuse("it has a sparse file in it, which only GNU tar writes so");
+    if (key == "path" || key == "linkpath" || key == "size")
+      own_[std::string(key)] = record.substr(equals + 1);
+    text.remove_prefix(length);
+  }
+}
+
+void TarReader::end_body() {
+  const auto text = std::exchange(text_, {});
+  switch (std::exchange(kind_, 0)) {
+    case 0: sink_.end(); break;
+    case 'x': read_records(text); break;
+    case 'L': own_["path"] = text.c_str(); break;  // Up to the first NUL.
+    case 'K': own_["linkpath"] = text.c_str(); break;
+    default: break;  // Global headers hold nothing that is needed here.
+  }
+}
+
+void TarReader::feed(std::string_view bytes) {
+  while (!bytes.empty() && !ended_) {
+    if (left_ > 0) {
+      const auto piece = bytes.substr(0, std::min<std::uint64_t>(left_, bytes.size()));
+      if (kind_ != 0)
+        text_ += piece;
+      else
+        sink_.content(piece);
+      bytes.remove_prefix(piece.size());
+      left_ -= piece.size();
+      if (left_ == 0) end_body();
+    } else if (padding_ > 0) {
+      const auto skipped = std::min<std::uint64_t>(padding_, bytes.size());
+      bytes.remove_prefix(skipped);
+      padding_ -= skipped;
+    } else {
+      const auto piece = bytes.substr(0, header_size - header_.size());
+      header_ += piece;
+      bytes.remove_prefix(piece.size());
+      if (header_.size() == header_size) begin_entry();
+    }
+  }
+  after_end_ += bytes.size();
+  if (after_end_ > longest_filling) refuse("it does not stop after its end");
+}
+
+void TarReader::finish() const {
+  if (!ended_) refuse("it was cut short");
+}
+
+}  // namespace pipeline::file_tree

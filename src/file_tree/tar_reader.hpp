@@ -1,0 +1,79 @@
+/// @file
+/// Reads a tar that arrives in pieces: ustar with the extensions of POSIX (pax) and GNU. libarchive
+/// is not used, for three reasons: it pulls its input, while the event loop pushes these bytes; it
+/// converts names by the locale (in `C` it loses those that are not ASCII) and accepts an archive
+/// that was truncated between two entries; and the static stager needs the same code.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/error.hpp"
+
+namespace pipeline::file_tree {
+
+/// The input is no tar, exceeds its limits, or holds entries that must not be unpacked.
+class ArchiveError : public core::EnvironmentError {
+ public:
+  using core::EnvironmentError::EnvironmentError;
+};
+
+/// Throws ArchiveError with the reason why the archive is rejected.
+[[noreturn]] inline void refuse(const std::string& why) {
+  throw ArchiveError("cannot unpack what was sent: " + why);
+}
+
+/// Limits of an archive.
+struct TarLimits {
+  std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  ///< Total content of all files.
+  std::uint64_t entries = 10'000'000;  ///< Number of headers of any kind.
+};
+
+/// Memory is bounded: one block, and one name or record of at most 1 MiB.
+class TarReader {
+ public:
+  struct Entry {
+    char type = '0';  ///< Type flag of the header: `0` and `7` a file, `1` a hard link, `2` a
+                      ///< symbolic link, `5` a folder; others exist.
+    std::string name, linked;
+    unsigned mode = 0;
+    std::uint64_t size = 0;
+  };
+  class Sink {
+   public:
+    virtual ~Sink() = default;
+    virtual void begin(const Entry& entry) = 0;
+    virtual void content(std::string_view bytes) = 0;
+    virtual void end() = 0;
+  };
+
+  TarReader(Sink& sink, TarLimits limits) : sink_(sink), limits_(limits) {}
+  /// Reads the next bytes. Throws ArchiveError, and exceptions of the sink.
+  void feed(std::string_view bytes);
+  /// Ends the stream. Throws ArchiveError if the archive is incomplete.
+  void finish() const;
+
+ private:
+  void begin_entry();
+  void end_body();
+  void read_records(std::string_view text);
+
+  Sink& sink_;
+  const TarLimits limits_;
+  std::uint64_t bytes_ = 0, entries_ = 0;  ///< Read so far; compared with the limits.
+  std::string header_;                     ///< The current header, up to one block.
+  std::uint64_t left_ = 0,
+                padding_ = 0;  ///< Bytes that remain of the entry's content and its padding.
+  char kind_ = 0;  ///< Type of an entry whose content describes the next entry; 0 if the content is
+                   ///< a file's.
+  std::string text_;  ///< Content of an entry that describes the next one.
+  std::map<std::string, std::string, std::less<>>
+      own_;  ///< Attributes of the next entry from such entries: path, linkpath, size.
+  std::uint64_t after_end_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace pipeline::file_tree

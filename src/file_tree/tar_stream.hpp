@@ -1,0 +1,37 @@
+/// @file
+/// A tar of files from several places, generated while it is sent: build contexts, and files copied
+/// into containers. Uses libarchive, loaded on first use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pipeline::file_tree {
+
+/// An entry: its path in the archive, and its content or the file that has it.
+struct ContextFile {
+  enum class Kind { file, directory, symlink };
+  std::string path;  ///< Relative, with `/`.
+  std::optional<std::string>
+      content;  ///< Generated content, or a symlink's target; if unset, the content of `source`.
+  std::filesystem::path source;
+  std::uint64_t bytes = 0;
+  unsigned mode = 0644;
+  Kind kind = Kind::file;
+};
+
+/// Fills the buffer and returns the number of bytes written; 0 at the end.
+using TarSource = std::function<std::size_t(std::span<char>)>;
+
+/// Returns a reproducible tar (GNU format) of the files: owner root, times 0. Each file is read
+/// when its entry is sent. A file that became shorter meanwhile is padded with zeros; a file that
+/// cannot be read throws EnvironmentError.
+TarSource tar_stream(std::vector<ContextFile> files);
+
+}  // namespace pipeline::file_tree

@@ -1,0 +1,203 @@
+#include "file_tree/tree.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <memory>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::file_tree {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t buffer_size = 1 << 20;
+
+[[noreturn]] void refuse_node(const fs::path& path, const std::string& what,
+                              const std::string& advice) {
+  throw core::ContentError("cannot keep " + path.string() + ": " + what, {advice});
+}
+
+void add_components(std::deque<std::string>& components, const std::string& path) {
+  std::deque<std::string> added;
+  for (const auto& component : fs::path(path)) added.push_back(component.string());
+  components.insert(components.begin(), added.begin(), added.end());
+}
+
+}  // namespace
+
+bool stays_inside(const fs::path& root, const std::string& link) {
+  // Resolves the path as the kernel does and checks at each component that it is below `root`. The
+  // text alone does not suffice: `a/../b` leads elsewhere where `a` is a link.
+  std::deque<std::string> rest;
+  add_components(rest, link);
+  fs::path place;
+  for (int links = 0; !rest.empty();) {
+    const auto component = rest.front();
+    rest.pop_front();
+    if (component.empty() || component == ".") continue;
+    if (component == "..") {
+      if (place.empty()) return false;
+      place = place.parent_path();
+      continue;
+    }
+    std::error_code error;
+    const auto target = fs::read_symlink(root / place / component, error);
+    if (error) {
+      place /= component;
+    } else {
+      if (target.is_absolute() || ++links > 40) return false;
+      add_components(rest, target.string());
+    }
+  }
+  return true;
+}
+
+std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
+  constexpr std::uint64_t hole_block = 512, negligible = 1u << 20;
+  const auto size = static_cast<std::uint64_t>(status.st_size),
+             on_disk = static_cast<std::uint64_t>(status.st_blocks) * hole_block;
+  if (size < on_disk + negligible) return 0;
+  const core::Descriptor open(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!open) throw core::system_error("cannot read " + file.string(), errno);
+  std::uint64_t holes = 0;
+  for (off_t at = 0; at < status.st_size;) {
+    const auto placeholder = ::lseek(open.get(), at, SEEK_HOLE);
+    if (placeholder < 0 || placeholder >= status.st_size) break;
+    const auto data = ::lseek(open.get(), placeholder, SEEK_DATA);
+    const auto end = data < 0 ? status.st_size : data;  // ENXIO: a hole extends to the end.
+    holes += static_cast<std::uint64_t>(end - placeholder);
+    at = end;
+  }
+  return holes;
+}
+
+void check_holes(const fs::path& path, std::uint64_t holes) {
+  if (holes > most_holes)
+    refuse_node(path,
+                "it is sparse: " + std::to_string(holes >> 30) +
+                    " GiB of it were never written, and at most " +
+                    std::to_string(most_holes >> 30) + " GiB may be",
+                "write only what holds data; a file without holes may be of any size");
+}
+
+std::vector<TreeNode> scan_tree(const fs::path& root) {
+  std::vector<TreeNode> nodes;
+  std::vector<std::string> folders = {""};
+  std::uint64_t holes = 0;
+  while (!folders.empty()) {
+    const auto folder = std::move(folders.back());
+    folders.pop_back();
+    std::error_code error;
+    fs::directory_iterator entries(root / folder, error);
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+      TreeNode node;
+      node.path = (fs::path(folder) / entries->path().filename()).string();
+      struct stat status {};
+      if (::lstat(entries->path().c_str(), &status) != 0)
+        throw core::system_error("cannot read " + entries->path().string(), errno);
+      if (S_ISDIR(status.st_mode)) {
+        node.kind = TreeNode::Kind::directory;
+        folders.push_back(node.path);
+      } else if (S_ISREG(status.st_mode)) {
+        node.executable = (status.st_mode & S_IXUSR) != 0;
+        node.bytes = static_cast<std::uint64_t>(status.st_size);
+        check_holes(entries->path(), holes += holes_in(entries->path(), status));
+      } else if (S_ISLNK(status.st_mode)) {
+        node.kind = TreeNode::Kind::link;
+        node.target = fs::read_symlink(entries->path(), error).string();
+        if (error)
+          throw core::system_error("cannot read " + entries->path().string(), error.value());
+        if (!stays_inside(root, node.path)) {
+          refuse_node(entries->path(),
+                      "it is a symbolic link to " + node.target + ", outside of the folder",
+                      "copy what it points to instead, e.g. with cp -L");
+        }
+      } else {
+        refuse_node(entries->path(), "it is a socket, a pipe or a device",
+                    "write files, folders and links only");
+      }
+      nodes.push_back(std::move(node));
+    }
+    if (error)
+      throw core::system_error("cannot read the folder " + (root / folder).string(), error.value());
+  }
+  std::sort(nodes.begin(), nodes.end(),
+            [](const TreeNode& a, const TreeNode& b) { return a.path < b.path; });
+  return nodes;
+}
+
+core::Digest tree_digest(const std::vector<TreeNode>& nodes) {
+  core::Hasher hasher;
+  hasher.field("pipe tree 1");
+  for (const auto& node : nodes) {
+    const char kind[] = {static_cast<char>(node.kind), node.executable ? 'x' : '-'};
+    hasher.field(node.path).field({kind, sizeof kind});
+    if (node.kind == TreeNode::Kind::file)
+      hasher.field(
+          {reinterpret_cast<const char*>(node.digest.bytes.data()), node.digest.bytes.size()});
+    if (node.kind == TreeNode::Kind::link) hasher.field(node.target);
+  }
+  auto digest = hasher.finish();
+  // A file that contains exactly the bytes hashed above has the same SHA-256. Inverting the bits
+  // gives a digest that no known file can have.
+  for (auto& byte : digest.bytes) byte = static_cast<std::uint8_t>(~byte);
+  return digest;
+}
+
+void hash_tree(const fs::path& root, std::vector<TreeNode>& nodes) {
+  for (auto& node : nodes) {
+    if (node.kind == TreeNode::Kind::file) node.digest = core::sha256_file(root / node.path);
+  }
+}
+
+void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::path& target) {
+  for (auto& node : nodes) {
+    const auto to = target / node.path;
+    switch (node.kind) {
+      case TreeNode::Kind::directory:
+        if (::mkdir(to.c_str(), 0777) != 0)
+          throw core::system_error("cannot make the folder " + to.string(), errno);
+        break;
+      case TreeNode::Kind::link:
+        if (::symlink(node.target.c_str(), to.c_str()) != 0)
+          throw core::system_error("cannot make the link " + to.string(), errno);
+        break;
+      case TreeNode::Kind::file:
+        node.digest = copy_file(root / node.path, to, node.executable ? 0777 : 0666, &node.bytes);
+        break;
+    }
+  }
+}
+
+core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned mode,
+                       std::uint64_t* bytes) {
+  const core::Descriptor from(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!from) throw core::system_error("cannot read " + source.string(), errno);
+  const core::Descriptor to(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!to) throw core::system_error("cannot write " + target.string(), errno);
+  core::Hasher hasher;
+  const auto buffer = std::make_unique_for_overwrite<char[]>(buffer_size);
+  std::uint64_t total = 0;
+  while (true) {
+    const ssize_t count = ::read(from.get(), buffer.get(), buffer_size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw core::system_error("cannot read " + source.string(), errno);
+    if (count == 0) break;
+    const std::string_view rest(buffer.get(), static_cast<std::size_t>(count));
+    hasher.update(rest);
+    total += rest.size();
+    core::write_fully(to.get(), rest, target);
+  }
+  if (bytes) *bytes = total;
+  return hasher.finish();
+}
+
+}  // namespace pipeline::file_tree

@@ -1,0 +1,65 @@
+/// @file
+/// Folders as values: their content, their digest, and copies of them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/digest.hpp"
+
+struct stat;
+
+namespace pipeline::file_tree {
+
+/// One file, folder or link below a folder.
+struct TreeNode {
+  enum class Kind : char { file = 'f', directory = 'd', link = 'l' };
+  std::string path;  ///< Relative to the folder, with `/`.
+  Kind kind = Kind::file;
+  bool executable = false;
+  core::Digest
+      digest;  ///< Digest of a file; empty until the file is read by hash_tree() or copy_tree().
+  std::string target;  ///< Target of a link, as stored.
+  std::uint64_t bytes = 0;
+};
+
+/// Maximum total size of holes, the parts of sparse files that were never written. Holes cost
+/// nothing to create, but as much to read as data. Files without holes may have any size, since
+/// writing them took as long as reading them.
+inline constexpr std::uint64_t most_holes = std::uint64_t{64} << 30;
+
+/// Returns the number of bytes of a file that are holes, as reported by its file system. Throws
+/// EnvironmentError if the file cannot be read.
+std::uint64_t holes_in(const std::filesystem::path& file, const struct stat& status);
+/// Throws EnvironmentError that names `path` if there are too many holes.
+void check_holes(const std::filesystem::path& path, std::uint64_t holes);
+
+/// Returns true if a link below `root` also ends below it, with all links on its way resolved.
+bool stays_inside(const std::filesystem::path& root, const std::string& link);
+
+/// Returns everything below `root`, sorted by path. Throws EnvironmentError for what a store cannot
+/// keep (links that leave the folder at any point, sockets, pipes, devices, too many holes) and for
+/// files that cannot be read.
+std::vector<TreeNode> scan_tree(const std::filesystem::path& root);
+
+/// Returns the digest of a folder with these contents, sorted by path. It never equals the digest
+/// of a file.
+core::Digest tree_digest(const std::vector<TreeNode>& nodes);
+
+/// Reads every file below `root` and fills its digest.
+void hash_tree(const std::filesystem::path& root, std::vector<TreeNode>& nodes);
+
+/// Copies the nodes from `root` into the empty folder `target` and fills their digests with those
+/// of the copied bytes.
+void copy_tree(const std::filesystem::path& root, std::vector<TreeNode>& nodes,
+               const std::filesystem::path& target);
+
+/// Copies a file and returns the digest of the copied bytes. The target must not exist.
+/// @param mode mode of the new file, less the umask
+core::Digest copy_file(const std::filesystem::path& source, const std::filesystem::path& target,
+                       unsigned mode, std::uint64_t* bytes = nullptr);
+
+}  // namespace pipeline::file_tree

@@ -1,0 +1,23 @@
+/// @file
+/// The programs that run in pods, embedded as bytes: the agent, which starts a step's command
+/// (agent/main.cpp), and the stager, which transfers its files (stager/main.cpp).
+#pragma once
+
+#include <string_view>
+
+namespace pipeline::kubernetes_api {
+
+/// The processor architecture that `pipe` was compiled for, as nodes' labels `kubernetes.io/arch`
+/// name it.
+#if defined(__aarch64__)
+inline constexpr std::string_view own_architecture = "arm64";
+#else
+inline constexpr std::string_view own_architecture = "amd64";
+#endif
+
+/// A static executable for nodes of `architecture`. Throws EnvironmentError if `pipe` was built
+/// without it: a release has those for amd64 and arm64, a build of one machine only its own.
+std::string_view agent_program(std::string_view architecture = own_architecture);
+std::string_view stager_program(std::string_view architecture = own_architecture);
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,81 @@
+#include "kubernetes_api/changes.hpp"
+
+#include "core/bounded_json.hpp"
+#include "kubernetes_api/json.hpp"
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+using nlohmann::json;
+
+/// Drops managedFields, which are not needed and make up half of an object.
+bool leave_out(int, json::parse_event_t event, json& parsed) {
+  return event != json::parse_event_t::key ||
+         parsed.get_ref<const std::string&>() != "managedFields";
+}
+
+}  // namespace
+
+void Changes::tell(Change::Kind kind, json& object) {
+  const auto name = text_at(object, "/metadata/name"), uid = text_at(object, "/metadata/uid"),
+             version = text_at(object, "/metadata/resourceVersion");
+  const auto found = known_.find(name);
+  if (kind == Change::Kind::deleted) {
+    if (found == known_.end() || found->second.uid != uid) return;
+    known_.erase(found);
+  } else if (found == known_.end()) {
+    known_.emplace(name, Known{uid, version});
+    kind = Change::Kind::added;
+  } else if (found->second.uid !=
+             uid) {  // Another object of the same name; the deletion of the first was not seen.
+    json gone{{"metadata", {{"name", name}, {"uid", found->second.uid}}}};
+    found->second = {uid, version};
+    on_change_({Change::Kind::deleted, gone});
+    kind = Change::Kind::added;
+  } else {
+    if (found->second.version == version) return;
+    found->second.version = version;
+    kind = Change::Kind::modified;
+  }
+  on_change_({kind, object});
+}
+
+void Changes::take_page(json& page) {
+  if (const auto items = page.find("items"); items != page.end() && items->is_array())
+    for (auto& item : *items) {
+      there_.insert(text_at(item, "/metadata/name"));
+      tell(Change::Kind::added, item);
+    }
+  listed_version_ = text_at(page, "/metadata/resourceVersion");
+}
+
+void Changes::end_list() {
+  std::vector<json> gone;
+  for (const auto& [name, known] : known_)
+    if (!there_.contains(name))
+      gone.push_back(json{{"metadata", {{"name", name}, {"uid", known.uid}}}});
+  for (auto& object : gone) tell(Change::Kind::deleted, object);
+  version_ = listed_version_;
+}
+
+void Changes::take_line(std::string_view line) {
+  if (line.empty() || error_) return;
+  if (!core::is_within(line, {})) return;
+  auto event = json::parse(line, leave_out, false);
+  const auto type = text_at(event, "/type");
+  if (!event.is_object() || !event.contains("object"))
+    return;  // The line is incomplete because the stream was interrupted; it will be sent again.
+  auto& object = event["object"];
+  if (type == "ERROR") {
+    error_.emplace(number_at(object, "/code"), text_at(object, "/reason"),
+                   "the watch of " + path_ + " was ended: " + text_at(object, "/message"),
+                   std::vector<std::string>());
+    return;
+  }
+  if (auto version = text_at(object, "/metadata/resourceVersion"); !version.empty())
+    version_ = std::move(version);
+  if (type == "ADDED" || type == "MODIFIED") tell(Change::Kind::modified, object);
+  if (type == "DELETED") tell(Change::Kind::deleted, object);
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,66 @@
+/// @file
+/// The objects of a list, and what the lines of a watch change in them. Pure.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "kubernetes_api/client.hpp"
+
+namespace pipeline::kubernetes_api {
+
+struct Change {
+  enum class Kind { added, modified, deleted };
+  Kind kind;
+  /// The object as the server sent it without managedFields (half of its size); may be moved from.
+  /// If a deletion was detected by the object's absence from a list, it has only `metadata` with
+  /// name and uid.
+  nlohmann::json& object;
+};
+
+class Changes {
+ public:
+  /// @param path      of the collection, for messages
+  /// @param on_change must not throw
+  Changes(std::string path, std::function<void(const Change&)> on_change)
+      : path_(std::move(path)), on_change_(std::move(on_change)) {}
+
+  /// Takes a whole list, page by page. Objects that are on none of its pages are gone.
+  void begin_list() { there_.clear(); }
+  void take_page(nlohmann::json& page);
+  void end_list();
+
+  /// Takes a line of the stream. After an error of the server, further lines are ignored.
+  void take_line(std::string_view line);
+  /// An error that the server sent within the stream.
+  const std::optional<ApiError>& error() const { return error_; }
+  void forget_error() { error_.reset(); }
+
+  /// The version to resume from; if empty, begin with a list.
+  const std::string& version() const { return version_; }
+  void forget_version() { version_.clear(); }
+
+ private:
+  /// The last known version of an object, to detect changes.
+  struct Known {
+    std::string uid, version;
+  };
+  void tell(Change::Kind kind, nlohmann::json& object);
+
+  const std::string path_;
+  const std::function<void(const Change&)> on_change_;
+  std::map<std::string, Known> known_;  ///< Keyed by name.
+  std::set<std::string> there_;         ///< Names on the list's pages so far.
+  std::string version_;
+  std::string listed_version_;  ///< Of the list's pages so far: a part of a list is no beginning.
+  std::optional<ApiError> error_;
+};
+
+}  // namespace pipeline::kubernetes_api

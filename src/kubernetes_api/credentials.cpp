@@ -1,0 +1,157 @@
+#include "kubernetes_api/credentials.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base64.hpp"
+#include "core/bounded_json.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/text.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/time.hpp"
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr auto token_file_age = 60s;    // Same as client-go.
+constexpr auto before_expiry = 10s;     // Margin for the duration of a request.
+constexpr auto plugin_patience = 120s;  // The plugin may open a browser for a login.
+
+std::vector<std::string> advice_for(const ExecPlugin& plugin) {
+  std::vector<std::string> advice;
+  if (!plugin.install_hint.empty()) advice.push_back(plugin.install_hint);
+  advice.push_back(
+      "`kubectl get pods` asks it as well: if that fails too, the matter is between the program "
+      "and your provider");
+  return advice;
+}
+
+}  // namespace
+
+std::string plugin_info(const ClusterAccess& access) {
+  json info{{"apiVersion", access.identity.exec->api_version},
+            {"kind", "ExecCredential"},
+            {"spec", {{"interactive", false}}}};
+  if (access.identity.exec->wants_cluster) {
+    json cluster{{"server", access.server}};
+    if (!access.tls.ca.empty())
+      cluster["certificate-authority-data"] = core::encode_base64(access.tls.ca);
+    if (access.tls.ca.empty() && !access.tls.ca_file.empty())
+      cluster["certificate-authority-data"] =
+          core::encode_base64(core::read_file(access.tls.ca_file));
+    if (!access.tls.verify) cluster["insecure-skip-tls-verify"] = true;
+    if (!access.tls_server_name.empty()) cluster["tls-server-name"] = access.tls_server_name;
+    if (!access.proxy.empty()) cluster["proxy-url"] = access.proxy;
+    info["spec"]["cluster"] = std::move(cluster);
+  }
+  return info.dump();
+}
+
+PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& output) {
+  const auto refuse = [&](const std::string& why) {
+    return core::EnvironmentError("the program '" + plugin.command.front() +
+                                      "', which the kubeconfig names for credentials, " + why,
+                                  advice_for(plugin));
+  };
+  const auto said = core::parse_json(output);
+  if (!said.is_object() || text_at(said, "/kind") != "ExecCredential")
+    throw refuse("gave an answer that is no ExecCredential");
+  if (text_at(said, "/apiVersion") != plugin.api_version)
+    throw refuse("answers with apiVersion '" + text_at(said, "/apiVersion") +
+                 "', and the kubeconfig says " + plugin.api_version);
+  PluginAnswer answer{text_at(said, "/status/token"),
+                      text_at(said, "/status/clientCertificateData"),
+                      text_at(said, "/status/clientKeyData"),
+                      {}};
+  if (answer.token.empty() && answer.cert.empty())
+    throw refuse("gave neither a token nor a certificate");
+  if (answer.cert.empty() != answer.key.empty())
+    throw refuse("gave a certificate without a key, or a key without a certificate");
+  if (const auto expires = text_at(said, "/status/expirationTimestamp"); !expires.empty()) {
+    answer.expires = parse_time(expires);
+    if (!answer.expires) throw refuse("gave an expirationTimestamp that is no time: " + expires);
+  }
+  return answer;
+}
+
+async::Task<> Credentials::ask_plugin() {
+  const auto& plugin = *access_.identity.exec;
+  net::ProgramCall call;
+  call.command = plugin.command;
+  call.variables = plugin.variables;
+  call.variables.push_back("KUBERNETES_EXEC_INFO=" + plugin_info(access_));
+  call.timeout = plugin_patience;
+  const std::string who =
+      "the program '" + plugin.command.front() + "', which the kubeconfig names for credentials, ";
+  std::optional<core::EnvironmentError> failed;
+  net::ProgramAnswer said;
+  try {
+    said = co_await net::run_program(std::move(call));
+  } catch (const core::EnvironmentError& error) {
+    failed.emplace(who + "cannot be asked: " + error.what(), advice_for(plugin));
+  }
+  if (failed) throw core::EnvironmentError(*failed);
+  if (said.late)
+    throw core::EnvironmentError(
+        who + "gave no answer within " + std::to_string(plugin_patience / 1s) + " s",
+        advice_for(plugin));
+  if (said.code != 0) {
+    const auto words = core::trimmed(said.errors);
+    throw core::EnvironmentError(
+        who + "failed" + (said.code > 0 ? " with exit code " + std::to_string(said.code) : "") +
+            (words.empty() ? "" : ": " + std::string(words.substr(0, 500))),
+        advice_for(plugin));
+  }
+  auto answer = parse_plugin_answer(plugin, said.output);
+  token_ = std::move(answer.token);
+  cert_ = std::move(answer.cert);
+  key_ = std::move(answer.key);
+  until_ = Clock::time_point::max();
+  if (answer.expires)
+    until_ =
+        Clock::now() + std::max<Clock::duration>(
+                           *answer.expires - std::chrono::system_clock::now() - before_expiry, 0s);
+}
+
+void Credentials::read_token() {
+  const auto& identity = access_.identity;
+  try {
+    token_ = std::string(core::trimmed(core::read_file(identity.token_file)));
+  } catch (const core::EnvironmentError&) {
+    if (token_.empty()) token_ = identity.token;
+    if (token_.empty()) throw;
+  }
+  until_ = Clock::now() + token_file_age;
+}
+
+async::Task<> Credentials::apply(net::Request& request) {
+  const auto& identity = access_.identity;
+  const bool stale = !until_ || Clock::now() >= *until_;
+  if (identity.exec && stale) co_await ask_plugin();
+  if (!identity.exec && !identity.token_file.empty() && stale) read_token();
+  const auto& token = identity.exec || !identity.token_file.empty() ? token_ : identity.token;
+  if (!token.empty())
+    request.headers.push_back("Authorization: Bearer " + token);
+  else if (!identity.username.empty())
+    request.headers.push_back("Authorization: Basic " +
+                              core::encode_base64(identity.username + ":" + identity.password));
+  for (const auto& header : identity.impersonate) request.headers.push_back(header);
+  if (!cert_.empty()) {
+    request.tls.cert = cert_;
+    request.tls.key = key_;
+  }
+}
+
+bool Credentials::refused() {
+  const bool renewable = access_.identity.exec || !access_.identity.token_file.empty();
+  until_.reset();
+  return renewable;
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,46 @@
+/// @file
+/// Credentials of requests to a cluster: kept while they are valid, fetched again when they expire.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "kubernetes_api/kubeconfig.hpp"
+#include "net/program.hpp"
+
+namespace pipeline::kubernetes_api {
+
+class Credentials {
+ public:
+  explicit Credentials(const ClusterAccess& access) : access_(access) {}
+
+  /// Adds headers, and the certificate that a plugin returned. Throws EnvironmentError if a plugin
+  /// returns none.
+  async::Task<> apply(net::Request& request);
+  /// Reports that the server has refused the credentials (401). Returns true if fetching them again
+  /// can help.
+  bool refused();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  async::Task<> ask_plugin();
+  void read_token();
+
+  ClusterAccess access_;
+  std::string token_, cert_, key_;  ///< From the kubeconfig or from the plugin.
+  std::optional<Clock::time_point>
+      until_;  ///< Expiry time; unset if they have to be fetched first.
+};
+
+/// The output of a plugin (an ExecCredential): token and certificate of its status.
+struct PluginAnswer {
+  std::string token, cert, key;
+  std::optional<std::chrono::system_clock::time_point> expires;
+};
+/// Throws EnvironmentError for invalid output.
+PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& output);
+/// Returns the value of the plugin's variable KUBERNETES_EXEC_INFO.
+std::string plugin_info(const ClusterAccess& access);
+
+}  // namespace pipeline::kubernetes_api

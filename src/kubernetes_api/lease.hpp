@@ -1,0 +1,76 @@
+/// @file
+/// A Lease (coordination.k8s.io/v1): of several processes that could do some work, one at a time
+/// does it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "kubernetes_api/client.hpp"
+
+namespace pipeline::kubernetes_api {
+
+/// Same values as Kubernetes' own components.
+struct LeaseTerms {
+  std::chrono::milliseconds duration{
+      15'000};  ///< A holder that has not renewed for this time loses the Lease to the next process
+                ///< that wants it.
+  std::chrono::milliseconds deadline{
+      10'000};  ///< A holder that could not renew for this time gives up.
+  std::chrono::milliseconds pause{2'000};  ///< Time between two renewals.
+};
+
+class Lease {
+ public:
+  /// @param holder identity of this process; must be unique
+  Lease(Client& client, std::string name, std::string holder, LeaseTerms terms = {});
+
+  /// Returns when this process holds the Lease: at once if it is free, otherwise when its holder
+  /// has released it or has not renewed it for too long, by this machine's clock.
+  /// @param on_wait called once with the holder if this has to wait
+  async::Task<> acquire(std::function<void(const std::string&)> on_wait = {});
+  /// Renews the Lease until `stop`, and creates it again if it was deleted. Returns false if it is
+  /// lost; another process may then hold it.
+  async::Task<bool> keep(core::CancelSource& stop);
+  /// Returns false if the Lease was not renewed within the terms' deadline, for example in a
+  /// process that was suspended. Another process may then hold it, even if keep() has not noticed.
+  /// Call this before each write that only the holder may do.
+  bool is_fresh() const { return std::chrono::steady_clock::now() - renewed_ < terms_.deadline; }
+  /// Releases the Lease, so that the next process need not wait.
+  async::Task<> release();
+  async::Task<> remove();
+
+  /// `metadata.ownerReferences` of a Lease that this creates: the cluster garbage-collects it with
+  /// the last of its owners. Null: none.
+  nlohmann::json owners;
+  /// Called with each new message that another process left for the holder (leave_word()).
+  std::function<void(const std::string&)> on_signal;
+
+ private:
+  async::Task<bool> create();
+  async::Task<bool> take(nlohmann::json lease);
+  void hear(const nlohmann::json& lease);
+  std::string path() const { return client_.path("coordination.k8s.io/v1", "leases", name_); }
+
+  Client& client_;
+  const std::string name_, holder_;
+  const LeaseTerms terms_;
+  std::string heard_;
+  std::chrono::steady_clock::time_point renewed_;  ///< When the last successful renewal was sent.
+};
+
+/// Leaves a message for the current or next holder of the Lease, which reads it with its next
+/// renewal. Creates a Lease without holder if there is none.
+/// @param owners see Lease
+async::Task<> leave_word(Client& client, std::string name, std::string word,
+                         nlohmann::json owners = {});
+
+/// The holder of a Lease; empty if there is none, or no Lease.
+struct LeaseHolder {
+  std::string name;
+  std::string renewed;  ///< Changes as long as the holder is alive.
+};
+async::Task<LeaseHolder> holder_of(Client& client, std::string name);
+
+}  // namespace pipeline::kubernetes_api

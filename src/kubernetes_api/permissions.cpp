@@ -1,0 +1,110 @@
+#include "kubernetes_api/permissions.hpp"
+
+#include <list>
+
+#include "async/joinable_task.hpp"
+#include "core/diagnostic.hpp"
+#include "kubernetes_api/json.hpp"
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+using nlohmann::json;
+
+async::Task<> ask(Client& client, const Permission& permission, std::string verb,
+                  std::vector<std::string>& missing) {
+  const auto slash = permission.resource.find('/');
+  json attributes{{"namespace", client.access().name_space},
+                  {"verb", verb},
+                  {"group", permission.group},
+                  {"resource", permission.resource.substr(0, slash)}};
+  if (slash != std::string::npos) attributes["subresource"] = permission.resource.substr(slash + 1);
+  json review{{"apiVersion", "authorization.k8s.io/v1"},
+              {"kind", "SelfSubjectAccessReview"},
+              {"spec", {{"resourceAttributes", std::move(attributes)}}}};
+  const auto answer = co_await client.create(
+      "ask what we may do", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+      std::move(review));
+  if (at(answer, "/status/allowed") != true)
+    missing.push_back(verb + " " + permission.resource +
+                      (permission.group.empty() ? "" : "." + permission.group));
+}
+
+}  // namespace
+
+const std::vector<Permission>& permissions() {
+  static const std::vector<Permission> all{
+      {"batch", "jobs", {"create", "get", "list", "watch", "delete"}},
+      {"", "pods", {"get", "list", "watch", "delete"}},
+      {"", "pods/log", {"get"}},
+      {"", "events", {"list"}},
+      {"", "secrets", {"create"}}};
+  return all;
+}
+
+const std::vector<Permission>& driver_permissions() {
+  static const std::vector<Permission> all{
+      {"coordination.k8s.io", "leases", {"create", "get", "patch", "delete"}}};
+  return all;
+}
+
+json role_manifests(const std::string& name_space, const std::string& subject) {
+  json rules = json::array();
+  auto all = permissions();
+  all.insert(all.end(), driver_permissions().begin(), driver_permissions().end());
+  // For `pipe shell`: servers have asked for one or the other for a WebSocket.
+  all.push_back({"", "pods/attach", {"get", "create"}});
+  for (const auto& permission : all)
+    rules.push_back({{"apiGroups", {permission.group}},
+                     {"resources", {permission.resource}},
+                     {"verbs", permission.verbs}});
+  const auto colon = subject.find(':');
+  const auto kind = subject.empty() ? "User" : subject.substr(0, colon),
+             name = subject.empty()         ? "NAME"
+                    : colon == subject.npos ? ""
+                                            : subject.substr(colon + 1);
+  if ((kind != "User" && kind != "Group" && kind != "ServiceAccount") || name.empty())
+    throw core::InputError("'" + subject + "' names no user, group or service account",
+                           "write User:NAME, Group:NAME or ServiceAccount:NAME");
+  json who{{"kind", kind}, {"name", name}};
+  if (kind == "ServiceAccount")
+    who["namespace"] = name_space;
+  else
+    who["apiGroup"] = "rbac.authorization.k8s.io";
+  const json metadata{{"name", "pipe"}, {"namespace", name_space}};
+  const json role{{"apiVersion", "rbac.authorization.k8s.io/v1"},
+                  {"kind", "Role"},
+                  {"metadata", metadata},
+                  {"rules", std::move(rules)}};
+  const json binding{
+      {"apiVersion", "rbac.authorization.k8s.io/v1"},
+      {"kind", "RoleBinding"},
+      {"metadata", metadata},
+      {"roleRef", {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", "pipe"}}},
+      {"subjects", json::array({who})}};
+  auto items = json::array({role, binding});
+  if (kind == "ServiceAccount")
+    items.push_back({{"apiVersion", "v1"},
+                     {"kind", kind},
+                     {"metadata", {{"name", name}, {"namespace", name_space}}}});
+  return items;
+}
+
+async::Task<std::vector<std::string>> missing_permissions(Client& client,
+                                                          const std::vector<Permission>& wanted) {
+  std::vector<std::string> missing;
+  const auto executor = co_await asio::this_coro::executor;
+  std::list<async::JoinableTask> questions;
+  for (const auto& permission : wanted)
+    for (const auto& verb : permission.verbs)
+      questions.emplace_back(executor, ask(client, permission, verb, missing));
+  std::exception_ptr error;
+  for (auto& question : questions) {
+    co_await question.join();
+    if (question.error()) error = question.error();
+  }
+  if (error) std::rethrow_exception(error);
+  co_return missing;
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,31 @@
+/// @file
+/// The permissions that pipe needs in a namespace; a Role of that namespace can grant all of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "kubernetes_api/client.hpp"
+
+namespace pipeline::kubernetes_api {
+
+struct Permission {
+  std::string group, resource;  ///< An empty group is the core group; `pods/log` is a subresource.
+  std::vector<std::string> verbs;
+};
+/// Permissions to run steps.
+const std::vector<Permission>& permissions();
+/// Additional permissions for a run with a driver in the cluster, for both sides.
+const std::vector<Permission>& driver_permissions();
+
+/// Returns a Role with all of these, its binding to a user, group or service account (`KIND:NAME`;
+/// if empty, a placeholder to be filled in), and the service account.
+nlohmann::json role_manifests(const std::string& name_space, const std::string& subject);
+
+/// Returns the permissions that the cluster does not grant, such as `create jobs.batch`.
+async::Task<std::vector<std::string>> missing_permissions(
+    Client& client, const std::vector<Permission>& wanted = permissions());
+
+}  // namespace pipeline::kubernetes_api

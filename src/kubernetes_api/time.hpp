@@ -1,0 +1,18 @@
+/// @file
+/// Times in Kubernetes' format (RFC 3339).
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pipeline::kubernetes_api {
+
+/// Parses `2026-11-21T08:15:00Z` or `2026-11-21T08:15:00.123456789+01:00`; returns nothing for
+/// other texts.
+std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view text);
+/// Formats `2026-11-21T08:15:00Z`, without fractions of a second.
+std::string format_time(std::chrono::system_clock::time_point time);
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,111 @@
+#include "kubernetes_api/watch.hpp"
+
+#include "async/deadline.hpp"
+#include "core/log.hpp"
+#include "kubernetes_api/json.hpp"
+#include "net/silence.hpp"
+#include "net/url.hpp"
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+constexpr int page_size = 500;
+constexpr int shortest_watch = 300, longest_watch = 600;  // Seconds.
+
+/// The server's history from this version on is gone: list again.
+bool is_too_old(const ApiError& error) {
+  const std::string_view text = error.what();
+  return error.status() == 410 || error.reason() == "Expired" ||
+         (error.status() == 504 && text.find("Too large resource version") != text.npos);
+}
+
+}  // namespace
+
+Watch::Watch(Client& client, std::string path, std::string label_selector,
+             std::function<void(const Change&)> on_change)
+    : client_(client),
+      path_(std::move(path)),
+      selector_(std::move(label_selector)),
+      changes_(path_, std::move(on_change)) {}
+
+async::Task<> Watch::list(core::CancelSource& cancel) {
+  std::string next;
+  changes_.begin_list();
+  do {
+    ApiCall call("list " + path_, "GET",
+                 path_ + "?limit=" + std::to_string(page_size) +
+                     "&labelSelector=" + net::url_encode(selector_) +
+                     (next.empty() ? "" : "&continue=" + net::url_encode(next)));
+    call.cancel = &cancel;
+    auto page = co_await client_.call(std::move(call));
+    changes_.take_page(page);
+    next = next_page(page, next);
+  } while (!next.empty());
+  changes_.end_list();
+}
+
+async::Task<> Watch::follow(core::CancelSource& cancel) {
+  static std::minstd_rand random(std::random_device{}());
+  const int seconds = std::uniform_int_distribution<int>(shortest_watch, longest_watch)(random);
+  ApiCall call("watch " + path_, "GET",
+               path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" +
+                   std::to_string(seconds) + "&labelSelector=" + net::url_encode(selector_) +
+                   "&resourceVersion=" + net::url_encode(changes_.version()));
+  call.timeout = std::chrono::seconds(seconds + 30);
+  // A stream may be silent for long, but the server opens it at once.
+  async::Deadline opening(client_.loop().get_executor(), cancel, Duration(net::longest_silence()),
+                          core::StopLevel::immediate);
+  call.cancel = &opening.source();
+  call.on_open = [&opening] { opening.lift(); };
+  call.on_body = [this](std::string_view bytes) {
+    heard_ = true;
+    lines_.feed(bytes, [this](std::string_view line) { changes_.take_line(line); });
+  };
+  lines_.clear();
+  changes_.forget_error();
+  heard_ = false;
+  try {
+    co_await client_.send(std::move(call));
+  } catch (const net::TransportError& error) {
+    if (!opening.expired()) throw;
+    throw net::TransportError(error.curl_code(), "watch " + path_ + ": no answer came in time");
+  }
+  if (changes_.error()) throw ApiError(*changes_.error());
+}
+
+async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_listed) {
+  async::Backoff backoff(client_.retry_policy());
+  const auto stopped = [&cancel] { return cancel.level() != core::StopLevel::none; };
+  while (!stopped()) {
+    bool failed = false;
+    try {
+      if (changes_.version().empty()) {
+        co_await list(cancel);
+        if (on_listed) std::exchange(on_listed, {})();
+      }
+      co_await follow(cancel);
+    } catch (const ApiError& error) {
+      if (is_too_old(error))
+        changes_.forget_version();
+      else if (!is_retryable(error) || backoff.exhausted())
+        throw;
+      core::log::info(std::string("kubernetes: ") + error.what());
+      failed = true;
+    } catch (const core::EnvironmentError& error) {
+      if (stopped()) break;
+      if (!dynamic_cast<const net::TransportError*>(&error)) throw;
+      if (!heard_ && backoff.exhausted()) throw;
+      core::log::info(std::string("kubernetes: ") + error.what());
+      failed = true;
+    }
+    if (heard_) backoff.reset();
+    if (!failed || stopped()) continue;
+    // No pause after a single interruption; repeated ones are retried with a growing pause.
+    asio::steady_timer pause(client_.loop(), backoff.next());
+    core::CancelSource::Listener listener(cancel, [&pause](core::StopLevel) { pause.cancel(); });
+    boost::system::error_code ignored;
+    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+}
+
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,48 @@
+#include "model/findings.hpp"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+namespace pipeline::model {
+namespace {
+
+/// Formats `step 'a'`, or `steps 'a', 'b' and 3 others`.
+std::string names_of(const std::vector<const StepSpec*>& steps) {
+  constexpr std::size_t most = 5;
+  std::string text = steps.size() == 1 ? "step " : "steps ";
+  for (std::size_t i = 0; i < std::min(steps.size(), most); ++i)
+    text += (i ? ", '" : "'") + steps[i]->name + "'";
+  if (steps.size() > most) text += " and " + std::to_string(steps.size() - most) + " others";
+  return text;
+}
+
+bool same(const core::Diagnostic& a, const core::Diagnostic& b) {
+  const auto parts = [](const core::Diagnostic& d) {
+    return std::tie(d.code, d.message, d.notes, d.suggestion, d.severity);
+  };
+  return parts(a) == parts(b);
+}
+
+}  // namespace
+
+void Findings::add(std::span<const StepSpec* const> steps, core::Diagnostic finding) {
+  auto known = std::find_if(found_.begin(), found_.end(),
+                            [&](const auto& each) { return same(each.first, finding); });
+  if (known == found_.end()) known = found_.insert(found_.end(), {finding, {}});
+  for (const auto* step : steps)
+    if (auto& of = known->second; std::find(of.begin(), of.end(), step) == of.end())
+      of.push_back(step);
+}
+
+std::vector<core::Diagnostic> Findings::all() const {
+  std::vector<core::Diagnostic> all;
+  for (const auto& [finding, steps] : found_) {
+    all.push_back(finding);
+    all.back().message = names_of(steps) + ": " + finding.message;
+    all.back().span = core::Span{steps.front()->line, 0, 1, steps.front()->file};
+  }
+  return all;
+}
+
+}  // namespace pipeline::model

@@ -1,0 +1,48 @@
+#include "model/running_program.hpp"
+
+#include <errno.h>
+#include <link.h>
+
+#include "core/error.hpp"
+
+namespace pipeline::model {
+
+Program running_program() {
+  struct Found {
+    Program program;
+    bool is_first = true;
+  } found;
+  std::error_code error;
+  found.program.executable = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error)
+    throw core::system_error("cannot tell which program this is: /proc/self/exe", error.value());
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* data) {
+        auto& [program, is_first] = *static_cast<Found*>(data);
+        if (std::exchange(
+                is_first,
+                false)) {  // The first entry is the program itself; its headers name the loader.
+          for (int i = 0; i < object->dlpi_phnum; ++i)
+            if (const auto& header = object->dlpi_phdr[i]; header.p_type == PT_INTERP)
+              program.loader = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);
+          return 0;
+        }
+        const std::filesystem::path path = object->dlpi_name;
+        // The entry without a slash is the kernel's own (linux-vdso.so.1). The loader is among the
+        // entries, under the name by which the libraries depend on it.
+        if (path.is_absolute() && path.filename() != program.loader.filename())
+          program.libraries.push_back(path);
+        return 0;
+      },
+      &found);
+  // In an image, or carried by a package, the program is started through its loader, which the
+  // kernel then reports as the executable; the loader itself reports the program's path.
+  auto& program = found.program;
+  if (!program.loader.empty() && program.executable.filename() == program.loader.filename()) {
+    program.loader = program.executable;  // The system's own may be of another C library.
+    program.executable = std::filesystem::absolute(program_invocation_name);
+  }
+  return std::move(program);
+}
+
+}  // namespace pipeline::model

@@ -1,0 +1,13 @@
+/// @file
+/// The files of the running program.
+#pragma once
+
+#include <pipeline/spec.hpp>
+
+namespace pipeline::model {
+
+/// Returns the executable, its shared libraries and the dynamic loader, as the loader resolved them
+/// when this process started. Call it early: libraries loaded later by dlopen would be included.
+Program running_program();
+
+}  // namespace pipeline::model

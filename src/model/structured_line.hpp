@@ -1,0 +1,45 @@
+/// @file
+/// Lines of a step's log that programs can read: `@pipe {"level": "info", "message": "epoch done",
+/// "fields": {"loss": 0.25}}`, `@pipe {"progress": 0.5}`, `@pipe {"metric": "loss", "value":
+/// 0.25}`. Steps in any language can print them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace pipeline::model {
+
+inline constexpr std::string_view structured_prefix = "@pipe {";
+
+/// Returns the object; nothing for any other line.
+std::optional<nlohmann::json> parse_structured(std::string_view line);
+/// A value that a line reports.
+struct ReportedMetric {
+  std::string name;
+  double value;  ///< May be infinite or no number.
+  std::optional<std::int64_t> step;
+};
+/// Returns the metric of `@pipe {"metric": "loss", "value": 0.25, "step": 3}`; nothing for any
+/// other line, and for a name or value that cannot be stored. JSON has no NaN: Python's `NaN` and
+/// `Infinity` are accepted, and the texts "nan", "inf" and "-inf".
+std::optional<ReportedMetric> parse_metric(std::string_view line);
+/// Returns the text with Python's `NaN`, `Infinity` and `-Infinity`, which JSON does not have, in
+/// quotes.
+std::string with_quoted_numbers(std::string_view text);
+/// Returns the value as the value of a metric: a number, or one of those texts; nothing for others.
+std::optional<double> metric_value(const nlohmann::json& value);
+/// Returns what is wrong with a line that begins as a report and reports nothing, as the end of a
+/// sentence; empty for any other line.
+std::string report_problem(std::string_view line);
+/// Returns true for a name that a metric may have: 1 to 200 bytes of UTF-8 without control
+/// characters.
+bool is_metric_name(std::string_view name);
+/// Formats the line for people: `info: epoch done loss=0.25`, `50 %`, `loss = 0.25`; any other line
+/// stays as it is.
+std::string shown_line(std::string_view line);
+
+}  // namespace pipeline::model

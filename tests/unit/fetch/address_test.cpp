@@ -1,0 +1,65 @@
+#include "fetch/address.hpp"
+
+#include <gtest/gtest.h>
+
+namespace pipeline::fetch {
+namespace {
+
+TEST(Addresses, of_objects_and_folders) {
+  const auto object = address_of("s3://team/raw/a b.csv", "v1");
+  EXPECT_EQ(object.bucket, "team");
+  EXPECT_EQ(object.key, "raw/a b.csv");
+  EXPECT_EQ(object.version, "v1");
+  EXPECT_FALSE(object.is_folder());
+  EXPECT_EQ(object.server(), "s3://team");
+  EXPECT_TRUE(address_of("s3://team/raw/", "").is_folder());
+  EXPECT_TRUE(address_of("s3://team/", "").is_folder());
+  const auto page = address_of("https://host:8443/a/?b=c#d", "");
+  EXPECT_EQ(page.url, "https://host:8443/a/?b=c");
+  EXPECT_FALSE(page.is_s3());
+  EXPECT_FALSE(page.is_folder());
+  EXPECT_EQ(page.server(), "https://host:8443");
+}
+
+TEST(Addresses, are_shown_without_a_query) {
+  EXPECT_EQ(shown("https://host/a?sig=secret"), "https://host/a");
+  EXPECT_EQ(shown("s3://team/what?"), "s3://team/what?");
+}
+
+TEST(Redirections, are_followed_by_https_only_to_https) {
+  EXPECT_EQ(redirected("https://a/b", "https://c/d"), "https://c/d");
+  EXPECT_EQ(redirected("https://a/b", "/d#e"), "https://a/d");
+  EXPECT_EQ(redirected("https://a:1/b", "//c/d"), "https://c/d");
+  EXPECT_EQ(redirected("https://a/b", "http://c/d"), "");
+  EXPECT_EQ(redirected("http://a/b", "http://c/d"), "http://c/d");
+  EXPECT_EQ(redirected("https://a/b", "file:///etc/passwd"), "");
+  EXPECT_EQ(redirected("https://a/b", "https://me:secret@c/d"), "");
+  EXPECT_EQ(redirected("https://a/b", "https://c/d\r\nX: y"), "");
+}
+
+TEST(Redirections, do_not_lead_from_elsewhere_to_this_machine_or_its_cloud) {
+  for (const char* local :
+       {"http://127.0.0.1/x", "http://localhost:80/x", "http://169.254.169.254/latest/meta-data",
+        "http://[::1]/x", "http://[::ffff:127.0.0.1]/x", "http://[fe80::1]/x", "http://0.0.0.0/x",
+        "http://metadata.google.internal/x",
+        // Other ways to write them.
+        "http://2130706433/x", "http://0x7f.1/x", "http://0251.0376.169.254/x",
+        "http://2852039166/latest/meta-data", "http://LocalHost/x", "http://localhost.:80/x",
+        "http://%6cocalhost/x", "http://metadata.google.internal./x", "http://[0:0:0:0:0:0:0:1]/x",
+        "http://[0::ffff:a9fe:a9fe]/x", "http://[FE80::1]/x", "http://[fd00:ec2::254]/x",
+        "http://[0:0:0:0:0:ffff:127.0.0.1]/x"})
+    EXPECT_EQ(redirected("http://example.org/data", local), "") << local;
+  EXPECT_EQ(redirected("http://127.0.0.1:1/x", "http://127.0.0.1:2/y"), "http://127.0.0.1:2/y");
+  for (const char* other : {"http://8.8.8.8/x", "http://[2001:db8::1]:80/x", "http://local/x"})
+    EXPECT_EQ(redirected("http://example.org/data", other), other);
+}
+
+TEST(Keys, that_are_no_paths_are_known) {
+  for (const char* safe : {"a", "a/b.txt", "a b/c", "\xc3\xa9"}) EXPECT_TRUE(is_safe_path(safe));
+  for (const char* unsafe : {"", "/a", "a//b", "../a", "a/../b", "a/./b", "a\nb", "\xff"})
+    EXPECT_FALSE(is_safe_path(unsafe)) << unsafe;
+  EXPECT_FALSE(is_safe_path(std::string(256, 'a')));
+}
+
+}  // namespace
+}  // namespace pipeline::fetch

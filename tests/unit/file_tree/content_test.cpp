@@ -1,0 +1,84 @@
+// What travels of a folder is a tar like any other.
+#include "file_tree/content.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "core/error.hpp"
+
+namespace pipeline::file_tree {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ContentTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directory(root); }
+  void write(const std::string& name, const std::string& text) {
+    core::make_folders((root / name).parent_path());
+    core::write_file_atomically(root / name, text);
+  }
+  static std::string all(const Content& content, std::size_t at_a_time) {
+    std::string text, piece(at_a_time, '\0');
+    while (const auto count = content.read(text.size(), piece)) text.append(piece, 0, count);
+    return text;
+  }
+  core::TemporaryFolder folder;
+  fs::path root = folder.path() / "root";
+};
+
+TEST_F(ContentTest, a_folder_is_a_tar_from_which_tar_makes_the_same_folder) {
+  const std::string long_name = std::string(90, 'd') + "/" + std::string(200, 'f');
+  write("a", "one");
+  write("b/empty", "");
+  write(long_name, std::string(100'000, 'x'));
+  write("block", std::string(512, 'y'));
+  write("run", "#!/bin/sh\n");
+  fs::permissions(root / "run", fs::perms::owner_all);
+  fs::create_symlink("b/../a", root / "link");
+  fs::create_symlink(
+      std::string(90, 'd') + "/../" + std::string(90, 'd') + "/" + std::string(200, 'f'),
+      root / "long");
+  auto nodes = scan_tree(root);
+  const Content content(root, nodes);
+  const auto text = all(content, 1 << 20);
+  EXPECT_EQ(text.size(), content.size());
+  EXPECT_EQ(text.size() % 512, 0u);
+  EXPECT_EQ(all(content, 7), text) << "whatever the pieces";
+  core::write_file_atomically(folder.path() / "x.tar", text);
+  const auto out = folder.path() / "out";
+  fs::create_directory(out);
+  ASSERT_EQ(
+      std::system(("tar -C '" + out.string() + "' -xf '" + (folder.path() / "x.tar").string() + "'")
+                      .c_str()),
+      0);
+  auto again = scan_tree(out);
+  hash_tree(root, nodes);
+  hash_tree(out, again);
+  EXPECT_EQ(tree_digest(again), tree_digest(nodes));
+}
+
+TEST_F(ContentTest, a_file_is_its_bytes_from_anywhere) {
+  write("a", "0123456789");
+  const Content content(root / "a");
+  std::string piece(4, '\0');
+  EXPECT_EQ(content.size(), 10u);
+  EXPECT_EQ(content.read(8, piece), 2u);
+  EXPECT_EQ(piece.substr(0, 2), "89");
+  EXPECT_EQ(content.read(2, piece), 4u);
+  EXPECT_EQ(piece, "2345");
+  EXPECT_EQ(content.read(10, piece), 0u);
+}
+
+TEST_F(ContentTest, a_file_that_became_shorter_is_an_error_and_no_other_bytes) {
+  write("a", "0123456789");
+  const Content content(root / "a");
+  std::ofstream(root / "a") << "01";
+  std::string piece(10, '\0');
+  EXPECT_THROW(content.read(0, piece), core::EnvironmentError);
+}
+
+}  // namespace
+}  // namespace pipeline::file_tree

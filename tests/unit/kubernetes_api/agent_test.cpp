@@ -1,0 +1,171 @@
+#include "kubernetes_api/agent.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "support/agent_file.hpp"
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+class Agent : public testing::Test {
+ protected:
+  Agent() { test::write_agent(program); }
+  /// Exit code of the agent, which copies itself there; what it says is in `said`.
+  int install(const std::filesystem::path& target) {
+    FILE* output =
+        popen(("'" + program.string() + "' install '" + target.string() + "' 2>&1").c_str(), "r");
+    char bytes[1000];
+    said.assign(bytes, fread(bytes, 1, sizeof bytes, output));
+    const int status = pclose(output);
+    return WEXITSTATUS(status);
+  }
+
+  core::TemporaryFolder folder;
+  std::filesystem::path program = folder.path() / "program";
+  std::string said;
+};
+
+TEST_F(Agent, copies_itself_for_the_containers_that_come_after) {
+  const auto target = folder.path() / "agent";
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(install(target), 0) << said;
+    EXPECT_EQ(core::read_file(target), agent_program());
+    struct stat status {};
+    EXPECT_EQ(stat(target.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0555u);
+  }
+  EXPECT_FALSE(std::filesystem::exists(target.string() + ".new"));
+}
+
+TEST_F(Agent, says_why_it_cannot) {
+  const auto target = folder.path() / "missing" / "agent";
+  EXPECT_EQ(install(target), 1);
+  EXPECT_EQ(said, "pipe-agent: cannot install itself as " + target.string() +
+                      ": No such file or directory\n");
+}
+
+TEST_F(Agent, samples_the_gpus_and_does_not_count_what_that_uses) {
+  const auto smi = folder.path() / "nvidia-smi", sampled = folder.path() / "sampled";
+  core::write_file_atomically(
+      smi,
+      "#!/bin/sh\n"
+      "[ \"$3\" = -lms ] || exit 2\n"
+      "i=0; while [ $i -lt 500000 ]; do i=$((i + 1)); done\n"
+      "echo '0, GPU-1, H100, 50, 10, 80'; echo '0, GPU-1, H100, 100, 20, 80'\n"
+      "touch '" +
+          sampled.string() + "'; exec sleep 60\n");
+  chmod(smi.c_str(), 0700);
+  const auto run = [&](const std::string& options, const std::string& step) {
+    FILE* output = popen(("PATH='" + folder.path().string() + "':$PATH '" + program.string() +
+                          "' " + options + " /stop " + step)
+                             .c_str(),
+                         "r");
+    std::string text(4096, ' ');
+    text.resize(fread(text.data(), 1, text.size(), output));
+    EXPECT_EQ(pclose(output), 0);
+    return text;
+  };
+  const auto text =
+      run("--gpus", "sh -c 'until [ -e " + sampled.string() + " ]; do sleep 0.2; done'");
+  EXPECT_NE(text.find(R"("gpus":[{"index":0,"uuid":"GPU-1","model":"H100","mean_load":0.7500,)"
+                      R"("peak_load":1.00,"mean_memory":15728640,"peak_memory":20971520,)"
+                      R"("memory":83886080}])"),
+            std::string::npos)
+      << text;
+  const auto user = text.find("\"user_us\":");
+  ASSERT_NE(user, std::string::npos);
+  EXPECT_LT(std::stol(text.substr(user + 10)), 150'000) << text;
+  EXPECT_EQ(run("", "true").find("gpus"), std::string::npos);
+}
+
+/// With a stager that notes what it is asked for and says something.
+TEST_F(Agent, has_the_checkpoint_sent_while_the_step_runs_and_when_it_has_failed_or_was_stopped) {
+  const auto stager = folder.path() / "stager", asked = folder.path() / "asked";
+  core::write_file_atomically(stager,
+                              "#!/bin/sh\n"
+                              "echo $1 $3 >> '" +
+                                  asked.string() +
+                                  "'\n"
+                                  "[ $1 = collect ] || echo said-by-$1 >&2\n"
+                                  "[ $1 != keep ] || exec sleep 1000\n");
+  chmod(stager.c_str(), 0700);
+  const auto run = [&](const std::string& step) {
+    core::write_file_atomically(asked, "");
+    const auto line = "'" + program.string() + "' --collect '" + stager.string() +
+                      "' document --checkpoint /stop sh -c 'until grep -q keep " + asked.string() +
+                      "; do sleep 0.01; done; " + step + "'";
+    FILE* output = popen(line.c_str(), "r");
+    std::string text(4096, ' ');
+    text.resize(fread(text.data(), 1, text.size(), output));
+    said = text;
+    return WEXITSTATUS(pclose(output));
+  };
+  EXPECT_EQ(run("exit 0"), 0);
+  EXPECT_EQ(core::read_file(asked), "keep\ncollect 0\n");
+  EXPECT_NE(said.find("said-by-keep"), said.npos) << "in the step's log";
+  EXPECT_EQ(run("exit 3"), 3);
+  EXPECT_EQ(core::read_file(asked), "keep\nsave\ncollect 3\n");
+  EXPECT_NE(said.find("said-by-save"), said.npos);
+  EXPECT_EQ(run("kill -TERM $PPID; exec sleep 1000"), 128 + 15);
+  EXPECT_EQ(core::read_file(asked), "keep\nsave\ncollect 143\n");
+  EXPECT_LT(said.find("said-by-save"), said.rfind("\n."));
+}
+
+TEST_F(Agent, says_what_a_silent_step_waits_in_once_for_each_silence) {
+  const auto go_on = folder.path() / "go_on";
+  core::write_file_atomically(
+      folder.path() / "step",
+      "#!/bin/sh\nuntil [ -e \"$1\" ]; do sleep 0.1; done; rm \"$1\"; echo noise\n"
+      "until [ -e \"$1\" ]; do sleep 0.1; done\n");
+  chmod((folder.path() / "step").c_str(), 0700);
+  FILE* output = popen(("'" + program.string() + "' --stalled-after 100 /stop '" +
+                        folder.path().string() + "/step' '" + go_on.string() + "'")
+                           .c_str(),
+                       "r");
+  std::string frames;
+  char line[8192];
+  while (fgets(line, sizeof line, output)) {
+    frames += line[0];
+    if (line[0] == 'w') {
+      EXPECT_NE(std::string(line).find("/step " + go_on.string() + "\t"), std::string::npos)
+          << line;
+      core::write_file_atomically(go_on, "");
+    }
+  }
+  EXPECT_EQ(pclose(output), 0);
+  EXPECT_EQ(frames, "wowu.");
+}
+
+/// The processor that an executable of Linux names (ELF's e_machine).
+int machine_of(std::string_view program) {
+  return program.size() < 20 || !program.starts_with(
+                                    "\x7f"
+                                    "ELF")
+             ? 0
+             : static_cast<unsigned char>(program[18]) +
+                   (static_cast<unsigned char>(program[19]) << 8);
+}
+
+TEST(PodPrograms, are_for_the_architecture_that_was_asked_for) {
+  constexpr int x86_64 = 62, aarch64 = 183;
+  for (const auto& [architecture, machine] : {std::pair("amd64", x86_64), {"arm64", aarch64}}) {
+    try {
+      EXPECT_EQ(machine_of(agent_program(architecture)), machine);
+      EXPECT_EQ(machine_of(stager_program(architecture)), machine);
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_NE(architecture, own_architecture) << error.what();
+    }
+  }
+  EXPECT_THROW(agent_program("s390x"), core::EnvironmentError);
+  EXPECT_THROW(stager_program("s390x"), core::EnvironmentError);
+}
+
+}  // namespace
+}  // namespace pipeline::kubernetes_api

@@ -1,0 +1,285 @@
+#include "kubernetes_api/log_frames.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "core/file.hpp"
+#include "kubernetes_api/agent.hpp"
+#include "net/program.hpp"
+#include "support/agent_file.hpp"
+#include "support/run_task.hpp"
+
+namespace pipeline::kubernetes_api {
+namespace {
+
+class TheLogFrames : public testing::Test {
+ protected:
+  std::string out, err, kept;
+  PodLogFrames fresh() {
+    return PodLogFrames(
+        [this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
+        [this](std::uint64_t place, std::size_t size) {
+          return place < kept.size() ? kept.substr(place, std::min(size, at_once)) : "";
+        });
+  }
+  std::size_t at_once = 7;
+  PodLogFrames frames = fresh();
+};
+
+/// As the agent writes it.
+std::string framed(std::size_t& place, char kind, const std::string& text) {
+  auto line = kind + std::to_string(place) +
+              (kind == '.' ? "" : " " + std::to_string(text.size()) + " " + text) + "\n";
+  place += line.size();
+  return line;
+}
+
+TEST_F(TheLogFrames, a_kept_log_that_the_step_has_replaced_is_not_read_for_long) {
+  std::size_t place = 0;
+  const auto first = framed(place, 'o', "one");
+  std::uint64_t read = 0;
+  PodLogFrames of_zeros(
+      [this](bool is_err, std::string_view bytes) { (is_err ? err : out) += bytes; },
+      [&read](std::uint64_t from, std::size_t size) {
+        constexpr std::uint64_t end = std::uint64_t{500} << 30;
+        const auto count = std::min<std::uint64_t>(size, end - from);
+        read += count;
+        return std::string(count, '\0');
+      });
+  of_zeros.feed("2026-11-21T08:15:00Z " + first);
+  of_zeros.finish();
+  EXPECT_EQ(out, "one\n");
+  EXPECT_LT(read, 4u << 20);
+}
+
+TEST_F(TheLogFrames, what_a_stalled_step_waits_in_is_no_output_and_lasts_until_the_next) {
+  std::size_t place = 0;
+  const auto feed = [&](char kind, const std::string& text) {
+    frames.feed("2026-11-21T08:15:0" + std::to_string(place % 10) + "Z " +
+                framed(place, kind, text));
+  };
+  feed('o', "one");
+  EXPECT_EQ(frames.waits(), "");
+  feed('w', "P7 sleep 5\tS1 hrtimer_nanosleep");
+  EXPECT_EQ(frames.waits(), "P7 sleep 5\tS1 hrtimer_nanosleep");
+  EXPECT_EQ(out, "one\n");
+  feed('o', "two");
+  EXPECT_EQ(frames.waits(), "");
+  EXPECT_EQ(out, "one\ntwo\n");
+}
+
+TEST_F(TheLogFrames, a_line_of_the_cluster_without_end_is_not_kept_in_memory) {
+  const std::string piece(1 << 20, 'x');
+  frames.feed("2026-11-21T08:15:00Z ");
+  std::size_t most = 0;
+  for (int i = 0; i < 40; ++i) {
+    frames.feed(piece);
+    most = std::max(most, err.size());
+    err.clear();
+  }
+  EXPECT_LE(most, 17u << 20) << "it comes in pieces of 16 MiB";
+  EXPECT_GT(most, 1u << 20);
+}
+
+class ALog : public TheLogFrames {
+ protected:
+  ALog() {
+    std::size_t place = 0;
+    for (const auto& [kind, text] : {std::pair('o', "one"),
+                                     {'e', "wrong"},
+                                     {'O', "half a line"},
+                                     {'o', " and the rest"},
+                                     {'o', ""},
+                                     {'E', "no end"},
+                                     {'.', ""}})
+      lines.push_back(framed(place, kind, text));
+  }
+  /// These lines, a second each.
+  std::string told(std::size_t begin, std::size_t end) const {
+    std::string text;
+    for (auto i = begin; i < end; ++i)
+      text += "2026-11-21T08:15:0" + std::to_string(i) + "Z " + lines[i];
+    return text;
+  }
+  void keep(std::size_t end) {
+    for (std::size_t i = 0; i < end; ++i) kept += lines[i];
+  }
+  void expect_all() const {
+    EXPECT_EQ(out, "one\nhalf a line and the rest\n\n");
+    EXPECT_EQ(err, "wrong\nno end");
+    EXPECT_TRUE(frames.ended());
+  }
+  std::vector<std::string> lines;
+};
+
+TEST_F(ALog, streams_and_unfinished_lines_come_as_they_were) {
+  const auto all = told(0, 7);
+  frames.feed(all.substr(0, 70));
+  frames.feed(all.substr(70));
+  expect_all();
+}
+
+TEST_F(ALog, what_comes_again_after_a_cut_is_told_once) {
+  for (std::size_t end = 1; end <= 7; ++end) {
+    frames.restart();
+    frames.feed(told(0, end) + "2026-11-2");
+  }
+  expect_all();
+}
+
+TEST_F(ALog, what_the_node_has_thrown_away_comes_from_what_the_agent_has_kept) {
+  keep(6);
+  frames.feed(told(0, 1) + told(5, 7));
+  expect_all();
+}
+
+TEST_F(ALog, line_that_the_node_has_joined_with_a_later_one_comes_from_what_the_agent_has_kept) {
+  keep(6);
+  for (std::size_t cut = 1; cut < lines[2].size(); ++cut) {
+    out.clear();
+    err.clear();
+    frames = fresh();
+    frames.feed(told(0, 2) + "2026-11-21T08:15:02Z " + lines[2].substr(0, cut) + lines[3] +
+                told(4, 7));
+    expect_all();
+  }
+}
+
+TEST_F(ALog, what_nobody_has_kept_is_told_to_be_missing) {
+  frames.feed(told(0, 1) + told(4, 7));
+  EXPECT_EQ(out, "one\n\n");
+  EXPECT_THAT(err, testing::MatchesRegex(
+                       "\\[kubernetes\\] [0-9]+ B of the log are missing here: .*\nno end"));
+}
+
+TEST_F(ALog, end_of_a_pod_that_is_gone_comes_from_what_the_agent_has_kept) {
+  keep(6);
+  frames.feed(told(0, 2));
+  frames.finish();
+  EXPECT_EQ(out, "one\nhalf a line and the rest\n\n");
+  EXPECT_EQ(err, "wrong\nno end");
+}
+
+TEST_F(TheLogFrames, what_is_no_frame_is_shown_as_an_error_and_once) {
+  const std::string text =
+      "2026-11-21T08:15:00.1Z standard_init_linux.go: exec format error\n2026-11-21T08:15:00.2Z \n";
+  frames.feed(text);
+  frames.restart();
+  frames.feed(text + "failed to watch file\n");
+  EXPECT_EQ(err, "standard_init_linux.go: exec format error\n\nfailed to watch file\n");
+  EXPECT_EQ(out, "");
+  EXPECT_FALSE(frames.ended());
+}
+
+/// The agent itself, run here as it is in a pod.
+class TheAgent : public TheLogFrames {
+ protected:
+  net::ProgramAnswer run(std::vector<std::string> command) {
+    const auto file = folder.path() / "agent";
+    test::write_agent(file);
+    net::ProgramCall call;
+    call.command = std::move(command);
+    call.command.insert(call.command.begin(), {file.string(), "--log", log_file(), stop_file()});
+    auto answer = test::run_task(loop, net::run_program(std::move(call)));
+    frames = fresh();
+    // As a server sends them: with a time each.
+    std::istringstream lines(answer.output);
+    for (std::string line; std::getline(lines, line); ++number_) {
+      EXPECT_LT(line.size(), 16'000u);
+      frames.feed("2026-11-21T08:15:00." + std::to_string(1'000'000 + number_) + "Z " + line +
+                  "\n");
+    }
+    return answer;
+  }
+  std::string stop_file() const { return folder.path() / "stop"; }
+  std::string log_file() const { return folder.path() / "log"; }
+  int number_ = 0;  ///< Of the lines: each is later than the one before.
+  asio::io_context loop;
+  core::TemporaryFolder folder;
+};
+
+TEST_F(TheAgent, stop_is_a_kill_where_the_file_says_so_also_when_it_comes_later) {
+  const auto here = folder.path().string();
+  const std::string stubborn =
+      "trap 'touch " + here + "/told' TERM; touch " + here + "/ready; while :; do sleep 0.02; done";
+  // The outer agent's script signals the inner one and creates the file, before or after the step
+  // has received the signal.
+  for (const bool later : {false, true}) {
+    for (const char* name : {"stop2", "ready", "told"})
+      std::filesystem::remove(folder.path() / name);
+    const std::string order = later ? "kill $p; until [ -e told ]; do sleep 0.02; done; touch stop2"
+                                    : "touch stop2; kill $p";
+    run({"sh", "-c",
+         "cd $0; ./agent stop2 sh -c \"$1\" & p=$!; until [ -e ready ]; do sleep 0.02; done; " +
+             order + "; wait $p; echo code $?",
+         here, stubborn});
+    EXPECT_THAT(out, testing::EndsWith("\ncode 137\n"));  // after the inner one's last frames
+    EXPECT_EQ(std::filesystem::exists(folder.path() / "told"), later);
+    out.clear();
+  }
+}
+
+TEST_F(TheAgent, program_that_is_not_there_is_told_from_one_that_fails) {
+  EXPECT_EQ(run({"/no/such/program"}).code, 127);
+  EXPECT_EQ(run({"/etc"}).code, 126);
+  EXPECT_EQ(run({"sh", "-c", "exit 3"}).code, 3);
+  EXPECT_EQ(run({"sh", "-c", "kill -SEGV $$"}).code, 139);
+}
+
+TEST_F(TheAgent, both_streams_come_whole) {
+  const auto answer = run({"sh", "-c", "echo one; echo two >&2; echo; printf 'no end'"});
+  EXPECT_EQ(answer.code, 0);
+  EXPECT_EQ(out, "one\n\nno end");
+  EXPECT_EQ(err, "two\n");
+  EXPECT_TRUE(frames.ended());
+  EXPECT_EQ(answer.errors, "");
+}
+
+TEST_F(TheAgent, what_it_keeps_tells_all_that_it_has_written) {
+  run({"sh", "-c",
+       "for i in $(seq 1000); do echo line $i; echo wrong $i >&2; done; head -c 20000 /dev/zero | "
+       "tr '\\0' x"});
+  kept = core::read_file(log_file());
+  const auto streams = std::pair(out, err);
+  out.clear();
+  err.clear();
+  at_once = 4096;
+  auto again = fresh();
+  again.feed("2026-11-21T08:15:00Z ." + std::to_string(kept.size()) + "\n");
+  EXPECT_EQ(std::pair(out, err), streams);
+  EXPECT_TRUE(again.ended());
+}
+
+TEST_F(TheAgent, step_goes_on_where_its_log_cannot_be_kept) {
+  std::filesystem::create_symlink("/dev/full", log_file());
+  EXPECT_EQ(run({"sh", "-c", "echo one; sleep 0.1; echo two; exit 3"}).code, 3);
+  EXPECT_EQ(out, "one\ntwo\n");
+}
+
+TEST_F(TheAgent, says_what_the_step_has_used_with_all_that_it_waited_for) {
+  run({"sh", "-c",
+       "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; "
+       "head -c 50000000 /dev/zero | tail -c 50000000 > /dev/null; sleep 0.3"});
+  const auto used = nlohmann::json::parse(frames.usage());
+  EXPECT_GT(used.at("user_us"), 30'000);
+  EXPECT_GE(used.at("running_ms"), 300);
+  EXPECT_GT(used.at("peak_memory"), 50'000'000) << "of `tail`, the largest process";
+  EXPECT_LT(used.at("peak_memory"), 80'000'000) << "not of this machine";
+  EXPECT_TRUE(used.contains("system_us") && used.contains("read") && used.contains("written"));
+  EXPECT_EQ(out + err, "");
+}
+
+TEST_F(TheAgent, long_lines_are_cut_into_frames_and_joined_again) {
+  run({"sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; echo; echo end"});
+  EXPECT_EQ(out, std::string(100'000, 'x') + "\nend\n");
+}
+
+}  // namespace
+}  // namespace pipeline::kubernetes_api
