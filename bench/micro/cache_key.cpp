@@ -2,7 +2,7 @@
 /// The parts of a step's cache key and the digest over them.
 #include <benchmark/benchmark.h>
 
-#include "engine/cache_key.hpp"
+#include "engine/cache/cache_key.hpp"
 
 namespace {
 using namespace pipeline;

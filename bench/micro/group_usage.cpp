@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrators/group_usage.hpp"
+#include "orchestrators/usage/group_usage.hpp"
 
 namespace {
 namespace fs = std::filesystem;

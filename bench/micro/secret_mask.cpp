@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/secret_mask.hpp"
+#include "engine/attempt/secret_mask.hpp"
 
 namespace {
 using pipeline::engine::SecretMask;

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "orchestrators/tree_memory.hpp"
+#include "orchestrators/usage/tree_memory.hpp"
 
 namespace {
 using namespace pipeline::orchestrators;

@@ -11,6 +11,7 @@
 #include "cli/gpu_warnings.hpp"
 #include "cli/notifications.hpp"
 #include "cli/session.hpp"
+#include "code/code_tree.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -19,14 +20,13 @@
 #include "detached/invocation.hpp"
 #include "detached/run_replica.hpp"
 #include "detached/snapshot.hpp"
-#include "engine/cache_key.hpp"
-#include "engine/data_input.hpp"
-#include "engine/refusal.hpp"
+#include "engine/cache/cache_key.hpp"
+#include "engine/data/data_input.hpp"
+#include "engine/run/refusal.hpp"
 #include "notify/webhook.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/owner.hpp"
-#include "spec/env_file.hpp"
 #include "spec/profile_file.hpp"
 #include "vcs/repository.hpp"
 
@@ -154,7 +154,7 @@ fs::path keep_files(Session& session, const fs::path& folder) {
   for (const auto* step : session.source.selected_steps())
     for (const auto& each : session.source.resolver().code_of(*step).files)
       files.insert(each.source.lexically_normal());
-  files.erase((session.pipeline().root / spec::env_file_name).lexically_normal());
+  files.erase((session.pipeline().root / code::env_file_name).lexically_normal());
   const detached::Snapshot snapshot(folder, session.pipeline().root.lexically_normal(), files);
   if (!profile.empty())
     snapshot.add(spec::find_profile(profile, file.parent_path()).file,

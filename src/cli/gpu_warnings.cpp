@@ -13,7 +13,7 @@
 #include "cli/volume_checks.hpp"
 #include "core/error.hpp"
 #include "docker/engine_api.hpp"
-#include "engine/refusal.hpp"
+#include "engine/run/refusal.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/step_checks.hpp"
 #include "settings/accelerator.hpp"

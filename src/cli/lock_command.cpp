@@ -7,9 +7,9 @@
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
 #include "cli/session.hpp"
-#include "engine/download.hpp"
-#include "engine/pinned_data.hpp"
-#include "engine/refusal.hpp"
+#include "engine/data/download.hpp"
+#include "engine/data/pinned_data.hpp"
+#include "engine/run/refusal.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::cli {

@@ -6,7 +6,7 @@
 #include "cli/step_errors.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "engine/decision.hpp"
+#include "engine/cache/decision.hpp"
 
 namespace pipeline::cli {
 namespace {

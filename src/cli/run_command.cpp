@@ -19,7 +19,7 @@
 #include "detached/held_lease.hpp"
 #include "detached/invocation.hpp"
 #include "dsl/builder.hpp"
-#include "engine/run_fingerprint.hpp"
+#include "engine/cache/run_fingerprint.hpp"
 #include "vcs/repository.hpp"
 
 namespace pipeline::cli {

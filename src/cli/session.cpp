@@ -12,7 +12,7 @@
 #include "detached/invocation.hpp"
 #include "detached/recovery.hpp"
 #include "docker/engine_api.hpp"
-#include "engine/decision.hpp"
+#include "engine/cache/decision.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
 #include "remote_cache/bucket_cache.hpp"

@@ -10,7 +10,7 @@
 #include "cli/pipeline_source.hpp"
 #include "detached/detached_record.hpp"
 #include "detached/drivers.hpp"
-#include "engine/remote_cache.hpp"
+#include "engine/cache/remote_cache.hpp"
 #include "engine/run.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
 #include "lockfile/lock_file.hpp"

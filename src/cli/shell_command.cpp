@@ -10,9 +10,9 @@
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "detached/detached_record.hpp"
-#include "engine/decision.hpp"
-#include "engine/run_steps.hpp"
-#include "engine/shell.hpp"
+#include "engine/attempt/shell.hpp"
+#include "engine/cache/decision.hpp"
+#include "engine/graph/run_steps.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::cli {

@@ -9,7 +9,7 @@
 #include <pipeline/spec.hpp>
 
 #include "core/diagnostic.hpp"
-#include "engine/refusal.hpp"
+#include "engine/run/refusal.hpp"
 
 namespace pipeline::cli {
 

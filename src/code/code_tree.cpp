@@ -6,7 +6,6 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "spec/env_file.hpp"
 
 namespace pipeline::code {
 namespace {
@@ -80,7 +79,7 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
   const auto type = fs::status(path, error).type();
   if (type != fs::file_type::regular && type != fs::file_type::directory) return Kind::none;
   // It may have secrets.
-  if (type == fs::file_type::regular && path.filename() == spec::env_file_name) return Kind::none;
+  if (type == fs::file_type::regular && path.filename() == env_file_name) return Kind::none;
   const fs::path target = fs::canonical(path, error);
   if (error) return Kind::none;
   if (!is_inside(target, canonical_root_)) {
@@ -178,7 +177,7 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern,
     case Kind::folder: return files_below(*path, looked_at);
     case Kind::none: break;
   }
-  if (fs::path(*path).filename() == spec::env_file_name)
+  if (fs::path(*path).filename() == env_file_name)
     throw core::InputError("the code '" + pattern + "' may have secrets, and is never code",
                            "name its variables under `environment` or `secrets` of the step: they "
                            "get the values");

@@ -15,6 +15,10 @@
 
 namespace pipeline::code {
 
+/// Name of the file with values of variables and secrets beside a pipeline file; a file of this
+/// name is never a step's code.
+inline constexpr std::string_view env_file_name = ".env";
+
 /// Returns `folder/name`, or `name` if the folder is the root itself.
 inline std::string join_path(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : folder + "/" + name;

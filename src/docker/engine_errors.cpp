@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include "docker/gpu_errors.hpp"
+#include "gpu/errors.hpp"
 #include "docker/registry_errors.hpp"
 
 namespace pipeline::docker {
@@ -65,7 +65,7 @@ constexpr std::array engine_hints{
 }  // namespace
 
 std::vector<std::string> advice_for(std::string_view text, std::string_view registry) {
-  if (auto trouble = gpu_trouble(text)) {
+  if (auto trouble = gpu::gpu_trouble(text)) {
     trouble->advice.insert(trouble->advice.begin(), trouble->cause);
     return std::move(trouble->advice);
   }

@@ -2,7 +2,7 @@
 /// Creates orchestrators by name.
 #pragma once
 
-#include "orchestrators/image_lock.hpp"
+#include "orchestrators/containers/image_lock.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::lockfile {

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "core/joined.hpp"
-#include "docker/gpu_errors.hpp"
+#include "gpu/errors.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -133,7 +133,7 @@ std::optional<Failure> preflight_failure(const SmiReport& report,
   const auto& said = report.list.empty() ? report.table : report.list;
   if (report.code == missing) return no_smi(visibility);
   if (report.code != 0) {
-    const auto trouble = docker::gpu_trouble(said);
+    const auto trouble = gpu::gpu_trouble(said);
     auto failure =
         trouble ? not_started(trouble->cause, trouble->advice, trouble->passing)
                 : not_started("nvidia-smi failed with exit code " + std::to_string(report.code),

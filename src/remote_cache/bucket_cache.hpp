@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "engine/remote_cache.hpp"
+#include "engine/cache/remote_cache.hpp"
 #include "s3/artifacts.hpp"
 #include "store/artifact_store.hpp"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "engine/remote_cache.hpp"
+#include "engine/cache/remote_cache.hpp"
 
 namespace pipeline::remote_cache {
 

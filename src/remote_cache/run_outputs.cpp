@@ -5,7 +5,7 @@
 
 #include "async/await.hpp"
 #include "core/file.hpp"
-#include "engine/cache_exchange.hpp"
+#include "engine/cache/cache_exchange.hpp"
 #include "remote_cache/bucket_cache.hpp"
 
 namespace pipeline::remote_cache {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/remote_cache.hpp"
+#include "engine/cache/remote_cache.hpp"
 #include "s3/artifacts.hpp"
 #include "settings/artifact_store.hpp"
 #include "store/artifact_store.hpp"

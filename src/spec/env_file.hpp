@@ -9,9 +9,6 @@
 
 namespace pipeline::spec {
 
-/// Name of the file; a file of this name is never a step's code.
-inline constexpr std::string_view env_file_name = ".env";
-
 /// Parses lines `NAME=VALUE`, also with `export` before them. A value is a word, or a text in
 /// single or double quotes, which may go over several lines; in double quotes, `\n`, `\t`, `\"`,
 /// `\\` and

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "code/code_tree.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
@@ -103,7 +104,7 @@ void read_included_defaults(FileScope& scope, StepReader& reader, StepReader& in
 
 /// Gives the steps that declare variables of the user's the values in `.env`.
 void read_env_file(std::vector<ReadStep>& steps, PipelineSpec& pipeline) {
-  const auto file = pipeline.root / env_file_name;
+  const auto file = pipeline.root / code::env_file_name;
   CopyOnWrite<StringMap> values;
   bool is_read = false;
   for (auto& step : steps) {

@@ -9,7 +9,7 @@
 
 #include "async/joinable_task.hpp"
 #include "core/identifier.hpp"
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/container_shell.hpp"
 #include "orchestrators/docker/container_spec.hpp"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/image_support.hpp"
-#include "orchestrators/docker/installed_packages.hpp"
+#include "orchestrators/containers/installed_packages.hpp"
 
 namespace pipeline::docker {
 namespace {

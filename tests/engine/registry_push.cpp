@@ -7,7 +7,7 @@
 #include "docker/reference.hpp"
 #include "engine/image_support.hpp"
 #include "model/running_program.hpp"
-#include "orchestrators/docker/step_images.hpp"
+#include "orchestrators/containers/step_images.hpp"
 #include "support/golden.hpp"
 #include "support/registry.hpp"
 

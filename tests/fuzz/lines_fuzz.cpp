@@ -26,7 +26,7 @@ std::vector<std::string> lines_in(std::string_view text, std::size_t piece) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace pipeline::core;
+  using namespace pipeline;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (lines_in(text, 1) != lines_in(text, size + 1) || lines_in(text, 7) != lines_in(text, 64))
     __builtin_trap();

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/container_session.hpp"
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/docker/own_container.hpp"

@@ -9,10 +9,10 @@
 #include "async/retry_policy.hpp"
 #include "core/log.hpp"
 #include "gpu/smi_samples.hpp"
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/docker/engine_usage.hpp"
-#include "orchestrators/group_usage.hpp"
+#include "orchestrators/usage/group_usage.hpp"
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators {

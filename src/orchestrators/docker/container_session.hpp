@@ -10,7 +10,7 @@
 
 #include "async/joinable_task.hpp"
 #include "docker/engine_api.hpp"
-#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/preflight.hpp"
 

@@ -9,7 +9,7 @@
 #include "core/log.hpp"
 #include "docker/log_frames.hpp"
 #include "docker/raw_stream.hpp"
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/docker/own_container.hpp"
 #include "orchestrators/docker/user_entry.hpp"

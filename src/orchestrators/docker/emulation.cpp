@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "orchestrators/kernel_file.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 #include "settings/platform.hpp"
 
 namespace pipeline::orchestrators {

@@ -1,7 +1,7 @@
 #include "orchestrators/docker/gpu_probe.hpp"
 
 #include "core/log.hpp"
-#include "docker/gpu_errors.hpp"
+#include "gpu/errors.hpp"
 #include "docker/short_container.hpp"
 #include "gpu/smi.hpp"
 
@@ -13,7 +13,7 @@ using docker::EngineError;
 using nlohmann::json;
 
 gpu::Unavailable unavailable(const std::string& text, const std::string& otherwise) {
-  if (auto trouble = docker::gpu_trouble(text)) return {trouble->cause, std::move(trouble->advice)};
+  if (auto trouble = gpu::gpu_trouble(text)) return {trouble->cause, std::move(trouble->advice)};
   return {otherwise, {}};
 }
 

@@ -4,7 +4,7 @@
 #include "docker/published_images.hpp"
 #include "docker/reference.hpp"
 #include "kubernetes_api/agent.hpp"
-#include "orchestrators/docker/step_images.hpp"
+#include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/kubernetes/agent_images.hpp"
 #include "settings/platform.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "orchestrators/factory.hpp"
-#include "orchestrators/image_lock.hpp"
+#include "orchestrators/containers/image_lock.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "orchestrators/process_waits.hpp"
+#include "orchestrators/usage/process_waits.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

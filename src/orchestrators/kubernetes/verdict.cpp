@@ -7,7 +7,7 @@
 #include "core/quantity.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/time.hpp"
-#include "orchestrators/docker/container_end.hpp"
+#include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
 namespace pipeline::orchestrators {

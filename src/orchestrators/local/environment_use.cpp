@@ -9,7 +9,7 @@
 
 #include "core/file.hpp"
 #include "core/text.hpp"
-#include "orchestrators/kernel_file.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 
 namespace pipeline::orchestrators {

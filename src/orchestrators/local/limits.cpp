@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "orchestrators/group_usage.hpp"
-#include "orchestrators/kernel_file.hpp"
-#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/usage/group_usage.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

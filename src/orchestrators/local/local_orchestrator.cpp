@@ -13,15 +13,15 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
-#include "docker/gpu_errors.hpp"
+#include "gpu/errors.hpp"
 #include "orchestrators/failure_of.hpp"
-#include "orchestrators/kernel_file.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/workspace.hpp"
-#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/owner.hpp"
-#include "orchestrators/process_waits.hpp"
+#include "orchestrators/usage/process_waits.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators {
@@ -95,7 +95,7 @@ std::string host_key(const StepSpec& step, const std::string& path,
 void explain(Failure& failure, const ProcessEnd& end, const ProcessOptions& process,
              const std::string& last_output, bool has_gpus) {
   if (failure.kind != FailureKind::cancelled)
-    if (const auto trouble = docker::gpu_trouble_in_log(last_output, has_gpus)) {
+    if (const auto trouble = gpu::gpu_trouble_in_log(last_output, has_gpus)) {
       failure.hints.push_back(trouble->cause);
       failure.hints.insert(failure.hints.end(), trouble->advice.begin(), trouble->advice.end());
     }

@@ -18,7 +18,7 @@
 #include "orchestrators/local/sandboxes.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 #include "orchestrators/local/workspace.hpp"
-#include "orchestrators/memory_kills.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 
 namespace pipeline::orchestrators {
 

@@ -20,7 +20,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/process_fields.hpp"
-#include "orchestrators/tree_memory.hpp"
+#include "orchestrators/usage/tree_memory.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

@@ -6,9 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model/event_json.hpp"
-#include "model/structured_line.hpp"
-
 namespace pipeline::core {
 namespace {
 
@@ -31,20 +28,6 @@ TEST(BoundedJson, brackets_in_texts_and_side_by_side_are_no_depth) {
   EXPECT_TRUE(parse_json("\"[").is_discarded());
   EXPECT_TRUE(parse_json("\"\\").is_discarded());
   EXPECT_TRUE(parse_json("").is_discarded());
-}
-
-TEST(BoundedJson, a_line_of_a_log_nested_60000_deep_is_a_line_like_any_other) {
-  for (const auto& deep : {nested(30'000), std::string(60'000, '['), [] {
-                             std::string text;
-                             for (int i = 0; i < 10'000; ++i) text += "{\"a\":";
-                             return text + "1" + std::string(10'000, '}');
-                           }()}) {
-    const auto line = "@pipe {\"metric\":" + deep + "}";
-    EXPECT_FALSE(model::parse_structured(line));
-    EXPECT_EQ(model::shown_line(line), line);
-    EXPECT_NE(model::to_json_line(event::StepLog{"train", 1, Stream::out, line}).find("@pipe"),
-              std::string::npos);
-  }
 }
 
 TEST(BoundedJson, an_integer_is_one_that_its_type_can_hold) {

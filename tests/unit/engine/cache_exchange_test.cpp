@@ -1,6 +1,6 @@
 // Runs on several machines that share results: each has a state of its own, and the store is a map
 // of the test's.
-#include "engine/cache_exchange.hpp"
+#include "engine/cache/cache_exchange.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/cache_key.hpp"
+#include "engine/cache/cache_key.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/checkpoint.hpp"
+#include "engine/attempt/checkpoint.hpp"
 
 #include <gtest/gtest.h>
 

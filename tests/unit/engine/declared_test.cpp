@@ -1,4 +1,4 @@
-#include "engine/declared.hpp"
+#include "engine/run/declared.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

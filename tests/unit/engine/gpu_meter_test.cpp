@@ -1,4 +1,4 @@
-#include "engine/gpu_meter.hpp"
+#include "engine/gpu/gpu_meter.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/matrix_items.hpp"
+#include "engine/graph/matrix_items.hpp"
 
 #include <chrono>
 #include <ctime>
@@ -10,7 +10,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "engine/growth.hpp"
+#include "engine/graph/growth.hpp"
 
 namespace pipeline::engine {
 namespace {

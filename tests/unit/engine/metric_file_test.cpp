@@ -1,4 +1,4 @@
-#include "engine/metric_file.hpp"
+#include "engine/attempt/metric_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "engine/metric_log.hpp"
+#include "engine/attempt/metric_log.hpp"
 
 namespace pipeline::engine {
 namespace {

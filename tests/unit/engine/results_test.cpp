@@ -1,4 +1,4 @@
-#include "engine/results.hpp"
+#include "engine/cache/results.hpp"
 
 #include <gtest/gtest.h>
 

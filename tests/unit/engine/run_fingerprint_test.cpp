@@ -1,4 +1,4 @@
-#include "engine/run_fingerprint.hpp"
+#include "engine/cache/run_fingerprint.hpp"
 
 #include <gtest/gtest.h>
 

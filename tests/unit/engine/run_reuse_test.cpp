@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "engine/run_fingerprint.hpp"
+#include "engine/cache/run_fingerprint.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {

@@ -1,4 +1,4 @@
-#include "engine/secret_mask.hpp"
+#include "engine/attempt/secret_mask.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/step_log.hpp"
+#include "engine/attempt/step_log.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/work_folders.hpp"
+#include "engine/attempt/work_folders.hpp"
 
 #include <gtest/gtest.h>
 

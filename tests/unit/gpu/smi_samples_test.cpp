@@ -4,14 +4,14 @@
 
 #include <string>
 
-namespace pipeline::core {
+namespace pipeline::gpu {
 namespace {
 
 constexpr std::uint64_t mib = 1 << 20;
 
 TEST(SmiSample, has_what_nvidia_smi_prints) {
   const auto sample =
-      gpu::read_smi_sample("3, GPU-8932f937-d72c, NVIDIA H100 80GB HBM3, 97, 9000, 81559\r");
+      read_smi_sample("3, GPU-8932f937-d72c, NVIDIA H100 80GB HBM3, 97, 9000, 81559\r");
   ASSERT_TRUE(sample);
   EXPECT_EQ(sample->index, 3u);
   EXPECT_EQ(sample->uuid, "GPU-8932f937-d72c");
@@ -22,7 +22,7 @@ TEST(SmiSample, has_what_nvidia_smi_prints) {
 }
 
 TEST(SmiSample, of_a_divided_gpu_has_no_load) {
-  const auto sample = gpu::read_smi_sample("0, GPU-1, A100, [N/A], 12, 40960");
+  const auto sample = read_smi_sample("0, GPU-1, A100, [N/A], 12, 40960");
   ASSERT_TRUE(sample);
   EXPECT_FALSE(sample->share);
   EXPECT_EQ(sample->memory_used, 12 * mib);
@@ -30,7 +30,7 @@ TEST(SmiSample, of_a_divided_gpu_has_no_load) {
 
 class OtherSmiLine : public testing::TestWithParam<const char*> {};
 
-TEST_P(OtherSmiLine, is_no_sample) { EXPECT_FALSE(gpu::read_smi_sample(GetParam())); }
+TEST_P(OtherSmiLine, is_no_sample) { EXPECT_FALSE(read_smi_sample(GetParam())); }
 INSTANTIATE_TEST_SUITE_P(
     SmiSample, OtherSmiLine,
     testing::Values("", "No devices were found", "Unable to determine the device handle for GPU",
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "-1, GPU-1, A100, 3, 12, 40", "0, GPU-1, A100, 3, 99999999999999999999, 40"));
 
 TEST(SmiSample, of_a_load_beyond_all_has_none) {
-  EXPECT_FALSE(gpu::read_smi_sample("0, GPU-1, A100, 101, 12, 40")->share);
+  EXPECT_FALSE(read_smi_sample("0, GPU-1, A100, 101, 12, 40")->share);
 }
 
 TEST(SmiSamples, add_up_however_they_arrive) {
@@ -51,24 +51,24 @@ TEST(SmiSamples, add_up_however_they_arrive) {
       "0, GPU-0, A100, 90, 300, 1000\n1, GPU-1, A100, [N/A], 10, 1000\n" +
       std::string(3000, 'x') + "\n0, GPU-0, A100, 60, 200, 1000\n1, GPU-1, A1";
   for (const std::size_t part : {std::size_t{1}, std::size_t{7}, text.size()}) {
-    gpu::SmiSamples samples;
+    SmiSamples samples;
     for (std::size_t at = 0; at < text.size(); at += part)
       samples.feed(std::string_view(text).substr(at, part));
     ASSERT_EQ(samples.gpus().size(), 2u);
     const auto& gpu = samples.gpus()[0];
-    EXPECT_EQ(gpu::usage_of(gpu.uuid, gpu.sums),
-              (GpuUsage{"GPU-0", 0.5, 0.9, 200 * mib, 300 * mib, 1000 * mib}));
-    EXPECT_EQ(gpu::usage_of("GPU-1", samples.gpus()[1].sums),
-              (GpuUsage{"GPU-1", {}, {}, 10 * mib, 10 * mib, 1000 * mib}));
+    EXPECT_EQ(usage_of(gpu.uuid, gpu.sums),
+              (core::GpuUsage{"GPU-0", 0.5, 0.9, 200 * mib, 300 * mib, 1000 * mib}));
+    EXPECT_EQ(usage_of("GPU-1", samples.gpus()[1].sums),
+              (core::GpuUsage{"GPU-1", {}, {}, 10 * mib, 10 * mib, 1000 * mib}));
   }
 }
 
 TEST(SmiSamples, are_of_a_bounded_number_of_gpus) {
-  gpu::SmiSamples samples;
+  SmiSamples samples;
   for (int i = 0; i < 100; ++i)
     samples.feed(std::to_string(i) + ", GPU-" + std::to_string(i) + ", A100, 1, 2, 3\n");
   EXPECT_EQ(samples.gpus().size(), SmiSamples::most_gpus);
 }
 
 }  // namespace
-}  // namespace pipeline::core
+}  // namespace pipeline::gpu

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace pipeline::core {
+namespace pipeline::model {
 namespace {
 
 using nlohmann::json;
@@ -49,11 +49,11 @@ TEST(EventJson, every_event_is_one_flat_object_with_its_name) {
        R"({"event":"step_expanded","step":"a","instances":2,"steps":5,"round":1})"},
   };
   for (const auto& [event, expected] : table) {
-    EXPECT_EQ(model::to_json(event), json::parse(expected)) << expected;
-    const auto read = model::event_of(json::parse(expected));
+    EXPECT_EQ(to_json(event), json::parse(expected)) << expected;
+    const auto read = event_of(json::parse(expected));
     ASSERT_TRUE(read) << expected;
     EXPECT_EQ(read->index(), event.index());
-    EXPECT_EQ(model::to_json(*read), json::parse(expected));
+    EXPECT_EQ(to_json(*read), json::parse(expected));
   }
 }
 
@@ -64,14 +64,14 @@ TEST(EventJson, what_is_no_event_is_not_read_as_one) {
        R"({"event":"run_started","run":"r","pipeline":"p","steps":"three"})",
        R"({"event":"run_finished","run":"r","status":"lost","took_ms":7})",
        R"({"event":"step_finished","step":"a","status":"failed","attempts":1,"took_ms":0,"failure":{"kind":"?","message":""}})"})
-    EXPECT_FALSE(model::event_of(json::parse(text))) << text;
+    EXPECT_FALSE(event_of(json::parse(text))) << text;
 }
 
 TEST(EventJson, line_is_one_line_of_valid_utf8_whatever_a_step_prints) {
-  const auto line = model::to_json_line(event::StepLog{"a", 1, Stream::out, "a\nb\xff\x1b"});
+  const auto line = to_json_line(event::StepLog{"a", 1, Stream::out, "a\nb\xff\x1b"});
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_EQ(json::parse(line)["line"], "a\nb\xef\xbf\xbd\x1b");
 }
 
 }  // namespace
-}  // namespace pipeline::core
+}  // namespace pipeline::model

@@ -8,24 +8,24 @@
 #include <set>
 #include <stdexcept>
 
-namespace pipeline::core {
+namespace pipeline::model {
 namespace {
 
-using Needs = std::vector<std::vector<model::StepIndex>>;
-using Steps = std::vector<model::StepIndex>;
+using Needs = std::vector<std::vector<StepIndex>>;
+using Steps = std::vector<StepIndex>;
 
-Needs random_needs(std::mt19937& random, model::StepIndex size) {
+Needs random_needs(std::mt19937& random, StepIndex size) {
   Needs needs(size);
-  for (model::StepIndex i = 1; i < size; ++i) {
+  for (StepIndex i = 1; i < size; ++i) {
     for (auto count = random() % 4; count > 0; --count)
-      needs[i].push_back(static_cast<model::StepIndex>(random() % i));
+      needs[i].push_back(static_cast<StepIndex>(random() % i));
   }
   // Numbers say nothing about the order.
   Steps names(size);
-  for (model::StepIndex i = 0; i < size; ++i) names[i] = i;
+  for (StepIndex i = 0; i < size; ++i) names[i] = i;
   std::shuffle(names.begin(), names.end(), random);
   Needs shuffled(size);
-  for (model::StepIndex i = 0; i < size; ++i) {
+  for (StepIndex i = 0; i < size; ++i) {
     for (const auto need : needs[i]) shuffled[names[i]].push_back(names[need]);
   }
   return shuffled;
@@ -37,22 +37,22 @@ TEST(Graph, knows_both_directions_and_drops_duplicates) {
   EXPECT_EQ(Steps(graph.needs(2).begin(), graph.needs(2).end()), (Steps{0, 1}));
   EXPECT_EQ(graph.needs(1).size(), 1u);
   EXPECT_EQ(Steps(graph.needed_by(0).begin(), graph.needed_by(0).end()), (Steps{1, 2}));
-  EXPECT_EQ(model::Graph({}).size(), 0u);
-  EXPECT_THROW(model::Graph(Needs{{1}}), std::out_of_range);
+  EXPECT_EQ(Graph({}).size(), 0u);
+  EXPECT_THROW(Graph(Needs{{1}}), std::out_of_range);
 }
 
 TEST(Graph, order_takes_the_smaller_index_where_there_is_a_choice) {
-  EXPECT_EQ(model::Graph({{}, {}, {}}).topological_order(), (Steps{0, 1, 2}));
-  EXPECT_EQ(model::Graph({{3}, {}, {1}, {}}).topological_order(), (Steps{1, 2, 3, 0}));
+  EXPECT_EQ(Graph({{}, {}, {}}).topological_order(), (Steps{0, 1, 2}));
+  EXPECT_EQ(Graph({{3}, {}, {1}, {}}).topological_order(), (Steps{1, 2, 3, 0}));
 }
 
 TEST(Graph, cycle_is_named_step_by_step) {
-  EXPECT_TRUE(model::Graph({{}, {0}, {1}}).find_cycle().empty());
-  EXPECT_EQ(model::Graph(Needs{{0}}).find_cycle(), (Steps{0}));
-  EXPECT_EQ(model::Graph({{1}, {2}, {0}}).find_cycle(), (Steps{0, 1, 2}));
-  EXPECT_EQ(model::Graph({{}, {3, 0}, {1}, {2}, {1}}).find_cycle(), (Steps{1, 3, 2}));
-  EXPECT_FALSE(model::Graph({{1}, {0}, {}}).topological_order());
-  EXPECT_THROW(model::Scheduler(model::Graph({{1}, {0}})), std::invalid_argument);
+  EXPECT_TRUE(Graph({{}, {0}, {1}}).find_cycle().empty());
+  EXPECT_EQ(Graph(Needs{{0}}).find_cycle(), (Steps{0}));
+  EXPECT_EQ(Graph({{1}, {2}, {0}}).find_cycle(), (Steps{0, 1, 2}));
+  EXPECT_EQ(Graph({{}, {3, 0}, {1}, {2}, {1}}).find_cycle(), (Steps{1, 3, 2}));
+  EXPECT_FALSE(Graph({{1}, {0}, {}}).topological_order());
+  EXPECT_THROW(Scheduler(Graph({{1}, {0}})), std::invalid_argument);
 }
 
 TEST(Graph, every_cycle_found_is_one) {
@@ -74,7 +74,7 @@ TEST(Graph, every_cycle_found_is_one) {
 
 TEST(Scheduler, longest_chain_goes_first_then_the_smaller_index) {
   const Graph graph({{}, {}, {}, {2}, {3}});  // 2 -> 3 -> 4
-  model::Scheduler scheduler(graph);
+  Scheduler scheduler(graph);
   EXPECT_EQ(scheduler.take(), 2u);
   EXPECT_EQ(scheduler.take(), 0u);
   scheduler.succeeded(2);
@@ -90,7 +90,7 @@ TEST(Scheduler, every_step_runs_once_and_after_its_needs) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
     const Graph graph(random_needs(random, static_cast<StepIndex>(1 + random() % 60)));
-    model::Scheduler scheduler(graph);
+    Scheduler scheduler(graph);
     std::vector<bool> done(graph.size()), started(graph.size());
     Steps running;
     while (!scheduler.done()) {
@@ -119,8 +119,8 @@ TEST(Scheduler, failed_step_takes_all_that_depend_on_it_along_and_nothing_else) 
     std::mt19937 random(seed);
     const Graph graph(random_needs(random, 40));
     const auto order = *graph.topological_order();
-    model::Scheduler scheduler(graph);
-    std::set<model::StepIndex> lost, ended;
+    Scheduler scheduler(graph);
+    std::set<StepIndex> lost, ended;
     while (!scheduler.done()) {
       const auto step = scheduler.take();
       ASSERT_TRUE(step) << "seed " << seed;
@@ -130,7 +130,7 @@ TEST(Scheduler, failed_step_takes_all_that_depend_on_it_along_and_nothing_else) 
         scheduler.succeeded(*step);
         continue;
       }
-      std::set<model::StepIndex> expected = {*step};
+      std::set<StepIndex> expected = {*step};
       Steps in_order;
       for (const auto other : order) {
         if (std::any_of(graph.needs(other).begin(), graph.needs(other).end(),
@@ -149,7 +149,7 @@ TEST(Scheduler, failed_step_takes_all_that_depend_on_it_along_and_nothing_else) 
 
 TEST(Scheduler, step_may_be_skipped_before_its_turn) {
   const Graph graph({{}, {}, {0, 1}});
-  model::Scheduler scheduler(graph);
+  Scheduler scheduler(graph);
   EXPECT_EQ(scheduler.failed(1), (Steps{2}));
   EXPECT_TRUE(scheduler.failed(1).empty());
   EXPECT_EQ(scheduler.take(), 0u);
@@ -160,7 +160,7 @@ TEST(Scheduler, step_may_be_skipped_before_its_turn) {
 
 TEST(Scheduler, steps_that_wait_for_ends_are_ready_after_failures) {
   const Graph graph({{}, {0}, {0, 1}, {2}});  // 2 waits for the ends of 0 and 1
-  model::Scheduler scheduler(graph, {false, false, true, false});
+  Scheduler scheduler(graph, {false, false, true, false});
   EXPECT_EQ(scheduler.take(), 0u);
   EXPECT_FALSE(scheduler.take());
   EXPECT_EQ(scheduler.failed(0), (Steps{1}));
@@ -173,19 +173,19 @@ TEST(Scheduler, steps_that_wait_for_ends_are_ready_after_failures) {
 
 TEST(Scheduler, hundred_thousand_steps_in_a_chain_need_no_stack) {
   Needs needs(100'000);
-  for (model::StepIndex i = 1; i < needs.size(); ++i) needs[i] = {i - 1};
+  for (StepIndex i = 1; i < needs.size(); ++i) needs[i] = {i - 1};
   const Graph graph(needs);
   EXPECT_TRUE(graph.find_cycle().empty());
-  model::Scheduler scheduler(graph);
+  Scheduler scheduler(graph);
   EXPECT_EQ(scheduler.failed(*scheduler.take()).size(), needs.size() - 1);
   EXPECT_TRUE(scheduler.done());
   needs[0] = {99'999};
-  EXPECT_EQ(model::Graph(needs).find_cycle().size(), needs.size());
+  EXPECT_EQ(Graph(needs).find_cycle().size(), needs.size());
 }
 
 TEST(Scheduler, steps_that_are_added_run_before_their_barrier) {
   const Graph graph({{}, {0}, {1}});
-  model::Scheduler scheduler(graph);
+  Scheduler scheduler(graph);
   EXPECT_EQ(scheduler.take(), 0u);
   scheduler.succeeded(0);
   EXPECT_TRUE(scheduler.has_ready());  // The barrier, which then has to wait again.
@@ -207,7 +207,7 @@ TEST(Scheduler, steps_that_are_added_run_before_their_barrier) {
 
 TEST(Scheduler, barrier_without_steps_is_ready) {
   const Graph graph({{}, {0}});
-  model::Scheduler scheduler(graph);
+  Scheduler scheduler(graph);
   scheduler.grow(0, {});
   EXPECT_EQ(scheduler.take(), 0u);
   EXPECT_FALSE(scheduler.take());
@@ -215,7 +215,7 @@ TEST(Scheduler, barrier_without_steps_is_ready) {
 
 TEST(Scheduler, barrier_is_ready_when_its_steps_have_ended_however) {
   const Graph graph({{}, {0}});
-  model::Scheduler scheduler(graph);
+  Scheduler scheduler(graph);
   scheduler.grow(0, {{}, {}, {2}});
   EXPECT_EQ(scheduler.take(), 2u);
   EXPECT_THAT(scheduler.failed(2), testing::ElementsAre(4u));
@@ -229,13 +229,13 @@ TEST(Scheduler, barrier_is_ready_when_its_steps_have_ended_however) {
 
 TEST(Scheduler, a_hundred_thousand_steps_are_added_to_two_barriers) {
   const Graph graph({{}, {}, {0, 1}});
-  model::Scheduler scheduler(graph);
-  constexpr model::StepIndex count = 100'000;
-  scheduler.grow(0, std::vector<std::vector<model::StepIndex>>(count));
-  std::vector<std::vector<model::StepIndex>> needs;
-  for (model::StepIndex i = 0; i < count; ++i) needs.push_back({3 + i});
+  Scheduler scheduler(graph);
+  constexpr StepIndex count = 100'000;
+  scheduler.grow(0, std::vector<std::vector<StepIndex>>(count));
+  std::vector<std::vector<StepIndex>> needs;
+  for (StepIndex i = 0; i < count; ++i) needs.push_back({3 + i});
   scheduler.grow(1, needs);
-  model::StepIndex taken = 0;
+  StepIndex taken = 0;
   while (const auto step = scheduler.take()) {
     scheduler.succeeded(*step);
     ++taken;
@@ -245,4 +245,4 @@ TEST(Scheduler, a_hundred_thousand_steps_are_added_to_two_barriers) {
 }
 
 }  // namespace
-}  // namespace pipeline::core
+}  // namespace pipeline::model

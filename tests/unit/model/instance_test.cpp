@@ -5,32 +5,32 @@
 
 #include "core/identifier.hpp"
 
-namespace pipeline::core {
+namespace pipeline::model {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 TEST(InstanceNames, say_each_value) {
-  model::InstanceNames names("train");
+  InstanceNames names("train");
   EXPECT_EQ(names.next({{"c", 0.1}, {"kernel", "rbf"}}), "train.c-0.1.kernel-rbf");
   EXPECT_EQ(names.next({{"c", -1}, {"kernel", true}}), "train.c--1.kernel-true");
-  EXPECT_EQ(model::InstanceNames("plain").next({}), "plain.0");
+  EXPECT_EQ(InstanceNames("plain").next({}), "plain.0");
 }
 
 TEST(InstanceNames, are_names_whatever_the_values_are) {
-  model::InstanceNames names("train");
+  InstanceNames names("train");
   const std::vector<std::string> values{
       "a/b", "../x", "", "ä b", "$(rm -rf /)", std::string(500, 'x'), std::string(501, 'x')};
   for (const auto& value : values) {
     const auto name = names.next({{"file", value}});
-    EXPECT_TRUE(is_name(name)) << name;
-    EXPECT_EQ(model::base_name(name), "train");
+    EXPECT_TRUE(core::is_name(name)) << name;
+    EXPECT_EQ(base_name(name), "train");
   }
 }
 
 TEST(InstanceNames, differ_where_values_look_alike) {
-  model::InstanceNames names("t");
+  InstanceNames names("t");
   const auto first = names.next({{"a", "1.b-2"}, {"b", "3"}});
   EXPECT_EQ(first, "t.a-1.b-2.b-3");
   EXPECT_NE(names.next({{"a", "1"}, {"b", "2.b-3"}}), first);
@@ -39,25 +39,25 @@ TEST(InstanceNames, differ_where_values_look_alike) {
 }
 
 TEST(Selectors, are_read) {
-  EXPECT_FALSE(model::parse_selector("train")->has_brackets);
-  EXPECT_TRUE(model::parse_selector("train[*]")->all);
-  EXPECT_EQ(model::parse_selector("train[2]")->index, 2u);
-  EXPECT_TRUE(model::parse_selector("train[=]")->same);
-  const auto mixed = *model::parse_selector("train[c=0.1, kernel=*, =]");
+  EXPECT_FALSE(parse_selector("train")->has_brackets);
+  EXPECT_TRUE(parse_selector("train[*]")->all);
+  EXPECT_EQ(parse_selector("train[2]")->index, 2u);
+  EXPECT_TRUE(parse_selector("train[=]")->same);
+  const auto mixed = *parse_selector("train[c=0.1, kernel=*, =]");
   EXPECT_TRUE(mixed.same);
   EXPECT_THAT(mixed.axes, ElementsAre(std::pair("c", "0.1"), std::pair("kernel", "*")));
   for (const auto* wrong :
        {"", "[*]", "train[", "train[]", "train[c]", "train[*]x", "train[=1]", "train[c=1,]"})
-    EXPECT_FALSE(model::parse_selector(wrong)) << wrong;
+    EXPECT_FALSE(parse_selector(wrong)) << wrong;
 }
 
 TEST(Selectors, compare_numbers_as_numbers) {
-  EXPECT_TRUE(model::stands_for("0.10", 0.1));
-  EXPECT_TRUE(model::stands_for("1", 1.0));
-  EXPECT_TRUE(model::stands_for("rbf", "rbf"));
-  EXPECT_TRUE(model::stands_for("true", true));
-  EXPECT_FALSE(model::stands_for("1.0", "1"));
-  EXPECT_FALSE(model::stands_for("", 0));
+  EXPECT_TRUE(stands_for("0.10", 0.1));
+  EXPECT_TRUE(stands_for("1", 1.0));
+  EXPECT_TRUE(stands_for("rbf", "rbf"));
+  EXPECT_TRUE(stands_for("true", true));
+  EXPECT_FALSE(stands_for("1.0", "1"));
+  EXPECT_FALSE(stands_for("", 0));
 }
 
 TEST(Picking, finds_steps_by_what_a_user_calls_them) {
@@ -70,8 +70,8 @@ TEST(Picking, finds_steps_by_what_a_user_calls_them) {
                                  {"train.c-1.k-b", {{"c", 1}, {"k", "b"}}},
                                  {"train.c-2.k-a", {{"c", 2}, {"k", "a"}}}};
   const auto picked = [&](const char* text) {
-    return model::pick(text, steps.size(), [&](std::size_t i) {
-      return model::Candidate{steps[i].name, [&, i](const std::string& axis) -> const nlohmann::json* {
+    return pick(text, steps.size(), [&](std::size_t i) {
+      return Candidate{steps[i].name, [&, i](const std::string& axis) -> const nlohmann::json* {
                          const auto found = steps[i].values.find(axis);
                          return found == steps[i].values.end() ? nullptr : &found->second;
                        }};
@@ -89,4 +89,4 @@ TEST(Picking, finds_steps_by_what_a_user_calls_them) {
 }
 
 }  // namespace
-}  // namespace pipeline::core
+}  // namespace pipeline::model

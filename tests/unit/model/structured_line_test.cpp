@@ -1,5 +1,4 @@
 #include "model/structured_line.hpp"
-#include "model/usual_metric.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline::core {
+#include "model/event_json.hpp"
+#include "model/usual_metric.hpp"
+
+namespace pipeline::model {
 namespace {
 
 TEST(ParseMetric, other_lines_are_none) {
@@ -18,37 +20,37 @@ TEST(ParseMetric, other_lines_are_none) {
         R"(@pipe {"metric": "loss", "value": [1]})", R"(@pipe {"metric": "", "value": 1})",
         R"(@pipe {"metric": "a\u0007b", "value": 1})", R"(@pipe {"metric": "x", "value": NaNa})",
         R"( @pipe {"metric": "loss", "value": 1})"})
-    EXPECT_FALSE(model::parse_metric(line)) << line;
-  EXPECT_FALSE(model::parse_metric(R"(@pipe {"metric": ")" + std::string(201, 'x') + R"(", "value": 1})"));
+    EXPECT_FALSE(parse_metric(line)) << line;
+  EXPECT_FALSE(parse_metric(R"(@pipe {"metric": ")" + std::string(201, 'x') + R"(", "value": 1})"));
 }
 
 TEST(ReportProblem, is_said_of_a_line_that_reports_nothing) {
   for (const std::string line :
        {R"(@pipe {"metric": {"name": "loss", "value": 3}})", R"(@pipe {"metric": "loss"})",
         R"(@pipe {"metric": 3, "value": 1})"}) {
-    EXPECT_NE(model::report_problem(line).find("a name and a number"), std::string::npos) << line;
-    EXPECT_EQ(model::shown_line(line), line);
+    EXPECT_NE(report_problem(line).find("a name and a number"), std::string::npos) << line;
+    EXPECT_EQ(shown_line(line), line);
   }
-  EXPECT_NE(model::report_problem(R"(@pipe {"metric": "loss",)").find("no JSON"), std::string::npos);
+  EXPECT_NE(report_problem(R"(@pipe {"metric": "loss",)").find("no JSON"), std::string::npos);
   for (const std::string line : {R"(@pipe {"metric": "loss", "value": NaN})", "loss = 3",
                                  R"(@pipe {"progress": 0.5})", R"(@pipe {"mine": 1})"})
-    EXPECT_EQ(model::report_problem(line), "") << line;
+    EXPECT_EQ(report_problem(line), "") << line;
 }
 
 TEST(ParseMetric, a_value_may_have_a_step) {
-  const auto metric = model::parse_metric(R"(@pipe {"metric": "loss", "value": 0.25, "step": 3})");
+  const auto metric = parse_metric(R"(@pipe {"metric": "loss", "value": 0.25, "step": 3})");
   ASSERT_TRUE(metric);
   EXPECT_EQ(metric->name, "loss");
   EXPECT_EQ(metric->value, 0.25);
   EXPECT_EQ(metric->step, 3);
-  EXPECT_FALSE(model::parse_metric(R"(@pipe {"metric": "loss", "value": 1})")->step);
-  EXPECT_FALSE(model::parse_metric(R"(@pipe {"metric": "a", "value": 1, "step": 1e300})")->step);
+  EXPECT_FALSE(parse_metric(R"(@pipe {"metric": "loss", "value": 1})")->step);
+  EXPECT_FALSE(parse_metric(R"(@pipe {"metric": "a", "value": 1, "step": 1e300})")->step);
 }
 
 TEST(ParseMetric, numbers_that_json_does_not_have_are_read_as_python_writes_them) {
   constexpr auto infinity = std::numeric_limits<double>::infinity();
   const auto value = [](const std::string& text) {
-    return model::parse_metric(R"(@pipe {"metric": "NaN \" Infinity", "value": )" + text + "}").value();
+    return parse_metric(R"(@pipe {"metric": "NaN \" Infinity", "value": )" + text + "}").value();
   };
   EXPECT_TRUE(std::isnan(value("NaN").value));
   EXPECT_TRUE(std::isnan(value("\"nan\"").value));
@@ -69,12 +71,12 @@ TEST(ParseMetric, the_usual_form_means_what_json_means) {
       for (const std::string name : {"loss", "a b", "", "\\u0041", "\xff", "\xc3\xa9", "x\ty"}) {
         auto members = "\"metric\": \"" + name + "\", \"value\": " + number;
         if (!step.empty()) members += ", \"step\": " + step;
-        const auto usual = model::parse_metric("@pipe {" + members + "}");
-        const auto parsed = model::parse_metric("@pipe {\"more\": 0, " + members + "}");
+        const auto usual = parse_metric("@pipe {" + members + "}");
+        const auto parsed = parse_metric("@pipe {\"more\": 0, " + members + "}");
         ASSERT_EQ(usual.has_value(), parsed.has_value()) << members;
         if (!usual) continue;
-        EXPECT_EQ(model::shown_line("@pipe {" + members + "}"),
-                  model::shown_line("@pipe {\"more\": 0, " + members + "}"));
+        EXPECT_EQ(shown_line("@pipe {" + members + "}"),
+                  shown_line("@pipe {\"more\": 0, " + members + "}"));
         EXPECT_EQ(usual->name, parsed->name);
         EXPECT_EQ(usual->value, parsed->value) << members;
         EXPECT_EQ(std::signbit(usual->value), std::signbit(parsed->value)) << members;
@@ -85,11 +87,11 @@ TEST(ParseMetric, the_usual_form_means_what_json_means) {
 class UsualMetricLine : public testing::TestWithParam<const char*> {};
 
 TEST_P(UsualMetricLine, is_read_without_the_parser) {
-  const auto metric = model::read_usual_metric(GetParam());
+  const auto metric = read_usual_metric(GetParam());
   ASSERT_TRUE(metric);
   EXPECT_EQ(metric->name, "loss");
   EXPECT_EQ(metric->value, 0.25);
-  EXPECT_EQ(model::shown_line(GetParam()), "loss = 0.25");
+  EXPECT_EQ(shown_line(GetParam()), "loss = 0.25");
 }
 INSTANTIATE_TEST_SUITE_P(
     ParseMetric, UsualMetricLine,
@@ -99,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class UnusualMetricLine : public testing::TestWithParam<const char*> {};
 
-TEST_P(UnusualMetricLine, is_left_to_the_parser) { EXPECT_FALSE(model::read_usual_metric(GetParam())); }
+TEST_P(UnusualMetricLine, is_left_to_the_parser) { EXPECT_FALSE(read_usual_metric(GetParam())); }
 INSTANTIATE_TEST_SUITE_P(ParseMetric, UnusualMetricLine,
                          testing::Values("", "@pipe {", "@pipe {}", R"(@pipe {"metric": "loss"})",
                                          R"(@pipe {"metric": "loss", "value": 1,})",
@@ -109,5 +111,20 @@ INSTANTIATE_TEST_SUITE_P(ParseMetric, UnusualMetricLine,
                                          R"(@pipe {"metric": "loss", "value": NaN})",
                                          R"(@pipe {"metric": "loss", "value": 1, "mine": 2})"));
 
+TEST(StructuredLine, a_line_of_a_log_nested_60000_deep_is_a_line_like_any_other) {
+  for (const auto& deep :
+       {std::string(30'000, '[') + std::string(30'000, ']'), std::string(60'000, '['), [] {
+          std::string text;
+          for (int i = 0; i < 10'000; ++i) text += "{\"a\":";
+          return text + "1" + std::string(10'000, '}');
+        }()}) {
+    const auto line = "@pipe {\"metric\":" + deep + "}";
+    EXPECT_FALSE(parse_structured(line));
+    EXPECT_EQ(shown_line(line), line);
+    EXPECT_NE(to_json_line(event::StepLog{"train", 1, Stream::out, line}).find("@pipe"),
+              std::string::npos);
+  }
+}
+
 }  // namespace
-}  // namespace pipeline::core
+}  // namespace pipeline::model

@@ -1,0 +1,468 @@
+#include "engine/attempt/attempt.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "async/deadline.hpp"
+#include "async/joinable_task.hpp"
+#include "async/on_pool.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "core/log.hpp"
+#include "core/quantity.hpp"
+#include "engine/attempt/attempt_inputs.hpp"
+#include "engine/attempt/metric_file.hpp"
+#include "engine/attempt/metric_log.hpp"
+#include "engine/attempt/secret_mask.hpp"
+#include "engine/attempt/stall_watch.hpp"
+#include "engine/attempt/step_log.hpp"
+#include "engine/attempt/untrusted_files.hpp"
+#include "engine/cache/cache_key.hpp"
+#include "engine/clock.hpp"
+#include "engine/gpu/gpu_meter.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The attempt's own folder, released at destruction.
+class WorkFolder {
+ public:
+  WorkFolder(WorkFolders& folders, const std::string& name,
+             const orchestrators::Capabilities& place, bool joins)
+      : folders_(folders),
+        place_(place),
+        path_(joins ? folders.join(name) : folders.take(name, place)) {}
+  ~WorkFolder() { folders_.give_back(path_, place_, succeeded); }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  const fs::path& path() const { return path_; }
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+  bool succeeded = false;
+
+ private:
+  WorkFolders& folders_;
+  const orchestrators::Capabilities& place_;
+  fs::path path_;
+};
+
+/// Steps that wait for the released GPUs and slots run on this thread, or in another process. They
+/// should start before folders are removed and outputs stored here.
+async::Task<> let_others_start() {
+  asio::steady_timer moment(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
+  co_await moment.async_wait(asio::use_awaitable);
+}
+
+Failure missing_output(const StepSpec& step, const OutputSpec& output) {
+  return {FailureKind::missing_output,
+          "ended well but did not write its output '" + output.name + "'",
+          {"'" + step.name + "' must write a file or folder at ${outputs." + output.name +
+           "}, also in $" + core::variable_name("PIPE_OUTPUT_", output.name)},
+          {}};
+}
+
+Failure linked_folder() {
+  return {FailureKind::bad_output,
+          "has replaced the folder of its outputs, or of its other files, by a link or a file",
+          {"write the outputs into the folder that is there, or copy them there"},
+          {}};
+}
+
+void explain(const StepSpec& step, const CodeProvider& code, const StepLogWriter& log,
+             Failure& failure) {
+  if (!code.missing_file) return;
+  if (auto advice = code.missing_file(step, log.tail_text()))
+    failure.hints.push_back(std::move(*advice));
+}
+
+/// One attempt; its member functions are called in the order of run().
+class AttemptRun {
+ public:
+  AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions which,
+             OutputsOf outputs_of, const std::string& log_name)
+      : context_(context),
+        services_(context.services),
+        step_(step),
+        which_(which),
+        secrets_(resolve_secrets(step)),
+        folder_(std::make_shared<WorkFolder>(
+            context.folders, step.name + "." + std::to_string(which.number),
+            services_.orchestrator.capabilities_of(step), which.joins)),
+        inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
+        metrics_(services_.runs, context.run_id, step.name, which.number),
+        log_(
+            services_.runs.log_file(log_name), secret_values(),
+            [this](Stream stream, std::string line) {
+              metrics_.line(line);
+              context_.events.emit(
+                  event::StepLog{step_.name, which_.number, stream, std::move(line)});
+            },
+            [this](std::string row) {
+              context_.events.emit(event::StepProgress{step_.name, which_.number, std::move(row)});
+            }) {}
+
+  async::Task<AttemptOutcome> run(GpuReservation held) {
+    const auto start = Clock::now();
+    // The output of a joined attempt is read from its beginning.
+    if (which_.joins) services_.runs.remove_metrics(context_.run_id, step_.name, which_.number);
+    auto code = co_await inputs_.store_code();
+    outcome_.code = code.tree.digest.hex();
+    outcome_.code_files = std::move(code.files);
+    co_await inputs_.check();
+    const auto before_inputs = Clock::now();
+    auto inputs = co_await inputs_.make();
+    const auto fetched = Clock::now() - before_inputs;
+    outcome_.result.failure = co_await inputs_.changed_data();
+    if (outcome_.result.failure) co_return std::move(outcome_);
+    const auto executor = co_await asio::this_coro::executor;
+    // A shell's user decides when it ends.
+    const auto limit = which_.shell ? std::nullopt : step_.timeout;
+    async::Deadline deadline(executor, context_.stop, limit, core::StopLevel::graceful);
+    StallWatch silence(executor, log_, which_.shell ? std::nullopt : step_.stalled_after);
+    if (services_.orchestrator.capabilities_of(step_).on_this_machine) silence.begin();
+    const orchestrators::Attempt attempt{.step = step_,
+                                         .pipeline = services_.pipeline.name,
+                                         .run_id = context_.run_id,
+                                         .number = which_.number,
+                                         .code = services_.artifacts.path(code.tree.digest),
+                                         .code_digest = outcome_.code,
+                                         .inputs = std::move(inputs),
+                                         .outputs = *folder_ / "outputs",
+                                         .output_names = output_names(),
+                                         .scratch = *folder_ / "scratch",
+                                         .checkpoint = checkpoint(),
+                                         .checkpoint_key = checkpoint_key(),
+                                         .replace_checkpoint = replace_checkpoint(),
+                                         .environment = resolve_environment(step_),
+                                         .secrets = secrets_,
+                                         .gpus = held.gpus,
+                                         .joins = which_.joins,
+                                         .shell = which_.shell,
+                                         .log = silence,
+                                         .on_began = [&] { silence.begin(); },
+                                         .cancel = deadline.source()};
+    const auto handed_over = Clock::now();
+    if (which_.shell) {
+      outcome_.result = co_await services_.orchestrator.run(attempt);
+      co_return std::move(outcome_);
+    }
+    co_await run_measured(attempt, silence, deadline.source(), held);
+    const auto came_back = Clock::now();
+    if (!held.locks.empty()) {
+      held.locks.clear();
+      co_await let_others_start();
+    }
+    log_.finish();
+    outcome_.log_tail = log_.tail();
+    const bool is_linked = has_linked_folder();
+    if (!is_linked)
+      judge(deadline.expired());
+    else if (context_.stop.level() == core::StopLevel::none)
+      outcome_.result.failure = linked_folder();
+    if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
+    if (!outcome_.result.failure) co_await store_outputs();
+    if (outcome_.result.failure && !is_linked)
+      keep_outputs();
+    else if (which_.number > 1)
+      forget_outputs();
+    metrics_.flush();
+    outcome_.result.moved_in += fetched;
+    note_phases(start, handed_over, came_back);
+    co_return std::move(outcome_);
+  }
+
+ private:
+  /// Runs the attempt, and samples its GPUs meanwhile.
+  async::Task<> run_measured(const orchestrators::Attempt& attempt, StallWatch& silence,
+                             core::CancelSource& source, const GpuReservation& held) {
+    if (!held.machine || held.gpus.empty()) {
+      co_await run_watched(attempt, silence, source);
+      co_return;
+    }
+    const auto executor = co_await asio::this_coro::executor;
+    GpuMeter meter(executor, context_.pool, *held.machine, held.gpus);
+    async::JoinableTask sampling(executor, meter.sample());
+    std::exception_ptr error;
+    try {
+      co_await run_watched(attempt, silence, source);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    meter.stop();
+    co_await sampling.join();
+    if (error) std::rethrow_exception(error);
+    outcome_.result.usage.gpus = meter.usage();
+  }
+
+  /// Runs the attempt, and reports when it has stalled.
+  async::Task<> run_watched(const orchestrators::Attempt& attempt, StallWatch& silence,
+                            core::CancelSource& source) {
+    if (!step_.stalled_after) {
+      outcome_.result = co_await services_.orchestrator.run(attempt);
+      co_return;
+    }
+    async::JoinableTask watch(co_await asio::this_coro::executor,
+                              report_stalls(attempt, silence, source));
+    std::exception_ptr error;
+    try {
+      outcome_.result = co_await services_.orchestrator.run(attempt);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    silence.end();
+    co_await watch.join();
+    if (error) std::rethrow_exception(error);
+  }
+
+  async::Task<> report_stalls(const orchestrators::Attempt& attempt, StallWatch& silence,
+                              core::CancelSource& source) {
+    for (;;) {
+      const bool is_stalled = co_await silence.stalled();
+      if (!is_stalled) co_return;
+      auto waits = co_await waits_of(attempt);
+      const bool ends = step_.retry.stalled == true;
+      auto text = "has printed nothing for " + core::format_duration(*step_.stalled_after);
+      log_.write(Stream::err, "pipe: stalled: " + text + "\n");
+      for (const auto& line : waits) log_.write(Stream::err, "pipe: " + line + "\n");
+      if (!waits.empty()) text += "; " + waits.front();
+      if (waits.size() > 1) text += " (" + std::to_string(waits.size() - 1) + " more in its log)";
+      if (ends) {
+        stalled_ = Failure{FailureKind::stalled,
+                           "was ended: it " + text,
+                           {"raise `stalled_after:` if it works in silence for that long"},
+                           std::move(waits)};
+        source.stop(core::StopLevel::graceful);
+        co_return;
+      }
+      context_.events.emit(event::Notice{step_.name, "stalled: " + text});
+    }
+  }
+
+  /// Arguments of processes may hold secrets.
+  async::Task<std::vector<std::string>> waits_of(const orchestrators::Attempt& attempt) {
+    std::vector<std::string> lines;
+    try {
+      lines = co_await services_.orchestrator.waits_of(attempt);
+    } catch (const std::exception& error) {
+      core::log::info("what '" + step_.name + "' waits in is not known: " + error.what());
+    }
+    for (auto& line : lines) {
+      SecretMask mask(secret_values());
+      auto shown = mask.feed(line);
+      line = shown + mask.finish();
+    }
+    co_return lines;
+  }
+
+  /// An orchestrator that does not know when the command began has the whole time for it.
+  void note_phases(Clock::time_point start, Clock::time_point handed_over,
+                   Clock::time_point came_back) {
+    const auto between = [](Clock::time_point from, Clock::time_point to) {
+      return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
+    };
+    const auto& result = outcome_.result;
+    const auto began = result.began.value_or(handed_over);
+    const auto ended = result.ended.value_or(came_back);
+    const auto now = Clock::now();
+    const auto in = std::min<std::chrono::nanoseconds>(result.moved_in, began - start);
+    const auto out = std::min<std::chrono::nanoseconds>(result.moved_out, now - ended);
+    outcome_.phases.preparing = between(start + in, began);
+    outcome_.phases.transfers = between(start, start + in + out);
+    outcome_.phases.running = between(began, ended);
+    outcome_.phases.storing = between(ended + out, now);
+  }
+
+  std::vector<std::string> secret_values() const {
+    std::vector<std::string> values;
+    for (const auto& [name, value] : secrets_) values.push_back(value);
+    return values;
+  }
+
+  std::vector<orchestrators::AttemptOutput> output_names() const {
+    std::vector<orchestrators::AttemptOutput> names;
+    for (const auto& output : step_.outputs) names.push_back({output.name, output.file_name});
+    return names;
+  }
+
+  fs::path failed_folder(unsigned number) const {
+    return services_.runs.failed_folder(context_.run_id) /
+           (step_.name + "." + std::to_string(number));
+  }
+
+  /// Returns true if the step has replaced one of its folders by something else, such as a link.
+  /// Behind a link are files that are not the step's, and storing an output moves it.
+  bool has_linked_folder() const {
+    const auto& own = folder_->path();
+    return std::ranges::any_of(
+        std::array{own, own / "outputs", own / "scratch"}, [](const fs::path& folder) {
+          std::error_code error;
+          const auto type = fs::symlink_status(folder, error).type();
+          return type != fs::file_type::directory && type != fs::file_type::not_found;
+        });
+  }
+
+  /// Keeps what the failed attempt has written, in place of what the attempt before has.
+  void keep_outputs() {
+    const auto outputs = *folder_ / "outputs";
+    std::error_code error;
+    if (fs::is_empty(outputs, error) || error) return;
+    const auto kept = failed_folder(which_.number);
+    try {
+      core::make_folders(kept.parent_path());
+      core::remove_tree(kept);
+      remove_kept();
+      fs::rename(outputs, kept);
+    } catch (const std::exception& failed) {
+      core::log::info(std::string("what a failed attempt has written is not kept: ") +
+                      failed.what());
+    }
+  }
+
+  /// Removes what the attempts before have written.
+  void remove_kept() const {
+    for (auto number = which_.number; number-- > 1;) core::remove_tree(failed_folder(number));
+  }
+
+  /// Files of another owner go with the run.
+  void forget_outputs() {
+    try {
+      remove_kept();
+    } catch (const core::EnvironmentError& error) {
+      core::log::info(error.what());
+    }
+  }
+
+  /// Returns the folder for checkpoints. While another run of the same step has its folder, it is
+  /// a private one, which ends with the attempt.
+  fs::path checkpoint() const {
+    if (!step_.checkpoint) return {};
+    if (which_.checkpoint) return which_.checkpoint->folder();
+    auto own = *folder_ / "checkpoint";
+    core::make_folders(own);
+    return own;
+  }
+
+  std::string checkpoint_key() const { return which_.checkpoint ? which_.checkpoint->key() : ""; }
+  std::function<void(const fs::path&)> replace_checkpoint() const {
+    return [kept = which_.checkpoint](const fs::path& fresh) {
+      if (kept) kept->replace(fresh);
+    };
+  }
+
+  fs::path path_of(const OutputSpec& output) const {
+    return *folder_ / "outputs" / output.file_name;
+  }
+
+  /// Adds to the orchestrator's result what it does not know: the timeout, missing outputs, and the
+  /// step's own description of its failure.
+  void judge(bool has_timed_out) {
+    auto& failure = outcome_.result.failure;
+    if (stalled_) {
+      failure = std::move(stalled_);
+    } else if (has_timed_out) {
+      failure = Failure{
+          FailureKind::timed_out,
+          "was stopped: it ran longer than its timeout of " + core::format_duration(*step_.timeout),
+          {"raise `timeout:` if that is too short"},
+          {}};
+    } else if (!failure) {
+      const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
+      const auto missing = std::ranges::find_if(step_.outputs, [&](const OutputSpec& output) {
+        std::error_code hidden;  // By a step that has taken away the right to look: storing tells.
+        return fs::symlink_status(path_of(output), hidden).type() == fs::file_type::not_found &&
+               !(which_.joins && taken.find(output.name));
+      });
+      if (missing != step_.outputs.end()) failure = missing_output(step_, *missing);
+    }
+    if (!failure) return;
+    if (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal)
+      read_failure(*folder_ / "scratch" / orchestrators::failure_file_name.data(), secret_values(),
+                   *failure);
+    if (failure->kind != FailureKind::cancelled) explain(step_, services_.code, log_, *failure);
+  }
+
+  async::Task<> store_outputs() {
+    const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
+    const bool others_may_join = services_.orchestrator.capabilities_of(step_).outlives_driver;
+    // Outputs that cannot be stored are of no use to another driver either.
+    struct CleanUnlessStored {
+      std::function<void()>& cleanup;
+      bool is_stored = false;
+      ~CleanUnlessStored() {
+        if (!is_stored && cleanup) cleanup();
+      }
+    } guard{outcome_.result.cleanup};
+    try {
+      for (const auto& output : step_.outputs) {
+        if (output.metrics) take_metrics(output);
+        const auto stored = co_await async::on_pool(
+            context_.pool, [&] { return store_output(output, taken, others_may_join); });
+        context_.checked.insert(stored.digest);
+        outcome_.outputs.push_back(
+            {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
+      }
+    } catch (const core::ContentError& error) {
+      outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};
+    }
+    guard.is_stored = true;  // A failure that is returned is cleaned up by the caller.
+    if (outcome_.result.failure) {
+      outcome_.outputs.clear();
+      co_return;
+    }
+    folder_->succeeded = true;
+    outcome_.folder = folder_;
+    outcome_.checkpoint = which_.checkpoint;
+  }
+
+  void take_metrics(const OutputSpec& output) {
+    const auto now = wall_now();
+    for (auto& [name, point] : read_metric_file(path_of(output), output.file_name)) {
+      point.time = now;
+      metrics_.add(name, point);
+    }
+  }
+
+  store::StoredArtifact store_output(const OutputSpec& output, const TakenOutputs& taken,
+                                     bool others_may_join) const {
+    if (which_.joins)
+      if (const auto before = taken.find(output.name)) return *before;
+    std::function<void(const store::StoredArtifact&)> before_it_goes;
+    if (others_may_join)
+      before_it_goes = [&](const store::StoredArtifact& artifact) {
+        taken.note(output.name, artifact);
+      };
+    return services_.artifacts.take(path_of(output), before_it_goes);
+  }
+
+  const AttemptContext& context_;
+  const Services& services_;
+  const StepSpec& step_;
+  const AttemptOptions which_;
+  const StringMap secrets_;
+  const std::shared_ptr<WorkFolder> folder_;
+  AttemptInputs inputs_;
+  MetricLog metrics_;
+  StepLogWriter log_;
+  AttemptOutcome outcome_;
+  std::optional<Failure> stalled_;  ///< Why it was ended, if that was for its silence.
+};
+
+}  // namespace
+
+async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
+                                        AttemptOptions which, OutputsOf outputs_of,
+                                        GpuReservation gpus, std::string log_name) {
+  auto raised = std::optional<StepSpec>();
+  if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
+  AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of), log_name);
+  try {
+    co_return co_await attempt.run(std::move(gpus));
+  } catch (const fs::filesystem_error& error) {  // What a step or its user does to files meanwhile.
+    throw core::EnvironmentError(error.what());
+  }
+}
+
+}  // namespace pipeline::engine

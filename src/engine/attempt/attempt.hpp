@@ -1,0 +1,69 @@
+/// @file
+/// One attempt of a step, without the orchestrator's part: prepares folders, code, inputs and log,
+/// enforces the timeout, and stores the outputs.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/attempt/checkpoint.hpp"
+#include "engine/attempt/work_folders.hpp"
+#include "engine/data/data_input.hpp"
+#include "engine/data/download.hpp"
+#include "engine/gpu/gpu_pool.hpp"
+#include "engine/graph/gather.hpp"
+#include "engine/run.hpp"
+
+namespace pipeline::engine {
+
+struct AttemptOutcome {
+  orchestrators::AttemptResult result;
+  std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
+  core::Phases phases = {};
+  std::string code = {};                         ///< Digest of the tree of the step's code, hex.
+  std::vector<store::TreeFile> code_files = {};  ///< What that tree has.
+  store::AttemptRecord record;                   ///< Record of the attempt's end.
+  std::deque<std::string> log_tail;
+  std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
+                                           ///< removed with it once the success is recorded.
+  std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.
+};
+
+struct AttemptContext {
+  const Services& services;
+  EventSink& events;
+  asio::thread_pool& pool;
+  core::CancelSource& stop;  ///< Cancels the run.
+  std::string run_id;
+  std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
+  WorkFolders& folders;
+  DataInputs& data;  ///< The user's data as the step's key has it.
+  Downloads& downloads;
+};
+
+/// Options of one attempt.
+struct AttemptOptions {
+  unsigned number;  ///< From 1.
+  bool joins;       ///< See Attempt::joins.
+  /// Folder with the step's progress; null: the step has none, or a private one for this attempt.
+  std::shared_ptr<Checkpoint> checkpoint = {};
+  /// Limit that `retry.on_oom` has raised; replaces the step's.
+  std::optional<Bytes> memory = {};
+  /// Runs this in place of the command; the attempt's outputs are not stored then.
+  std::optional<orchestrators::ShellRequest> shell = {};
+};
+
+/// Runs one attempt of the step; its failure is in the result. Throws EnvironmentError for failures
+/// of this machine (such as a full disk).
+/// @param outputs outputs of earlier steps; they are kept until the attempt has ended
+/// @param gpus    released as soon as no process of the step is running; outputs are stored without
+/// them
+async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
+                                        AttemptOptions which, OutputsOf outputs,
+                                        GpuReservation gpus, std::string log_name);
+
+}  // namespace pipeline::engine

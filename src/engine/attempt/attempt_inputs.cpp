@@ -1,0 +1,174 @@
+#include "engine/attempt/attempt_inputs.hpp"
+
+#include "async/on_pool.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InputToCheck {
+  core::Digest digest;
+  std::string name, made_by;
+};
+
+std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf& outputs_of,
+                                          std::set<core::Digest>& checked) {
+  std::vector<InputToCheck> found;
+  std::uint64_t bytes = 0;
+  for (const auto& input : step.inputs)
+    for (const auto& source : input.sources) {
+      const auto made = outputs_of(source);
+      if (!store::is_read_on_use(bytes + made.output->bytes, found.size() + 1)) continue;
+      if (checked.contains(made.output->digest)) continue;
+      bytes += made.output->bytes;
+      found.push_back({made.output->digest, input.name, made.step->name});
+    }
+  return found;
+}
+
+}  // namespace
+
+AttemptInputs::AttemptInputs(const AttemptContext& context, const StepSpec& step,
+                             OutputsOf outputs_of, fs::path folder, bool joins)
+    : context_(context),
+      services_(context.services),
+      step_(step),
+      outputs_of_(std::move(outputs_of)),
+      folder_(std::move(folder)),
+      joins_(joins) {}
+
+async::Task<> AttemptInputs::check() {
+  const auto inputs = inputs_to_check(step_, outputs_of_, context_.checked);
+  if (inputs.empty()) co_return;
+  co_await async::on_pool(context_.pool, [&] {
+    for (const auto& input : inputs)
+      if (!services_.artifacts.is_intact(input.digest))
+        throw core::EnvironmentError(
+            "the input '" + input.name + "' of '" + step_.name +
+                "' is damaged: its content is not what '" + input.made_by + "' made",
+            {"run again: '" + input.made_by + "' runs again, and replaces it",
+             "`pipe verify` looks for more that is damaged"});
+  });
+  for (const auto& input : inputs) context_.checked.insert(input.digest);
+}
+
+async::Task<StoredCode> AttemptInputs::store_code() {
+  const auto& files = services_.code.files(step_);
+  StoredCode code;
+  code.tree = services_.artifacts.put_tree(files, services_.stats, &code.files);
+  if (context_.checked.contains(code.tree.digest) ||
+      !store::is_read_on_use(code.tree.bytes, files.size()))
+    co_return code;
+  const bool is_intact = co_await async::on_pool(
+      context_.pool, [&] { return services_.artifacts.is_intact(code.tree.digest); });
+  if (!is_intact) code.tree = services_.artifacts.put_tree(files, services_.stats, &code.files);
+  context_.checked.insert(code.tree.digest);
+  co_return code;
+}
+
+async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
+  std::vector<orchestrators::AttemptInput> inputs;
+  for (const auto& input : step_.inputs) {
+    if (input.data) {
+      auto made = co_await make_data(input);
+      inputs.push_back(std::move(made));
+    } else if (input.gathered) {
+      const auto folder = folder_ / "inputs" / input.name;
+      const GatheredFolder gathered(input, outputs_of_);
+      if (!joins_ || !fs::exists(folder / "index.json")) {
+        core::remove_tree(folder);
+        co_await async::on_pool(context_.pool, [&] { gathered.make(services_.artifacts, folder); });
+      }
+      inputs.push_back({input.name, input.name, folder, {}, gathered.pieces(services_.artifacts)});
+    } else {
+      const auto& output = *outputs_of_(input.sources.at(0)).output;
+      inputs.push_back({input.name, output.file_name, services_.artifacts.path(output.digest),
+                        output.digest.hex()});
+    }
+  }
+  co_return inputs;
+}
+
+/// Returns the user's data where it lies; for a cluster, a copy in the artifact store. Fetches
+/// what has a URL, unless the step's executor does.
+async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpec& input) {
+  const auto& data = *input.data;
+  if (!data.artifact.empty()) {
+    auto made = co_await make_published(input);
+    co_return made;
+  }
+  const auto file_name = file_name_of(data);
+  if (!data.url.empty()) {
+    auto pin = context_.data.pins().of(data);
+    if (!pin)
+      throw core::EnvironmentError(name_of(data) + " was not fetched when the run began",
+                                   {"`pipe lock` fetches it"});
+    const auto digest = core::Digest::from_hex(pin->sha256);
+    orchestrators::AttemptInput made{.name = input.name,
+                                     .file_name = file_name,
+                                     .path = services_.artifacts.path(digest),
+                                     .digest = pin->sha256};
+    if (services_.orchestrator.capabilities_of(step_).fetches_addresses)
+      made.remote = context_.downloads.remote(data, *pin);
+    if (!made.remote) co_await context_.downloads.fetch(data, std::move(*pin));
+    co_return made;
+  }
+  const auto digest = context_.data.of(data.path).digest;
+  if (services_.orchestrator.capabilities_of(step_).on_this_machine) {
+    std::error_code error;
+    auto place = fs::canonical(data.path, error);
+    if (error) throw core::system_error("cannot read " + data.path.string(), error.value());
+    co_return orchestrators::AttemptInput{input.name, file_name, std::move(place), digest.hex()};
+  }
+  if (!services_.artifacts.has(digest)) {
+    const auto copy = folder_ / "data";
+    co_await async::on_pool(context_.pool, [&] {
+      return store::store_user_data(data.path, services_.artifacts, copy);
+    });
+  }
+  co_return orchestrators::AttemptInput{input.name, file_name, services_.artifacts.path(digest),
+                                        digest.hex()};
+}
+
+/// Returns the published artifact; an empty file if there is none.
+async::Task<orchestrators::AttemptInput> AttemptInputs::make_published(const InputSpec& input) {
+  if (const auto* version = context_.data.artifact(*input.data)) {
+    const auto& output = version->output;
+    co_await context_.downloads.fetch_named(*input.data, *version, context_.data.cache(),
+                                            context_.pool);
+    co_return orchestrators::AttemptInput{
+        input.name, output.file_name, services_.artifacts.path(output.digest), output.digest.hex()};
+  }
+  const auto empty = folder_ / "none";
+  const auto stored = co_await async::on_pool(context_.pool, [&] {
+    core::write_file_atomically(empty, "");
+    return services_.artifacts.take(empty);
+  });
+  co_return orchestrators::AttemptInput{
+      input.name, input.name, services_.artifacts.path(stored.digest), stored.digest.hex()};
+}
+
+async::Task<std::optional<Failure>> AttemptInputs::changed_data() {
+  for (const auto& input : step_.inputs) {
+    if (!input.data || input.data->path.empty()) continue;
+    const auto& path = input.data->path;
+    const auto stamp =
+        co_await async::on_pool(context_.pool, [&] { return store::stamp_of(path); });
+    if (stamp == context_.data.of(path).stamp) continue;
+    const auto state = fs::absolute(services_.runs.folder()).lexically_relative(path);
+    const bool has_state = !state.empty() && *state.begin() != "..";
+    co_return Failure{
+        FailureKind::environment,
+        "the input '" + input.name + "' has changed since the run began: " + path.string(),
+        {has_state ? "the state folder is in it, and changes with every run: name a folder beside "
+                     "it, or another place for the state with --state DIR"
+                   : "run again once nothing writes to it any more"},
+        {}};
+  }
+  co_return std::nullopt;
+}
+
+}  // namespace pipeline::engine

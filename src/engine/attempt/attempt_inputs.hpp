@@ -1,0 +1,50 @@
+/// @file
+/// What an attempt reads: its code and its inputs, checked and laid out for the orchestrator.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "engine/attempt/attempt.hpp"
+
+namespace pipeline::engine {
+
+/// The tree of a step's code, and what it has.
+struct StoredCode {
+  store::StoredArtifact tree;
+  std::vector<store::TreeFile> files;
+};
+
+class AttemptInputs {
+ public:
+  /// Keeps references to the context and the step.
+  /// @param folder the attempt's own
+  /// @param joins  see Attempt::joins
+  AttemptInputs(const AttemptContext& context, const StepSpec& step, OutputsOf outputs_of,
+                std::filesystem::path folder, bool joins);
+
+  /// Stores the step's code. A tree that is stored already is read once a run, as inputs are; if it
+  /// is damaged, it is stored again.
+  async::Task<StoredCode> store_code();
+  /// Reads small inputs completely, each once a run. Throws EnvironmentError if one is not what its
+  /// step made.
+  async::Task<> check();
+  /// Gathers, fetches and copies what is not a file of this machine yet.
+  async::Task<std::vector<orchestrators::AttemptInput>> make();
+  /// Returns a failure if the user's data is not what the step's key says.
+  async::Task<std::optional<Failure>> changed_data();
+
+ private:
+  async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input);
+  async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input);
+
+  const AttemptContext& context_;
+  const Services& services_;
+  const StepSpec& step_;
+  const OutputsOf outputs_of_;
+  const std::filesystem::path folder_;
+  const bool joins_;
+};
+
+}  // namespace pipeline::engine

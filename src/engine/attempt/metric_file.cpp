@@ -1,0 +1,129 @@
+#include "engine/attempt/metric_file.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "model/structured_line.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr std::size_t most_bytes = 16 << 20;
+
+using ReadNumber = std::optional<double> (*)(const nlohmann::json&);
+
+std::optional<double> plain_number(const nlohmann::json& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+void add_numbers(const nlohmann::json& value, const std::string& name, ReadNumber number,
+                 FileMetrics& found, std::optional<std::int64_t> step = {}) {
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items())
+      add_numbers(member, name.empty() ? key : name + "." + key, number, found);
+  } else if (value.is_array()) {
+    std::int64_t position = 0;
+    for (const auto& item : value) {
+      if (number(item)) add_numbers(item, name, number, found, position);
+      ++position;
+    }
+  } else if (const auto read = number(value); read && model::is_metric_name(name)) {
+    found.push_back({name, {*read, step, {}}});
+  }
+}
+
+/// Splits a line of CSV; a field may be in quotes, in which two quotes are one.
+std::vector<std::string> fields_of(std::string_view line, char separator) {
+  std::vector<std::string> fields(1);
+  bool in_quotes = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (in_quotes && i + 1 < line.size() && line[i + 1] == '"')
+        fields.back() += line[++i];
+      else
+        in_quotes = !in_quotes;
+    } else if (line[i] == separator && !in_quotes) {
+      fields.emplace_back();
+    } else {
+      fields.back() += line[i];
+    }
+  }
+  return fields;
+}
+
+std::optional<double> number_of(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  double value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end.ec != std::errc() || end.ptr != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+FileMetrics read_table(std::string_view text, char separator) {
+  std::vector<std::string> names;
+  std::size_t step_column = std::string::npos;
+  FileMetrics found;
+  for (std::int64_t row = -1; !text.empty();) {
+    auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty()) continue;
+    const auto fields = fields_of(line, separator);
+    if (row++ < 0) {
+      names = fields;
+      for (const std::string name : {"step", "epoch", "iteration"})
+        if (const auto at = std::ranges::find(names, name);
+            at != names.end() && step_column == std::string::npos)
+          step_column = static_cast<std::size_t>(at - names.begin());
+      continue;
+    }
+    std::optional<std::int64_t> step = row - 1;
+    if (step_column < fields.size())
+      if (const auto number = number_of(fields[step_column]); number && std::abs(*number) < 9e15)
+        step = static_cast<std::int64_t>(*number);
+    for (std::size_t i = 0; i < std::min(fields.size(), names.size()); ++i)
+      if (const auto number = number_of(fields[i]);
+          number && i != step_column && model::is_metric_name(names[i]))
+        found.push_back({names[i], {*number, step, {}}});
+  }
+  return found;
+}
+
+}  // namespace
+
+FileMetrics read_metric_file(const std::filesystem::path& file, const std::filesystem::path& name) {
+  const auto fail = [&](const std::string& why) {
+    throw core::ContentError(
+        "the output " + name.string() + " is marked with `metrics: true`, but " + why,
+        {"write a JSON object or a CSV file with a heading, whose values are numbers: "
+         "`{\"accuracy\": 0.93}`"});
+  };
+  const auto text = core::read_untrusted_file(file, most_bytes);
+  if (!text) fail("it is no file of at most 16 MiB");
+  const auto extension = name.extension();
+  FileMetrics found;
+  if (extension == ".csv" || extension == ".tsv") {
+    found = read_table(*text, extension == ".tsv" ? '\t' : ',');
+  } else {
+    auto value = core::parse_json(*text);
+    ReadNumber number = plain_number;
+    if (value.is_discarded()) {
+      value = core::parse_json(model::with_quoted_numbers(*text));
+      number = model::metric_value;
+    }
+    if (value.is_discarded()) fail("it is not JSON, and its name does not end in .csv");
+    add_numbers(value, "", number, found);
+  }
+  if (found.empty()) fail("it has no number");
+  return found;
+}
+
+}  // namespace pipeline::engine

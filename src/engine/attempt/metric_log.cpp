@@ -1,0 +1,61 @@
+#include "engine/attempt/metric_log.hpp"
+
+#include "core/log.hpp"
+#include "model/structured_line.hpp"
+
+namespace pipeline::engine {
+namespace {
+constexpr std::size_t most_waiting = 8192;
+constexpr std::chrono::seconds longest_wait{5};
+}  // namespace
+
+void MetricLog::line(std::string_view line) {
+  if (!line.starts_with(model::structured_prefix)) return;
+  const auto metric = model::parse_metric(line);
+  if (!metric) return warn_of(line);
+  add(metric->name, {metric->value, metric->step, wall_now()});
+  if (waiting_ >= most_waiting || Clock::now() - flushed_ >= longest_wait) flush();
+}
+
+void MetricLog::add(const std::string& name, const store::MetricPoint& point) {
+  auto found = series_.find(name);
+  if (taken_ >= most_points || (found == series_.end() && series_.size() >= most_names))
+    return drop();
+  if (found == series_.end()) found = series_.emplace(name, Series{}).first;
+  found->second.points.push_back(point);
+  ++waiting_;
+  ++taken_;
+}
+
+void MetricLog::warn_of(std::string_view line) {
+  if (has_warned_) return;
+  const auto problem = model::report_problem(line);
+  if (problem.empty()) return;
+  has_warned_ = true;
+  core::log::warn("step '" + step_ + "' printed a line that reports nothing: " + problem);
+}
+
+void MetricLog::drop() {
+  if (std::exchange(has_dropped_, true)) return;
+  core::log::warn("step '" + step_ + "' reports more than " + std::to_string(most_names) +
+                  " metrics or " + std::to_string(most_points) +
+                  " values: the others are not stored");
+}
+
+void MetricLog::flush() {
+  flushed_ = Clock::now();
+  if (waiting_ == 0) return;
+  runs_.transaction([&] {
+    for (const auto& [name, series] : series_) {
+      store::MetricRecord metric{.run = run_, .step = step_, .name = name, .attempt = attempt_};
+      runs_.add_points(metric, series.stored, series.points);
+    }
+  });
+  for (auto& [name, series] : series_) {
+    series.stored += series.points.size();
+    series.points.clear();
+  }
+  waiting_ = 0;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,53 @@
+#include "engine/attempt/shell.hpp"
+
+#include <list>
+
+#include "async/joinable_task.hpp"
+#include "core/file.hpp"
+#include "engine/attempt/attempt.hpp"
+
+namespace pipeline::engine {
+
+async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
+                                                     core::CancelSource& stop, const StepSpec& step,
+                                                     ShellRequest options, OutputsOf outputs_of) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::thread_pool pool(1);
+  async::Semaphore slots(1);
+  EngineOptions run;
+  run.run_id = options.run_id;
+  std::list<async::JoinableTask> spawned;
+  GpuPool gpus(executor, pool, services.orchestrator, events, stop, slots, run,
+               [&](async::Task<> task) { spawned.emplace_back(executor, std::move(task)); });
+  DataInputs data(services);
+  co_await data.look_up(services.pipeline, options.shared);
+  Downloads downloads(services, events, stop);
+  const std::vector<const StepSpec*> only{&step};
+  co_await data.pins().lock(only, downloads, events, stop);
+  std::set<core::Digest> checked;
+  WorkFolders folders(options.folder);
+  const AttemptContext context{services, events,  pool, stop,     options.run_id,
+                               checked,  folders, data, downloads};
+  AttemptOptions which{options.number, false};
+  which.shell = std::move(options.request);
+  orchestrators::AttemptResult result;
+  std::exception_ptr error;
+  try {
+    co_await gpus.check(only, services.pipeline);
+    GpuReservation held;
+    if (gpus.wants(step))
+      if (auto reserved = co_await gpus.acquire(step, 0, stop)) held = std::move(*reserved);
+    auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held), "shell");
+    result = std::move(outcome.result);
+    if (result.cleanup) result.cleanup();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  stop.stop(core::StopLevel::immediate);
+  for (auto& task : spawned) co_await task.join();
+  core::remove_tree(options.folder);
+  if (error) std::rethrow_exception(error);
+  co_return result;
+}
+
+}  // namespace pipeline::engine

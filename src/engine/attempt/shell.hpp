@@ -1,0 +1,36 @@
+/// @file
+/// A shell in place of a step's command: in its environment, with its code, inputs, variables and
+/// GPUs.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <pipeline/events.hpp>
+
+#include "engine/cache/remote_cache.hpp"
+#include "engine/graph/gather.hpp"
+#include "engine/services.hpp"
+
+namespace pipeline::engine {
+
+/// Folder of the state folder for what shells write.
+inline constexpr const char* shells_folder = "shells";
+
+struct ShellRequest {
+  std::string run_id;            ///< The run of the attempt, for PIPE_RUN_ID.
+  unsigned number = 1;           ///< The attempt's number.
+  std::filesystem::path folder;  ///< For outputs and scratch files; removed at the end.
+  orchestrators::ShellRequest request;
+  RemoteCache* shared = nullptr;  ///< The remote cache; must outlive the shell.
+};
+
+/// Waits for the step's GPUs, runs the shell to its end, and removes what it has written. The
+/// step's environment must be ready. Throws as the preparation of an attempt does.
+/// @param stop ends the shell at once
+/// @param outputs_of outputs of the steps before it
+async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
+                                                     core::CancelSource& stop, const StepSpec& step,
+                                                     ShellRequest options, OutputsOf outputs_of);
+
+}  // namespace pipeline::engine

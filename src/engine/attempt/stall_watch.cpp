@@ -1,0 +1,40 @@
+#include "engine/attempt/stall_watch.hpp"
+
+namespace pipeline::engine {
+
+void StallWatch::write(Stream stream, std::string_view bytes) {
+  if (heard_) heard_ = Clock::now();
+  if (is_reported_) {
+    is_reported_ = false;
+    timer_.cancel();
+  }
+  log_.write(stream, bytes);
+}
+
+void StallWatch::begin() {
+  if (heard_) return;
+  heard_ = Clock::now();
+  timer_.cancel();
+}
+
+void StallWatch::end() {
+  has_ended_ = true;
+  timer_.cancel();
+}
+
+async::Task<bool> StallWatch::stalled() {
+  while (!has_ended_ && after_) {
+    const auto due = heard_ && !is_reported_ ? *heard_ + std::chrono::milliseconds(after_->count())
+                                             : asio::steady_timer::time_point::max();
+    if (Clock::now() >= due) {
+      is_reported_ = true;
+      co_return true;
+    }
+    timer_.expires_at(due);
+    boost::system::error_code ignored;
+    co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+  co_return false;
+}
+
+}  // namespace pipeline::engine

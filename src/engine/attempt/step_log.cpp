@@ -1,0 +1,95 @@
+#include "engine/attempt/step_log.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::engine {
+namespace {
+constexpr std::size_t longest_line =
+    64 * 1024;  // Longer lines are passed on in pieces, so that memory is bounded.
+constexpr std::size_t tail_lines = 50;
+}  // namespace
+
+StepLogWriter::StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
+                             std::function<void(Stream, std::string)> on_line,
+                             std::function<void(std::string)> on_row)
+    : path_(file),
+      masks_{SecretMask(secrets), SecretMask(secrets)},
+      on_line_(std::move(on_line)),
+      on_row_(std::move(on_row)) {
+  core::make_folders(file.parent_path());
+  if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+    throw core::system_error("cannot write the log " + file.string(), errno);
+}
+
+void StepLogWriter::write(Stream stream, std::string_view bytes) {
+  put(stream, masks_[stream == Stream::err].feed(bytes));
+}
+
+void StepLogWriter::put(Stream stream, std::string_view masked) {
+  if (masked.empty()) return;
+  if (!file_) open();
+  if ((!file_ || std::fwrite(masked.data(), 1, masked.size(), file_.get()) != masked.size()) &&
+      !write_error_)
+    write_error_ = errno;
+  auto& line = lines_[stream == Stream::err];
+  while (!masked.empty()) {
+    const auto end = masked.find('\n');
+    line += masked.substr(0, end);
+    if (end == std::string_view::npos && line.size() < longest_line) break;
+    put_line(stream, std::exchange(line, {}));
+    if (end == std::string_view::npos) break;
+    masked.remove_prefix(end + 1);
+  }
+  show_row(line);
+}
+
+void StepLogWriter::show_row(std::string& line) {
+  const auto last = line.ends_with('\r') ? line.size() - 1 : line.size();  // A `\n` may follow.
+  if (const auto overwritten = last ? line.rfind('\r', last - 1) : std::string::npos;
+      overwritten != std::string::npos)
+    line.erase(0, overwritten + 1);
+  else if (last == line.size())
+    return;
+  auto row = line.substr(0, line.find('\r'));
+  if (on_row_ && !row.empty()) on_row_(std::move(row));
+}
+
+void StepLogWriter::open() {
+  file_.reset(std::fopen(path_.c_str(), "we"));
+  if (file_)
+    std::setvbuf(file_.get(), nullptr, _IONBF,
+                 0);  // `pipe logs -f` reads the file while it is written.
+}
+
+void StepLogWriter::put_line(Stream stream, std::string line) {
+  if (line.ends_with('\r')) line.pop_back();
+  if (const auto overwritten = line.rfind('\r'); overwritten != std::string::npos)
+    line.erase(0, overwritten + 1);  // Keeps the last state of a progress bar.
+  tail_.push_back(line);
+  if (tail_.size() > tail_lines) tail_.pop_front();
+  on_line_(stream, std::move(line));
+}
+
+void StepLogWriter::finish() {
+  for (const auto stream : {Stream::out, Stream::err}) {
+    put(stream, masks_[stream == Stream::err].finish());
+    if (auto& line = lines_[stream == Stream::err]; !line.empty())
+      put_line(stream, std::exchange(line, {}));
+  }
+  file_.reset();
+  if (write_error_)
+    throw core::system_error("cannot write the log " + path_.string(), write_error_);
+}
+
+std::string StepLogWriter::tail_text() const {
+  std::string text;
+  for (const auto& line : tail_) text += line + '\n';
+  return text;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,53 @@
+/// @file
+/// A step's output: masked, written to the attempt's log file as it arrives, and passed on line by
+/// line.
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/attempt/secret_mask.hpp"
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::engine {
+
+class StepLogWriter final : public orchestrators::LogSink {
+ public:
+  /// Creates `file` and its folder; throws EnvironmentError.
+  /// @param on_row receives the last state of a line that the step rewrites, once for each write()
+  StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
+                std::function<void(Stream, std::string)> on_line,
+                std::function<void(std::string)> on_row = {});
+  void write(Stream stream, std::string_view bytes) override;
+  /// Writes the bytes held back and closes the file. The first write error is thrown here as
+  /// EnvironmentError.
+  void finish();
+  /// The last lines of both streams, in the order of arrival.
+  const std::deque<std::string>& tail() const { return tail_; }
+  std::string tail_text() const;
+
+ private:
+  void put(Stream stream, std::string_view masked);
+  void put_line(Stream stream, std::string line);
+  /// Reduces an unfinished line with carriage returns to its last state, and passes that on.
+  void show_row(std::string& line);
+  void open();
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  std::array<SecretMask, 2> masks_;
+  std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.
+  std::function<void(Stream, std::string)> on_line_;
+  std::function<void(std::string)> on_row_;
+  std::deque<std::string> tail_;
+  int write_error_ = 0;
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,96 @@
+/// @file
+/// Exchanges results with the remote cache: requests those that this machine lacks, and sends its
+/// own concurrently with the steps. If the cache fails, the run loses only results of other
+/// machines, never a step.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "async/semaphore.hpp"
+#include "engine/cache/remote_cache.hpp"
+#include "store/artifact_store.hpp"
+
+namespace pipeline::engine {
+
+/// Converts the result to a cache entry of this machine, with a run called `s3://team/pipe, run
+/// 7f3a`. Throws DamagedCacheEntry if it does not fit the step.
+store::CacheEntry entry_of(const RemoteCache& from, const StepSpec& step, const std::string& key,
+                           const RemoteResult& result);
+
+/// Downloads the output by way of `path`, which must not exist, into the artifact store. Throws
+/// DamagedCacheEntry if it differs from its record.
+async::Task<> bring(RemoteCache& from, const RemoteOutput& output, store::ArtifactStore& artifacts,
+                    std::filesystem::path path, asio::thread_pool& pool,
+                    core::CancelSource& cancel);
+
+/// A step without a result on this machine, and the result in the remote cache.
+struct CacheLookup {
+  const StepSpec* step;
+  std::string key;
+  std::optional<store::CacheEntry> answer;
+};
+/// Requests all results concurrently. Damaged entries are ignored.
+async::Task<> inquire(RemoteCache& from, std::vector<CacheLookup>& inquiries);
+
+class CacheExchange {
+ public:
+  /// @param staging a folder of the run on the artifacts' file system; created when needed
+  /// @param run     results of this run, by an earlier driver on another machine, count as its own
+  /// @param user    a stop by the user ends transfers in progress
+  CacheExchange(RemoteCache& results, store::ArtifactStore& artifacts,
+                std::filesystem::path staging, std::string run, EventSink& events,
+                core::CancelSource& user, asio::thread_pool& pool)
+      : results_(results),
+        artifacts_(artifacts),
+        staging_(std::move(staging)),
+        run_(std::move(run)),
+        events_(events),
+        user_(user),
+        pool_(pool) {}
+
+  async::Task<> check() { return results_.check(); }
+  /// Downloads and verifies the result under this key. Returns nothing if there is none or the
+  /// cache fails, which is reported to the user.
+  /// @param only_own ignore results of other runs
+  async::Task<std::optional<store::CacheEntry>> bring(const StepSpec& step, std::string key,
+                                                      bool only_own = false);
+  /// Sends a step's result.
+  async::Task<> publish(store::CacheEntry entry);
+  /// Publishes outputs under the names that the step gives them. Failures are reported to the user:
+  /// the next run publishes them.
+  async::Task<> publish_names(const StepSpec& step, std::string run,
+                              std::vector<store::OutputRecord> outputs);
+  /// Returns true unless the names have all that was to be published.
+  bool lacks_names() const { return lacks_names_; }
+  /// Reports what could not be sent.
+  void conclude();
+
+ private:
+  async::Task<std::optional<store::CacheEntry>> brought(const StepSpec& step, std::string key,
+                                                        bool only_own);
+  bool is_stopped() const { return user_.level() != core::StopLevel::none; }
+
+  RemoteCache& results_;
+  store::ArtifactStore& artifacts_;
+  const std::filesystem::path staging_;
+  const std::string run_;
+  EventSink& events_;
+  core::CancelSource& user_;
+  asio::thread_pool& pool_;
+  async::Semaphore asking_{16}, sending_{4}, naming_{1};
+  std::size_t turn_ = 0;           ///< Waiting coroutines proceed in the order of their arrival.
+  bool asks_ = true;               ///< False once the cache has failed to respond.
+  std::set<std::string> brought_;  ///< Keys whose results are in the store.
+  std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
+  bool lacks_names_ = false;
+  std::string why_not_;  ///< The error of the first of them; it is not retried for the others.
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,183 @@
+#include "engine/cache/decision.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/diagnostic.hpp"
+#include "model/graph.hpp"
+#include "model/instance.hpp"
+#include "model/step_needs.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+std::unordered_map<std::string_view, std::size_t> positions_by_name(const PipelineSpec& pipeline) {
+  std::unordered_map<std::string_view, std::size_t> positions;
+  positions.reserve(pipeline.steps.size());
+  for (std::size_t i = 0; i < pipeline.steps.size(); ++i)
+    positions.emplace(pipeline.steps[i].name, i);
+  return positions;
+}
+
+/// Lets the first of the steps that are repeated together wait for what any of them needs from
+/// outside, and the others for it: they end when it does.
+void wait_together(const PipelineSpec& pipeline, const std::vector<std::size_t>& selected,
+                   const std::unordered_map<std::string_view, std::uint32_t>& position,
+                   std::vector<std::vector<std::uint32_t>>& needs) {
+  const auto group_of = [&](std::uint32_t i) -> std::string_view {
+    const auto& repeat = pipeline.steps[selected[i]].repeat;
+    return repeat ? std::string_view(repeat->of) : std::string_view();
+  };
+  for (std::uint32_t i = 0; i < selected.size(); ++i) {
+    const auto group = group_of(i);
+    if (group.empty()) continue;
+    std::erase_if(needs[i], [&](auto need) { return group_of(need) == group; });
+    const auto leader = position.at(group);
+    if (i == leader) continue;
+    std::ranges::copy(needs[i], std::back_inserter(needs[leader]));
+    needs[i] = {leader};
+  }
+}
+
+/// Adds to the needs of a step what they need in turn.
+void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& needs) {
+  std::vector<bool> seen(needs.size());
+  auto all = needs[step];
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (seen[all[k]]) continue;
+    seen[all[k]] = true;
+    // One by one, because g++ 14 warns of an overflow where the range is inserted.
+    for (const auto need : needs[all[k]]) all.push_back(need);
+  }
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  needs[step] = std::move(all);
+}
+
+}  // namespace
+
+std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step,
+                                                 const std::string& environment_id) {
+  auto parts = key_parts(pipeline_.name, step, resolve_environment(step),
+                         code_parts_.of(code_.files(step)), environment_id);
+  if (step.program) parts.push_back(program_parts_.of(*step.program));
+  for (const auto& input : step.inputs)
+    if (input.data) std::ranges::move(data_.parts(input), std::back_inserter(parts));
+  return parts;
+}
+
+StepKey Decisions::key(const StepSpec& step, const std::string& environment_id,
+                       const OutputsOf& outputs) {
+  StepKey result;
+  result.parts = own_parts(step, environment_id);
+  for (const auto& input : step.inputs)
+    if (!input.data) result.parts.push_back(input_part(input, content_of(input, outputs)));
+  result.key = key_of(result.parts);
+  return result;
+}
+
+StepKey Decisions::as_it_ran(StepKey key, const std::string& tree,
+                             const std::vector<store::TreeFile>& files) {
+  const auto [ran, is_new] = parts_of_trees_.try_emplace(tree);
+  if (is_new) ran->second = code_parts(files);
+  if (replace_code(key.parts, ran->second)) key.key = key_of(key.parts);
+  return key;
+}
+
+std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {
+  auto entry = runs_.find_cached(key);
+  if (!entry) return std::nullopt;
+  if (std::ranges::all_of(entry->outputs, [&](const auto& output) {
+        return artifacts_.looks_whole(output.digest);
+      }))
+    return entry;
+  runs_.remove_cached(key);
+  return std::nullopt;
+}
+
+std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name) {
+  auto found = model::pick(name, pipeline.steps.size(), [&](std::size_t i) {
+    const auto& step = pipeline.steps[i];
+    return model::Candidate{
+        step.name, [&step](const std::string& axis) -> const nlohmann::json* {
+          if (!step.instance) return nullptr;
+          const auto value = std::ranges::find(step.instance->values, axis,
+                                               [](const auto& each) { return each.first; });
+          return value == step.instance->values.end() ? nullptr : &*value->second;
+        }};
+  });
+  if (!found.empty()) return found;
+  for (const auto& step : pipeline.steps)
+    if ((step.matrix || step.repeat) && name.starts_with(step.name + "["))
+      throw core::InputError("the steps of '" + step.name + "' are not known before the run " +
+                                 (step.matrix ? "has made the values of its matrix" : "makes them"),
+                             "'" + step.name + "' means all of them");
+  std::vector<std::string> names;
+  for (const auto& step : pipeline.steps) names.push_back(step.name);
+  throw core::InputError("pipeline '" + pipeline.name + "' has no step '" + name + "'",
+                         model::suggest_step(name, names));
+}
+
+std::vector<std::size_t> select_steps(const PipelineSpec& pipeline, const std::string& only_step) {
+  std::vector<std::size_t> selected;
+  if (only_step.empty()) {
+    for (std::size_t i = 0; i < pipeline.steps.size(); ++i) selected.push_back(i);
+    return selected;
+  }
+  const auto positions = positions_by_name(pipeline);
+  std::vector<bool> wanted(pipeline.steps.size());
+  std::vector<std::size_t> open = steps_called(pipeline, only_step);
+  const auto groups = model::repeated_together(pipeline.steps);
+  while (!open.empty()) {
+    const auto i = open.back();
+    open.pop_back();
+    if (wanted[i]) continue;
+    wanted[i] = true;
+    model::for_each_need(pipeline.steps[i],
+                         [&](const std::string& name) { open.push_back(positions.at(name)); });
+    if (pipeline.steps[i].repeat)  // A round has all of its steps.
+      std::ranges::copy(groups.at(pipeline.steps[i].repeat->of), std::back_inserter(open));
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i]) selected.push_back(i);
+  return selected;
+}
+
+std::set<std::string_view> forced_steps(const PipelineSpec& pipeline,
+                                        const std::vector<std::string>& force,
+                                        const std::vector<std::string>& from) {
+  std::set<std::string_view> forced;
+  std::vector<std::size_t> open;
+  for (const auto& name : from)
+    std::ranges::copy(steps_called(pipeline, name), std::back_inserter(open));
+  const model::Graph graph(needs_of(pipeline, select_steps(pipeline, {})));
+  while (!open.empty()) {
+    const auto i = open.back();
+    open.pop_back();
+    if (!forced.insert(pipeline.steps[i].name).second) continue;
+    const auto dependents = graph.needed_by(static_cast<model::StepIndex>(i));
+    open.insert(open.end(), dependents.begin(), dependents.end());
+  }
+  for (const auto& name : force)
+    for (const auto k : steps_called(pipeline, name)) forced.insert(pipeline.steps[k].name);
+  return forced;
+}
+
+std::vector<std::vector<std::uint32_t>> needs_of(const PipelineSpec& pipeline,
+                                                 const std::vector<std::size_t>& selected) {
+  std::unordered_map<std::string_view, std::uint32_t> position;
+  position.reserve(selected.size());
+  for (std::uint32_t i = 0; i < selected.size(); ++i)
+    position.emplace(pipeline.steps[selected[i]].name, i);
+  std::vector<std::vector<std::uint32_t>> needs(selected.size());
+  for (std::size_t i = 0; i < selected.size(); ++i) {
+    model::for_each_need(pipeline.steps[selected[i]],
+                         [&](const std::string& name) { needs[i].push_back(position.at(name)); });
+  }
+  wait_together(pipeline, selected, position, needs);
+  for (std::uint32_t i = 0; i < selected.size(); ++i)
+    if (pipeline.steps[selected[i]].run_on != RunOn::success) add_ancestors(i, needs);
+  return needs;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,97 @@
+/// @file
+/// Finds and distributes the results of a run's steps. A result comes from an attempt of this run,
+/// an earlier run on this machine, an earlier driver of this run, or another machine through the
+/// remote cache. New results are sent to the remote cache.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/cache/cache_exchange.hpp"
+#include "engine/cache/decision.hpp"
+#include "engine/run.hpp"
+
+namespace pipeline::engine {
+
+class Results {
+ public:
+  /// Keeps references to all arguments. @param user a stop by the user ends transfers between
+  /// machines
+  Results(const Services& services, EventSink& events, core::CancelSource& user,
+          asio::thread_pool& pool, const EngineOptions& options);
+
+  StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
+    return decisions_.key(step, environment_id, outputs);
+  }
+
+  StepKey as_it_ran(StepKey key, const std::string& tree,
+                    const std::vector<store::TreeFile>& files) {
+    return decisions_.as_it_ran(std::move(key), tree, files);
+  }
+
+  void read_code(const StepSpec& step) { decisions_.read_code(step); }
+
+  /// The user's data as this run has read it.
+  DataInputs& data() { return decisions_.data(); }
+
+  /// Returns this machine's result if the step may reuse it. A resumed run always uses its own
+  /// results.
+  std::optional<store::CacheEntry> here(const StepSpec& step, const std::string& key);
+
+  bool has_store() const { return exchange_.has_value(); }
+  /// Throws EnvironmentError unless the remote cache can be used.
+  async::Task<> check_store() { return exchange_->check(); }
+  /// Returns true if the remote cache may have a result. An attempt that began before the run was
+  /// interrupted is not dropped for another machine's result.
+  bool may_be_elsewhere(const StepSpec& step, bool was_cut_off) const;
+  /// Downloads another machine's result, which then is a result of this machine, too.
+  async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
+                                                             const StepKey& key);
+
+  /// Returns true if the step's result is sent to the remote cache. A driver without this one's
+  /// files takes the run's own results from there, even if nothing else may be reused.
+  bool are_shared(const StepSpec& step) const {
+    return exchange_ && (step.cache || options_.wait_until_persisted);
+  }
+  /// Returns true for results made before the interruption of the run, which may not have been
+  /// sent.
+  bool may_be_unsent(const StepSpec& step, const store::CacheEntry& entry) const {
+    return options_.resume && entry.run == options_.run_id && are_shared(step);
+  }
+  /// Sends the result concurrently with the steps; conclude() reports failures.
+  async::Task<> send(store::CacheEntry entry) { return exchange_->publish(std::move(entry)); }
+  /// Returns true if the step publishes outputs, under names that machines share.
+  bool shares_names(const StepSpec& step) const { return exchange_ && !step.publish.empty(); }
+  /// Publishes outputs under these names, concurrently with the steps.
+  async::Task<> publish_names(const StepSpec& step, std::string run,
+                              std::vector<store::OutputRecord> outputs) {
+    return exchange_->publish_names(step, std::move(run), std::move(outputs));
+  }
+  /// Returns false if a name lacks what this run was to publish.
+  bool has_published() const { return !exchange_ || !exchange_->lacks_names(); }
+
+  /// For a successful attempt: sends its outputs, and cleans up once no driver of the run can need
+  /// what it has left.
+  async::Task<> hand_on(const StepSpec& step, store::CacheEntry entry,
+                        std::function<void()> cleanup);
+  /// Cleans up after a failed attempt.
+  async::Task<> clear_away(std::function<void()> cleanup);
+  void conclude() {
+    if (exchange_) exchange_->conclude();
+  }
+
+ private:
+  bool may_be_reused(const StepSpec& step) const {
+    return options_.use_cache && step.cache && !is_forced(forced_, step);
+  }
+
+  const PipelineSpec& pipeline_;
+  store::RunStore& runs_;
+  const EngineOptions& options_;
+  const std::set<std::string_view> forced_;
+  Decisions decisions_;
+  std::optional<CacheExchange> exchange_;
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,35 @@
+#include "engine/cache/reused_metrics.hpp"
+
+#include <algorithm>
+
+#include "core/diagnostic.hpp"
+#include "core/log.hpp"
+#include "engine/attempt/metric_file.hpp"
+#include "engine/attempt/metric_log.hpp"
+#include "engine/clock.hpp"
+
+namespace pipeline::engine {
+
+void note_reused_metrics(store::RunStore& runs, const store::ArtifactStore& artifacts,
+                         const std::string& run, const StepSpec& step,
+                         const store::CacheEntry& entry) {
+  if (std::ranges::none_of(step.outputs, &OutputSpec::metrics)) return;
+  if (!runs.metrics(run, step.name).empty()) return;
+  const auto now = wall_now();
+  MetricLog log(runs, run, step.name, 1);
+  for (const auto& output : step.outputs) {
+    const auto made = std::ranges::find(entry.outputs, output.name, &store::OutputRecord::name);
+    if (!output.metrics || made == entry.outputs.end()) continue;
+    try {
+      for (auto& [name, point] : read_metric_file(artifacts.path(made->digest), made->file_name)) {
+        point.time = now;
+        log.add(name, point);
+      }
+    } catch (const core::ContentError& error) {
+      core::log::warn(step.name + "." + output.name + ": " + error.what());
+    }
+  }
+  log.flush();
+}
+
+}  // namespace pipeline::engine

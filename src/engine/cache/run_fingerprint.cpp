@@ -1,0 +1,233 @@
+#include "engine/cache/run_fingerprint.hpp"
+
+#include <sys/stat.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <set>
+
+#include "core/digest.hpp"
+#include "engine/clock.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr auto kind = "memo";
+constexpr std::string_view header = "pipe memo 2";
+/// A file that changed less than this before it was read could change again within the same tick of
+/// the file system's clock.
+constexpr std::int64_t racy_nanoseconds = 50'000'000;
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+/// Returns the attributes of a path that must stay the same; `-` if it does not exist.
+std::string stamp_of(const char* path, std::int64_t* changed = nullptr) {
+  struct stat status;
+  if (::stat(path, &status) != 0) return "-";
+  if (changed) *changed = std::max(nanoseconds(status.st_mtim), nanoseconds(status.st_ctim));
+  std::string stamp;
+  const auto add = [&](auto number) {
+    char text[24];
+    const auto end = std::to_chars(text, text + sizeof text, number).ptr;
+    stamp.append(text, end).push_back('.');
+  };
+  add(status.st_ino);
+  add(status.st_dev);
+  add(nanoseconds(status.st_mtim));
+  if (!S_ISDIR(status.st_mode)) {
+    add(nanoseconds(status.st_ctim));
+    add(status.st_size);
+  }
+  return stamp;
+}
+
+std::string value_stamp(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? core::sha256(value).hex() : "-";
+}
+
+std::string_view next_line(std::string_view& text) {
+  const auto end = text.find('\n');
+  const auto line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+/// Adds a file, or a folder with everything below it.
+void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path) {
+  fingerprint.looked_at(path);
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return;
+  std::filesystem::recursive_directory_iterator entries(path, error);
+  for (; !error && entries != std::filesystem::recursive_directory_iterator();
+       entries.increment(error))
+    fingerprint.looked_at(entries->path());
+  if (error) fingerprint.invalidate();
+}
+
+/// What a fingerprint says of the run that it was made of.
+struct Remembered {
+  std::string run;
+  std::size_t steps = 0, skipped = 0;
+  std::vector<std::string> tags;  ///< Those of the pipeline.
+};
+
+/// Returns it if all that it depends on is as it was.
+async::Task<std::optional<Remembered>> unchanged_run(std::string_view text,
+                                                     orchestrators::Orchestrator& orchestrator,
+                                                     store::ArtifactStore& artifacts) {
+  if (next_line(text) != header) co_return std::nullopt;
+  Remembered found{.run = std::string(next_line(text))};
+  const std::string counts(next_line(text));
+  char* rest = nullptr;
+  found.steps = std::strtoull(counts.c_str(), &rest, 10);
+  found.skipped = std::strtoull(rest, nullptr, 10);
+  for (auto line = next_line(text); line != "end"; line = next_line(text)) {
+    const char what = line.empty() ? '?' : line[0];
+    line.remove_prefix(line.empty() ? 0 : 1);
+    const auto space = line.find(' ');
+    bool same = false;
+    if (what == 't') {
+      found.tags.emplace_back(line);
+      same = true;
+    } else if (what == 'a') {
+      same = artifacts.looks_whole(core::Digest::from_hex(line));
+    } else if (what == 'e') {
+      same = co_await orchestrator.unchanged(std::string(line));
+    } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
+      const std::string name(line.substr(space + 1));
+      same = line.substr(0, space) ==
+             (what == 'f' ? stamp_of(name.c_str()) : value_stamp(name.c_str()));
+    }
+    if (!same) co_return std::nullopt;
+  }
+  co_return found;
+}
+
+}  // namespace
+
+void RunFingerprint::looked_at(const std::filesystem::path& path) {
+  std::int64_t changed = 0;
+  auto stamp = stamp_of(path.c_str(), &changed);
+  const auto now = now_().time_since_epoch() / std::chrono::nanoseconds(1);
+  if (changed > now - racy_nanoseconds || path.native().find('\n') != std::string::npos)
+    invalidate();
+  files_.push_back({path.string(), std::move(stamp)});
+}
+
+void RunFingerprint::took_variable(const std::string& name) {
+  variables_.push_back({name, value_stamp(name.c_str())});
+}
+
+void RunFingerprint::ran_in(const std::string& recheck) {
+  if (recheck.empty() || recheck.find('\n') != std::string::npos) invalidate();
+  rechecks_.push_back(recheck);
+}
+
+void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps,
+                          std::size_t skipped, const std::vector<std::string>& tags) const {
+  const auto key = core::sha256(identity_).hex();
+  if (spoiled_) return runs.remove_blob(kind, key);
+  std::string text(header);
+  text.append("\n").append(run).append("\n").append(std::to_string(steps));
+  if (skipped) text.append(" ").append(std::to_string(skipped));
+  text.append("\n");
+  for (const auto& tag : tags) text.append("t").append(tag).append("\n");
+  for (const auto& [path, stamp] : files_)
+    text.append("f").append(stamp).append(" ").append(path).append("\n");
+  for (const auto& [name, stamp] : variables_)
+    text.append("v").append(stamp).append(" ").append(name).append("\n");
+  for (const auto& recheck : rechecks_) text.append("e").append(recheck).append("\n");
+  for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
+  text.append("end\n");
+  runs.put_blob(kind, key, text);
+}
+
+void look_at_sources(RunFingerprint& fingerprint, const Services& services,
+                     const std::vector<std::filesystem::path>& sources,
+                     const std::vector<const StepSpec*>& steps) {
+  for (const auto& path : sources) fingerprint.looked_at(path);
+  std::set<const void*> seen;
+  std::set<std::filesystem::path> paths;
+  for (const auto* step : steps) {
+    const auto& files = services.code.files(*step);
+    if (seen.insert(&files).second)
+      for (const auto& file : files) fingerprint.looked_at(file.source);
+    for (const auto& [name, value] : step->environment)
+      if (!value) fingerprint.took_variable(name);
+    for (const auto& input : step->inputs)
+      if (input.data && !input.data->artifact.empty())
+        fingerprint.invalidate();  // Another version may be current by the next run.
+      else if (input.data && input.data->url.empty() && paths.insert(input.data->path).second)
+        look_at_data(fingerprint, input.data->path);
+    if (const auto& function = step->program;
+        function && seen.insert(function->program.get()).second) {
+      fingerprint.looked_at(function->program->executable);
+      for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
+    }
+    // A step that runs each time, or that may be missing a secret, must be checked by each run.
+    // One that waits for a failure does not run in a run that succeeds.
+    if ((!step->cache && step->run_on != RunOn::failure) || !step->secrets.empty())
+      fingerprint.invalidate();
+  }
+}
+
+async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
+    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
+    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step) {
+  const auto began = Clock::now();
+  const auto started = wall_now();
+  const auto blob = runs.get_blob(kind, core::sha256(identity).hex());
+  if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
+  const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
+  const auto model = same ? runs.find_run(same->run) : std::nullopt;
+  if (!model || model->id != same->run) co_return std::nullopt;
+  const auto [earlier, steps, skipped, tags] = *same;
+
+  store::RunRecord record = *model;
+  record.id = options.run_id;
+  record.tags = tags;  // Neither those of `pipe tag` nor a note, which are of one run.
+  record.note.clear();
+  record.git_commit = options.git_commit;
+  record.git_dirty = options.git_dirty;
+  record.driver = {store::ProcessId::self(), {}};
+  record.same_as = earlier;
+  record.status = RunStatus::succeeded;
+  record.started = started;
+  record.cached = steps - skipped;
+  record.failed = 0;
+  record.took = since(began);
+  record.ended = wall_now();
+  bool is_there = true;
+  std::vector<store::StepRecord> shown;
+  runs.transaction([&] {
+    const auto still = runs.find_run(earlier);  // The run may have been removed since.
+    is_there = still && still->id == earlier;
+    if (!is_there) return;
+    runs.add_run(record);
+    runs.finish_run(record);
+    // What fails here leaves no record: a run of this name follows.
+    if (each_step) shown = runs.steps(record.id);
+  });
+  if (!is_there) co_return std::nullopt;
+  events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});
+  for (const auto& step : shown) {
+    const bool is_skipped = step.status == StepStatus::skipped;
+    events.emit(event::StepFinished{step.name,
+                                    is_skipped ? StepStatus::skipped : StepStatus::cached,
+                                    0,
+                                    {},
+                                    std::nullopt,
+                                    step.reused_from,
+                                    step.message});
+  }
+  events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
+  co_return RunSummary{.run = record.id,
+                       .status = RunStatus::succeeded,
+                       .cached = steps - skipped,
+                       .skipped = skipped};
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,85 @@
+#include "engine/data/data_input.hpp"
+
+#include "core/error.hpp"
+#include "core/identifier.hpp"
+#include "fetch/address.hpp"
+
+namespace pipeline::engine {
+
+async::Task<> DataInputs::look_up(const PipelineSpec& pipeline, RemoteCache* cache) {
+  cache_ = cache;
+  if (!cache_) co_return;
+  for (const auto& step : pipeline.steps)
+    for (const auto& input : step.inputs) {
+      if (!input.data || input.data->artifact.empty()) continue;
+      const auto reference = store::PublishedReference::parse(input.data->artifact).value();
+      if (names_.contains(reference.name)) continue;
+      auto found = co_await cache->find_name(reference.name);
+      names_.emplace(reference.name, std::move(found));
+    }
+}
+
+const store::UserData& DataInputs::of(const std::filesystem::path& path) {
+  const auto found = read_.find(path);
+  if (found != read_.end()) return found->second;
+  return read_.emplace(path, store::read_user_data(path, stats_)).first->second;
+}
+
+const store::PublishedVersion* DataInputs::artifact(const DataSpec& data) {
+  const auto [name, version] = store::PublishedReference::parse(data.artifact).value();
+  auto known = names_.find(name);
+  if (known == names_.end()) known = names_.emplace(name, published_.of(name)).first;
+  const auto* found = known->second.find(version);
+  if (found || data.optional) return found;
+  if (!known->second.versions.empty())
+    throw core::EnvironmentError(
+        "the artifact '" + name + "' has no version " + std::to_string(version),
+        {"`pipe artifacts --name " + name + "` lists its versions"});
+  throw core::EnvironmentError(
+      "nothing is published as '" + name + "' in " +
+          (cache_ ? cache_->name() : "this state folder"),
+      {"`publish: {OUTPUT: " + name +
+           "}` of a step publishes it, or `pipe artifacts RUN "
+           "STEP.OUTPUT --publish " +
+           name + "`",
+       "`{artifact: " + name + ", optional: true}` is an empty file until then"});
+}
+
+std::vector<store::KeyPart> DataInputs::parts(const InputSpec& input) {
+  const auto name = "data " + input.name;
+  if (!input.data->artifact.empty()) {
+    const auto* version = artifact(*input.data);
+    return {{name, version ? version->output.digest.hex() + " " + version->output.file_name +
+                                 " version " + std::to_string(version->version)
+                           : "none"}};
+  }
+  if (!input.data->url.empty()) {
+    const auto pin = pins_.of(*input.data);
+    return {{name, (pin ? pin->sha256 : "not fetched yet") + " " + file_name_of(*input.data)}};
+  }
+  const auto& content = of(input.data->path);
+  if (!content.is_directory)
+    return {{name, content.digest.hex() + " " + file_name_of(*input.data)}};
+  std::vector<store::KeyPart> parts{{name + "/", file_name_of(*input.data)}};
+  for (const auto& [path, value] : content.parts) parts.push_back({name + "/" + path, value});
+  return parts;
+}
+
+std::string file_name_of(const DataSpec& data) {
+  std::string name;
+  if (data.url.empty()) {
+    name = (data.path / "").parent_path().filename().string();
+  } else {
+    auto path = fetch::shown(data.url);
+    while (path.ends_with('/')) path.pop_back();
+    name = path.substr(path.rfind('/') + 1);
+  }
+  return core::is_name(name) ? name : "data";
+}
+
+std::string name_of(const DataSpec& data) {
+  if (!data.artifact.empty()) return "artifact:" + data.artifact;
+  return data.url.empty() ? data.path.string() : fetch::shown(data.url);
+}
+
+}  // namespace pipeline::engine

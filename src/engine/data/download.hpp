@@ -1,0 +1,90 @@
+/// @file
+/// Fetches inputs from elsewhere into the artifact store: once and verified. What has a URL is
+/// continued where a connection was cut.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "async/single_flight.hpp"
+#include "async/task.hpp"
+#include "core/cancel.hpp"
+#include "core/digest.hpp"
+#include "engine/cache/cache_exchange.hpp"
+#include "engine/services.hpp"
+#include "fetch/sources.hpp"
+#include "lockfile/locked_data.hpp"
+
+namespace pipeline::engine {
+
+/// Folder of incomplete downloads in the state folder. Without a run in progress, none is in use.
+inline constexpr auto downloads_folder = "downloads";
+
+class Downloads {
+ public:
+  /// Keeps references to the objects in `services`, to the events and to the stop, which ends
+  /// downloads.
+  Downloads(const Services& services, EventSink& events, core::CancelSource& stop);
+  ~Downloads();
+
+  /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
+  /// Throws EnvironmentError if it cannot be fetched, or is not what `pin` says.
+  async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin);
+  /// @param stop ends this download alone
+  async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin,
+                                  core::CancelSource& stop);
+  /// Fetches the content, whatever it is. Throws EnvironmentError if it changes meanwhile.
+  /// @param state what state() has returned
+  async::Task<core::Digest> fetch_new(DataSpec data, fetch::ContentState state);
+  /// Returns how an executor fetches the content by itself; nothing for an address that only this
+  /// machine reaches. The value must not outlive this object.
+  std::optional<orchestrators::RemoteContent> remote(const DataSpec& data,
+                                                     const lockfile::LockedData& pin);
+  /// Returns the size of a file that was fetched.
+  std::uint64_t size_of(const core::Digest& digest) const;
+  /// Returns what the server says of the content. Throws EnvironmentError also if it says nothing
+  /// by which a change would be noticed.
+  async::Task<fetch::ContentState> state(const DataSpec& data, core::CancelSource& stop,
+                                         async::RetryPolicy retries);
+  /// Returns lines that say what has changed; of a folder, whose list this machine may have kept,
+  /// file by file.
+  std::vector<std::string> changes_since(const lockfile::LockedData& locked,
+                                         const lockfile::LockedData& now,
+                                         const fetch::ContentState& state) const;
+  /// Fetches an artifact that has a name, unless the store has it. Throws EnvironmentError if it
+  /// cannot be had.
+  /// @param cache what has the name; null: this state folder
+  async::Task<> fetch_named(const DataSpec& data, const store::PublishedVersion& version,
+                            RemoteCache* cache, asio::thread_pool& pool);
+
+ private:
+  struct Wanted;
+  async::Task<std::vector<orchestrators::RemoteFile>> files(fetch::DataAddress address);
+  async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
+  fetch::Sources& sources(const asio::any_io_executor& executor);
+  async::Task<core::Digest> download(const Wanted& wanted);
+  async::Task<> receive_file(const Wanted& wanted, const fetch::DataAddress& from,
+                             const std::filesystem::path& path);
+  async::Task<> receive_folder(const Wanted& wanted, const fetch::DataAddress& from,
+                               const std::filesystem::path& folder);
+  async::Task<core::Digest> keep(const Wanted& wanted, const std::filesystem::path& path);
+  core::EnvironmentError wrong_content(const Wanted& wanted, const std::string& found) const;
+  core::EnvironmentError stopped(const DataSpec& data) const;
+
+  store::ArtifactStore& artifacts_;
+  store::RunStore& runs_;
+  const std::filesystem::path folder_;
+  const settings::ArtifactStoreSettings buckets_;
+  EventSink& events_;
+  core::CancelSource& stop_;
+  // Created by the first download.
+  std::unique_ptr<fetch::Sources> sources_;
+  std::unique_ptr<async::SingleFlight<core::Digest>> flights_;
+  std::unique_ptr<asio::thread_pool> pool_;
+};
+
+}  // namespace pipeline::engine

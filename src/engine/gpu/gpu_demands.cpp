@@ -1,0 +1,150 @@
+// What a run's steps ask of the machine's GPUs, checked before anything is built.
+#include <algorithm>
+
+#include "async/on_pool.hpp"
+#include "core/error.hpp"
+#include "engine/gpu/gpu_pool.hpp"
+#include "engine/run/refusal.hpp"
+#include "gpu/together.hpp"
+#include "gpu/visible.hpp"
+#include "settings/accelerator.hpp"
+
+namespace pipeline::engine {
+
+/// Returns the requests of the steps that run on the engine's machine, where GPUs are reserved
+/// here; elsewhere a scheduler does that. Throws InputError for requests that the orchestrators do
+/// not support.
+std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepSpec*>& steps,
+                                                   const PipelineSpec& pipeline) const {
+  std::vector<Request> requests;
+  std::vector<core::Diagnostic> wrong;
+  for (const auto* step : steps) {
+    auto request = settings::gpu_request(step->settings->resources);
+    const auto& place = orchestrator_.capabilities_of(*step);
+    if (!request.wanted() || !place.gpus) continue;
+    if (request.selection == settings::GpuRequest::Selection::devices && !place.explicit_devices)
+      wrong.push_back({"gpu-choice",
+                       "step '" + step->name + "' names its GPUs, and the orchestrator " +
+                           place.name + " chooses them itself",
+                       {.line = step->line, .column = 1, .file = step->file},
+                       {},
+                       "ask for a number of them: `gpu_count: " +
+                           std::to_string(request.devices.size()) + "`"});
+    if (place.on_this_machine) requests.emplace_back(step, std::move(request));
+  }
+  refuse(wrong, pipeline);
+  if (requests.empty()) return requests;
+  const auto& place = orchestrator_.capabilities_of(*requests.front().first);
+  for (const auto& [step, request] : requests)
+    if (const auto& other = orchestrator_.capabilities_of(*step);
+        other.gpus_of_this_machine != place.gpus_of_this_machine)
+      wrong.push_back(
+          {"gpu-choice",
+           "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" +
+               step->name + "' those of " + other.name +
+               ", which are on another machine: one run looks after those of one machine",
+           {.line = step->line, .column = 1, .file = step->file},
+           {},
+           "run both in the same place"});
+  refuse(wrong, pipeline);
+  return requests;
+}
+
+/// Returns the GPUs of the machine that the step runs on; nothing if its orchestrator chooses them
+/// itself.
+async::Task<std::optional<gpu::Inventory>> GpuPool::inventory_for(const StepSpec& step) {
+  const bool is_this_machine = orchestrator_.capabilities_of(step).gpus_of_this_machine;
+  gpu::Inventory inventory;
+  if (!is_this_machine) machine_ = nullptr;
+  if (is_this_machine)
+    inventory = co_await async::on_pool(pool_, [this] {
+      if (!machine_) machine_ = (own_machine_ = std::make_unique<gpu::Machine>()).get();
+      return machine_->read();
+    });
+  if (machine_ && !inventory.unavailable) co_return inventory;
+  auto there = co_await orchestrator_.gpus(step, events_, stop_);
+  if (!machine_ && !there) co_return std::nullopt;
+  if (!there) co_return inventory;
+  if (is_this_machine) gpu::show_only_visible(*there);
+  machine_ = nullptr;
+  co_return there;
+}
+
+/// Adds the step's demand, or the errors in it. Throws EnvironmentError if the machine lacks what
+/// the step asks for.
+void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory,
+                         std::vector<core::Diagnostic>& wrong) {
+  const auto* step = request.first;
+  auto result = gpu::demand_of(request.second, inventory);
+  if (auto* demand = std::get_if<gpu::Demand>(&result)) {
+    processes_matter_ |= demand->idle;
+    demands_.emplace(step->name, std::move(*demand));
+    return;
+  }
+  auto& shortage = std::get<gpu::Shortage>(result);
+  const auto message = "step '" + step->name + "' " + shortage.message;
+  if (shortage.of_machine) {
+    auto advice = shortage.notes;
+    if (!shortage.suggestion.empty()) advice.push_back(shortage.suggestion);
+    throw core::EnvironmentError(message, advice);
+  }
+  wrong.push_back({shortage.code,
+                   message,
+                   {.line = step->line, .column = 1, .file = step->file},
+                   shortage.notes,
+                   shortage.suggestion});
+}
+
+async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
+                             const PipelineSpec& pipeline) {
+  const auto requests = requests_of(steps, pipeline);
+  if (requests.empty()) co_return;
+  const auto inventory = co_await inventory_for(*requests.front().first);
+  if (!inventory) co_return;
+  units_ = gpu::units_of(*inventory);
+  std::vector<core::Diagnostic> wrong;
+  for (const auto& request : requests) {
+    add_demand(request, *inventory, wrong);
+    const auto& [step, gpus] = request;
+    if (!machine_ && gpus.auto_select)
+      wrong.push_back(
+          {"gpu-choice",
+           "step '" + step->name +
+               "' takes only GPUs that no process uses, and the processes of the machine that they "
+               "are on cannot be seen from here",
+           {.line = step->line, .column = 1, .file = step->file},
+           {},
+           "leave out `auto_select_gpus`: steps of `pipe` never share a GPU"});
+  }
+  if (is_task_) check_together(steps, wrong);
+  refuse(wrong, pipeline);
+  for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
+  if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))
+    folder_.emplace();
+}
+
+/// Reports containers of a task that need more GPUs together than there are. Unlike steps of a
+/// pipeline, they run at the same time, and may wait for each other in other ways.
+void GpuPool::check_together(const std::vector<const StepSpec*>& steps,
+                             std::vector<core::Diagnostic>& wrong) const {
+  std::vector<gpu::TogetherMember> members;
+  for (const auto* step : steps)
+    members.push_back({step->name, demand_of(*step).count, step->after});
+  const auto group = gpu::largest_group(members);
+  if (group.gpus <= units_.size() || group.members.size() < 2) return;
+  std::vector<std::string> notes;
+  for (const auto i : group.members)
+    notes.push_back("'" + members[i].name + "' asks for " + gpu::gpus(members[i].gpus));
+  for (const auto& unit : units_) notes.push_back("this machine has " + unit.description());
+  wrong.push_back({"too-many-gpus",
+                   "the containers " + gpu::names_of(members, group) +
+                       " run at the same time and ask for " + gpu::gpus(group.gpus) +
+                       " together, and this machine has " + std::to_string(units_.size()),
+                   {.line = steps[group.members.back()]->line,
+                    .column = 1,
+                    .file = steps[group.members.back()]->file},
+                   std::move(notes),
+                   "let one wait for the other's end: `dependsOn` with the condition SUCCESS"});
+}
+
+}  // namespace pipeline::engine

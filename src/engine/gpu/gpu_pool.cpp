@@ -1,0 +1,392 @@
+#include "engine/gpu/gpu_pool.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "async/on_pool.hpp"
+#include "core/error.hpp"
+#include "engine/clock.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+using gpu::gpus;
+using gpu::LockEntry;
+using std::chrono::milliseconds;
+
+/// Interval of checks without notification: nothing wakes the waiting steps when a container of a
+/// dead driver, or a process of another program, ends.
+constexpr milliseconds safety{1000};
+/// The files of a killed driver are closed, and watchers are notified, slightly before its locks
+/// are released.
+constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
+/// Maximum number of this run's requests in the machine's queue, so that a run with thousands of
+/// waiting steps does not fill it.
+constexpr std::size_t most_queued = 64;
+
+std::string user_name() {
+  const auto* user = ::getpwuid(::getuid());
+  return user ? user->pw_name : std::to_string(::getuid());
+}
+
+}  // namespace
+
+struct GpuPool::Ticket {
+  const StepSpec& step;
+  gpu::Waiting waiting;
+  gpu::HolderInfo holder;
+  async::Gate offered;
+  bool served = false;
+  std::string reported_reason;  ///< The last reported reason.
+};
+
+GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
+                 orchestrators::Orchestrator& orchestrator, EventSink& events,
+                 core::CancelSource& stop, async::Semaphore& slots, const EngineOptions& options,
+                 std::function<void(async::Task<>)> spawn)
+    : executor_(executor),
+      pool_(pool),
+      orchestrator_(orchestrator),
+      events_(events),
+      stop_(stop),
+      slots_(slots),
+      run_id_(options.run_id),
+      is_task_(options.is_task),
+      spawn_(std::move(spawn)),
+      machine_(options.machine),
+      timer_(executor) {}
+
+GpuPool::~GpuPool() {
+  if (changes_) changes_->release();  // The folder owns the descriptor.
+}
+
+const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
+  static const gpu::Demand none;
+  auto found = demands_.find(step.name);
+  if (found == demands_.end() && step.instance)
+    found = demands_.find(step.instance->of);  // It was made after the check.
+  return found == demands_.end() ? none : found->second;
+}
+
+async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::size_t rank,
+                                                            core::CancelSource& stop) {
+  Ticket ticket{step,
+                {.demand = demand_of(step)},
+                {.pid = ::getpid(),
+                 .user = user_name(),
+                 .run = run_id_,
+                 .step = step.name,
+                 .since = wall_now()},
+                async::Gate(executor_)};
+  tickets_.push_back(&ticket);
+  struct Leave {
+    GpuPool& pool;
+    Ticket& ticket;
+    ~Leave() {
+      pool.tickets_.remove(&ticket);
+      pool.kicked_ = true;
+      pool.timer_.cancel();
+    }
+  } leave{*this, ticket};
+  const core::CancelSource::Listener listener(stop,
+                                              [&](core::StopLevel) { ticket.offered.open(); });
+
+  std::optional<GpuReservation> reservation;
+  ticket.offered.open();  // No other step may want them.
+  while (stop.level() == core::StopLevel::none) {
+    co_await ticket.offered.wait();
+    if (stop.level() != core::StopLevel::none) break;
+    if (!slots_.try_acquire()) {
+      ticket.waiting.paused = true;
+      kicked_ = true;
+      timer_.cancel();
+      co_await slots_.acquire(rank);
+      ticket.waiting.paused = false;
+    }
+    ticket.offered.close();
+    std::exception_ptr error;
+    if (stop.level() == core::StopLevel::none) try {
+        reservation = co_await take(ticket);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    if (reservation) break;
+    slots_.release();
+    if (error) std::rethrow_exception(error);
+    if (!std::exchange(pumping_, true)) spawn_(pump());
+  }
+  co_return reservation;
+}
+
+/// Runs while steps wait: after each change, determines which steps can have GPUs, and reports why
+/// the others cannot.
+async::Task<> GpuPool::pump() {
+  struct Done {
+    bool& pumping;
+    ~Done() { pumping = false; }
+  } done{pumping_};
+  std::size_t tries = 0;
+  for (;;) {
+    if (processes_matter_ || tries > std::size(after_change)) co_await look_for_processes();
+    co_await ask_the_place();
+    {
+      auto session = co_await enter();
+      const auto entries = line_up(session);
+      for (const auto& grant : grants(session, entries))
+        for (auto* ticket : tickets_)
+          if (is_of(entries[grant.index], *ticket)) ticket->offered.open();
+      for (auto* ticket : tickets_)
+        if (!shortage_of(*ticket).empty()) ticket->offered.open();  // It is to fail.
+      tell(session, entries);
+      session.put_queue(entries);
+    }
+    if (tickets_.empty()) co_return;
+    kicked_ = false;
+    const auto before = Clock::now();
+    const auto most = tries < std::size(after_change) ? after_change[tries] : safety;
+    co_await pause(most);
+    tries = Clock::now() - before >= most ? tries + 1 : 0;
+  }
+}
+
+/// Waits until something changes on the machine or in this run, for at most `most`.
+async::Task<> GpuPool::pause(Duration most) {
+  if (kicked_) co_return;
+  if (!changes_)
+    if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(executor_, watch);
+  timer_.expires_after(most);
+  if (changes_) {
+    // The coroutine waits for the timer; a change cancels it early.
+    changes_->async_wait(asio::posix::stream_descriptor::wait_read,
+                         [this](boost::system::error_code error) {
+                           if (!error) timer_.cancel();
+                         });
+  }
+  boost::system::error_code ignored;
+  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  if (changes_) {
+    changes_->cancel();
+    folder_->forget_changes();
+  }
+}
+
+async::Task<GpuPool::Session> GpuPool::enter() {
+  asio::steady_timer timer(executor_);
+  for (auto wait = std::chrono::microseconds(100);;
+       wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
+    if (auto session = folder_->try_enter()) co_return std::move(*session);
+    timer.expires_after(
+        // A different offset for each process, so that two do not collide again.
+        wait + std::chrono::microseconds(::getpid() % 100));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+}
+
+async::Task<> GpuPool::look_for_processes() {
+  if (!machine_) co_return;  // On another machine, only the first report is known.
+  const auto inventory = co_await async::on_pool(pool_, [this] { return machine_->read(); });
+  if (inventory.unavailable) co_return;  // The steps themselves will report it.
+  const auto all = gpu::units_of(inventory);
+  lost_.clear();
+  for (auto& unit : units_) {
+    const auto seen = std::ranges::find(all, unit.uuid, &gpu::Unit::uuid);
+    if (seen == all.end()) {
+      lost_.insert(unit.uuid);
+    } else {
+      unit.processes = seen->processes;
+      unit.mode = seen->mode;
+    }
+  }
+}
+
+/// Says why the request cannot be met any more; empty if it can be.
+std::string GpuPool::shortage_of(const Ticket& ticket) const {
+  if (lost_.empty()) return {};
+  const auto& demand = ticket.waiting.demand;
+  std::string names;
+  std::size_t left = demand.candidates.size();
+  for (const auto& unit : units_) {
+    if (!lost_.contains(unit.uuid) ||
+        std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end())
+      continue;
+    names += (names.empty() ? "" : ", ") + unit.name();
+    --left;
+  }
+  if (left >= demand.count) return {};
+  return names + " can no longer be used, and the step asks for " + gpus(demand.count) +
+         (demand.count < demand.candidates.size()
+              ? " of " + std::to_string(demand.candidates.size())
+              : "");
+}
+
+async::Task<> GpuPool::ask_the_place() {
+  std::vector<orchestrators::GpuHold> holds;
+  try {
+    holds = co_await orchestrator_.gpus_in_use();
+  } catch (const core::EnvironmentError&) {
+    co_return;
+  }  // The steps themselves will report it.
+  in_containers_.clear();
+  for (const auto& hold : holds)
+    if (hold.run != run_id_) in_containers_.insert(hold.uuid);
+}
+
+/// Returns the machine's queue with this run's current entries; new ones get their numbers.
+std::vector<LockEntry> GpuPool::line_up(const Session& session) {
+  auto entries = session.queue();
+  const auto& token = folder_->sign_in();
+  std::uint64_t last = 0;
+  for (const auto& entry : entries) {
+    last = std::max(last, entry.waiting.number);
+    if (entry.driver != token) continue;
+    for (auto* ticket : tickets_)  // Other requests may have overtaken it.
+      if (ticket->waiting.number == entry.waiting.number)
+        ticket->waiting.overtaken = std::max(ticket->waiting.overtaken, entry.waiting.overtaken);
+  }
+  std::erase_if(entries, [&](const LockEntry& entry) { return entry.driver == token; });
+  std::size_t queued = 0;
+  for (auto* ticket : tickets_) {
+    if (ticket->served) continue;
+    if (queued++ == most_queued) break;
+    if (ticket->waiting.number == 0) ticket->waiting.number = ++last;
+    entries.push_back({token, ticket->waiting, ticket->holder});
+  }
+  std::ranges::sort(entries, {}, gpu::order_of);
+  for (const auto& entry : entries) processes_matter_ |= entry.waiting.demand.idle;
+  return entries;
+}
+
+bool GpuPool::is_of(const LockEntry& entry, const Ticket& ticket) {
+  return entry.waiting.number == ticket.waiting.number && entry.driver == folder_->sign_in();
+}
+
+std::vector<gpu::Grant> GpuPool::grants(const Session& session,
+                                        const std::vector<LockEntry>& entries) const {
+  std::vector<gpu::Waiting> waiting;
+  for (const auto& entry : entries) waiting.push_back(entry.waiting);
+  return gpu::grants(waiting, devices(session));
+}
+
+std::vector<gpu::DeviceState> GpuPool::devices(const Session& session) const {
+  std::vector<gpu::DeviceState> devices;
+  for (const auto& unit : units_) {
+    const bool occupied = !unit.processes.empty();
+    devices.push_back(
+        {unit.uuid, in_containers_.contains(unit.uuid) || session.is_held(unit.uuid), occupied,
+         lost_.contains(unit.uuid) || (occupied && unit.mode == gpu::ComputeMode::exclusive)});
+  }
+  return devices;
+}
+
+async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
+  // After a wait, pump() has just read the processes, so GPUs do not idle while they are read
+  // again.
+  const bool is_first_try = ticket.waiting.number == 0;
+  if (is_first_try || processes_matter_) co_await look_for_processes();
+  if (is_first_try) co_await ask_the_place();
+  if (const auto shortage = shortage_of(ticket); !shortage.empty())
+    throw core::EnvironmentError(shortage, {"`nvidia-smi` and `dmesg | grep NVRM` say more"});
+  for (;;) {
+    GpuReservation reservation{.machine = machine_};
+    {
+      auto session = co_await enter();
+      auto entries = line_up(session);
+      const auto granted = grants(session, entries);
+      const auto grant = std::ranges::find_if(
+          granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
+      if (grant == granted.end()) {
+        session.put_queue(entries);
+        co_return std::nullopt;
+      }
+      auto holder = ticket.holder;
+      holder.since = wall_now();
+      for (const auto& uuid : grant->uuids) {
+        reservation.locks.push_back(session.take(uuid, holder));
+        const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
+        reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
+                                    reservation.locks.back().get()});
+      }
+      std::vector<gpu::Waiting> line;
+      for (const auto& entry : entries) line.push_back(entry.waiting);
+      gpu::count_overtaking(line, granted, *grant);
+      for (std::size_t i = 0; i < entries.size(); ++i)
+        entries[i].waiting.overtaken = line[i].overtaken;
+      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
+      session.put_queue(entries);
+      ticket.served = true;
+    }
+    // A container that a killed driver had requested may have started since.
+    co_await ask_the_place();
+    if (std::ranges::none_of(reservation.gpus, [&](const orchestrators::AssignedGpu& gpu) {
+          return in_containers_.contains(gpu.uuid);
+        })) {
+      std::ranges::sort(reservation.gpus, {}, [](const orchestrators::AssignedGpu& gpu) {
+        return std::pair(gpu.index, gpu.uuid);
+      });
+      co_return reservation;
+    }
+    ticket.served = false;
+  }
+}
+
+void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries) {
+  std::size_t ahead = 0;
+  for (const auto& entry : entries) {
+    const auto ticket =
+        std::ranges::find_if(tickets_, [&](const Ticket* own) { return is_of(entry, *own); });
+    // Every step's reason is reported when it begins to wait; later only that of the next step,
+    // whose reason changes.
+    if (ticket != tickets_.end() && !(*ticket)->offered.is_open() &&
+        ((*ticket)->reported_reason.empty() || ahead == 0)) {
+      auto text = reason(session, **ticket, std::span(entries).first(ahead));
+      if (text != (*ticket)->reported_reason) {
+        events_.emit(event::StepWaits{(*ticket)->step.name, text});
+        (*ticket)->reported_reason = std::move(text);
+      }
+    }
+    ++ahead;
+  }
+}
+
+std::string GpuPool::reason(const Session& session, const Ticket& ticket,
+                            std::span<const LockEntry> ahead) const {
+  const auto& demand = ticket.waiting.demand;
+  std::string text = gpus(demand.count);
+  if (demand.count < demand.candidates.size())
+    text += " of " + std::to_string(demand.candidates.size());
+  if (ahead.size() == 1) return text + ", behind " + gpu::to_string(ahead.front().holder);
+  if (!ahead.empty()) return text + ", behind " + std::to_string(ahead.size()) + " other steps";
+  std::vector<std::pair<std::string, std::string>> why;  // Names of GPUs, and their holders.
+  for (const auto& unit : units_) {
+    if (std::ranges::find(demand.candidates, unit.uuid) == demand.candidates.end()) continue;
+    std::string whose;
+    if (const auto holder = session.holder(unit.uuid)) {
+      whose = "held by " + gpu::to_string(*holder);
+    } else if (lost_.contains(unit.uuid)) {
+      whose = "lost or no longer to be used";
+    } else if (in_containers_.contains(unit.uuid)) {
+      whose = "used by a container whose driver is dead";
+    } else if (!unit.processes.empty() &&
+               (demand.idle || unit.mode == gpu::ComputeMode::exclusive)) {
+      const auto& process = unit.processes[0];
+      whose = "occupied by process " + std::to_string(process.pid) +
+              (process.name.empty() ? "" : " (" + process.name + ")");
+    } else {
+      continue;
+    }
+    const auto known = std::ranges::find(why, whose, &std::pair<std::string, std::string>::second);
+    if (known == why.end()) {
+      why.emplace_back(unit.name(), std::move(whose));
+    } else {
+      known->first += " and " + unit.name();
+    }
+  }
+  for (std::size_t i = 0; i < why.size(); ++i)
+    text += (i ? "; " : ": ") + why[i].first +
+            (why[i].first.find(" and ") == std::string::npos ? " is " : " are ") + why[i].second;
+  return text;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,48 @@
+/// @file
+/// The instances that a run makes of steps whose matrix has values of another step.
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "engine/graph/matrix_items.hpp"
+#include "model/instance.hpp"
+
+namespace pipeline::engine {
+
+/// The instances of all steps that share one matrix. Equal items give equal instances, so that a
+/// run that is continued makes the same ones.
+class Growth {
+ public:
+  using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
+
+  /// Reads the items. Throws InputError if there are none to read, or more than a matrix may have.
+  /// @param steps       those that share the matrix
+  /// @param find_output returns the outputs that the axes name; they exist
+  Growth(std::vector<const StepSpec*> steps, const FindOutput& find_output,
+         store::ArtifactStore& artifacts);
+
+  /// Returns the instances of one of the steps. Throws InputError if its command takes an item as a
+  /// file, and the items are values.
+  std::vector<StepSpec> instances_of(const StepSpec& step) const;
+  /// Replaces the steps among the sources of gathered inputs by their instances.
+  void replace_sources(StepSpec& reader) const;
+
+ private:
+  using Row = std::vector<const MatrixItem*>;
+  void multiply();
+  void make_names();
+  StepSpec instance(const StepSpec& step, std::size_t k) const;
+
+  std::vector<const StepSpec*> steps_;
+  const MatrixSpec& matrix_;
+  std::vector<std::vector<MatrixItem>> items_;  ///< Of each axis.
+  std::vector<Row> rows_;
+  std::unordered_map<std::string, std::vector<std::string>> names_;  ///< By step.
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,83 @@
+#include "engine/graph/json_output.hpp"
+
+#include <charconv>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "core/quantity.hpp"
+#include "model/structured_line.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr std::size_t most_shown = 80;
+
+/// Returns the member or item of the value; throws std::runtime_error if it has none.
+const nlohmann::json& member_of(const nlohmann::json& value, const std::string& name,
+                                const std::string& parent) {
+  if (value.is_object()) {
+    const auto found = value.find(name);
+    if (found != value.end()) return *found;
+    std::vector<std::string> names;
+    std::string list;
+    for (const auto& [each, member] : value.items()) names.push_back(each);
+    for (const auto& each : names) list += (list.empty() ? "" : ", ") + each;
+    if (list.size() > most_shown) list = list.substr(0, most_shown) + "...";
+    throw std::runtime_error(parent + " has no member '" + name + "'" +
+                             (list.empty() ? "" : "; it has: " + core::printable(list)));
+  }
+  if (value.is_array()) {
+    std::size_t index = 0;
+    const auto end = name.data() + name.size();
+    if (const auto read = std::from_chars(name.data(), end, index);
+        read.ec == std::errc() && read.ptr == end && index < value.size())
+      return value[index];
+    throw std::runtime_error(parent + " is a list of " + std::to_string(value.size()) +
+                             " items and has no item '" + name + "'");
+  }
+  throw std::runtime_error(parent + " is " + shown_json(value) + " and has no member '" + name +
+                           "'");
+}
+
+nlohmann::json read_json(const store::OutputRecord& output, const std::string& name,
+                         store::ArtifactStore& artifacts, std::uint64_t most) {
+  if (output.is_directory) throw std::runtime_error(name + " is a folder, not a JSON file");
+  if (output.bytes > most)
+    throw std::runtime_error(name + " has " + core::format_bytes(output.bytes) +
+                             "; of such an output at most " + core::format_bytes(most) +
+                             " are read");
+  if (!artifacts.is_intact(output.digest)) throw std::runtime_error(name + " is damaged");
+  const auto text = core::read_file(artifacts.path(output.digest));
+  auto value = core::parse_json(text);
+  // Python writes NaN, of which a condition on another member takes no note.
+  if (value.is_discarded()) value = core::parse_json(model::with_quoted_numbers(text));
+  if (value.is_discarded()) throw std::runtime_error(name + " is not JSON");
+  return value;
+}
+
+}  // namespace
+
+std::string shown_json(const nlohmann::json& value) {
+  auto text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return core::printable(text.size() <= most_shown ? text : text.substr(0, most_shown) + "...");
+}
+
+nlohmann::json read_member(const store::OutputRecord& output, const OutputValue& value,
+                           store::ArtifactStore& artifacts, std::uint64_t most) {
+  auto name = value.source.step + "." + value.source.output;
+  auto found = read_json(output, name, artifacts, most);
+  for (const auto& part : value.path) {
+    auto inner = member_of(found, part, name);
+    found = std::move(inner);
+    name += "." + part;
+  }
+  return found;
+}
+
+}  // namespace pipeline::engine

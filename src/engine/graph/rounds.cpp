@@ -1,0 +1,95 @@
+#include "engine/graph/rounds.hpp"
+
+#include <algorithm>
+
+#include "model/instance.hpp"
+#include "model/step_needs.hpp"
+
+namespace pipeline::engine {
+
+using model::round_name;
+
+namespace {
+
+/// Returns the steps in an order in which each comes after those that it needs.
+std::vector<const StepSpec*> in_order(const std::vector<const StepSpec*>& steps) {
+  std::vector<std::vector<model::StepIndex>> needs(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    auto step = *steps[i];
+    step.repeat.reset();  // `until` is evaluated after the round.
+    model::for_each_need(step, [&](const std::string& name) {
+      const auto found =
+          std::ranges::find(steps, name, [](const auto* each) { return each->name; });
+      if (found != steps.end())
+        needs[i].push_back(static_cast<model::StepIndex>(found - steps.begin()));
+    });
+  }
+  std::vector<const StepSpec*> ordered;
+  const auto order = model::Graph(needs).topological_order();
+  for (const auto i : *order) ordered.push_back(steps[i]);
+  return ordered;
+}
+
+}  // namespace
+
+Rounds::Rounds(std::vector<const StepSpec*> steps) : steps_(in_order(steps)) {
+  leader_ = position_of(steps_.front()->repeat->of);
+}
+
+std::size_t Rounds::position_of(const std::string& step) const {
+  const auto found = std::ranges::find(steps_, step, [](const auto* each) { return each->name; });
+  return static_cast<std::size_t>(found - steps_.begin());
+}
+
+/// Returns the name of what the step is in the round; other steps keep their name.
+std::string Rounds::name_in(const std::string& step, unsigned round) const {
+  return position_of(step) < steps_.size() ? round_name(step, round) : step;
+}
+
+std::vector<StepSpec> Rounds::steps_of(unsigned round,
+                                       const std::vector<const StepSpec*>& steps) const {
+  std::vector<StepSpec> made;
+  made.reserve(steps.size());
+  for (const auto* step : steps) made.push_back(step_of(*step, round));
+  return made;
+}
+
+StepSpec Rounds::step_of(const StepSpec& step, unsigned round) const {
+  StepSpec made = step;
+  made.repeat.reset();
+  made.when.reset();  // It decided about all rounds.
+  made.name = round_name(step.name, round);
+  if (!made.instance) made.instance = InstanceSpec{step.name, {}};
+  made.instance->values.emplace_back("round", Json(round));
+  made.parameters["round"] = Json(round);
+  for (auto& input : made.inputs) {
+    if (input.then && round > 0) {
+      input.sources = {{round_name(input.then->step, round - 1), input.then->output}};
+    } else {
+      for (auto& source : input.sources) source.step = name_in(source.step, round);
+    }
+    input.then.reset();
+  }
+  for (auto& name : made.after) name = name_in(name, round);
+  if (!made.matrix) return made;
+  made.matrix->of = name_in(made.matrix->of, round);
+  for (auto& axis : made.matrix->axes)
+    if (axis.items) axis.items->source.step = name_in(axis.items->source.step, round);
+  return made;
+}
+
+ConditionValue Rounds::is_last(unsigned round, const FindOutput& find_output,
+                               store::ArtifactStore& artifacts) const {
+  const auto& repeat = *leader().repeat;
+  const bool is_most = round + 1 >= repeat.max;
+  if (!repeat.until) return {is_most, {}, {}};
+  auto until = *repeat.until;
+  if (const auto number = until.parameters.find("params.round"); number != until.parameters.end())
+    number->second = Json(round);
+  for (auto& [name, value] : until.outputs) value.source.step = name_in(value.source.step, round);
+  auto holds = evaluate(until, find_output, artifacts, "until");
+  if (holds.error.empty() && is_most) holds.value = true;
+  return holds;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,46 @@
+/// @file
+/// Steps that run in rounds: the steps of each round, and whether another one follows.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "engine/graph/condition.hpp"
+#include "model/graph.hpp"
+
+namespace pipeline::engine {
+
+/// The steps of a pipeline that run in rounds together.
+class Rounds {
+ public:
+  /// @param steps all of them, as the pipeline has them; not empty
+  explicit Rounds(std::vector<const StepSpec*> steps);
+
+  /// The number of steps in a round, and the position of each among them: a step comes after those
+  /// that it needs.
+  std::size_t size() const { return steps_.size(); }
+  std::size_t position_of(const std::string& step) const;
+  /// The step that has `until` and `max`.
+  const StepSpec& leader() const { return *steps_[leader_]; }
+
+  /// Returns the steps of a round, counted from 0, in their positions.
+  /// @param steps in their positions, with the sources that they have by now
+  std::vector<StepSpec> steps_of(unsigned round, const std::vector<const StepSpec*>& steps) const;
+  std::vector<StepSpec> steps_of(unsigned round) const { return steps_of(round, steps_); }
+  /// Returns true if no round follows this one, which has ended. Its `reason` says why `until` is
+  /// not true; its `error` is set if `until` cannot be evaluated.
+  ConditionValue is_last(unsigned round, const FindOutput& find_output,
+                         store::ArtifactStore& artifacts) const;
+
+ private:
+  std::string name_in(const std::string& step, unsigned round) const;
+  StepSpec step_of(const StepSpec& step, unsigned round) const;
+
+  std::vector<const StepSpec*> steps_;
+  std::size_t leader_ = 0;
+};
+
+}  // namespace pipeline::engine

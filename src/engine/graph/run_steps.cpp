@@ -1,0 +1,256 @@
+#include "engine/graph/run_steps.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "engine/cache/decision.hpp"
+#include "model/step_needs.hpp"
+
+namespace pipeline::engine {
+
+RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
+    : pipeline_(pipeline),
+      selected_(select_steps(pipeline, only_step)),
+      graph_(needs_of(pipeline, selected_)),
+      states_(selected_.size()) {
+  specs_.reserve(size());
+  for (const auto i : selected_) specs_.push_back(&pipeline_.steps[i]);
+  position_.reserve(size());
+  for (model::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
+  note_open(*graph_.topological_order());  // An instance is made after those that it needs.
+  if (!open_.empty())
+    for (model::StepIndex i = 0; i < size(); ++i) note_reads(i);
+  note_repeats();
+}
+
+/// Remembers the steps that become their instances. Of repeated steps, those of each round do.
+void RunSteps::note_open(const std::vector<model::StepIndex>& steps) {
+  std::map<std::string_view, std::size_t> matrices;
+  for (const auto i : steps) {
+    if (!spec(i).matrix || spec(i).repeat) continue;
+    const auto [place, is_new] = matrices.emplace(spec(i).matrix->of, open_.size());
+    if (is_new) open_.emplace_back();
+    open_[place->second].push_back(i);
+    readers_[i];
+  }
+}
+
+void RunSteps::note_repeats() {
+  std::map<std::string_view, std::vector<model::StepIndex>> groups;
+  for (model::StepIndex i = 0; i < size(); ++i)
+    if (spec(i).repeat) groups[spec(i).repeat->of].push_back(i);
+  for (const auto& [leader, members] : groups) {
+    std::vector<const StepSpec*> specs;
+    for (const auto i : members) specs.push_back(&spec(i));
+    Repeat repeat{Rounds(specs), std::vector<model::StepIndex>(members.size()), {}};
+    for (const auto i : members) repeat.steps[repeat.rounds.position_of(spec(i).name)] = i;
+    repeats_.emplace(position_.at(leader), std::move(repeat));
+  }
+}
+
+/// Remembers a step that gathers the instances of a step that has none yet.
+void RunSteps::note_reads(model::StepIndex i) {
+  for (const auto& input : spec(i).inputs) {
+    if (!input.gathered) continue;
+    for (const auto& source : input.sources) {
+      const auto maker = position_.at(source.step);
+      if (const auto found = readers_.find(maker); found != readers_.end())
+        found->second.push_back(i);
+    }
+  }
+}
+
+std::vector<model::StepIndex> RunSteps::needs(model::StepIndex i) const {
+  std::vector<model::StepIndex> needs;
+  if (i < graph_.size()) {
+    needs.assign(graph_.needs(i).begin(), graph_.needs(i).end());
+    return needs;
+  }
+  model::for_each_need(spec(i),
+                       [&](const std::string& name) { needs.push_back(position_.at(name)); });
+  std::ranges::sort(needs);
+  needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+  return needs;
+}
+
+std::vector<const StepSpec*> RunSteps::with(StepStatus status) const {
+  std::vector<const StepSpec*> found;
+  for (model::StepIndex i = 0; i < size(); ++i)
+    if (states_[i].status == status && !states_[i].instances) found.push_back(&spec(i));
+  return found;
+}
+
+void RunSteps::forget_outcomes() {
+  for (auto& state : states_) state.status = StepStatus::pending;
+}
+
+std::vector<bool> RunSteps::final_steps() const {
+  std::vector<bool> are_final(size());
+  for (model::StepIndex i = 0; i < size(); ++i) are_final[i] = spec(i).run_on != RunOn::success;
+  return are_final;
+}
+
+OutputsOf RunSteps::outputs_of() const {
+  return [this](const SourceSpec& source) {
+    return MadeOutput{&spec(position_.at(source.step)), find_output(source)};
+  };
+}
+
+Predecessors RunSteps::before(model::StepIndex i) const {
+  auto all = Outcome::made;
+  for (const auto need : needs(i)) {
+    const auto outcome = outcome_of(need);
+    if (outcome == Outcome::failed || (outcome == Outcome::unknown && all != Outcome::failed))
+      all = outcome;
+  }
+  return {[this](const std::string& step) { return outcome_of(position_.at(step)); }, all,
+          [this](const SourceSpec& source) { return find_output(source); }};
+}
+
+Outcome RunSteps::outcome_of(model::StepIndex i) const {
+  switch (states_[i].status) {
+    case StepStatus::succeeded:
+    case StepStatus::cached: return Outcome::made;
+    case StepStatus::failed:
+    case StepStatus::cancelled: return Outcome::failed;
+    case StepStatus::skipped: return Outcome::skipped;
+    default: return Outcome::unknown;
+  }
+}
+
+std::pair<Outcome, const StepSpec*> RunSteps::outcome_of_instances(model::StepIndex i) const {
+  std::pair<Outcome, const StepSpec*> worst{Outcome::made, &spec(i)};
+  const auto [first, count] = *states_[i].instances;
+  for (auto k = first; k < first + count; ++k) {
+    const auto outcome = outcome_of(k);
+    if (outcome == Outcome::failed) return {outcome, &spec(k)};
+    if (outcome != Outcome::made) worst = {outcome, &spec(k)};
+  }
+  return worst;
+}
+
+const store::OutputRecord* RunSteps::find_output(const SourceSpec& source) const {
+  const auto& outputs = states_[position_.at(source.step)].outputs;
+  const auto found = std::ranges::find(outputs, source.output, &store::OutputRecord::name);
+  return found == outputs.end() ? nullptr : &*found;
+}
+
+std::vector<model::StepIndex> RunSteps::take_open_matrix() {
+  for (auto group = open_.begin(); group != open_.end(); ++group) {
+    const auto& axes = spec(group->front()).matrix->axes;
+    const bool are_made = std::ranges::all_of(axes, [&](const AxisSpec& axis) {
+      return !axis.items || outcome_of(position_.at(axis.items->source.step)) == Outcome::made;
+    });
+    if (!are_made) continue;
+    auto steps = std::move(*group);
+    open_.erase(group);
+    std::erase_if(steps, [&](auto i) { return states_[i].status != StepStatus::pending; });
+    if (!steps.empty()) return steps;
+    return take_open_matrix();
+  }
+  return {};
+}
+
+std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<model::StepIndex>& steps,
+                                                      store::ArtifactStore& artifacts) {
+  std::vector<const StepSpec*> specs;
+  for (const auto i : steps) specs.push_back(&spec(i));
+  const Growth growth(
+      specs, [this](const SourceSpec& source) { return find_output(source); }, artifacts);
+  std::vector<std::vector<StepSpec>> made;
+  for (const auto* each : specs) made.push_back(growth.instances_of(*each));
+  std::vector<InstanceNeeds> needs;
+  for (std::size_t k = 0; k < steps.size(); ++k)
+    needs.push_back(add(steps[k], std::move(made[k]), growth));
+  return needs;
+}
+
+RunSteps::InstanceNeeds RunSteps::add(model::StepIndex of, std::vector<StepSpec> instances,
+                                      const Growth& growth) {
+  const auto first = static_cast<model::StepIndex>(size());
+  states_[of].instances = {first, instances.size()};
+  states_[of].status = StepStatus::running;
+  append(std::move(instances));
+  for (const auto reader : readers_.at(of)) {
+    made_.push_back(spec(reader));
+    growth.replace_sources(made_.back());
+    specs_[reader] = &made_.back();
+  }
+  return connect(first);
+}
+
+void RunSteps::append(std::vector<StepSpec> made) {
+  states_.resize(size() + made.size());
+  for (auto& step : made) {
+    made_.push_back(std::move(step));
+    position_.emplace(made_.back().name, static_cast<model::StepIndex>(specs_.size()));
+    specs_.push_back(&made_.back());
+  }
+}
+
+/// Returns the dependencies of the steps from `first` on, which have just been made.
+RunSteps::InstanceNeeds RunSteps::connect(model::StepIndex first) {
+  InstanceNeeds needs;
+  needs.reserve(size() - first);
+  for (auto i = first; i < size(); ++i) {
+    needs.push_back(this->needs(i));
+    note_reads(i);
+  }
+  return needs;
+}
+
+std::vector<const StepSpec*> RunSteps::repeated_with(model::StepIndex leader) const {
+  std::vector<const StepSpec*> specs{&spec(leader)};
+  for (const auto i : repeats_.at(leader).steps)
+    if (i != leader) specs.push_back(&spec(i));
+  return specs;
+}
+
+unsigned RunSteps::rounds(model::StepIndex leader) const {
+  return static_cast<unsigned>(repeats_.at(leader).firsts.size());
+}
+
+RunSteps::InstanceNeeds RunSteps::add_round(model::StepIndex leader) {
+  auto& repeat = repeats_.at(leader);
+  const auto first = static_cast<model::StepIndex>(size());
+  std::vector<const StepSpec*> specs;
+  for (const auto i : repeat.steps) {
+    specs.push_back(&spec(i));
+    states_[i].instances = {first, i == leader ? repeat.steps.size() : 0};
+    states_[i].status = StepStatus::running;
+  }
+  append(repeat.rounds.steps_of(rounds(leader), specs));
+  repeat.firsts.push_back(first);
+  std::vector<model::StepIndex> made(repeat.steps.size());
+  std::iota(made.begin(), made.end(), first);
+  note_open(made);
+  return connect(first);
+}
+
+ConditionValue RunSteps::is_last_round(model::StepIndex leader,
+                                       store::ArtifactStore& artifacts) const {
+  const auto find_here = [&](const SourceSpec& source) {
+    const auto* output = find_output(source);
+    return output && artifacts.has(output->digest) ? output : nullptr;
+  };
+  return repeats_.at(leader).rounds.is_last(rounds(leader) - 1, find_here, artifacts);
+}
+
+void RunSteps::end_rounds(model::StepIndex leader) {
+  const auto& [rounds, steps, firsts] = repeats_.at(leader);
+  for (std::size_t k = 0; k < steps.size(); ++k)
+    states_[steps[k]].outputs = states_[firsts.back() + k].outputs;
+}
+
+std::vector<std::pair<model::StepIndex, model::StepIndex>> RunSteps::steps_of_rounds(
+    model::StepIndex leader) const {
+  const auto& [rounds, steps, firsts] = repeats_.at(leader);
+  std::vector<std::pair<model::StepIndex, model::StepIndex>> all;
+  for (const auto first : firsts)
+    for (std::size_t k = 0; k < steps.size(); ++k)
+      all.emplace_back(static_cast<model::StepIndex>(first + k), steps[k]);
+  return all;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,131 @@
+/// @file
+/// The steps of a run: those that it selects, how far each has come, and what each has made. Steps
+/// whose matrix has values of another step become their instances when that step has made them, and
+/// repeated steps become those of one round after the other.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/condition.hpp"
+#include "engine/graph/gather.hpp"
+#include "engine/graph/growth.hpp"
+#include "engine/graph/rounds.hpp"
+#include "engine/run/journal.hpp"
+#include "model/graph.hpp"
+
+namespace pipeline::engine {
+
+struct StepState {
+  StepStatus status = StepStatus::pending;
+  std::vector<store::OutputRecord> outputs;  ///< Filled once it has succeeded or is reused.
+  Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
+  /// Set once the step is its instances: the first of them, and their number. It ends with them.
+  /// Of the first of the steps that are repeated together, all steps of the current round; of the
+  /// others none, since they end with it.
+  std::optional<std::pair<model::StepIndex, std::size_t>> instances = {};
+};
+
+/// A step's index counts the selected steps, in the file's order, and then the instances that have
+/// been made.
+class RunSteps {
+ public:
+  /// Keeps a reference to the pipeline. Throws InputError if there is no step `only_step`.
+  /// @param only_step it and what it depends on are selected; empty: all steps
+  RunSteps(const PipelineSpec& pipeline, const std::string& only_step);
+
+  std::size_t size() const { return states_.size(); }
+  const StepSpec& spec(model::StepIndex i) const { return *specs_[i]; }
+  /// The pipeline's own step, with the sources that its file has. @param i a selected one
+  const StepSpec& declared(model::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
+  /// The dependencies of the selected steps; it does not grow.
+  const model::Graph& graph() const { return graph_; }
+  /// The dependencies of a step, as they were when it was selected or made.
+  std::vector<model::StepIndex> needs(model::StepIndex i) const;
+  StepState& operator[](model::StepIndex i) { return states_[i]; }
+  const StepState& operator[](model::StepIndex i) const { return states_[i]; }
+  StepState& state_of(const std::string& name) { return states_[position_.at(name)]; }
+  model::StepIndex index_of(const std::string& name) const { return position_.at(name); }
+
+  std::vector<const StepSpec*> with(StepStatus status) const;
+  void forget_outcomes();  ///< Makes all steps pending again.
+  /// Returns for each step whether it waits for the end of the steps before it instead of for their
+  /// success.
+  std::vector<bool> final_steps() const;
+  /// The function refers to this object.
+  OutputsOf outputs_of() const;
+  /// The functions refer to this object.
+  Predecessors before(model::StepIndex i) const;
+
+  /// Returns true if a step still has to become its instances.
+  bool may_grow() const { return !open_.empty() || !repeats_.empty(); }
+  /// Removes and returns the pending steps that share one matrix, if its values are all made; empty
+  /// if there are none.
+  std::vector<model::StepIndex> take_open_matrix();
+  /// The dependencies of each instance of a step.
+  using InstanceNeeds = std::vector<std::vector<model::StepIndex>>;
+  /// Adds the instances of steps that share one matrix, and makes them the sources of those that
+  /// gather the steps. Throws InputError if the values are none of a matrix; nothing is added then.
+  /// @param steps as take_open_matrix() returns them
+  /// @return for each of the steps
+  std::vector<InstanceNeeds> expand(const std::vector<model::StepIndex>& steps,
+                                    store::ArtifactStore& artifacts);
+
+  /// Returns true for the step that stands for all that are repeated together.
+  bool leads_rounds(model::StepIndex i) const { return repeats_.contains(i); }
+  /// Returns the steps that are repeated together, that one first.
+  std::vector<const StepSpec*> repeated_with(model::StepIndex leader) const;
+  /// The number of rounds that have begun.
+  unsigned rounds(model::StepIndex leader) const;
+  /// Adds the steps of the next round.
+  /// @return for each of them, its dependencies
+  InstanceNeeds add_round(model::StepIndex leader);
+  /// Decides whether the current round, which has ended, is the last one, as far as this machine
+  /// has what it made. See Rounds::is_last().
+  ConditionValue is_last_round(model::StepIndex leader, store::ArtifactStore& artifacts) const;
+  /// Gives the repeated steps what the current round has made.
+  void end_rounds(model::StepIndex leader);
+  /// Returns the steps of all rounds, each with the repeated step that it is one of.
+  std::vector<std::pair<model::StepIndex, model::StepIndex>> steps_of_rounds(
+      model::StepIndex leader) const;
+
+  /// Returns how the step's instances have ended, as one outcome, and the instance that decided it.
+  std::pair<Outcome, const StepSpec*> outcome_of_instances(model::StepIndex i) const;
+
+ private:
+  /// Steps that are repeated together.
+  struct Repeat {
+    Rounds rounds;
+    std::vector<model::StepIndex> steps;   ///< In their positions.
+    std::vector<model::StepIndex> firsts;  ///< The first step of each round.
+  };
+  void note_repeats();
+  void note_open(const std::vector<model::StepIndex>& steps);
+  void append(std::vector<StepSpec> made);
+  InstanceNeeds connect(model::StepIndex first);
+  Outcome outcome_of(model::StepIndex i) const;
+  const store::OutputRecord* find_output(const SourceSpec& source) const;
+  void note_reads(model::StepIndex i);
+  InstanceNeeds add(model::StepIndex of, std::vector<StepSpec> instances, const Growth& growth);
+
+  const PipelineSpec& pipeline_;
+  std::vector<std::size_t> selected_;
+  model::Graph graph_;
+  std::deque<StepState> states_;
+  std::vector<const StepSpec*> specs_;
+  /// Steps that were made, and those that gather them. They stay where they are.
+  std::deque<StepSpec> made_;
+  std::unordered_map<std::string_view, model::StepIndex> position_;
+  /// The steps of each matrix whose values are not known yet.
+  std::vector<std::vector<model::StepIndex>> open_;
+  /// For a step with such a matrix, those that gather its outputs.
+  std::unordered_map<model::StepIndex, std::vector<model::StepIndex>> readers_;
+  std::unordered_map<model::StepIndex, Repeat> repeats_;  ///< By the step that has the `repeat`.
+};
+
+}  // namespace pipeline::engine

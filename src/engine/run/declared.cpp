@@ -1,0 +1,41 @@
+#include "engine/run/declared.hpp"
+
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "model/instance.hpp"
+#include "model/step_needs.hpp"
+#include "settings/settings.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+std::string base_of(const StepSpec& step) { return step.instance ? step.instance->of : step.name; }
+
+}  // namespace
+
+std::string declared(const std::vector<const StepSpec*>& steps) {
+  std::map<std::string_view, std::string> bases;
+  for (const auto* step : steps) bases.emplace(step->name, base_of(*step));
+  std::map<std::string, std::set<std::string>> needs;
+  auto entries = nlohmann::json::object();
+  const auto add = [&](std::set<std::string>& list, const std::string& name) {
+    if (const auto found = bases.find(name); found != bases.end()) list.insert(found->second);
+  };
+  for (const auto* step : steps) {
+    const auto base = base_of(*step);
+    auto& list = needs[base];
+    model::for_each_need(*step, [&](const std::string& name) { add(list, name); });
+    list.erase(base);  // A repeated step may name itself.
+    auto& entry = entries[base];
+    const auto& resources = step->settings->resources;
+    if (resources.memory) entry["memory"] = *resources.memory;
+    if (resources.cpu_count) entry["cpu_count"] = *resources.cpu_count;
+  }
+  for (const auto& [base, list] : needs) entries[base]["needs"] = list;
+  return entries.dump();
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,335 @@
+#include "engine/run/journal.hpp"
+
+#include <map>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "engine/cache/publishing.hpp"
+#include "engine/cache/reused_metrics.hpp"
+#include "engine/run/declared.hpp"
+
+namespace pipeline::engine {
+
+Journal::Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+                 const PipelineSpec& pipeline, const EngineOptions& options)
+    : runs_(runs),
+      artifacts_(artifacts),
+      events_(events),
+      publishes_here_(!options.shared),
+      is_resumed_(options.resume) {
+  record_.id = options.run_id;
+  record_.pipeline = pipeline.name;
+  record_.file = pipeline.file.string();
+  record_.parameters = nlohmann::json(pipeline.parameters).dump();
+  record_.tags = pipeline.tags;
+  record_.git_commit = options.git_commit;
+  record_.git_dirty = options.git_dirty;
+  record_.driver = options.driver;
+  if (!record_.driver.is_elsewhere()) record_.driver.process = store::ProcessId::self();
+}
+
+store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
+                                     const std::string& key) const {
+  store::StepRecord record{.run = record_.id, .name = step.name, .status = status, .key = key};
+  record.parameters = nlohmann::json(step.parameters).dump();
+  return record;
+}
+
+store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
+                                     const std::string& key, const AttemptCounts& counts) const {
+  auto record = record_of(step, status, key);
+  record.started = counts.started;
+  record.ended = wall_now();
+  record.took = since(counts.start);
+  record.attempts = counts.attempts;
+  return record;
+}
+
+void Journal::commit(const std::function<void()>& write) {
+  runs_.transaction([&] {
+    for (const auto& [step, attempt, parts, origins, spec] : unstored_) {
+      runs_.put_attempt(attempt);
+      runs_.put_step(step);
+      runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
+                            parts);
+      for (const auto& [input, pieces] : origins.gathered) runs_.add_gathered(input, pieces);
+      if (!origins.taken.empty()) runs_.add_taken_values(step.key, origins.taken);
+      publish(*spec, record_.id, step.outputs);
+    }
+    write();
+  });
+  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(unstored_, {}))
+    events_.emit(
+        event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
+}
+
+void Journal::publish(const StepSpec& step, const std::string& run,
+                      const std::vector<store::OutputRecord>& outputs) {
+  if (!publishes_here_) return;
+  for (const auto& [name, version] : versions_of(step, run, outputs))
+    store::Published(runs_).change(name,
+                                   [&](store::PublishedName& all) { return all.publish(version); });
+}
+
+void Journal::flush() {
+  if (!unstored_.empty()) commit([] {});
+}
+
+void Journal::run_began(const std::string& orchestrator,
+                        const std::vector<const StepSpec*>& steps) {
+  record_.orchestrator = orchestrator;
+  record_.started = wall_now();
+  record_.steps = steps.size();
+  runs_.transaction([&] {
+    runs_.add_run(record_);
+    runs_.put_blob(store::declared_kind, record_.id, declared(steps));
+    for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
+  });
+  announce_start(steps);
+}
+
+std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orchestrator,
+                                                        const std::vector<const StepSpec*>& steps) {
+  std::map<std::string, ResumePoint> resume_point;
+  runs_.transaction([&] {
+    const auto before = runs_.find_run(record_.id);
+    const bool is_ours =
+        before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
+    if (!before || (before->status == RunStatus::running && !is_ours))
+      throw core::InputError("run " + record_.id +
+                             " is running: another process has just resumed it");
+    record_.orchestrator = orchestrator;
+    record_.started = before->started;
+    record_.took = before->took;
+    record_.steps = steps.size();
+    for (auto& record : runs_.steps(record_.id)) earlier_.emplace(record.name, std::move(record));
+    runs_.resume_run(record_);
+    for (const auto* step : steps)
+      if (auto point = resume_step(*step)) resume_point.emplace(step->name, std::move(*point));
+  });
+  announce_start(steps);
+  return resume_point;
+}
+
+std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
+  const auto known = earlier_.extract(step.name);
+  const auto record = known ? known.mapped() : store::StepRecord{};
+  if (record.status == StepStatus::succeeded || record.status == StepStatus::cached)
+    return std::nullopt;
+  ResumePoint state;
+  for (const auto& attempt : runs_.attempts(record_.id, step.name)) {
+    if (state.counts.attempts == 0) state.counts.started = attempt.started;
+    state.counts.attempts = attempt.number;
+    state.is_open = attempt.ended == WallTime{};
+    state.memory = attempt.usage.memory_limit;
+    state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
+    if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
+    ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
+                                                                      : state.counts.failures);
+  }
+  state.key = record.key;
+  // With the key, because this driver may be killed before the step starts.
+  runs_.put_step(record_of(step, StepStatus::pending, record.key));
+  if (state.counts.attempts == 0) return std::nullopt;
+  return state;
+}
+
+std::map<std::string, ResumePoint> Journal::expanded(const std::vector<const StepSpec*>& steps,
+                                                     const std::vector<const StepSpec*>& instances,
+                                                     std::optional<unsigned> round) {
+  std::map<std::string, ResumePoint> resume_point;
+  record_.steps += instances.size();
+  if (!round || *round == 0) record_.steps -= steps.size();
+  commit([&] {
+    for (const auto* step : steps) runs_.expand_step(record_.id, step->name, record_.steps);
+    for (const auto* instance : instances) {
+      if (!earlier_.contains(instance->name))
+        runs_.put_step(record_of(*instance, StepStatus::pending));
+      else if (auto point = resume_step(*instance))
+        resume_point.emplace(instance->name, std::move(*point));
+    }
+  });
+  events_.emit(event::StepExpanded{steps.front()->name, instances.size(), record_.steps, round});
+  return resume_point;
+}
+
+void Journal::announce_start(const std::vector<const StepSpec*>& steps) {
+  event::RunStarted event{record_.id, record_.pipeline, record_.orchestrator, steps.size()};
+  std::map<std::string_view, std::size_t> places;
+  for (const auto* step : steps) {
+    if (!step->instance) continue;
+    const auto [place, is_new] = places.emplace(step->instance->of, event.instances.size());
+    if (is_new) event.instances.emplace_back(step->instance->of, 0);
+    ++event.instances[place->second].second;
+  }
+  events_.emit(event);
+}
+
+store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::string& key,
+                                            unsigned number, const std::string& environment,
+                                            const std::optional<Bytes>& memory,
+                                            const std::vector<orchestrators::AssignedGpu>& gpus) {
+  store::AttemptRecord attempt{
+      .run = record_.id, .step = step.name, .number = number, .started = wall_now()};
+  attempt.log = store::log_name(record_.id, step.name, number);
+  std::vector<event::Gpu> held;
+  for (const auto& gpu : gpus)
+    held.push_back(
+        {gpu.uuid, gpu.index, gpu.profile.empty() ? gpu.model : gpu.model + " " + gpu.profile});
+  attempt.gpus = held;
+  attempt.usage.memory_limit = memory;
+  attempt.image = environment;
+  auto record = record_of(step, StepStatus::running, key);
+  record.started = attempt.started;
+  record.attempts = number;
+  record.image = environment;
+  commit([&] {
+    // Of what the step made before the run was resumed, nothing is a part of what it makes now.
+    if (number == 1 && is_resumed_) runs_.remove_attempts(record_.id, step.name);
+    runs_.put_step(record);
+    runs_.put_attempt(attempt);
+  });
+  events_.emit(event::StepStarted{step.name, number, environment, std::move(held)});
+  return attempt;
+}
+
+store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::time_point start,
+                                            const AttemptOutcome& outcome,
+                                            const std::optional<Failure>& failure) {
+  record.ended = wall_now();
+  record.took = since(start);
+  record.exit_code = outcome.result.exit_code;
+  const auto memory = record.usage.memory_limit;
+  record.usage = outcome.result.usage;
+  record.usage.memory_limit = memory;
+  if (record.gpus.empty()) record.gpus = outcome.result.gpus;
+  record.phases = outcome.phases;
+  record.node = outcome.result.node;
+  if (!outcome.result.image.empty()) record.image = outcome.result.image;
+  record.code = outcome.code;
+  if (failure) {
+    record.failure_kind = to_string(failure->kind);
+    record.message = failure->message;
+    runs_.put_attempt(record);
+  }
+  return record;
+}
+
+void Journal::retried(const StepSpec& step, unsigned number, const Failure& failure,
+                      const Retry& retry) {
+  events_.emit(event::StepRetried{step.name, number, failure, retry.delay, retry.memory});
+}
+
+void Journal::reused(const std::vector<Reuse>& steps) {
+  if (steps.empty()) return;
+  commit([&] {
+    for (const auto& [step, entry] : steps) {
+      if (entry.run == record_.id && entry.step == step->name)
+        continue;  // Made before the run was resumed.
+      auto record = record_of(*step, StepStatus::cached, entry.key);
+      record.started = record.ended = wall_now();
+      record.reused_from = entry.run;
+      record.outputs = entry.outputs;
+      runs_.put_step(record);
+      publish(*step, entry.run, entry.outputs);
+    }
+  });
+  for (const auto& [step, entry] : steps) {
+    note_reused_metrics(runs_, artifacts_, record_.id, *step, entry);
+    ++summary_.cached;
+    events_.emit(
+        event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
+  }
+}
+
+void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
+                        const AttemptCounts& counts, InputOrigins origins) {
+  auto record = record_of(step, StepStatus::succeeded, key.key, counts);
+  record.image = outcome.result.image;
+  record.outputs = outcome.outputs;
+  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
+  ++summary_.succeeded;
+}
+
+void Journal::failed(const StepSpec& step, Failure failure, const std::string& key,
+                     const AttemptCounts& counts, const std::vector<const StepSpec*>& lost) {
+  const bool cancelled = failure.kind == FailureKind::cancelled;
+  auto record =
+      record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
+  record.image = counts.image;
+  record.message = failure.message;
+  commit([&] { runs_.put_step(record); });
+  summary_.build_failed |= failure.kind == FailureKind::build;
+  summary_.environment_failed |= failure.kind == FailureKind::environment;
+  ++(cancelled ? summary_.cancelled : summary_.failed);
+  events_.emit(event::StepFinished{
+      step.name, record.status, counts.attempts, record.took, std::move(failure), {}});
+  this->lost(step, record.status, lost);
+}
+
+void Journal::lost(const StepSpec& step, StepStatus status,
+                   const std::vector<const StepSpec*>& lost) {
+  const auto needs = "needs '" + step.name + "', which ";
+  if (status == StepStatus::cancelled)
+    left_out(lost, needs + "was cancelled", StepStatus::cancelled);
+  else if (status == StepStatus::skipped)
+    put_left_out(lost, needs + "was skipped", StepStatus::skipped, false);
+  else
+    left_out(lost, needs + "failed", StepStatus::skipped);
+}
+
+void Journal::left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                       StepStatus status) {
+  put_left_out(steps, reason, status, true);
+}
+
+void Journal::skipped(const StepSpec& step, const std::string& reason,
+                      const std::vector<const StepSpec*>& lost) {
+  put_left_out({&step}, reason, StepStatus::skipped, false);
+  this->lost(step, StepStatus::skipped, lost);
+}
+
+/// @param is_failure whether the steps could have run if another one had not failed
+void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
+                           StepStatus status, bool is_failure) {
+  if (steps.empty()) return;
+  commit([&] {
+    for (const auto* step : steps) {
+      auto record = record_of(*step, status);
+      record.message = reason;
+      runs_.put_step(record);
+    }
+  });
+  for (const auto* step : steps) {
+    ++(status == StepStatus::cancelled ? summary_.cancelled : summary_.skipped);
+    std::optional<Failure> failure;
+    if (is_failure) failure = Failure{FailureKind::cancelled, reason, {}, {}};
+    events_.emit(event::StepFinished{step->name, status, 0, {}, std::move(failure), {}, reason});
+  }
+}
+
+RunSummary Journal::run_ended(bool interrupted) {
+  const bool complete = summary_.failed == 0 &&
+                        summary_.succeeded + summary_.cached + summary_.skipped == record_.steps;
+  record_.status = interrupted && !complete                   ? RunStatus::interrupted
+                   : summary_.failed + summary_.cancelled > 0 ? RunStatus::failed
+                                                              : RunStatus::succeeded;
+  record_.ended = wall_now();
+  record_.took += since(began_);
+  record_.cached = summary_.cached;
+  record_.failed = summary_.failed;
+  commit([&] {
+    // The pipeline of a resumed run may have changed.
+    if (record_.status == RunStatus::succeeded)
+      for (const auto& [name, gone] : earlier_) runs_.remove_step(record_.id, name);
+    runs_.finish_run(record_);
+  });
+  summary_.run = record_.id;
+  summary_.status = record_.status;
+  events_.emit(event::RunFinished{record_.id, record_.status, record_.took});
+  return summary_;
+}
+
+}  // namespace pipeline::engine

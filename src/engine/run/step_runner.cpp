@@ -1,0 +1,174 @@
+#include "engine/run/step_runner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/quantity.hpp"
+#include "engine/run/retries.hpp"
+#include "orchestrators/failure_of.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+Failure cancelled_before_start() {
+  return {FailureKind::cancelled, "cancelled before it started", {}, {}};
+}
+
+/// Returns the limit of memory that the orchestrator enforces for an attempt.
+std::optional<Bytes> limit_of(const StepSpec& step, const orchestrators::Capabilities& capabilities,
+                              const std::optional<Bytes>& raised) {
+  if (!capabilities.memory_limits) return std::nullopt;
+  return raised ? raised : step.settings->resources.memory;
+}
+
+/// Returns the limit that an earlier driver has raised for the step's next attempt.
+std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries, bool joins) {
+  const auto* point = step.resume_point;
+  const auto& asked = step.spec.settings->resources.memory;
+  if (!point || !point->memory || !asked || !step.spec.retry.on_oom.max) return std::nullopt;
+  auto memory = std::max(*point->memory, *asked);
+  if (point->is_out_of_memory && !joins) memory = retries.more_than(memory).value_or(memory);
+  return memory > *asked ? std::optional(memory) : std::nullopt;
+}
+
+/// Says why `retry.on_oom` gave the step no more memory.
+void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Failure& failure) {
+  const auto& max = step.retry.on_oom.max;
+  if (failure.kind != FailureKind::out_of_memory || !max) return;
+  failure.hints.push_back(
+      memory ? "`retry.on_oom` gives the step at most " + core::format_bytes(*max)
+             : "`retry.on_oom` raises a limit of memory, and the step had none here: "
+               "set `settings.resources.memory`");
+}
+
+}  // namespace
+
+StepRunner::StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
+                       Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus,
+                       Results& results)
+    : services_(services),
+      events_(events),
+      stop_(stop),
+      journal_(journal),
+      pool_(pool),
+      slots_(slots),
+      gpus_(gpus),
+      results_(results),
+      folders_(services.runs.work_folder(journal.run_id())),
+      downloads_(services, events, stop) {}
+
+async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts& counts) {
+  const auto& capabilities = services_.orchestrator.capabilities_of(step.spec);
+  bool joins_next = co_await joins(step);
+  if (step.resume_point) {
+    counts = step.resume_point->counts;
+    if (joins_next) --counts.attempts;
+  }
+  auto since = step.since;
+  std::shared_ptr<Checkpoint> checkpoint;
+  if (step.spec.checkpoint) checkpoint = Checkpoint::open(services_.runs.folder(), step.key);
+  Retries retries(step.spec.retry, capabilities.infrastructure_retries);
+  auto raised = raised_before(step, retries, joins_next);
+  for (;;) {
+    auto reservation = co_await reserve(step);
+    if (!reservation) {
+      AttemptOutcome none;
+      none.result.failure = cancelled_before_start();
+      co_return none;
+    }
+    if (counts.attempts == 0) counts = {};
+    ++counts.attempts;
+    AttemptOutcome outcome;
+    AttemptOptions which{counts.attempts, std::exchange(joins_next, false), checkpoint, raised};
+    const auto memory = limit_of(step.spec, capabilities, raised);
+    {
+      const async::Permit permit(slots_.of(capabilities));
+      outcome = co_await try_once(step, std::move(which), since, std::move(*reservation));
+    }
+    since = Clock::now();
+    counts.image = outcome.result.image;
+    auto& failure = outcome.result.failure;
+    if (!failure) co_return outcome;
+    co_await results_.clear_away(std::move(outcome.result.cleanup));
+    failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
+                            outcome.log_tail.end());
+    const auto retry = stop_.level() == core::StopLevel::none
+                           ? retries.after(*failure, memory, counts)
+                           : std::nullopt;
+    if (!retry) {
+      explain_limit(step.spec, memory, *failure);
+      co_return outcome;
+    }
+    journal_.retried(step.spec, counts.attempts, *failure, *retry);
+    if (retry->memory) raised = retry->memory;
+    co_await pause(retry->delay);
+  }
+}
+
+/// Waits for a job slot and the step's GPUs. Returns nothing, and holds nothing, if the run is
+/// stopped.
+async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& step) {
+  auto& slots = slots_.of(services_.orchestrator.capabilities_of(step.spec));
+  std::optional<GpuReservation> reservation;
+  if (gpus_.wants(step.spec)) {
+    reservation = co_await gpus_.acquire(step.spec, step.urgency, stop_);
+  } else {
+    co_await slots.acquire(step.urgency);
+    reservation.emplace();
+  }
+  if (reservation && stop_.level() != core::StopLevel::none) {
+    reservation.reset();
+    slots.release();
+  }
+  co_return reservation;
+}
+
+async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
+                                                 Clock::time_point since, GpuReservation gpus) {
+  auto record = journal_.attempt_began(
+      step.spec, step.key, which.number, step.environment.description,
+      limit_of(step.spec, services_.orchestrator.capabilities_of(step.spec), which.memory),
+      gpus.gpus);
+  const AttemptContext context{services_, events_,  pool_,           stop_,     journal_.run_id(),
+                               checked_,  folders_, results_.data(), downloads_};
+  const auto start = Clock::now();
+  AttemptOutcome outcome;
+  std::exception_ptr error;
+  std::optional<Failure> failure;
+  try {
+    outcome = co_await run_attempt(context, step.spec, which, step.outputs_of, std::move(gpus),
+                                   record.log);
+    failure = outcome.result.failure;
+  } catch (const core::EnvironmentError& failed) {
+    failure = orchestrators::failure_of(failed);
+    error = std::current_exception();
+  }
+  outcome.phases.waiting = std::chrono::duration_cast<std::chrono::milliseconds>(start - since);
+  outcome.record = journal_.attempt_ended(std::move(record), start, outcome, failure);
+  if (error) std::rethrow_exception(error);
+  co_return outcome;
+}
+
+/// Returns true if the interrupted attempt has the step's current key and may still be running.
+async::Task<bool> StepRunner::joins(const ReadyStep& step) {
+  const auto* point = step.resume_point;
+  if (!point || !point->is_open ||
+      !services_.orchestrator.capabilities_of(step.spec).outlives_driver)
+    co_return false;
+  if (point->key == step.key) co_return true;
+  co_await services_.orchestrator.discard_attempt(journal_.run_id(), step.spec.name,
+                                                  point->counts.attempts);
+  co_return false;
+}
+
+/// Waits, unless the run is stopped.
+async::Task<> StepRunner::pause(Duration delay) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, delay);
+  const core::CancelSource::Listener listener(stop_, [&](core::StopLevel) { timer.cancel(); });
+  if (stop_.level() != core::StopLevel::none) co_return;
+  boost::system::error_code ignored;
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,71 @@
+/// @file
+/// Runs one step's attempts until one succeeds or there are no more retries.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "async/semaphore.hpp"
+#include "engine/attempt/attempt.hpp"
+#include "engine/cache/results.hpp"
+#include "engine/gpu/gpu_pool.hpp"
+#include "engine/run/journal.hpp"
+
+namespace pipeline::engine {
+
+/// Job slots: limits of concurrent attempts.
+struct JobSlots {
+  async::Semaphore here;       ///< On this machine.
+  async::Semaphore elsewhere;  ///< On clusters, which have a queue of their own.
+
+  async::Semaphore& of(const orchestrators::Capabilities& orchestrator) {
+    return orchestrator.on_this_machine ? here : elsewhere;
+  }
+};
+
+/// A step that is ready to run.
+struct ReadyStep {
+  const StepSpec& spec;
+  const std::string& key;
+  const orchestrators::Environment& environment;
+  Clock::time_point since;  ///< When everything that it needs was made.
+  std::size_t urgency;      ///< Rank among the steps that wait for a slot; smaller goes first.
+  const ResumePoint*
+      resume_point;      ///< Null if the step had not begun when the run was interrupted.
+  OutputsOf outputs_of;  ///< Returns the outputs of the steps that it takes its inputs from.
+};
+
+class StepRunner {
+ public:
+  /// Keeps references to all arguments.
+  StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
+             Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus,
+             Results& results);
+
+  /// Runs the step until an attempt succeeds, the retries are used up, or the run is stopped. The
+  /// failure is in the outcome. Throws EnvironmentError for failures of this machine.
+  /// @param counts receives the number of attempts, also if this throws
+  async::Task<AttemptOutcome> run(const ReadyStep& step, AttemptCounts& counts);
+
+ private:
+  async::Task<bool> joins(const ReadyStep& step);
+  async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step);
+  /// @param since when the attempt could have begun
+  async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
+                                       Clock::time_point since, GpuReservation gpus);
+  async::Task<> pause(Duration delay);
+
+  const Services& services_;
+  EventSink& events_;
+  core::CancelSource& stop_;
+  Journal& journal_;
+  asio::thread_pool& pool_;
+  JobSlots& slots_;
+  GpuPool& gpus_;
+  Results& results_;
+  WorkFolders folders_;
+  Downloads downloads_;
+  std::set<core::Digest> checked_;  ///< Artifacts that this run has made or read completely.
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,27 @@
+/// @file
+/// Explains GPU errors and gives advice: texts of engines, of NVIDIA's toolkit, of nvidia-smi and
+/// of programs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeline::gpu {
+
+struct GpuTrouble {
+  std::string cause;                ///< Begins in lower case, ends without a full stop.
+  std::vector<std::string> advice;  ///< What the user can do, likeliest first.
+  bool passing = false;             ///< The next attempt can succeed, with another GPU or later.
+};
+
+/// Explains an engine's refusal to create or start a container, or a failure of nvidia-smi; returns
+/// nothing if it is not about GPUs.
+std::optional<GpuTrouble> gpu_trouble(std::string_view text);
+
+/// Explains the output of a program that cannot use its GPU. @param has_gpus GPUs are reserved for
+/// it
+std::optional<GpuTrouble> gpu_trouble_in_log(std::string_view log, bool has_gpus);
+
+}  // namespace pipeline::gpu

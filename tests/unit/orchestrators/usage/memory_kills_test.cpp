@@ -1,0 +1,95 @@
+#include "orchestrators/usage/memory_kills.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+
+namespace pipeline::orchestrators {
+namespace {
+
+class MemoryKillsTest : public ::testing::Test {
+ protected:
+  void kernel_says(const std::string& text) { core::write_file_atomically(counters, text); }
+  MemoryKills kills() { return MemoryKills(counters, taken); }
+
+  core::TemporaryFolder folder;
+  const std::filesystem::path counters = folder.path() / "vmstat";
+  MemoryKills::Account taken = 0;
+};
+
+TEST_F(MemoryKillsTest, those_before_it_was_made_are_not_its_own) {
+  kernel_says("nr_free_pages 9\noom_kill 4\nnuma_hit 7\n");
+  const auto attempt = kills();
+  EXPECT_FALSE(attempt.take());
+  kernel_says("nr_free_pages 11\noom_kill 4\nnuma_hit 8\n");
+  EXPECT_FALSE(attempt.take());
+  kernel_says("nr_free_pages 10\noom_kill 5\nnuma_hit 8\n");
+  EXPECT_TRUE(attempt.take());
+}
+
+TEST_F(MemoryKillsTest, each_is_taken_once) {
+  kernel_says("oom_kill 4\n");
+  const auto one = kills(), two = kills(), other = kills();
+  kernel_says("oom_kill 6\n");
+  EXPECT_TRUE(one.take());
+  EXPECT_TRUE(two.take()) << "two were killed at once";
+  EXPECT_FALSE(other.take()) << "what else died by SIGKILL, died of something else";
+  EXPECT_FALSE(kills().take());
+}
+
+TEST_F(MemoryKillsTest, what_nobody_took_is_not_kept_for_later) {
+  kernel_says("oom_kill 4\n");
+  const auto early = kills();
+  kernel_says("oom_kill 9\n");  // other people's
+  const auto late = kills();
+  EXPECT_FALSE(late.take());
+  kernel_says("oom_kill 10\n");
+  EXPECT_TRUE(late.take());
+  EXPECT_FALSE(early.take());
+}
+
+TEST_F(MemoryKillsTest, a_kernel_that_does_not_count_is_no_evidence) {
+  const auto missing = kills();
+  kernel_says("nr_free_pages 9\n");
+  const auto uncounted = kills();
+  kernel_says("oom_kill 5\n");
+  EXPECT_FALSE(missing.take());
+  EXPECT_FALSE(uncounted.take());
+}
+
+struct GroupLayout {
+  const char* name;
+  const char* groups;    ///< Of /proc/self/cgroup.
+  const char* counter;   ///< The file that exists below the mount point.
+  const char* expected;  ///< Below it; empty: the machine's.
+};
+
+TEST_F(MemoryKillsTest, the_own_groups_count_is_found) {
+  for (const auto& layout : {
+           GroupLayout{"version 1", "4:memory:/a/b\n0::/\n", "memory/a/b/memory.oom_control",
+                       "memory/a/b/memory.oom_control"},
+           GroupLayout{"several controllers", "3:cpu,memory,pids:/a\n",
+                       "memory/a/memory.oom_control", "memory/a/memory.oom_control"},
+           GroupLayout{"version 1 in a container that has the host's path",
+                       "4:memory:/docker/0123\n", "memory/memory.oom_control",
+                       "memory/memory.oom_control"},
+           GroupLayout{"version 2", "0::/user.slice/a.scope\n",
+                       "user.slice/a.scope/memory.events.local",
+                       "user.slice/a.scope/memory.events.local"},
+           GroupLayout{"the root of version 2, which does not count", "0::/\n", "cpu.stat", ""},
+           GroupLayout{"no groups", "", "cpu.stat", ""},
+       }) {
+    const core::TemporaryFolder machine;
+    const auto file = machine.path() / layout.counter;
+    std::filesystem::create_directories(file.parent_path());
+    core::write_file_atomically(file, "under_oom 0\noom_kill 0\n");
+    core::write_file_atomically(machine.path() / "own", layout.groups);
+    EXPECT_EQ(own_kill_counter(machine.path() / "own", machine.path()),
+              *layout.expected ? machine.path() / layout.expected
+                               : std::filesystem::path(MemoryKills::of_machine))
+        << layout.name;
+  }
+}
+
+}  // namespace
+}  // namespace pipeline::orchestrators
