@@ -14,6 +14,7 @@ TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev gpg gro
 BROWSER_PACKAGES=(chromium npm) # the pages are looked at in one, with axe-core from npm
 # clang 14 lacks what C++20 coroutines and ranges need.
 LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck)
+FUZZ_PACKAGES=('clang-16 | clang (>= 1:16)' 'libclang-rt-16-dev | libclang-rt-dev (>= 1:16)')
 # The client is a package of its own from Debian 13 on.
 ENGINE_PACKAGES=('docker-cli | docker.io' docker.io iptables iproute2 python3 ca-certificates curl)
 
