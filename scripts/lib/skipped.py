@@ -11,21 +11,19 @@ import re
 import sys
 
 GTEST = re.compile(r"^\S+:\d+: Skipped\n(.*?)\n*^\[  SKIPPED \]", re.MULTILINE | re.DOTALL)
-SCRIPT = re.compile(r"^skipped: (\S+?\.)?(\S+?): (.*)$", re.MULTILINE)
+SCRIPT = re.compile(r"^skipped: (\S+): (.*)$", re.MULTILINE)
+BED = re.compile(r"^[\w-]+: skipped: (.*)$", re.MULTILINE)
 
 
 def skipped_tests(log: str):
     """Pairs of a test's name and its reason. Of a script the names of its own tests follow its name."""
     for section in re.split(r"^\d+/\d+ Testing: ", log, flags=re.MULTILINE)[1:]:
         name = section.split("\n", 1)[0]
-        text = section.partition("-" * 58 + "\n")[2]
-        output = text.partition("<end of output>")[0]
-        is_skipped = re.search(r"^Test Skipped\.", text, re.MULTILINE)
-        if matches := SCRIPT.findall(output):
-            yield from ((f"{name}.{test}", reason) for _, test, reason in matches)
-        elif is_skipped:
-            match = GTEST.search(output)
-            yield name, " ".join((match[1] if match else (output.strip().splitlines() or ["no reason given"])[-1]).split())
+        output = section.partition("-" * 58 + "\n")[2].partition("<end of output>")[0]
+        for test, reason in SCRIPT.findall(output):
+            yield f"{name}.{test.partition('.')[2] or test}", reason
+        if match := GTEST.search(output) or BED.search(output):
+            yield name, " ".join(match[1].split())
 
 
 def main(log, known):

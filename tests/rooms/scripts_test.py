@@ -92,21 +92,23 @@ class Library(unittest.TestCase):
 class Skips(unittest.TestCase):
     def test_reasons_are_read_from_the_log_of_ctest_and_unlisted_ones_fail(self):
         rule = "-" * 58
-        test = "{0}/2 Testing: {1}\n{0}/2 Test: {1}\nOutput:\n" + rule + "\n{2}\n<end of output>\nTest time =   0.02 sec\n" + rule + "\nTest {3}.\n" + rule + "\n"
+        test = "{0}/2 Testing: {1}\n{0}/2 Test: {1}\nOutput:\n" + rule + "\n{2}\n<end of output>\nTest time =   0.02 sec\n" + rule + "\nTest Passed.\n" + rule + "\n"
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "log").write_text(
-                test.format(1, "unit/A.b", "[ RUN      ] A.b\n/x/y.cpp:3: Skipped\nroot writes\neverywhere\n\n[  SKIPPED ] A.b (0 ms)", "Skipped")
-                + test.format(2, "e2e/s3_test", ".s\nskipped: s3_test.Objects.test_x: no S3 server: start one", "Passed"))
+                test.format(1, "unit/A.b", "[ RUN      ] A.b\n/x/y.cpp:3: Skipped\nroot writes\neverywhere\n\n[  SKIPPED ] A.b (0 ms)")
+                + test.format(2, "e2e/s3_test", ".s\nskipped: s3_test.Objects.test_x: no S3 server: start one")
+                + test.format(3, "podman/start", "podman: skipped: it is not installed"))
             (folder / "known").write_text("unit/A.*  # a reason\n")
             command = ["python3", ROOT / "scripts/lib/skipped.py", folder / "log"]
             done = subprocess.run(command, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done)
             self.assertIn("  root writes everywhere: unit/A.b\n", done.stdout)
             self.assertIn("  no S3 server: start one: e2e/s3_test.Objects.test_x\n", done.stdout)
+            self.assertIn("  it is not installed: podman/start\n", done.stdout)
             done = subprocess.run([*command, "--known", folder / "known"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 1, done)
-            self.assertEqual(done.stderr.count("has skipped itself"), 1)
+            self.assertEqual(done.stderr.count("has skipped itself"), 2)
 
 
 if __name__ == "__main__":
