@@ -1,4 +1,4 @@
-# The libraries, all from the distribution's packages. What every command needs is linked (Libraries.cmake). libcurl, libgit2 and libarchive bring
+# The libraries, all from the distribution's packages. What every command needs is linked (Libraries.cmake). libcurl and libgit2 bring
 # some fifty shared objects with them and are loaded on first use (core/lazy_library.hpp), so only their headers and sonames are wanted here.
 include(Libraries)
 # Boost.Process is a library of its own from 1.86 on, and headers alone before.
@@ -24,7 +24,6 @@ foreach(pair yaml=yaml-cpp sqlite=sqlite3 ssl=libssl crypto=libcrypto)
 endforeach()
 pipeline_lazy_library(curl curl/curl.h curl)
 pipeline_lazy_library(git2 git2.h git2)
-pipeline_lazy_library(archive archive.h archive)
 
 add_library(pipeline_dep_json INTERFACE)
 target_link_libraries(pipeline_dep_json INTERFACE nlohmann_json::nlohmann_json)

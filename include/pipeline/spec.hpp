@@ -226,6 +226,9 @@ struct PipelineSpec {
   /// In the file's order; acyclic, references valid.
   std::vector<StepSpec> steps = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;
+  /// Steps that may run at the same time must have their GPUs at the same time: a machine with
+  /// fewer is refused before the run. Otherwise steps wait for one another's GPUs.
+  bool reserve_gpus_together = false;
   std::vector<std::string> tags = {};
   /// Webhooks that are called when a run has ended.
   std::vector<NotifySpec> notify = {};

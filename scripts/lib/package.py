@@ -71,7 +71,7 @@ def libraries():
     """The files that `pipe` needs at run time, by the names under which they are looked for; and the loader's name."""
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE))
     found, loader = {}, None
-    roots = [BUILD / "bin/pipe"] + [pathlib.Path(cache[f"{name}_LIBRARY"]) for name in ("curl", "git2", "archive")]
+    roots = [BUILD / "bin/pipe"] + [pathlib.Path(cache[f"{name}_LIBRARY"]) for name in ("curl", "git2")]
     for root in roots[1:]:
         found[re.search(r"SONAME +(\S+)", output("objdump", "-p", root))[1]] = root
     for root in roots:

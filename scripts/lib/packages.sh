@@ -7,7 +7,7 @@
 # Boost.Process is a package of its own.
 BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificates python3 python3-venv file
   'libboost-dev (>= 1.81) | libboost1.81-dev' 'libboost-process-dev | libboost-dev (<< 1.86) | libboost1.81-dev'
-  nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev libarchive-dev
+  nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev gpg groff-base openssl openssh-client
   openssh-server iproute2 python3-dev python3-pip)

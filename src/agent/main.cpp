@@ -46,7 +46,7 @@ using pipeline::kubernetes_api::GpuWatch;
 using pipeline::kubernetes_api::UsageMeter;
 
 // Docker and containerd cut lines at 16 KiB; a frame stays well below.
-constexpr std::size_t longest_frame = 8000;
+constexpr std::size_t max_frame = 8000;
 // Time limit of a step with a checkpoint after it was asked to stop.
 constexpr int stop_seconds = 10;
 
@@ -69,7 +69,7 @@ unsigned long long written = 0;  // Bytes of all frames so far.
 /// arrived; `e` and `E` are for stderr; `w` has what the processes of a step that stalls wait in
 /// (waits.hpp); `u` has what the step used, as JSON; `.123` marks the end of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
-  char frame[longest_frame + 64];
+  char frame[max_frame + 64];
   std::size_t length = static_cast<std::size_t>(
       kind == '.' ? snprintf(frame, 48, ".%llu", written)
                   : snprintf(frame, 48, "%c%llu %zu ", kind, written, size));
@@ -96,7 +96,7 @@ void write_end() {
 
 /// Forwards the available bytes; returns false at the end of the stream.
 bool pass_on(int from, char whole, char part) {
-  char bytes[longest_frame];
+  char bytes[max_frame];
   const ssize_t count = read(from, bytes, sizeof bytes);
   if (count < 0) return errno == EINTR || errno == EAGAIN;
   const char* begin = bytes;
@@ -257,7 +257,7 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
     if (watched[3].revents) gpus.read();
     if (watched[0].revents || watched[1].revents) silence.heard();
     if (silence.is_over_limit()) {
-      char waits[pipeline::kubernetes_api::longest_waits];
+      char waits[pipeline::kubernetes_api::max_waits];
       write_frame('w', waits,
                   pipeline::kubernetes_api::write_waits(waits, {gpus.process(), step.keeper}));
     }
@@ -280,8 +280,8 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
 /// Waits for the processes that the step has left running and that were killed, so that what they
 /// used counts; not for long, because one can hang in a device.
 void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
-  constexpr int most_looks = 100;
-  for (int look = 0; look < most_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
+  constexpr int max_looks = 100;
+  for (int look = 0; look < max_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
 }
 
 /// Forwards what is left in the pipes, whose writers may be alive outside of the container.
@@ -340,7 +340,7 @@ int run(char** command, const Options& options) {
   gpus.stop();
   drain(step);
   if (is_first) reap_rest(step, meter, gpus);
-  char used[pipeline::kubernetes_api::longest_usage];
+  char used[pipeline::kubernetes_api::max_usage];
   write_frame('u', used, meter.write(used, gpus));
   const int code =
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);

@@ -15,7 +15,7 @@ using Number = unsigned long long;
 constexpr long thousand = 1000, million = 1'000'000;
 // As for containers of this machine: a sample each tenth of a second, later each hundredth of the
 // time that the step has run.
-constexpr long shortest_pause = 100, longest_pause = 10'000, pause_share = 100;
+constexpr long min_pause = 100, max_pause = 10'000, pause_share = 100;
 
 long milliseconds_between(const timespec& from, const timespec& to) {
   return (to.tv_sec - from.tv_sec) * thousand + (to.tv_nsec - from.tv_nsec) / million;
@@ -85,7 +85,7 @@ int UsageMeter::sample() {
   if (left > 0) return static_cast<int>(left);
   sample_memory(false);
   long pause = milliseconds_between(start_, time) / pause_share;
-  pause = pause < shortest_pause ? shortest_pause : pause > longest_pause ? longest_pause : pause;
+  pause = pause < min_pause ? min_pause : pause > max_pause ? max_pause : pause;
   next_ = time;
   next_.tv_sec += pause / thousand;
   next_.tv_nsec += pause % thousand * million;
@@ -123,13 +123,13 @@ std::size_t UsageMeter::write(char* text, const GpuWatch& gpus) {
   const auto running = milliseconds_between(start_, now());
   if (has_own_group_) sample_memory(true);
   const int size =
-      snprintf(text, longest_usage,
+      snprintf(text, max_usage,
                "{\"running_ms\":%ld,\"user_us\":%llu,\"system_us\":%llu,\"peak_memory\":%llu,"
                "\"read\":%llu,\"written\":%llu",
                running, user_, system_, peak_ == 0 ? largest_ : peak_, read_, written_);
   if (size <= 0) return 0;
   auto length = static_cast<std::size_t>(size);
-  length += gpus.write(text + length, longest_usage - length - 1);
+  length += gpus.write(text + length, max_usage - length - 1);
   text[length++] = '}';
   return length;
 }

@@ -13,7 +13,7 @@
 namespace pipeline::kubernetes_api {
 
 /// Room for each GPU, and for the rest.
-constexpr std::size_t longest_usage = gpu::SmiSamples::most_gpus * 384 + 512;
+constexpr std::size_t max_usage = gpu::SmiSamples::max_gpus * 384 + 512;
 
 class UsageMeter {
  public:
@@ -25,7 +25,7 @@ class UsageMeter {
   int sample();
   /// Adds what a child of the step has used, which has ended, with its own ended children.
   void add(const rusage& used);
-  /// Writes what has been used, as JSON of at most `longest_usage` bytes. Returns its size.
+  /// Writes what has been used, as JSON of at most `max_usage` bytes. Returns its size.
   std::size_t write(char* text, const GpuWatch& gpus);
 
  private:

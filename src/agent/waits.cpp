@@ -11,8 +11,8 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-constexpr std::size_t most_processes = 1024, most_threads = 1024, most_kinds = 8;
-constexpr std::size_t longest_name = 64, longest_command = 80;
+constexpr std::size_t max_processes = 1024, max_threads = 1024, max_kinds = 8;
+constexpr std::size_t max_name = 64, max_command = 80;
 
 struct Process {
   pid_t pid, parent;
@@ -22,7 +22,7 @@ struct Process {
 /// Threads of one process that wait in the same.
 struct Kind {
   char state;
-  char function[longest_name];
+  char function[max_name];
   unsigned threads;
 };
 
@@ -63,7 +63,7 @@ void each_number(const char* folder, std::size_t most, Use use) {
 
 std::size_t find_processes(Process* all, std::initializer_list<pid_t> left_out) {
   std::size_t count = 0;
-  each_number("/proc", most_processes, [&](pid_t pid) {
+  each_number("/proc", max_processes, [&](pid_t pid) {
     char path[64], state = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     pid_t parent = 0;
@@ -91,7 +91,7 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
   std::size_t count = 0;
   char folder[64];
   snprintf(folder, sizeof folder, "/proc/%d/task", process);
-  each_number(folder, most_threads, [&](pid_t thread) {
+  each_number(folder, max_threads, [&](pid_t thread) {
     Kind found{};
     found.threads = 1;
     char path[128];
@@ -104,7 +104,7 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
     while (i < count &&
            (kinds[i].state != found.state || strcmp(kinds[i].function, found.function) != 0))
       ++i;
-    if (i == most_kinds) --i;
+    if (i == max_kinds) --i;
     if (i == count)
       kinds[count++] = found;
     else
@@ -115,10 +115,10 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
 
 /// Writes one process. Returns 0 if there is no room, or it has ended.
 std::size_t write_process(pid_t process, char* text, std::size_t size) {
-  Kind kinds[most_kinds];
+  Kind kinds[max_kinds];
   const std::size_t count = find_kinds(process, kinds);
   if (count == 0) return 0;
-  char path[64], command[longest_command];
+  char path[64], command[max_command];
   snprintf(path, sizeof path, "/proc/%d/cmdline", process);
   std::size_t length = read_proc(path, command, sizeof command);
   if (length == 0) {
@@ -141,13 +141,13 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
 }  // namespace
 
 std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out) {
-  static Process all[most_processes];
+  static Process all[max_processes];
   const std::size_t count = find_processes(all, left_out);
   std::size_t end = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!all[i].is_below || end + 1 >= longest_waits) continue;
+    if (!all[i].is_below || end + 1 >= max_waits) continue;
     const std::size_t begin = end == 0 ? 0 : end + 1;
-    const std::size_t length = write_process(all[i].pid, text + begin, longest_waits - begin);
+    const std::size_t length = write_process(all[i].pid, text + begin, max_waits - begin);
     if (length == 0) continue;
     if (begin > 0) text[begin - 1] = '\t';
     end = begin + length;

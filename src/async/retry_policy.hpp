@@ -7,8 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "async/task.hpp"
-#include "core/cancel.hpp"
+#include "async/sleep.hpp"
 
 namespace pipeline::async {
 
@@ -54,7 +53,9 @@ class Backoff {
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-/// Pauses for `time`; returns early once `cancel`, if not null, is stopped.
-Task<> pause_for(std::chrono::milliseconds time, core::CancelSource* cancel);
+/// The earlier name of sleep().
+inline Task<> pause_for(std::chrono::milliseconds time, core::CancelSource* cancel) {
+  return sleep(time, cancel);
+}
 
 }  // namespace pipeline::async

@@ -2,7 +2,6 @@
 /// Concurrent requests for the same value share one execution.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,10 +22,10 @@ class SingleFlight {
  public:
   explicit SingleFlight(asio::io_context& loop) : loop_(loop) {}
 
-  /// `make` is a reference to an object that the caller names, because g++ 12 destroys a temporary
-  /// in a co_await expression twice.
-  Task<Result> get(const std::string& key, const std::function<Task<Result>()>& make,
-                   core::CancelSource* cancel) {
+  /// Calls `make`, which returns a Task<Result>, unless another caller has done so.
+  template <class Make>
+  Task<Result> get(const std::string& key, Make&& make, core::CancelSource* cancel) {
+    static_assert(is_safe_in_await<Make>);
     while (true) {
       if (auto found = jobs_.find(key); found != jobs_.end()) {
         auto job = found->second;  // Holds the job, because the map may drop it during the wait.

@@ -2,6 +2,8 @@
 /// The parts of Boost.Asio that the project uses; precompiled in rooms that run on the event loop.
 #pragma once
 
+#include <type_traits>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -29,4 +31,11 @@ namespace pipeline::async {
 /// A coroutine on the event loop.
 template <class T = void>
 using Task = asio::awaitable<T>;
+
+/// True if a `T&&` may be a temporary in a co_await expression: g++ 12 destroys a closure that was
+/// written there twice, so that it has to capture by reference, or be a named object.
+template <class T>
+constexpr bool is_safe_in_await =
+    std::is_lvalue_reference_v<T> || std::is_trivially_destructible_v<T>;
+
 }  // namespace pipeline::async

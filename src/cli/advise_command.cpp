@@ -26,8 +26,8 @@ struct AdvisedStep {
 };
 
 /// The steps of the pipeline that have been measured, in the file's order; one for all instances.
-std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& runs) {
-  const auto uses = report::step_uses(runs, pipeline.name);
+std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store) {
+  const auto uses = report::step_uses(store, pipeline.name);
   std::vector<AdvisedStep> steps;
   std::set<std::string_view> seen;
   for (const auto& step : pipeline.steps) {
@@ -133,8 +133,8 @@ core::ExitCode advise_command(Context& context) {
   PipelineSource source(context);
   const auto& pipeline = source.pipeline();
   const auto& options = context.options();
-  auto& runs = context.runs(context.state_beside(source.file()));
-  const auto steps = advised_steps(pipeline, runs);
+  auto& store = context.store(context.state_beside(source.file()));
+  const auto steps = advised_steps(pipeline, store);
   if (options.json) {
     auto list = json::array();
     for (const auto& step : steps) list.push_back(json_of(step));

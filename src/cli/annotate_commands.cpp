@@ -22,8 +22,8 @@ void check_text(const std::string& what, const std::string& text, std::size_t lo
 
 core::ExitCode tag_command(Context& context) {
   const auto& given = context.options().tag;
-  auto& runs = context.existing_runs();
-  auto run = context.find_run(runs);
+  auto& store = context.existing_store();
+  auto run = context.find_run(store);
   for (const auto& tag : given.added) {
     constexpr std::size_t longest = 100;
     if (tag.empty()) throw core::InputError("a tag must not be empty");
@@ -34,7 +34,7 @@ core::ExitCode tag_command(Context& context) {
     if (std::erase(run.tags, tag) == 0)
       throw core::InputError("run " + run.id + " has no tag '" + tag + "'",
                              core::did_you_mean(tag, run.tags));
-  if (!given.added.empty() || !given.removed.empty()) runs.tag_run(run.id, run.tags);
+  if (!given.added.empty() || !given.removed.empty()) store.runs().set_tags(run.id, run.tags);
   if (context.options().json)
     context.print_json(run_json(run));
   else
@@ -45,13 +45,13 @@ core::ExitCode tag_command(Context& context) {
 
 core::ExitCode note_command(Context& context) {
   const auto& note = context.options().note.text;
-  auto& runs = context.existing_runs();
-  auto run = context.find_run(runs);
+  auto& store = context.existing_store();
+  auto run = context.find_run(store);
   if (note) {
     constexpr std::size_t longest = 10'000;
     check_text("a note", *note, longest);
     run.note = *note;
-    runs.note_run(run.id, run.note);
+    store.runs().set_note(run.id, run.note);
   }
   if (context.options().json)
     context.print_json(run_json(run));

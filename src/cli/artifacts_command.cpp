@@ -32,14 +32,14 @@ struct NamedOutput {
 /// Returns the outputs that `wanted` names: `STEP`, `STEP.OUTPUT`, or either with a selector in
 /// brackets, such as `STEP[c=1].OUTPUT`; empty: all outputs of the run. Throws InputError if there
 /// is no such step or output.
-std::vector<NamedOutput> outputs_named(store::RunStore& runs, const store::RunRecord& run,
+std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunRecord& run,
                                        const std::vector<store::StepRecord>& steps,
                                        const std::string& wanted) {
   const auto bracket = wanted.rfind(']');
   const auto dot = bracket == std::string::npos ? std::string::npos : wanted.find('.', bracket);
   const auto wanted_output = dot == std::string::npos ? std::string() : wanted.substr(dot + 1);
   std::set<std::string> wanted_steps;
-  for (const auto& step : recorded_steps(runs, run, wanted.substr(0, dot)))
+  for (const auto& step : recorded_steps(store, run, wanted.substr(0, dot)))
     wanted_steps.insert(step.name);
 
   // `fit.state` is that of the last round, if the step is repeated.
@@ -193,16 +193,16 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
 
 core::ExitCode artifacts_command(Context& context) {
   if (!context.options().artifacts.name.empty()) return published_command(context);
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  const auto run = find_run(context, drivers, store);
   const auto& wanted = context.options().step;
   const auto& copy_to = context.options().copy_to;
-  const auto steps = runs.steps(run.id);
-  const auto failed = failed_outputs(runs, run.id, steps, wanted);
-  const auto found = wanted.empty() || failed.empty() ? outputs_named(runs, run, steps, wanted)
+  const auto steps = store.runs().steps(run.id);
+  const auto failed = failed_outputs(store, run.id, steps, wanted);
+  const auto found = wanted.empty() || failed.empty() ? outputs_named(store, run, steps, wanted)
                                                       : std::vector<NamedOutput>();
-  auto outputs = outputs_of(context, runs, run);
+  auto outputs = outputs_of(context, store, run);
   if (!copy_to.empty() && found.empty() && !failed.empty()) {
     copy_failed(context, run.id, failed);
     return core::ExitCode::ok;
@@ -214,7 +214,7 @@ core::ExitCode artifacts_command(Context& context) {
     if (found.size() != 1)
       throw core::InputError("`--publish` takes one output: name it as STEP.OUTPUT");
     outputs.fetch(found[0].step, found[0].output);
-    publish_output(context, runs, name, found[0].step, found[0].output);
+    publish_output(context, store, name, found[0].step, found[0].output);
   } else if (copy_to.empty())
     list_outputs(context, outputs, run.id, found, failed);
   else if (copy_to == "-")

@@ -32,11 +32,11 @@ constexpr unsigned looks_for_files = 20;  ///< A folder with many logs is not li
 /// The lines that an attempt prints, from its log.
 class AttemptLog {
  public:
-  AttemptLog(const store::RunStore& runs, const std::string& run, std::string step,
+  AttemptLog(const store::RunStore& store, const std::string& run, std::string step,
              unsigned attempt)
       : step_(std::move(step)),
         attempt_(attempt),
-        file_(runs.log_file(store::log_name(run, step_, attempt))) {}
+        file_(store.paths().log_file(store::log_name(run, step_, attempt))) {}
 
   void skip_to_last(std::size_t lines) { file_.skip_to_last(lines); }
   void read(const std::function<void(const Event&)>& use) {
@@ -101,13 +101,13 @@ class EventFile {
 /// Follows a run: its events, and between them what its steps print.
 class Attachment {
  public:
-  Attachment(Context& context, store::RunStore& runs, const std::string& run)
-      : context_(context), runs_(runs), run_(run), display_(context, false) {}
+  Attachment(Context& context, store::RunStore& store, const std::string& run)
+      : context_(context), store_(store), run_(run), display_(context, false) {}
 
   /// Shows what has happened since the last call.
   void show_news() {
     if (looks_++ % looks_for_files == 0)
-      for (auto& file : event_logs(runs_, run_))
+      for (auto& file : event_logs(store_, run_))
         if (files_.insert(file).second) events_.emplace_back(std::move(file));
     for (auto& events : events_)
       for (const auto& object : events.read()) take(object);
@@ -143,7 +143,7 @@ class Attachment {
         *event,
         SteadyTime::clock::now() - std::chrono::duration_cast<SteadyTime::clock::duration>(age));
     if (const auto* started = std::get_if<event::StepStarted>(&*event))
-      logs_.try_emplace(started->step, runs_, run_, started->step, started->attempt);
+      logs_.try_emplace(started->step, store_, run_, started->step, started->attempt);
   }
   /// What a step printed before this process looked is left to `pipe logs`.
   void close_log(const std::string& step) {
@@ -154,7 +154,7 @@ class Attachment {
   }
 
   Context& context_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const std::string run_;
   Display display_;
   unsigned looks_ = 0;
@@ -191,10 +191,10 @@ core::InputError no_events(const Context& context, const store::RunRecord& run) 
 }
 
 /// Waits for the run's first event. A driver in a cluster may not have started yet.
-void await_events(Context& context, detached::Drivers& drivers, store::RunStore& runs,
+void await_events(Context& context, detached::Drivers& drivers, store::RunStore& store,
                   store::RunRecord& run, const std::function<bool()>& is_stopped) {
   const auto since = SteadyTime::clock::now();
-  while (event_logs(runs, run.id).empty()) {
+  while (event_logs(store, run.id).empty()) {
     const bool is_late = SteadyTime::clock::now() - since > longest_start;
     if (!drivers.goes_on(run) || (is_late && !run.driver.is_elsewhere()))
       throw no_events(context, run);
@@ -231,14 +231,14 @@ core::ExitCode show_driver_error(const Context& context, const json& error) {
 }
 
 /// Shows the run's end. @return its exit code
-core::ExitCode show_attached_end(Context& context, store::RunStore& runs,
+core::ExitCode show_attached_end(Context& context, store::RunStore& store,
                                  const store::RunRecord& run, Attachment& attachment) {
   const auto& end = attachment.end();
   Summary summary{attachment.model(),     outcome_of(run, attachment.model()), {}, {},
-                  context.options().name, context.state_option(runs.folder())};
+                  context.options().name, context.state_option(store.folder())};
   std::optional<core::ExitCode> code;
   if (end.is_object()) {
-    code = read_summary(end, context, runs, summary);
+    code = read_summary(end, context, store, summary);
     if (!code) return show_driver_error(context, end);
   } else if (run.status == RunStatus::succeeded || run.status == RunStatus::failed) {
     code = exit_code_of(summary.outcome);
@@ -247,16 +247,16 @@ core::ExitCode show_attached_end(Context& context, store::RunStore& runs,
         "the driver of run " + run.id + " is gone: it was " + detached::name_of(run.driver),
         {"`" + context.options().name + " resume " + run.id + "` continues the run"});
   }
-  show_summary(context, runs, std::move(summary), *code);
+  show_summary(context, store, std::move(summary), *code);
   return *code;
 }
 
 }  // namespace
 
 core::ExitCode attach_command(Context& context) {
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  auto run = find_run(context, drivers, store);
   asio::signal_set signals(context.loop(), SIGINT, SIGTERM, SIGHUP);
   bool is_stopped = false;
   signals.async_wait([&](boost::system::error_code error, int) { is_stopped |= !error; });
@@ -265,8 +265,8 @@ core::ExitCode attach_command(Context& context) {
     context.loop().run_for(poll_interval);
     return is_stopped || has_no_reader();
   };
-  await_events(context, drivers, runs, run, pause);
-  Attachment attachment(context, runs, run.id);
+  await_events(context, drivers, store, run, pause);
+  Attachment attachment(context, store, run.id);
   std::optional<SteadyTime> over_since;
   for (;;) {
     // The driver is looked up first: what it has written before its end is then read.
@@ -282,10 +282,10 @@ core::ExitCode attach_command(Context& context) {
                    " cancel " + run.id + "` ends it");
       return core::ExitCode::interrupted;
     }
-    run = runs.find_run(run.id).value_or(run);
+    run = store.runs().find(run.id).value_or(run);
   }
   attachment.finish();
-  return show_attached_end(context, runs, run, attachment);
+  return show_attached_end(context, store, run, attachment);
 }
 
 }  // namespace pipeline::cli

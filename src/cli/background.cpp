@@ -92,13 +92,13 @@ void tell_detached(const Context& context, const std::string& report, pid_t driv
 
 }  // namespace
 
-void Background::leave_terminal(const store::RunStore& runs, const std::string& run) {
-  log_.emplace(runs, run);
+void Background::leave_terminal(const store::RunStore& store, const std::string& run) {
+  log_.emplace(store, run);
   replace_stream(STDIN_FILENO, "/dev/null", O_RDONLY);
-  const auto file = runs.log_file(run + "/driver.log");
+  const auto file = store.paths().log_file(run + "/driver.log");
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
     replace_stream(stream, file.c_str(), O_WRONLY | O_CREAT | O_APPEND);
-  core::write_all(terminal_.get(), run + "\n" + runs.folder().string());
+  core::write_all(terminal_.get(), run + "\n" + store.folder().string());
   terminal_ = core::Descriptor();
 }
 

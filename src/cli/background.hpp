@@ -22,7 +22,7 @@ class Background {
 
   /// Reports to the command at the terminal that the run has begun. From now on standard output and
   /// standard error are the file `driver.log` beside the run's logs, and events are recorded.
-  void leave_terminal(const store::RunStore& runs, const std::string& run);
+  void leave_terminal(const store::RunStore& store, const std::string& run);
   bool has_left() const { return log_.has_value(); }
   /// Records an event or another object, once it has left the terminal.
   template <class T>

@@ -38,9 +38,9 @@ void announce_stop(Context& context, const store::RunRecord& run) {
 }
 
 /// @return whether there was a process to stop
-bool stop_process(Context& context, store::RunStore& runs, const store::RunRecord& run) {
+bool stop_process(Context& context, store::RunStore& store, const store::RunRecord& run) {
   if (!run.driver.process.is_of_this_namespace()) {
-    if (runs.liveness(run) == store::Liveness::dead) return false;
+    if (store.drivers().liveness(run) == store::Liveness::dead) return false;
     throw core::InputError("run " + run.id + " is still running: " + detached::name_of(run.driver) +
                                " drives it, which cannot be stopped from here",
                            "`" + context.options().name + " cancel " + run.id + "` stops it there");
@@ -60,7 +60,7 @@ bool stop_process(Context& context, store::RunStore& runs, const store::RunRecor
 
 /// Leaves a message at the Lease, where a driver that replaces a lost one finds it, too.
 /// @return whether a driver has stopped the run
-bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& drivers,
+bool stop_driver(Context& context, store::RunStore& store, detached::Drivers& drivers,
                  store::RunRecord run) {
   const auto lease = run.driver.lease;
   kubernetes_api::Client client(context.loop(),
@@ -74,7 +74,7 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
   }
   std::string heard;
   for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
-    const auto now = runs.find_run(run.id);
+    const auto now = store.runs().find(run.id);
     if (!now) return true;
     run = *now;
     const bool goes_on = drivers.goes_on(run);
@@ -89,25 +89,25 @@ bool stop_driver(Context& context, store::RunStore& runs, detached::Drivers& dri
   }
   context.await(orchestrators::remove_driver(
       client, lease.name));  // The driver's pod, if there is one, releases the Lease.
-  auto options = recorded_options(runs, run.id, context.options()).value_or(context.options());
+  auto options = recorded_options(store, run.id, context.options()).value_or(context.options());
   Context with_cluster(std::move(options));
   detached::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
                            lease.name);
   held.is_done();
   drivers.bring_home(run);
-  const auto now = runs.find_run(run.id);
+  const auto now = store.runs().find(run.id);
   if (!now || now->status != RunStatus::running)
     return true;  // The run ended just before it could be cancelled.
-  recover_dead_runs(context, runs, {}, run.id);
+  recover_dead_runs(context, store, {}, run.id);
   return false;
 }
 
 }  // namespace
 
 core::ExitCode cancel_command(Context& context) {
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  auto run = find_run(context, drivers, store);
   if (run.status != RunStatus::running)
     throw core::InputError("run " + run.id +
                            " has already ended: " + std::string(to_string(run.status)));
@@ -117,12 +117,12 @@ core::ExitCode cancel_command(Context& context) {
   if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
   bool stopped = false;
   if (!is_forced)
-    stopped = run.driver.is_elsewhere() ? stop_driver(context, runs, drivers, run)
-                                        : stop_process(context, runs, run);
+    stopped = run.driver.is_elsewhere() ? stop_driver(context, store, drivers, run)
+                                        : stop_process(context, store, run);
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
-  recover_dead_runs(context, runs, {}, is_forced ? run.id : "");
-  if (const auto now = runs.find_run(run.id)) run = *now;
+  recover_dead_runs(context, store, {}, is_forced ? run.id : "");
+  if (const auto now = store.runs().find(run.id)) run = *now;
   if (context.options().json) {
     context.print_json(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});
   } else {

@@ -38,9 +38,9 @@ class Cleaner {
       : context_(context), dry_run_(context.options().clean.dry_run) {
     const auto state = context.existing_state();
     if (!state) return;
-    runs_ = &context.runs(*state);
-    drivers_.emplace(context.driver_context(), *runs_);
-    if (!dry_run_) nothing_runs_ = runs_->hold_artifacts();
+    store_ = &context.store(*state);
+    drivers_.emplace(context.driver_context(), *store_);
+    if (!dry_run_) nothing_runs_ = store::StateLock::hold_artifacts(store_->folder());
   }
 
   void containers();
@@ -76,9 +76,9 @@ class Cleaner {
   void remove_checkpoints(const std::set<std::string>& keys);
   /// True also if a run could start meanwhile, which must find its artifacts and images.
   bool some_run_goes_on() {
-    if (!runs_) return false;
+    if (!store_) return false;
     if (!dry_run_ && !nothing_runs_) return true;
-    const auto all = runs_->runs();
+    const auto all = store_->runs().list();
     return std::ranges::any_of(all, [&](const auto& run) { return goes_on(run); });
   }
   docker::EngineApi& engine() {
@@ -89,7 +89,7 @@ class Cleaner {
 
   Context& context_;
   const bool dry_run_;
-  store::RunStore* runs_ = nullptr;
+  store::RunStore* store_ = nullptr;
   std::optional<detached::Drivers> drivers_;      ///< The drivers of the runs.
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
@@ -98,13 +98,13 @@ class Cleaner {
 };
 
 void Cleaner::containers() {
-  if (!runs_) return;
-  if (!dry_run_) recover_dead_runs(context_, *runs_);
-  const auto place = make_orchestrator(context_, "docker", {.state = runs_->folder()});
+  if (!store_) return;
+  if (!dry_run_) recover_dead_runs(context_, *store_);
+  const auto place = make_orchestrator(context_, "docker", {.state = store_->folder()});
   context_.await(place->remove_orphans([&](const std::string& id) {
-    const auto run = runs_->find_run(id);
+    const auto run = store_->runs().find(id);
     if (run && run->id == id && run->status == RunStatus::running &&
-        runs_->liveness(*run) != store::Liveness::dead)
+        store_->drivers().liveness(*run) != store::Liveness::dead)
       return true;
     removed("container", "of run " + id, Bytes{0});
     return dry_run_;
@@ -222,7 +222,7 @@ void Cleaner::images_above_budget() {
 /// @return false if it has a driver by now
 bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   try {
-    if (!runs_->remove_run(run.id, keep_cache)) return false;
+    if (!store_->remove_run(run.id, keep_cache)) return false;
   } catch (const core::EnvironmentError& error) {
     kept(error.what());
   }
@@ -233,28 +233,28 @@ bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
 /// would be kept with those that one reuses.
 void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used) {
   if (context_.options().clean.keep_storage.empty()) return;
-  for (const auto& step : runs_->steps(run.id)) {
+  for (const auto& step : store_->runs().steps(run.id)) {
     const auto is_used = [&](const auto& output) { return used.contains(output.digest); };
     if (step.status == StepStatus::succeeded && !step.outputs.empty() &&
         std::ranges::none_of(step.outputs, is_used))
-      runs_->remove_cached(step.key);
+      store_->cache().remove(step.key);
   }
 }
 
 /// Removes what could not be removed when it was due: folders of attempts whose runs have ended,
 /// and what failed attempts of removed runs have left.
 void Cleaner::remove_left_folders() {
-  auto left = core::entries_of(runs_->folder() / "work");
-  std::ranges::move(core::entries_of(runs_->folder() / "failed"), std::back_inserter(left));
+  auto left = core::entries_of(store_->folder() / "work");
+  std::ranges::move(core::entries_of(store_->folder() / "failed"), std::back_inserter(left));
   for (const auto& folder : left) {
     const auto id = folder.filename().string();
     const bool is_work = folder.parent_path().filename() == "work";
     const auto bytes = size_of(folder);
     try {
-      if (const auto run = runs_->find_run(id);
+      if (const auto run = store_->runs().find(id);
           run && run->id == id && (!is_work || run->status == RunStatus::running))
         continue;
-      const auto held = runs_->hold(id);
+      const auto held = store_->drivers().hold(id);
       if (!held) continue;
       core::remove_tree(folder);
       removed(is_work ? "work folder" : "folder of failed attempts", "of run " + id, bytes);
@@ -267,7 +267,7 @@ void Cleaner::remove_left_folders() {
 /// Removes the checkpoints of steps that no run that stays has begun. @param keys of steps that
 /// stay
 void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
-  for (const auto& folder : core::entries_of(runs_->folder() / engine::checkpoints_folder)) {
+  for (const auto& folder : core::entries_of(store_->folder() / engine::checkpoints_folder)) {
     if (keys.contains(folder.filename().string())) continue;
     const auto bytes = size_of(folder);
     try {
@@ -280,13 +280,13 @@ void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
 }
 
 void Cleaner::runs() {
-  if (!runs_) return;
-  if (!dry_run_) recover_dead_runs(context_, *runs_);
-  const auto all = runs_->runs();
+  if (!store_) return;
+  if (!dry_run_) recover_dead_runs(context_, *store_);
+  const auto all = store_->runs().list();
   const auto& clean = context_.options().clean;
   std::size_t keep = std::min<std::size_t>(clean.keep, all.size());
   if (!clean.keep_storage.empty() && !clean.images)
-    keep = std::max(keep, newest_within(*runs_, all, *core::parse_bytes(clean.keep_storage)));
+    keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(clean.keep_storage)));
   // Runs whose results are reused by runs that stay. They are removed, but their results stay
   // reusable.
   std::set<std::string> needed, keys;
@@ -298,7 +298,7 @@ void Cleaner::runs() {
       continue;
     }
     if (i >= keep) kept("run " + all[i].id + ", " + why_it_stays(all[i]));
-    for (const auto& step : runs_->steps(all[i].id)) {
+    for (const auto& step : store_->runs().steps(all[i].id)) {
       needed.insert(step.reused_from);
       keys.insert(step.key);
       for (const auto& output : step.outputs) used.insert(output.digest);
@@ -306,10 +306,10 @@ void Cleaner::runs() {
   }
   Bytes artifact_bytes = 0;  // For a dry run: the recorded sizes.
   for (const auto* run : old) {
-    const auto logs = runs_->log_file(run->id);
+    const auto logs = store_->paths().log_file(run->id);
     const Bytes bytes = size_of(logs);
     if (dry_run_) {
-      for (const auto& step : runs_->steps(run->id))
+      for (const auto& step : store_->runs().steps(run->id))
         for (const auto& output : step.outputs)
           if (used.insert(output.digest).second) artifact_bytes += output.bytes;
     } else if (forget_unused(*run, used); !remove_run(*run, needed.contains(run->id))) {
@@ -321,18 +321,18 @@ void Cleaner::runs() {
   if (!dry_run_) remove_left_folders();
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
   if (!dry_run_) {
-    runs_->remove_unused_origins();
-    const auto referenced = runs_->referenced_artifacts();
+    store_->lineage().remove_unused();
+    const auto referenced = store_->referenced_artifacts();
     const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
     artifact_bytes = context_.artifacts().collect(
         [&](const core::Digest& digest) { return in_use.contains(digest); });
-    remove_dead_links(runs_->folder());
+    remove_dead_links(store_->folder());
   }
   remove_checkpoints(keys);
   if (!dry_run_)
     for (const auto* folder :
          {orchestrators::users_folder, engine::shells_folder, engine::downloads_folder})
-      core::remove_tree(runs_->folder() / folder);
+      core::remove_tree(store_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 

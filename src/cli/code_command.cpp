@@ -7,8 +7,9 @@ namespace pipeline::cli {
 
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  const auto found = recorded_attempt(runs, context.find_run(runs), options.step, options.attempt);
+  auto& store = context.existing_store();
+  const auto found =
+      recorded_attempt(store, context.find_run(store), options.step, options.attempt);
   const auto digest = code_of(context, found);
   const auto stored = context.artifacts().path(digest);
   json document{{"run", found.run.id},

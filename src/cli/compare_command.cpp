@@ -39,16 +39,16 @@ Table table_of(const std::vector<store::RunRecord>& runs,
 
 core::ExitCode compare_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
+  auto& store = context.existing_store();
   std::vector<store::RunRecord> records;
   for (const auto& name : options.compare.runs) {
-    auto found = runs.find_run(name);
+    auto found = store.runs().find(name);
     if (!found) throw core::InputError("there is no run '" + name + "'", "`pipe runs` lists them");
     records.push_back(std::move(*found));
   }
   if (records.size() < 2)
     throw core::InputError("compare needs at least two runs", "`pipe runs` lists them");
-  const auto rows = report::compared(runs, records);
+  const auto rows = report::compared(store, records);
   if (options.json) {
     auto list = json::array();
     for (const auto& row : rows)

@@ -25,16 +25,16 @@ core::ExitCode complete_command(Context& context) {
     }
     const auto state = context.existing_state();
     if (!state) return core::ExitCode::ok;
-    auto& runs = context.runs(*state);
+    auto& store = context.store(*state);
     if (options.completion.words == "runs") {
       std::string names = "latest\n";
-      for (const auto& run : runs.runs(50)) names += run.id + "\n";
+      for (const auto& run : store.runs().list(50)) names += run.id + "\n";
       context.print(names);
       return core::ExitCode::ok;
     }
-    const auto run = runs.find_run(options.run);
+    const auto run = store.runs().find(options.run);
     if (!run) return core::ExitCode::ok;
-    for (const auto& step : runs.steps(run->id)) {
+    for (const auto& step : store.runs().steps(run->id)) {
       context.print(step.name + "\n");
       if (options.completion.words == "artifacts")
         for (const auto& output : step.outputs) context.print(step.name + "." + output.name + "\n");

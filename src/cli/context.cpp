@@ -144,34 +144,34 @@ std::string Context::state_option(const fs::path& folder) const {
   return " --state " + core::shell_quote(shown_path(folder));
 }
 
-store::RunStore& Context::runs(const fs::path& state) {
-  if (runs_) return *runs_;
+store::RunStore& Context::store(const fs::path& state) {
+  if (store_) return *store_;
   std::error_code error;
   const bool is_new = !fs::exists(state, error);
-  runs_ = std::make_unique<store::RunStore>(state);
+  store_ = std::make_unique<store::RunStore>(state);
   // The state folder is no part of the user's sources, so git ignores it, and it does not make them
   // dirty.
   if (is_new) core::write_file_atomically(state / ".gitignore", "*\n");
-  return *runs_;
+  return *store_;
 }
 
 store::ArtifactStore& Context::artifacts() {
   if (!artifacts_)
-    artifacts_ = std::make_unique<store::ArtifactStore>(runs_->folder() / "artifacts");
+    artifacts_ = std::make_unique<store::ArtifactStore>(store_->folder() / "artifacts");
   return *artifacts_;
 }
 
 store::StatIndex& Context::stats() {
-  if (!stats_) stats_ = std::make_unique<store::StatIndex>(runs_->folder() / "stat-index");
+  if (!stats_) stats_ = std::make_unique<store::StatIndex>(store_->folder() / "stat-index");
   return *stats_;
 }
 
-store::RunRecord Context::find_run(store::RunStore& runs) const {
-  if (auto run = runs.find_run(options_.run)) return *run;
+store::RunRecord Context::find_run(store::RunStore& store) const {
+  if (auto run = store.runs().find(options_.run)) return *run;
   throw core::InputError(
       options_.run == "latest"
-          ? "there is no run yet in " + shown_path(runs.folder())
-          : "there is no run '" + options_.run + "' in " + shown_path(runs.folder()),
+          ? "there is no run yet in " + shown_path(store.folder())
+          : "there is no run '" + options_.run + "' in " + shown_path(store.folder()),
       "`pipe runs` lists them");
 }
 

@@ -58,12 +58,12 @@ class Context {
   std::string state_option(const std::filesystem::path& folder) const;
 
   /// Opens the store in this folder, creating it if needed; once in a process.
-  store::RunStore& runs(const std::filesystem::path& state);
+  store::RunStore& store(const std::filesystem::path& state);
   store::ArtifactStore& artifacts();  ///< Of the folder that runs() has opened; stats(), too.
   store::StatIndex& stats();
-  store::RunStore& existing_runs() { return runs(required_state()); }
+  store::RunStore& existing_store() { return store(required_state()); }
   /// Returns the run that `options().run` names. Throws InputError if there is none.
-  store::RunRecord find_run(store::RunStore& runs) const;
+  store::RunRecord find_run(store::RunStore& store) const;
 
   asio::io_context& loop();
   /// Runs the loop until the task has ended; returns its result or throws its exception.
@@ -80,7 +80,7 @@ class Context {
   Terminal out_;
   Paint paint_;
   std::unique_ptr<asio::io_context> loop_;
-  std::unique_ptr<store::RunStore> runs_;
+  std::unique_ptr<store::RunStore> store_;
   std::unique_ptr<store::ArtifactStore> artifacts_;
   std::unique_ptr<store::StatIndex> stats_;
 };

@@ -133,7 +133,7 @@ orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRec
   driver.image = std::move(image);
   driver.has_own_state = session.bucket() != nullptr;
   driver.state = driver.has_own_state ? detached::state_of_driver
-                                      : fs::weakly_canonical(session.runs.folder());
+                                      : fs::weakly_canonical(session.store.folder());
   if (!options.claim.empty())
     driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
@@ -179,24 +179,24 @@ void keep(Session& session, const fs::path& file, const detached::DetachedRecord
   if (session.context.options().program) options.root = file.parent_path();
   options.template_dir.clear();
   if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
-  detached::keep_invocation(session.runs, session.run_id, options);
-  detached::keep_detached(session.runs, session.run_id, detached);
+  detached::keep_invocation(session.store, session.run_id, options);
+  detached::keep_detached(session.store, session.run_id, detached);
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
 async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
-  store::RunStore runs(folder.path());
-  runs.take_run(session.runs, session.run_id);
-  auto options = *detached::invocation_of(runs, session.run_id);
-  const auto kept = fs::weakly_canonical(session.runs.kept_folder(session.run_id));
+  store::RunStore store(folder.path());
+  store.import_run(session.store, session.run_id);
+  auto options = *detached::invocation_of(store, session.run_id);
+  const auto kept = fs::weakly_canonical(session.store.paths().detached_folder(session.run_id));
   options.file = fs::path(detached::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
   options.artifact_store = detached::bucket_of_driver(*session.bucket());
-  detached::keep_invocation(runs, session.run_id, options);
+  detached::keep_invocation(store, session.run_id, options);
   detached::RunReplica bucket(*session.bucket(), session.run_id);
-  auto files = co_await bucket.upload_all(runs, kept);
+  auto files = co_await bucket.upload_all(store, kept);
   co_return files;
 }
 
@@ -208,7 +208,7 @@ async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, S
   for (;;) {
     auto status = co_await orchestrators::driver_status_of(
         client, orchestrators::driver_name(session.run_id));
-    const auto run = session.runs.find_run(session.run_id);
+    const auto run = session.store.runs().find(session.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
                             status.hopeless || !status.goes_on;
@@ -229,12 +229,12 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
   status = context.await(begun(client, session, display));
   if (session.bucket())
     context.await(detached::RunReplica(*session.bucket(), session.run_id)
-                      .bring(session.runs));  // The run may have ended.
-  const auto run = session.runs.find_run(session.run_id);
+                      .bring(session.store));  // The run may have ended.
+  const auto run = session.store.runs().find(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
   context.await(orchestrators::remove_driver(client, orchestrators::driver_name(session.run_id)));
-  recover_dead_runs(context, session.runs, {}, session.run_id);
+  recover_dead_runs(context, session.store, {}, session.run_id);
   const std::string why = status.failure.empty()
                               ? status.hopeless ? status.waits_for : "its Job was deleted"
                               : status.failure;
@@ -245,7 +245,7 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
 
 void tell(Session& session, const orchestrators::DriverStatus& status) {
   auto& context = session.context;
-  const auto run = session.runs.find_run(session.run_id);
+  const auto run = session.store.runs().find(session.run_id);
   const auto& lease = run->driver.lease;
   if (context.options().json) {
     const nlohmann::json event{{"event", "detached"},
@@ -258,7 +258,7 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
                                  {"holder", status.holder}}}};
     return context.print(event.dump() + "\n");
   }
-  const auto state = context.state_option(session.runs.folder());
+  const auto state = context.state_option(session.store.folder());
   const auto command = [&](const char* words) {
     return context.options().name + " " + words + " " + session.run_id;
   };
@@ -276,11 +276,11 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
 core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& access) {
   detached::DetachedRecord detached;
   Session session(context, {}, &detached);
-  detached.owner = orchestrators::owner_of(session.runs.folder());
-  recover_dead_runs(context, session.runs);
+  detached.owner = orchestrators::owner_of(session.store.folder());
+  recover_dead_runs(context, session.store);
   if (!session.bucket() &&
-      (!context.options().claim.empty() || is_on_network(session.runs.folder())))
-    session.runs.share();
+      (!context.options().claim.empty() || is_on_network(session.store.folder())))
+    session.store.share();
   refuse_other_places(session);
   kubernetes_api::Client client(context.loop(), access);
   for (const auto& notice :
@@ -299,7 +299,7 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   Display display(context);
   require_engine(session);
   report_gpu_warnings(session, display.progress());
-  const auto folder = session.runs.kept_folder(session.run_id);
+  const auto folder = session.store.paths().detached_folder(session.run_id);
   orchestrators::DriverJob driver;
   fs::path file;
   try {
@@ -326,7 +326,7 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
       driver.variables[detached::files_variable] = context.await(put_in_bucket(session, file));
     context.await(orchestrators::start_driver(client, std::move(driver)));
   } catch (...) {
-    recover_dead_runs(context, session.runs, {}, session.run_id);
+    recover_dead_runs(context, session.store, {}, session.run_id);
     throw;
   }
   await_driver(client, session, display, status);

@@ -351,10 +351,10 @@ class Doctor {
     }
     try {
       std::size_t dead = 0;
-      auto& store = context_.runs(*state);
-      const auto runs = store.runs();
+      auto& store = context_.store(*state);
+      const auto runs = store.runs().list();
       for (const auto& run : runs)
-        dead += run.status == RunStatus::running && store.liveness(run) == store::Liveness::dead;
+        dead += run.status == RunStatus::running && store.drivers().liveness(run) == store::Liveness::dead;
       if (!store::is_local_file_system(*state))
         add("state", Level::ok,
             shown_path(*state) +

@@ -23,17 +23,17 @@ namespace {
 
 /// Marks the run as failed. The driver's own output is not visible to the user, so the steps that
 /// have not run get the reason.
-void give_up(store::RunStore& runs, store::RunRecord run, const std::string& why) {
-  for (auto& step : runs.steps(run.id)) {
+void give_up(store::RunStore& store, store::RunRecord run, const std::string& why) {
+  for (auto& step : store.runs().steps(run.id)) {
     if (step.status != StepStatus::pending && step.status != StepStatus::running) continue;
     step.status = StepStatus::failed;
     step.message = why;
     ++run.failed;
-    runs.put_step(step);
+    store.runs().put_step(step);
   }
   run.status = RunStatus::failed;
   run.ended = std::chrono::time_point_cast<WallTime::duration>(WallTime::clock::now());
-  runs.finish_run(run);
+  store.runs().finish(run);
 }
 
 /// Reads secrets from the environment, even if the file names another source.
@@ -52,7 +52,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
                     detached::RunUploader* uploader) {
   Session session(context, run.id, &detached);
   Display display(context, false);
-  EventLog log(session.runs, run.id);
+  EventLog log(session.store, run.id);
   display.progress().record([&log](const Event& event) { log.add(event); });
   const core::CancelSource::Listener stop(
       cancel, [&](core::StopLevel level) { display.cancel().stop(level); });
@@ -66,7 +66,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
   const auto pipeline = pipeline_of(session);
   const auto outcome = context.await(
       engine::run(session.services(pipeline), display.progress(), display.cancel(), options));
-  send_notifications(context, pipeline, session.runs, run.id, display.progress());
+  send_notifications(context, pipeline, session.store, run.id, display.progress());
   const Summary summary{display.progress().model(), outcome, results_of(session), {}};
   log.add(summary_json(summary, exit_code_of(outcome)));
 }
@@ -94,7 +94,7 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
 /// Drives the run while this process holds its Lease. A signal, which is sent to a pod that must
 /// end and is replaced, hands the Lease on.
 /// @param bucket_settings where the run is saved, if its driver shares no files with other machines
-void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord run,
+void drive_with_lease(Context& context, store::RunStore& store, store::RunRecord run,
                       detached::DetachedRecord& detached, nlohmann::json owners,
                       const std::optional<settings::ArtifactStoreSettings>& bucket_settings) {
   core::CancelSource cancel;
@@ -117,20 +117,20 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
       },
       std::move(owners));
   held = &lease;
-  lease.guard(runs);
+  lease.guard(store);
   if (bucket_settings) {  // Saved once more, because no other process saves it now.
     artifacts.emplace(context.loop(), *bucket_settings);
     bucket.emplace(*artifacts, run.id, core::variable(detached::files_variable));
-    if (context.await(bucket->take_over(runs, runs.kept_folder(run.id))))
-      uploader.emplace(context.loop(), *bucket, runs, [&lease] { lease.check(); });
+    if (context.await(bucket->take_over(store, store.paths().detached_folder(run.id))))
+      uploader.emplace(context.loop(), *bucket, store, [&lease] { lease.check(); });
   }
-  run = runs.find_run(run.id).value_or(run);
+  run = store.runs().find(run.id).value_or(run);
   std::exception_ptr failed;
   if (run.status == RunStatus::running) {
     try {
       run_to_its_end(context, run, detached, cancel, uploader ? &*uploader : nullptr);
     } catch (const core::InputError& error) {
-      give_up(runs, run, error.what());
+      give_up(store, run, error.what());
     } catch (...) {
       failed = std::current_exception();
     }
@@ -145,17 +145,17 @@ void drive_with_lease(Context& context, store::RunStore& runs, store::RunRecord 
 
 core::ExitCode drive_command(Context& outside) {
   const auto bucket_settings = detached::bucket_from_environment(outside.options().state);
-  auto& runs = bucket_settings ? outside.runs(outside.options().state) : outside.existing_runs();
+  auto& store = bucket_settings ? outside.store(outside.options().state) : outside.existing_store();
   if (bucket_settings) {
     s3::BucketArtifacts artifacts(outside.loop(), *bucket_settings);
     const auto& run = outside.options().run;
     detached::RunReplica bucket(artifacts, run, core::variable(detached::files_variable));
-    if (!outside.await(bucket.fetch(runs, runs.kept_folder(run))))
+    if (!outside.await(bucket.fetch(store, store.paths().detached_folder(run))))
       return leave({}, orchestrators::driver_name(run));
   }
-  const auto run = outside.find_run(runs);
-  auto options = recorded_options(runs, run.id, outside.options());
-  auto detached = detached::detached_of(runs, run.id);
+  const auto run = outside.find_run(store);
+  auto options = recorded_options(store, run.id, outside.options());
+  auto detached = detached::detached_of(store, run.id);
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
   options->context.clear();  // The context belongs to the machine that started the run.
@@ -163,7 +163,7 @@ core::ExitCode drive_command(Context& outside) {
   const auto lease = run.driver.lease;
   auto owners = owners_of(context, lease);
   if (owners.is_null()) return core::ExitCode::ok;
-  drive_with_lease(context, runs, run, *detached, std::move(owners), bucket_settings);
+  drive_with_lease(context, store, run, *detached, std::move(owners), bucket_settings);
   return leave(lease.name_space, lease.name);
 }
 

@@ -17,12 +17,12 @@ namespace pipeline::cli {
 
 /// Returns the files of a run, the oldest first. They lie beside the run's logs, so that they are
 /// removed with them, and saved to a replica with them.
-std::vector<std::filesystem::path> event_logs(const store::RunStore& runs, const std::string& run);
+std::vector<std::filesystem::path> event_logs(const store::RunStore& store, const std::string& run);
 
 class EventLog {
  public:
   /// Creates a file. Throws EnvironmentError.
-  EventLog(const store::RunStore& runs, const std::string& run);
+  EventLog(const store::RunStore& store, const std::string& run);
   /// Appends an event with its time, `at`. What steps print is left out, because their logs have
   /// it. A full disk loses the event: it does not end the run.
   void add(const Event& event);

@@ -40,7 +40,7 @@ void write_out(Context& context, const std::string& text) {
 }
 
 /// Writes the pipeline's file, or if that is gone what is recorded of its steps. Returns its name.
-std::string write_workflow(Context& context, store::RunStore& runs, const store::RunRecord& run,
+std::string write_workflow(Context& context, store::RunStore& store, const store::RunRecord& run,
                            const fs::path& crate) {
   const fs::path file = run.file;
   std::error_code error;
@@ -57,11 +57,11 @@ std::string write_workflow(Context& context, store::RunStore& runs, const store:
       run.file + "\n");
   const auto& of = run.same_as.empty() ? run.id : run.same_as;
   core::write_file_atomically(crate / "workflow.json",
-                              runs.get_blob(store::declared_kind, of).value_or("{}"));
+                              store.key_values().find(store::declared_kind, of).value_or("{}"));
   return "workflow.json";
 }
 
-core::ExitCode write_crate(Context& context, store::RunStore& runs, const store::RunRecord& run) {
+core::ExitCode write_crate(Context& context, store::RunStore& store, const store::RunRecord& run) {
   const auto& options = context.options();
   const auto& out = options.copy_to;
   const auto crate = fs::absolute(out.empty() ? fs::path("crate-" + run.id) : out);
@@ -69,10 +69,10 @@ core::ExitCode write_crate(Context& context, store::RunStore& runs, const store:
     throw core::InputError("'" + crate.string() + "' is there already",
                            "name another folder with -o, or remove it");
   auto& artifacts = context.artifacts();
-  const auto facts = exports::facts_of(runs, run, PIPELINE_VERSION);
+  const auto facts = exports::facts_of(store, run, PIPELINE_VERSION);
   core::make_folders(crate);
   const exports::CrateOptions parts{
-      write_workflow(context, runs, run, crate), options.document.license,
+      write_workflow(context, store, run, crate), options.document.license,
       [&](const core::Digest& digest) { return artifacts.looks_whole(digest); }};
   for (const auto& step : facts.steps)
     for (const auto& output : step.record.outputs) {
@@ -114,9 +114,9 @@ core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& 
 
 core::ExitCode export_run_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  const auto run = find_run(context, drivers, store);
   const auto& format = options.document.format;
   if ((format == "slsa") == options.step.empty())
     throw core::InputError(
@@ -126,17 +126,17 @@ core::ExitCode export_run_command(Context& context) {
             (format == "slsa" ? " STEP.OUTPUT --format slsa" : " --format " + format));
   if (run.status == RunStatus::running)
     throw core::InputError("run " + run.id + " is still running");
-  if (format == "ro-crate") return write_crate(context, runs, run);
+  if (format == "ro-crate") return write_crate(context, store, run);
   if (format == "slsa") {
-    const auto artifact = output_of_run(runs, run, options.step);
-    const auto made = exports::facts_of_maker(runs, artifact, PIPELINE_VERSION);
+    const auto artifact = output_of_run(store, run, options.step);
+    const auto made = exports::facts_of_maker(store, artifact, PIPELINE_VERSION);
     if (!made)
       throw core::InputError("no step in this state folder made '" + options.step + "'",
                              "another machine made it: export it there");
     write_out(context, json_text(exports::artifact_provenance(*made, artifact), 2) + "\n");
     return core::ExitCode::ok;
   }
-  const auto events = exports::openlineage_events(exports::facts_of(runs, run, PIPELINE_VERSION));
+  const auto events = exports::openlineage_events(exports::facts_of(store, run, PIPELINE_VERSION));
   const auto out = options.copy_to.string();
   if (out.starts_with("https://") || out.starts_with("http://"))
     return send_events(context, events);

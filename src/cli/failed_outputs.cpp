@@ -55,19 +55,20 @@ void copy_entry(const fs::path& from, const fs::path& to, std::vector<fs::path>&
 
 }  // namespace
 
-std::vector<FailedOutput> failed_outputs(const store::RunStore& runs, const std::string& run,
+std::vector<FailedOutput> failed_outputs(const store::RunStore& store, const std::string& run,
                                          const std::vector<store::StepRecord>& steps,
                                          const std::string& wanted) {
   std::vector<std::string> folders;
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(runs.failed_folder(run), none))
+  for (const auto& entry : fs::directory_iterator(store.paths().failed_folder(run), none))
     folders.push_back(entry.path().filename().string());
   std::vector<FailedOutput> found;
   if (folders.empty()) return found;
   for (const auto& step : steps)
     for (const auto& folder : folders)
       if (const auto attempt = attempt_of(folder, step.name))
-        for (const auto& entry : fs::directory_iterator(runs.failed_folder(run) / folder, none))
+        for (const auto& entry :
+             fs::directory_iterator(store.paths().failed_folder(run) / folder, none))
           if (FailedOutput output{step.name, attempt, entry.path()}; is_wanted(output, wanted))
             found.push_back(std::move(output));
   return found;

@@ -20,7 +20,7 @@ struct FailedOutput {
 
 /// Returns what the last failed attempt of each of these steps left, in the steps' order.
 /// @param wanted `STEP`, `STEP.FILE` or `STEP.OUTPUT`, whose file may have an extension; empty: all
-std::vector<FailedOutput> failed_outputs(const store::RunStore& runs, const std::string& run,
+std::vector<FailedOutput> failed_outputs(const store::RunStore& store, const std::string& run,
                                          const std::vector<store::StepRecord>& steps,
                                          const std::string& wanted = {});
 

@@ -13,7 +13,7 @@
 #include "docker/image_plan.hpp"
 #include "dsl/declaration.hpp"
 #include "dsl/document.hpp"
-#include "engine/cache/decision.hpp"
+#include "engine/graph/selection.hpp"
 #include "gpu/step_checks.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/yaml_writer.hpp"

@@ -90,8 +90,8 @@ class LogPrinter {
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
-bool goes_on(detached::Drivers& drivers, store::RunStore& runs, const std::string& run_id) {
-  auto run = runs.find_run(run_id);
+bool goes_on(detached::Drivers& drivers, store::RunStore& store, const std::string& run_id) {
+  auto run = store.runs().find(run_id);
   return run && drivers.goes_on(*run);
 }
 
@@ -100,13 +100,13 @@ bool has_ended(const store::StepRecord& step) {
 }
 
 /// Prints the log of an attempt; with `follow`, until the attempt ends.
-void print_attempt(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
+void print_attempt(const Context& context, detached::Drivers& drivers, store::RunStore& store,
                    const store::AttemptRecord& attempt, bool follow) {
   LogPrinter printer(context, attempt.step, attempt.number, {.partial = follow});
-  GrowingFile file(runs.log_file(attempt.log));
+  GrowingFile file(store.paths().log_file(attempt.log));
   const auto is_over = [&] {
-    if (!goes_on(drivers, runs, attempt.run)) return true;
-    const auto all = runs.attempts(attempt.run, attempt.step);
+    if (!goes_on(drivers, store, attempt.run)) return true;
+    const auto all = store.attempts().list(attempt.run, attempt.step);
     const auto now = std::ranges::find(all, attempt.number, &store::AttemptRecord::number);
     return now == all.end() || now->ended != WallTime{};
   };
@@ -119,16 +119,16 @@ void print_attempt(const Context& context, detached::Drivers& drivers, store::Ru
 }
 
 /// Prints one attempt after the other until the step has ended.
-void follow(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
+void follow(const Context& context, detached::Drivers& drivers, store::RunStore& store,
             const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
-    const bool over =
-        !goes_on(drivers, runs, run) || has_ended(recorded_step(runs, *runs.find_run(run), name));
-    auto attempts = runs.attempts(run, name);
+    const bool over = !goes_on(drivers, store, run) ||
+                      has_ended(recorded_step(store, *store.runs().find(run), name));
+    auto attempts = store.attempts().list(run, name);
     std::erase_if(attempts,
                   [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
     for (const auto& attempt : attempts) {
-      print_attempt(context, drivers, runs, attempt, true);
+      print_attempt(context, drivers, store, attempt, true);
       number = attempt.number + 1;
     }
     if (over) return;
@@ -148,20 +148,20 @@ struct OpenLog {
 
 /// Prints what all steps of a run print: those that have ended one after the other, and with
 /// `follow` those that are running line by line until the run ends.
-void print_all(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
+void print_all(const Context& context, detached::Drivers& drivers, store::RunStore& store,
                const std::string& run, bool follow) {
   std::map<std::string, OpenLog> open;      // By the name of the file.
   std::map<std::string, unsigned> printed;  // The last attempt of each step that is done with.
   std::set<std::string> ended;
   for (;;) {
-    const bool is_last = !follow || !goes_on(drivers, runs, run);
-    auto steps = runs.steps(run);
+    const bool is_last = !follow || !goes_on(drivers, store, run);
+    auto steps = store.runs().steps(run);
     std::ranges::stable_sort(steps, {}, &store::StepRecord::started);
     for (const auto& step : steps) {
       if (step.status == StepStatus::pending || ended.contains(step.name)) continue;
-      for (const auto& attempt : runs.attempts(run, step.name)) {
+      for (const auto& attempt : store.attempts().list(run, step.name)) {
         if (attempt.number <= printed[step.name]) continue;
-        const auto path = runs.log_file(attempt.log);
+        const auto path = store.paths().log_file(attempt.log);
         auto& log = open.try_emplace(attempt.log, context, attempt, path).first->second;
         log.file.read(log.printer);
         if (!is_last && attempt.ended == WallTime{}) continue;
@@ -176,14 +176,14 @@ void print_all(const Context& context, detached::Drivers& drivers, store::RunSto
   }
 }
 
-core::ExitCode print_run(const Context& context, detached::Drivers& drivers, store::RunStore& runs,
+core::ExitCode print_run(const Context& context, detached::Drivers& drivers, store::RunStore& store,
                          const store::RunRecord& run) {
   const auto& options = context.options();
   if (options.attempt != 0)
     throw core::InputError("--attempt needs a STEP",
                            "`pipe logs RUN` prints all attempts of all steps");
-  print_all(context, drivers, runs, run.id, options.logs.follow);
-  const auto steps = runs.steps(run.id);
+  print_all(context, drivers, store, run.id, options.logs.follow);
+  const auto steps = store.runs().steps(run.id);
   const auto reused = std::ranges::count(steps, StepStatus::cached, &store::StepRecord::status);
   if (reused > 0)
     context.note("note: " + counted(static_cast<std::size_t>(reused), "step") +
@@ -196,11 +196,11 @@ core::ExitCode print_run(const Context& context, detached::Drivers& drivers, sto
 
 core::ExitCode logs_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
-  if (options.step.empty()) return print_run(context, drivers, runs, run);
-  auto step = recorded_step(runs, run, options.step);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  const auto run = find_run(context, drivers, store);
+  if (options.step.empty()) return print_run(context, drivers, store, run);
+  auto step = recorded_step(store, run, options.step);
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {
     origin = step.reused_from;
@@ -210,12 +210,12 @@ core::ExitCode logs_command(Context& context) {
     context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
   }
   if (options.logs.follow && step.status != StepStatus::cached && options.attempt == 0) {
-    const auto attempts = runs.attempts(origin, step.name);
-    follow(context, drivers, runs, origin, step.name,
+    const auto attempts = store.attempts().list(origin, step.name);
+    follow(context, drivers, store, origin, step.name,
            attempts.empty() ? 1 : attempts.back().number);
     return core::ExitCode::ok;
   }
-  const auto attempts = runs.attempts(origin, step.name);
+  const auto attempts = store.attempts().list(origin, step.name);
   if (attempts.empty()) {
     if (step.status == StepStatus::cached)
       throw core::InputError("the log of '" + step.name + "' is gone: run " + origin +
@@ -224,7 +224,7 @@ core::ExitCode logs_command(Context& context) {
                  (step.message.empty() ? "" : ": " + step.message));
     return core::ExitCode::ok;
   }
-  print_attempt(context, drivers, runs, attempt_numbered(attempts, options.attempt),
+  print_attempt(context, drivers, store, attempt_numbered(attempts, options.attempt),
                 options.logs.follow);
   return core::ExitCode::ok;
 }

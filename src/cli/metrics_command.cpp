@@ -61,14 +61,14 @@ Range range_of(const std::vector<store::MetricPoint>& points) {
 }
 
 /// A row for each metric of steps that have no instances.
-Table series_table(store::RunStore& runs, const std::vector<store::MetricRecord>& metrics,
+Table series_table(store::RunStore& store, const std::vector<store::MetricRecord>& metrics,
                    bool draws) {
   constexpr std::size_t drawn = 24;
   Table table;
   table.add({"STEP", "METRIC", "LAST", "AT", "VALUES", "MIN", "MAX", ""});
   for (const auto& metric : metrics) {
-    const auto points =
-        metric.points > 1 ? runs.points(metric) : std::vector<store::MetricPoint>{metric.last};
+    const auto points = metric.points > 1 ? store.metrics().points(metric)
+                                          : std::vector<store::MetricPoint>{metric.last};
     const auto range = range_of(points);
     const bool is_series = points.size() > 1 && range.low <= range.high;
     table.add({metric.step, for_terminal(metric.name, false),
@@ -110,7 +110,7 @@ Table instances_table(const std::vector<store::StepRecord>& steps,
   return table;
 }
 
-std::string tables(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+std::string tables(store::RunStore& store, const std::vector<store::StepRecord>& steps,
                    const std::vector<store::MetricRecord>& metrics, bool draws,
                    const Paint& paint) {
   std::vector<store::MetricRecord> single;
@@ -120,7 +120,7 @@ std::string tables(store::RunStore& runs, const std::vector<store::StepRecord>& 
     (base == metric.step ? single : of_instances[base]).push_back(metric);
   }
   std::string text;
-  if (const auto table = series_table(runs, single, draws); !table.empty())
+  if (const auto table = series_table(store, single, draws); !table.empty())
     text += table.render(paint);
   for (const auto& [base, list] : of_instances)
     text += (text.empty() ? "" : "\n") + instances_table(steps, list).render(paint);
@@ -139,12 +139,12 @@ std::string csv_number(double value) {
   return written.is_string() ? written.get<std::string>() : written.dump();
 }
 
-void print_csv(Context& context, store::RunStore& runs,
+void print_csv(Context& context, store::RunStore& store,
                const std::vector<store::MetricRecord>& metrics) {
   std::string text = "step,metric,training_step,time,value\n";
   constexpr std::size_t chunk = 1 << 20;
   for (const auto& metric : metrics)
-    for (const auto& point : runs.points(metric)) {
+    for (const auto& point : store.metrics().points(metric)) {
       text += csv_text(metric.step) + "," + csv_text(metric.name) + "," +
               (point.step ? std::to_string(*point.step) : "") + "," +
               core::format_time(point.time) + "," + csv_number(point.value) + "\n";
@@ -168,31 +168,31 @@ json points_json(const std::vector<store::MetricPoint>& points) {
 
 core::ExitCode metrics_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  const auto run = find_run(context, drivers, store);
   const auto steps =
-      options.step.empty() ? runs.steps(run.id) : recorded_steps(runs, run, options.step);
+      options.step.empty() ? store.runs().steps(run.id) : recorded_steps(store, run, options.step);
   if (!options.step.empty() && steps.empty())
-    recorded_step(runs, run, options.step);  // Throws, with the likely names.
+    recorded_step(store, run, options.step);  // Throws, with the likely names.
   std::vector<store::MetricRecord> metrics;
-  for (auto& metric : runs.metrics(run.id))
+  for (auto& metric : store.metrics().list(run.id))
     if (std::ranges::any_of(steps, [&](const auto& step) { return step.name == metric.step; }))
       metrics.push_back(std::move(metric));
   if (options.json) {
     auto list = json::array();
     for (const auto& metric : metrics) {
       list.push_back(metric_json(metric));
-      list.back()["series"] = points_json(runs.points(metric));
+      list.back()["series"] = points_json(store.metrics().points(metric));
     }
     context.print_json({{"run", run.id}, {"metrics", std::move(list)}});
   } else if (options.metrics.csv) {
-    print_csv(context, runs, metrics);
+    print_csv(context, store, metrics);
   } else if (metrics.empty()) {
     context.note("run " + run.id + " has no metrics: a step reports one by printing " +
                  "`@pipe {\"metric\": \"loss\", \"value\": 0.25}`");
   } else {
-    context.print(tables(runs, steps, metrics, context.out().live, context.paint()));
+    context.print(tables(store, steps, metrics, context.out().live, context.paint()));
   }
   return core::ExitCode::ok;
 }

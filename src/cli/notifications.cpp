@@ -7,13 +7,13 @@
 
 namespace pipeline::cli {
 
-void send_notifications(Context& context, const PipelineSpec& pipeline, store::RunStore& runs,
+void send_notifications(Context& context, const PipelineSpec& pipeline, store::RunStore& store,
                         const std::string& run, EventSink& events) try {
   if (pipeline.notify.empty()) return;
-  const auto record = runs.find_run(run);
+  const auto record = store.runs().find(run);
   if (!record) return;
   const auto command = context.options().name + " report " + run;
-  const auto steps = runs.steps(run);
+  const auto steps = store.runs().steps(run);
   net::HttpClient http(context.loop());
   for (const auto& webhook : pipeline.notify) {
     if (!webhook.on.empty() && std::ranges::find(webhook.on, record->status) == webhook.on.end())

@@ -12,7 +12,7 @@ namespace pipeline::cli {
 
 /// Sends the notifications of the pipeline that are about this end of the run. One that fails is a
 /// notice; nothing is thrown.
-void send_notifications(Context& context, const PipelineSpec& pipeline, store::RunStore& runs,
+void send_notifications(Context& context, const PipelineSpec& pipeline, store::RunStore& store,
                         const std::string& run, EventSink& events);
 
 /// Returns the variable in which the driver of a detached run finds the address of the pipeline's

@@ -6,7 +6,7 @@
 #include "cli/step_errors.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "engine/cache/decision.hpp"
+#include "engine/graph/selection.hpp"
 
 namespace pipeline::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include "cli/origin.hpp"
 #include "cli/session.hpp"
 #include "core/file.hpp"
+#include "engine/plan.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::cli {

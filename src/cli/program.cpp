@@ -39,7 +39,7 @@ RunResult result_of(cli::Session& session, const engine::RunSummary& summary, Co
   result.id = summary.run;
   result.status = summary.status;
   result.took = events.took;
-  for (auto& record : session.runs.steps(summary.run)) {
+  for (auto& record : session.store.runs().steps(summary.run)) {
     StepResult step;
     step.name = record.name;
     step.status = record.status;
@@ -70,7 +70,7 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   start.state = options.state;
   cli::Context context(std::move(start));
   cli::Session session(context);
-  cli::recover_dead_runs(context, session.runs);
+  cli::recover_dead_runs(context, session.store);
   session.pipeline();
   if (!options.executor) cli::require_engine(session);
 
@@ -81,7 +81,7 @@ RunResult run_here(const Pipeline& pipeline, const RunOptions& options) {
   });
   const auto summary =
       context.await(engine::run(session.services(), events, cancel, session.run_options()));
-  cli::send_notifications(context, session.pipeline(), session.runs, session.run_id, events);
+  cli::send_notifications(context, session.pipeline(), session.store, session.run_id, events);
   return result_of(session, summary, events);
 }
 

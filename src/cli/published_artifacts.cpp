@@ -23,10 +23,10 @@ using nlohmann::json;
 /// The names of the bucket that the options' profile has, or else of the state folder.
 class Names {
  public:
-  Names(Context& context, store::RunStore& runs)
+  Names(Context& context, store::RunStore& store)
       : context_(context),
-        here_(runs),
-        outputs_(context.loop(), context.artifacts(), runs.folder(),
+        here_(store),
+        outputs_(context.loop(), context.artifacts(), store.folder(),
                  context.options().artifact_store) {
     if (!context.options().artifact_store.is_given()) return;
     bucket_.emplace(context.loop(), context.options().artifact_store);
@@ -148,7 +148,7 @@ core::ExitCode published_command(Context& given) {
   if (chosen.artifact_store.is_given() && !given.existing_state())
     chosen.state = no_state.emplace().path();
   Context context(std::move(chosen));
-  Names names(context, context.runs(context.required_state()));
+  Names names(context, context.store(context.required_state()));
   const auto& options = context.options().artifacts;
   const auto [name, version] = named(names, options.name);
   if (options.promote) {
@@ -168,12 +168,12 @@ core::ExitCode published_command(Context& given) {
   return core::ExitCode::ok;
 }
 
-void publish_output(Context& context, store::RunStore& runs, const std::string& name,
+void publish_output(Context& context, store::RunStore& store, const std::string& name,
                     const store::StepRecord& step, const store::OutputRecord& output) {
   if (!core::is_name(name))
     throw core::InputError("'" + core::printable(name) + "' cannot be an artifact's name",
                            "a name has letters, digits, `.`, `_` and `-`");
-  Names names(context, runs);
+  Names names(context, store);
   const auto& run = step.reused_from.empty() ? step.run : step.reused_from;
   names.publish(name,
                 {.run = run, .step = step.name, .output = output, .time = engine::wall_now()});

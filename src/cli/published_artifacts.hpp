@@ -15,7 +15,7 @@ namespace pipeline::cli {
 core::ExitCode published_command(Context& context);
 
 /// Publishes an output of a run, which must be in the artifact store, and makes it current.
-void publish_output(Context& context, store::RunStore& runs, const std::string& name,
+void publish_output(Context& context, store::RunStore& store, const std::string& name,
                     const store::StepRecord& step, const store::OutputRecord& output);
 
 }  // namespace pipeline::cli

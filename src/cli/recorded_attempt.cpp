@@ -10,21 +10,21 @@
 
 namespace pipeline::cli {
 
-RecordedAttempt recorded_attempt(store::RunStore& runs, store::RunRecord run,
+RecordedAttempt recorded_attempt(store::RunStore& store, store::RunRecord run,
                                  const std::string& name, unsigned number) {
-  auto step = recorded_step(runs, run, name);
+  auto step = recorded_step(store, run, name);
   if (step.status == StepStatus::cached) {
     if (is_from_elsewhere(step.reused_from))
       throw core::InputError("'" + step.name + "' was reused from " + step.reused_from +
                              ": its attempt is known on the machine that ran it");
-    auto origin = runs.find_run(step.reused_from);
+    auto origin = store.runs().find(step.reused_from);
     if (!origin || origin->id != step.reused_from)
       throw core::InputError("'" + step.name + "' was reused from run " + step.reused_from +
                              ", which has been removed");
     run = std::move(*origin);
-    step = recorded_step(runs, run, step.name);
+    step = recorded_step(store, run, step.name);
   }
-  const auto attempts = runs.attempts(run.id, step.name);
+  const auto attempts = store.attempts().list(run.id, step.name);
   if (attempts.empty())
     throw core::InputError("'" + step.name + "' has not been started in run " + run.id +
                            (step.message.empty() ? "" : ": " + step.message));

@@ -19,7 +19,7 @@ struct RecordedAttempt {
 
 /// Returns an attempt of the one step called `name`. Throws InputError if there is none.
 /// @param number of the attempt; 0: the last one
-RecordedAttempt recorded_attempt(store::RunStore& runs, store::RunRecord run,
+RecordedAttempt recorded_attempt(store::RunStore& store, store::RunRecord run,
                                  const std::string& name, unsigned number);
 
 /// Returns the attempt with this number. Throws InputError if there is none.

@@ -28,9 +28,9 @@ std::vector<std::size_t> called(const std::vector<store::StepRecord>& steps,
 
 }  // namespace
 
-std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run,
+std::vector<store::StepRecord> recorded_steps(store::RunStore& store, const store::RunRecord& run,
                                               const std::string& name) {
-  auto steps = runs.steps(run.id);
+  auto steps = store.runs().steps(run.id);
   std::vector<store::StepRecord> found;
   for (const auto i : called(steps, name)) found.push_back(std::move(steps[i]));
   return found;
@@ -48,10 +48,10 @@ std::vector<store::StepRecord>::const_iterator last_round(
   return last;
 }
 
-store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run,
+store::StepRecord recorded_step(store::RunStore& store, const store::RunRecord& run,
                                 const std::string& name) {
   constexpr std::size_t most_shown = 6;
-  const auto steps = runs.steps(run.id);
+  const auto steps = store.runs().steps(run.id);
   const auto found = called(steps, name);
   if (found.size() == 1) return steps[found[0]];
   if (const auto last = last_round(steps, name); last != steps.end()) return *last;

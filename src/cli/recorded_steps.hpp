@@ -11,7 +11,7 @@ namespace pipeline::cli {
 
 /// Returns the steps called `name`: `train` (all of its instances, if it had a matrix),
 /// `train[c=1]`, `train[0]`, `train.c-1`; none if there is none.
-std::vector<store::StepRecord> recorded_steps(store::RunStore& runs, const store::RunRecord& run,
+std::vector<store::StepRecord> recorded_steps(store::RunStore& store, const store::RunRecord& run,
                                               const std::string& name);
 
 /// Returns the last round of the repeated step `name`; the end if there is none.
@@ -20,7 +20,7 @@ std::vector<store::StepRecord>::const_iterator last_round(
 
 /// Returns the one step called `name`, of a repeated one its last round; throws InputError, with
 /// the likely names, if there is none or more than one.
-store::StepRecord recorded_step(store::RunStore& runs, const store::RunRecord& run,
+store::StepRecord recorded_step(store::RunStore& store, const store::RunRecord& run,
                                 const std::string& name);
 
 }  // namespace pipeline::cli

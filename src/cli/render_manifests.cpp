@@ -5,7 +5,7 @@
 #include "cli/step_errors.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/reference.hpp"
-#include "engine/cache/decision.hpp"
+#include "engine/graph/selection.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 
 namespace pipeline::cli {

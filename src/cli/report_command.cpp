@@ -11,11 +11,11 @@ namespace pipeline::cli {
 
 core::ExitCode report_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  const auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  const auto run = find_run(context, drivers, store);
   const auto data =
-      report::report_data(runs, context.artifacts(), run, report::limits_for(run.steps));
+      report::report_data(store, context.artifacts(), run, report::limits_for(run.steps));
   if (options.json) {
     context.print_json(data);
     return core::ExitCode::ok;

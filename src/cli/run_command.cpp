@@ -56,15 +56,16 @@ std::string identity_of(const Session& session) {
 
 /// Returns the earlier run if nothing has changed since, without reading the pipeline.
 std::optional<engine::RunSummary> run_again(Session& session, Display& display,
-                                            const engine::EngineOptions& options) {
+                                            engine::EngineOptions options) {
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
   // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
-  const auto last = session.runs.find_run("latest");
-  const bool each_step = session.context.options().json || !last || last->steps <= many_steps;
+  const auto last = session.store.runs().find("latest");
+  options.reports_reused_steps =
+      session.context.options().json || !last || last->steps <= many_steps;
   try {
     return session.context.await(engine::reuse_by_fingerprint(
-        options.identity, session.orchestrator(), session.runs, session.context.artifacts(),
-        display.progress(), options, each_step));
+        session.orchestrator(), session.store, session.context.artifacts(), display.progress(),
+        std::move(options)));
   } catch (const core::EnvironmentError&) {
     return std::nullopt;  // The run itself meets the error again and reports it.
   }
@@ -77,11 +78,11 @@ void record_events(Session& session, Display& display, Background* background,
   if (background)
     return display.progress().record([&session, background](const Event& event) {
       if (std::holds_alternative<event::RunStarted>(event) && !background->has_left())
-        background->leave_terminal(session.runs, session.run_id);
+        background->leave_terminal(session.store, session.run_id);
       background->add(event);
     });
-  if (event_logs(session.runs, session.run_id).empty()) return;
-  log.emplace(session.runs, session.run_id);
+  if (event_logs(session.store, session.run_id).empty()) return;
+  log.emplace(session.store, session.run_id);
   display.progress().record([&log](const Event& event) { log->add(event); });
 }
 
@@ -98,7 +99,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     return vcs::source_state(folder);
   });
   Session session(context, resumed, detached);
-  recover_dead_runs(context, session.runs, resumed, detached ? resumed : "");
+  recover_dead_runs(context, session.store, resumed, detached ? resumed : "");
   auto options = session.run_options();
   if (!detached) options.identity = identity_of(session);
   if (const auto state = source.get()) {
@@ -120,7 +121,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
     options.final_sources = [&session] { return session.settle_lock(); };
     options.is_task = session.source.is_task();
     options.machine = session.machine_in_use();
-    if (!detached) detached::keep_invocation(session.runs, session.run_id, context.options());
+    if (!detached) detached::keep_invocation(session.store, session.run_id, context.options());
     if (!session.pipeline().notify.empty()) options.identity.clear();  // Each end is reported.
     try {
       outcome = context.await(
@@ -131,7 +132,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
       display.close();
       throw Interrupted();
     }
-    send_notifications(context, session.pipeline(), session.runs, session.run_id,
+    send_notifications(context, session.pipeline(), session.store, session.run_id,
                        display.progress());
   }
   display.close();
@@ -140,7 +141,7 @@ core::ExitCode drive(Context& context, const std::string& resumed,
                   {},
                   {},
                   context.options().name,
-                  context.state_option(session.runs.folder())};
+                  context.state_option(session.store.folder())};
   if (summary.model.total <= many_steps || outcome->succeeded > 0)
     summary.results = results_of(session);
   const auto exit_code = exit_code_of(*outcome);
@@ -149,16 +150,16 @@ core::ExitCode drive(Context& context, const std::string& resumed,
   if (background)
     background->add(object);
   else
-    show_summary(context, session.runs, std::move(summary), exit_code);
-  if (outcome->succeeded > 0) warn_of_storage(context, session.runs);
+    show_summary(context, session.store, std::move(summary), exit_code);
+  if (outcome->succeeded > 0) warn_of_storage(context, session.store);
   return exit_code;
 }
 
 /// @param background null: the run is shown until it ends
 core::ExitCode resume(Context& context, Background* background) {
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  auto run = find_run(context, drivers, store);
   if (background && run.driver.is_elsewhere())
     throw core::InputError(
         "run " + run.id + " was handed to a cluster, and is continued at a terminal",
@@ -179,12 +180,12 @@ core::ExitCode resume(Context& context, Background* background) {
           "`" + context.options().name + " run` runs what did not succeed, and what has changed");
   };
   refuse_ended();
-  auto options = recorded_options(runs, run.id, context.options());
+  auto options = recorded_options(store, run.id, context.options());
   if (!options)
     throw core::InputError("it was not kept how run " + run.id + " was begun",
                            "`" + context.options().name + " run` reuses what it has made");
   Context again(std::move(*options));
-  auto detached = detached::detached_of(runs, run.id);
+  auto detached = detached::detached_of(store, run.id);
   if (!detached || !run.driver.is_elsewhere())
     return drive(again, run.id, detached ? &*detached : nullptr, background);
   detached::HeldLease lease(again.driver_context(), cluster_of(again.options()),

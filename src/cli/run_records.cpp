@@ -25,12 +25,12 @@ void add_gpu_usage(const core::GpuUsage& used, json& entry) {
   entry["memory"] = used.memory;
 }
 
-json attempt_json(const store::RunStore& runs, const store::AttemptRecord& attempt) {
+json attempt_json(const store::RunStore& store, const store::AttemptRecord& attempt) {
   json entry{{"number", attempt.number},
              {"started", time_json(attempt.started)},
              {"ended", time_json(attempt.ended)},
              {"took_ms", attempt.took.count()},
-             {"log", runs.log_file(attempt.log).string()}};
+             {"log", store.paths().log_file(attempt.log).string()}};
   if (!attempt.node.empty()) entry["node"] = attempt.node;
   if (!attempt.image.empty()) entry["image"] = attempt.image;
   for (const auto& gpu : attempt.gpus) {
@@ -103,10 +103,10 @@ json run_json(const store::RunRecord& run) {
   return entry;
 }
 
-remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
+remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
                                     const store::RunRecord& run) {
-  const auto options = detached::invocation_of(runs, run.id);
-  return {context.loop(), context.artifacts(), runs.folder(),
+  const auto options = detached::invocation_of(store, run.id);
+  return {context.loop(), context.artifacts(), store.folder(),
           options ? options->artifact_store : settings::ArtifactStoreSettings{}};
 }
 
@@ -124,7 +124,7 @@ json output_json(Context& context, const remote_cache::RunOutputs& outputs, cons
   return entry;
 }
 
-json step_json(Context& context, store::RunStore& runs, const remote_cache::RunOutputs& outputs,
+json step_json(Context& context, store::RunStore& store, const remote_cache::RunOutputs& outputs,
                const store::StepRecord& step) {
   json entry{{"step", step.name},
              {"status", to_string(step.status)},
@@ -138,8 +138,8 @@ json step_json(Context& context, store::RunStore& runs, const remote_cache::RunO
   if (!step.image.empty()) entry["image"] = step.image;
   if (!step.message.empty()) entry["message"] = step.message;
   if (!step.reused_from.empty()) entry["reused_from"] = step.reused_from;
-  for (const auto& attempt : runs.attempts(step.run, step.name))
-    entry["attempts"].push_back(attempt_json(runs, attempt));
+  for (const auto& attempt : store.attempts().list(step.run, step.name))
+    entry["attempts"].push_back(attempt_json(store, attempt));
   for (const auto& output : step.outputs)
     entry["outputs"].push_back(output_json(context, outputs, step.name, output));
   return entry;

@@ -34,7 +34,7 @@ nlohmann::json phases_json(const core::Phases& phases);
 nlohmann::json metric_json(const store::MetricRecord& metric);
 
 /// Returns the step with its attempts and outputs.
-nlohmann::json step_json(Context& context, store::RunStore& runs,
+nlohmann::json step_json(Context& context, store::RunStore& store,
                          const remote_cache::RunOutputs& outputs, const store::StepRecord& step);
 
 nlohmann::json output_json(Context& context, const remote_cache::RunOutputs& outputs,
@@ -42,7 +42,7 @@ nlohmann::json output_json(Context& context, const remote_cache::RunOutputs& out
 
 /// Returns where the run's outputs are: on this machine, or in the artifact store that the run was
 /// asked to use.
-remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& runs,
+remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
                                     const store::RunRecord& run);
 
 /// Returns the recorded status. For a run that is recorded as running, returns whether its driver

@@ -53,7 +53,7 @@ class Recorded {
  private:
   void read() {
     is_read_ = true;
-    records_ = session_.runs.steps(session_.run_id);
+    records_ = session_.store.runs().steps(session_.run_id);
     for (const auto& record : records_) by_name_.emplace(record.name, &record);
   }
 
@@ -113,7 +113,7 @@ json summary_json(const Summary& summary, core::ExitCode exit_code) {
 }
 
 std::optional<core::ExitCode> read_summary(const json& object, Context& context,
-                                           store::RunStore& runs, Summary& summary) {
+                                           store::RunStore& store, Summary& summary) {
   if (object.value("event", "") != "summary") return std::nullopt;
   const auto count = [&](const char* key) { return object.value(key, std::size_t{0}); };
   auto& outcome = summary.outcome;
@@ -124,7 +124,7 @@ std::optional<core::ExitCode> read_summary(const json& object, Context& context,
              .failed = count("failed"),
              .skipped = count("skipped"),
              .cancelled = count("cancelled")};
-  const auto steps = runs.steps(outcome.run);
+  const auto steps = store.runs().steps(outcome.run);
   summary.results.clear();
   for (const auto& result : object.value("results", json::array())) {
     const auto name = result.value("output", "");
@@ -140,13 +140,13 @@ std::optional<core::ExitCode> read_summary(const json& object, Context& context,
   return static_cast<core::ExitCode>(object.value("exit_code", 0));
 }
 
-void show_summary(const Context& context, const store::RunStore& runs, Summary summary,
+void show_summary(const Context& context, const store::RunStore& store, Summary summary,
                   core::ExitCode exit_code) {
   if (context.options().json) return context.print(summary_json(summary, exit_code).dump() + "\n");
   if (!summary.results.empty())
     summary.copy_command = context.options().name + " artifacts " + summary.outcome.run + " " +
                            summary.results.back().name + " --copy DEST" +
-                           context.state_option(runs.folder());
+                           context.state_option(store.folder());
   context.print(render_summary(summary, context.paint()));
 }
 

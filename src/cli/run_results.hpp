@@ -24,10 +24,10 @@ nlohmann::json summary_json(const Summary& summary, core::ExitCode exit_code);
 /// on it are left out.
 /// @return the exit code; nothing if the object is no summary
 std::optional<core::ExitCode> read_summary(const nlohmann::json& object, Context& context,
-                                           store::RunStore& runs, Summary& summary);
+                                           store::RunStore& store, Summary& summary);
 
 /// Prints the summary, as text or as the event.
-void show_summary(const Context& context, const store::RunStore& runs, Summary summary,
+void show_summary(const Context& context, const store::RunStore& store, Summary summary,
                   core::ExitCode exit_code);
 
 }  // namespace pipeline::cli

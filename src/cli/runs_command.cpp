@@ -32,15 +32,15 @@ core::ExitCode runs_command(Context& context) {
   std::vector<report::ListedRun> list;
   std::optional<detached::Drivers> drivers;
   if (state) {
-    auto& runs = context.runs(*state);
+    auto& store = context.store(*state);
     const auto& given = options.runs;
     const report::RunQuery query{.pipeline = given.pipeline,
                                  .tag = given.tag,
                                  .where = given.where,
                                  .sort = given.sort,
                                  .columns = given.columns};
-    list = report::RunTable(runs).find(query, given.limit);
-    drivers.emplace(context.driver_context(), runs);
+    list = report::RunTable(store).find(query, given.limit);
+    drivers.emplace(context.driver_context(), store);
     for (auto& run : list) drivers->update(run.record);
   }
   if (options.json) {
@@ -56,7 +56,7 @@ core::ExitCode runs_command(Context& context) {
     return core::ExitCode::ok;
   }
   if (list.empty())
-    context.note(state && context.runs(*state).find_run("latest")
+    context.note(state && context.store(*state).runs().find("latest")
                      ? "no run matches the filter: `" + options.name + " runs` lists them all"
                      : "no run has been made yet");
   const bool has_tags =

@@ -32,18 +32,18 @@ std::vector<std::string> texts_in(const json& list) {
 std::string hex_of(const std::string& id) { return id.substr(id.find(':') + 1); }
 
 /// Returns the step as the run recorded it that made its result.
-store::StepRecord made_step(store::RunStore& runs, const store::RunRecord& run,
+store::StepRecord made_step(store::RunStore& store, const store::RunRecord& run,
                             const std::string& name) {
-  auto step = recorded_step(runs, run, name);
+  auto step = recorded_step(store, run, name);
   if (step.status != StepStatus::cached) return step;
   if (is_from_elsewhere(step.reused_from))
     throw core::InputError("'" + step.name + "' was reused from " + step.reused_from +
                            ": its image is on the machine that ran it");
-  const auto origin = runs.find_run(step.reused_from);
+  const auto origin = store.runs().find(step.reused_from);
   if (!origin)
     throw core::InputError("'" + step.name + "' was reused from run " + step.reused_from +
                            ", which has been removed");
-  return recorded_step(runs, *origin, step.name);
+  return recorded_step(store, *origin, step.name);
 }
 
 /// Reads what an engine knows of an image.
@@ -138,8 +138,8 @@ class ImageReader {
 
 core::ExitCode sbom_command(Context& context) {
   const auto& options = context.options();
-  auto& runs = context.existing_runs();
-  auto step = made_step(runs, context.find_run(runs), options.step);
+  auto& store = context.existing_store();
+  auto step = made_step(store, context.find_run(store), options.step);
   if (!step.image.starts_with("sha256:"))
     throw core::InputError("'" + step.name + "' did not run in an image",
                            "steps of the orchestrators docker and kubernetes have images");

@@ -11,8 +11,8 @@ core::ExitCode serve_command(Context& context) {
   const auto& options = context.options();
   std::optional<BucketRuns> bucket;
   if (!options.serve.bucket_of.empty()) bucket.emplace(context, options.serve.bucket_of);
-  auto& runs = bucket ? context.runs(bucket->state()) : context.existing_runs();
-  runs.forbid_writes();
+  auto& store = bucket ? context.store(bucket->state()) : context.existing_store();
+  store.forbid_writes();
   serve::Server server(options.serve.host, options.serve.port);
   const serve::Guard guard(serve::new_token(), options.serve.host, server.port());
   const bool is_ipv6 = options.serve.host.find(':') != std::string::npos;
@@ -28,7 +28,7 @@ core::ExitCode serve_command(Context& context) {
   else
     context.print(address + "\n");
   serve::Api api(
-      runs, context.artifacts(),
+      store, context.artifacts(),
       {templates::template_text("serve/serve.html", {}), page_style("serve/serve.css"),
        page_script({"serve/live_log.js", "serve/chart.js", "serve/runs.js", "serve/compare.js",
                     "serve/lineage.js", "serve/machine.js", "serve/serve.js"}),

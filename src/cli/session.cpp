@@ -12,7 +12,7 @@
 #include "detached/invocation.hpp"
 #include "detached/recovery.hpp"
 #include "docker/engine_api.hpp"
-#include "engine/cache/decision.hpp"
+#include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
 #include "remote_cache/bucket_cache.hpp"
@@ -31,7 +31,7 @@ store::RunStore& open_state(Context& context, PipelineSource& source) {
   const auto state = context.state_beside(source.file());
   std::error_code error;
   if (!std::filesystem::exists(state, error)) source.pipeline();
-  return context.runs(state);
+  return context.store(state);
 }
 
 /// Throws InputError for a step that the option names and that `--until` leaves out.
@@ -63,11 +63,13 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
     : context(c),
       source(c),
       run_id(id.empty() ? new_run_id() : std::move(id)),
-      runs(open_state(c, source)),
-      artifacts_stay_(runs.keep_artifacts([&] {
-        c.note("waiting for `" + c.options().name + " clean`, which removes artifacts");
-      })),
-      code_(source.code(runs.folder() / "scripts")),
+      store(open_state(c, source)),
+      artifacts_stay_(store::StateLock::keep_artifacts(store.folder(),
+                                                       [&] {
+                                                         c.note("waiting for `" + c.options().name +
+                                                                " clean`, which removes artifacts");
+                                                       })),
+      code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), c.options().lock),
       bucket_(c.options().artifact_store.is_given()
                   ? std::make_unique<s3::BucketArtifacts>(c.loop(), c.options().artifact_store)
@@ -77,7 +79,7 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
           c.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(context, name,
                                      {.root = source.file().parent_path(),
-                                      .state = runs.folder(),
+                                      .state = store.folder(),
                                       .template_dir = context.options().template_dir,
                                       .run_id = run_id,
                                       .lock = &lock_,
@@ -144,24 +146,24 @@ void require_engine(Session& session) {
       engine.info());  // Its error names what was tried, and how to work without an engine.
 }
 
-std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& runs,
+std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& store,
                                                 const std::string& resumed,
                                                 const std::string& gone) {
   return detached::recover_dead_runs(
-      context.driver_context(), runs, context.options(),
+      context.driver_context(), store, context.options(),
       [&](const std::string& name, orchestrators::OrchestratorOptions options) {
         return make_orchestrator(context, name, std::move(options));
       },
       resumed, gone);
 }
 
-std::optional<Options> recorded_options(store::RunStore& runs, const std::string& run,
+std::optional<Options> recorded_options(store::RunStore& store, const std::string& run,
                                         Options caller) {
-  auto recorded = detached::invocation_of(runs, run);
+  auto recorded = detached::invocation_of(store, run);
   if (!recorded) return std::nullopt;
   if (caller.jobs > 0) recorded->jobs = caller.jobs;
   static_cast<detached::Invocation&>(caller) = std::move(*recorded);
-  caller.state = runs.folder();
+  caller.state = store.folder();
   return caller;
 }
 
@@ -170,8 +172,8 @@ kubernetes_api::AccessOptions cluster_of(const Options& options) {
 }
 
 store::RunRecord find_run(const Context& context, detached::Drivers& drivers,
-                          store::RunStore& runs) {
-  auto run = context.find_run(runs);
+                          store::RunStore& store) {
+  auto run = context.find_run(store);
   drivers.update(run);
   return run;
 }

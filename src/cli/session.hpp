@@ -34,7 +34,7 @@ class Session {
   Context& context;
   PipelineSource source;
   const std::string run_id;
-  store::RunStore& runs;
+  store::RunStore& store;
 
   const PipelineSpec& pipeline() { return source.pipeline(); }
   orchestrators::Orchestrator& orchestrator() { return *orchestrator_; }
@@ -52,7 +52,7 @@ class Session {
   gpu::Machine* machine_in_use() { return machine_.get(); }
   /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
-    return {pipeline,        *orchestrator_, runs,   context.artifacts(),
+    return {pipeline,        *orchestrator_, store,  context.artifacts(),
             context.stats(), code_,          &lock_, &context.options().artifact_store};
   }
   engine::Services services() { return services(pipeline()); }
@@ -83,13 +83,13 @@ void require_engine(Session& session);
 /// and returns them. Reports what cannot be removed.
 /// @param resumed the run to resume: its attempts that can be joined stay
 /// @param gone a detached run whose driver is known to be dead
-std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& runs,
+std::vector<store::RunRecord> recover_dead_runs(Context& context, store::RunStore& store,
                                                 const std::string& resumed = {},
                                                 const std::string& gone = {});
 
 /// Returns the caller's options with the invocation of the recorded run. Nothing if none is
 /// recorded.
-std::optional<Options> recorded_options(store::RunStore& runs, const std::string& run,
+std::optional<Options> recorded_options(store::RunStore& store, const std::string& run,
                                         Options caller);
 
 /// Returns the cluster that the options name.
@@ -98,6 +98,6 @@ kubernetes_api::AccessOptions cluster_of(const Options& options);
 /// Returns the run that the options name, updated with what its driver has saved to its replica.
 /// Throws InputError if there is none.
 store::RunRecord find_run(const Context& context, detached::Drivers& drivers,
-                          store::RunStore& runs);
+                          store::RunStore& store);
 
 }  // namespace pipeline::cli

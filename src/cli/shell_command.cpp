@@ -11,7 +11,7 @@
 #include "core/identifier.hpp"
 #include "detached/detached_record.hpp"
 #include "engine/attempt/shell.hpp"
-#include "engine/cache/decision.hpp"
+#include "engine/cache/step_keys.hpp"
 #include "engine/graph/run_steps.hpp"
 #include "model/instance.hpp"
 
@@ -36,10 +36,10 @@ class Notices : public EventSink {
 using RecordedOutputs = std::map<std::string, std::vector<store::OutputRecord>>;
 
 /// Returns what of a run's outputs is on this machine, by step.
-RecordedOutputs outputs_of_run(store::RunStore& runs, const store::ArtifactStore& artifacts,
+RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const std::string& run) {
   RecordedOutputs outputs;
-  for (auto& step : runs.steps(run)) {
+  for (auto& step : store.runs().steps(run)) {
     std::erase_if(step.outputs, [&](const auto& output) { return !artifacts.has(output.digest); });
     outputs.emplace(step.name, std::move(step.outputs));
   }
@@ -60,7 +60,7 @@ void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
 /// Adds a round that the run had. @return false if there is none that is not there yet
 bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i) {
-    if (!steps.leads_rounds(i) ||
+    if (!steps.is_loop_head(i) ||
         !recorded.contains(model::round_name(steps.spec(i).name, steps.rounds(i))))
       continue;
     steps.add_round(i);
@@ -73,13 +73,13 @@ bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
 void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
   do {
     take_outputs(steps, recorded);
-    for (auto group = steps.take_open_matrix(); !group.empty(); group = steps.take_open_matrix()) {
+    for (auto group = steps.take_dynamic_matrix(); !group.empty(); group = steps.take_dynamic_matrix()) {
       steps.expand(group, artifacts);
       take_outputs(steps, recorded);
     }
   } while (add_round(steps, recorded));
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i)
-    if (steps.leads_rounds(i) && steps.rounds(i)) steps.end_rounds(i);
+    if (steps.is_loop_head(i) && steps.rounds(i)) steps.end_rounds(i);
 }
 
 const StepSpec& step_named(const engine::RunSteps& steps, const std::string& name) {
@@ -94,12 +94,13 @@ void report_differences(Session& session, const engine::Services& services, cons
                         const RecordedAttempt& found, const std::string& environment_id,
                         const engine::OutputsOf& outputs_of) {
   if (environment_id.empty()) return;
-  engine::Decisions decisions(services);
-  session.context.await(decisions.data().look_up(services.pipeline, session.remote_cache()));
-  const auto now = decisions.key(step, environment_id, outputs_of);
+  engine::StepKeys keys(services);
+  session.context.await(keys.data().look_up(services.pipeline, session.remote_cache()));
+  const auto now = keys.key(step, environment_id, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
-  for (const auto& line : engine::differences(session.runs.key_parts(found.step.key), now.parts))
+  for (const auto& line :
+       engine::differences(session.store.cache().key_parts(found.step.key), now.parts))
     if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
   session.context.note("note: '" + step.name + "' is not in all as it was in run " + found.run.id +
                        changes +
@@ -128,7 +129,7 @@ void check_place(Session& session, const StepSpec& step) {
 }  // namespace
 
 core::ExitCode shell_command(Context& given) {
-  auto& recorded = given.existing_runs();
+  auto& recorded = given.existing_store();
   const auto found = recorded_attempt(recorded, given.find_run(recorded), given.options().step,
                                       given.options().attempt);
   const auto code = code_of(given, found);
@@ -140,7 +141,7 @@ core::ExitCode shell_command(Context& given) {
   auto detached = detached::detached_of(recorded, found.run.id);
   Session session(context, {}, detached ? &*detached : nullptr);
   engine::RunSteps steps(session.pipeline(), {});
-  expand(steps, outputs_of_run(session.runs, context.artifacts(), found.run.id),
+  expand(steps, outputs_of_run(session.store, context.artifacts(), found.run.id),
          context.artifacts());
   const auto& step = step_named(steps, found.step.name);
   check_place(session, step);
@@ -149,7 +150,7 @@ core::ExitCode shell_command(Context& given) {
   const engine::CodeProvider provider{
       .files = [&](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files; },
       .missing_file = {}};
-  const engine::Services services{session.pipeline(),  session.orchestrator(), session.runs,
+  const engine::Services services{session.pipeline(),  session.orchestrator(), session.store,
                                   context.artifacts(), context.stats(),        provider};
   const engine::OutputsOf outputs_of = [&](const SourceSpec& source) {
     const auto made = steps.outputs_of()(source);
@@ -164,7 +165,7 @@ core::ExitCode shell_command(Context& given) {
   engine::ShellRequest shell{
       .run_id = found.run.id,
       .number = found.attempt.number,
-      .folder = session.runs.folder() / engine::shells_folder / session.run_id,
+      .folder = session.store.folder() / engine::shells_folder / session.run_id,
       .request = {.words = words_of(given.options()), .id = session.run_id},
       .shared = session.remote_cache()};
   shell.request.has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;

@@ -117,7 +117,7 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
 
 /// Lists the attempts of the steps that failed or were retried.
 /// @param is_running whether the run is
-std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+std::string attempts_text(store::RunStore& store, const std::vector<store::StepRecord>& steps,
                           bool is_running, bool is_large, const Paint& paint) {
   Table table;
   table.add({"ATTEMPT", "TIME", "EXIT CODE", "LIMIT", ""});
@@ -125,7 +125,7 @@ std::string attempts_text(store::RunStore& runs, const std::vector<store::StepRe
   for (const auto& step : steps) {
     if (step.attempts <= 1 && step.status != StepStatus::failed) continue;
     if (is_large && ++count > many_steps) continue;
-    const auto attempts = runs.attempts(step.run, step.name);
+    const auto attempts = store.attempts().list(step.run, step.name);
     for (const auto& attempt : attempts)
       table.add({step.name + " " + std::to_string(attempt.number),
                  time_of(attempt, is_running && step.status == StepStatus::running &&
@@ -153,13 +153,13 @@ GpuCells gpu_cells(const core::GpuUsage* used) {
           core::format_bytes(used->peak_memory) + " of " + core::format_bytes(used->memory)};
 }
 
-std::string gpus_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+std::string gpus_text(store::RunStore& store, const std::vector<store::StepRecord>& steps,
                       const Paint& paint) {
   Table table;
   table.add({"ATTEMPT", "GPU", "MODEL", "BUSY", "AT MOST", "MEMORY", "UUID"});
   for (const auto& step : steps) {
     if (step.attempts == 0) continue;
-    for (const auto& attempt : runs.attempts(step.run, step.name))
+    for (const auto& attempt : store.attempts().list(step.run, step.name))
       for (const auto& gpu : attempt.gpus) {
         const auto used = gpu_cells(attempt.usage.of_gpu(gpu.uuid));
         table.add({step.name + " " + std::to_string(attempt.number), std::to_string(gpu.index),
@@ -171,12 +171,12 @@ std::string gpus_text(store::RunStore& runs, const std::vector<store::StepRecord
 
 /// One row for each step that has been started: its last attempt. Of a step with many instances
 /// none has a row.
-std::string wide_text(store::RunStore& runs, const std::vector<store::StepRecord>& steps,
+std::string wide_text(store::RunStore& store, const std::vector<store::StepRecord>& steps,
                       InstanceGroups& groups, const Paint& paint) {
   std::vector<NamedAttempt> rows;
   for (const auto& step : steps) {
     if (step.attempts == 0 || groups.of(step)) continue;
-    auto attempts = runs.attempts(step.run, step.name);
+    auto attempts = store.attempts().list(step.run, step.name);
     if (!attempts.empty()) rows.push_back({step.name, std::move(attempts.back())});
   }
   return rows.empty() ? "" : "\n" + wide_table("STEP", rows).render(paint);
@@ -184,7 +184,7 @@ std::string wide_text(store::RunStore& runs, const std::vector<store::StepRecord
 
 /// One step with all of its attempts: their ends, phases and usage, each on 80 columns.
 /// @param is_running whether the run is
-std::string step_text(store::RunStore& runs, const store::StepRecord& step, bool is_running,
+std::string step_text(store::RunStore& store, const store::StepRecord& step, bool is_running,
                       const Paint& paint) {
   auto text = paint(Colour::bold, "step " + step.name) + " of run " + step.run + ": ";
   const auto status = status_cell(step.status);
@@ -196,7 +196,7 @@ std::string step_text(store::RunStore& runs, const store::StepRecord& step, bool
   };
   std::vector<NamedAttempt> rows;
   std::set<std::string> images{step.image};
-  for (auto& attempt : runs.attempts(step.run, step.name)) {
+  for (auto& attempt : store.attempts().list(step.run, step.name)) {
     images.insert(attempt.image);
     auto number = std::to_string(attempt.number);
     rows.push_back({std::move(number), std::move(attempt)});
@@ -207,29 +207,29 @@ std::string step_text(store::RunStore& runs, const store::StepRecord& step, bool
   for (const auto& output : step.outputs)
     line("output:     ", output.name + ", " + core::format_bytes(output.bytes));
   if (rows.empty()) return text + "\n" + (step.message.empty() ? "" : step.message + "\n");
-  return text + attempts_text(runs, {step}, is_running, false, paint) + "\n" +
+  return text + attempts_text(store, {step}, is_running, false, paint) + "\n" +
          phases_table("ATTEMPT", rows).render(paint) + "\n" +
-         usage_table("ATTEMPT", rows).render(paint) + gpus_text(runs, {step}, paint);
+         usage_table("ATTEMPT", rows).render(paint) + gpus_text(store, {step}, paint);
 }
 
 /// @param status see status_of()
-std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
+std::string show_text(detached::Drivers& drivers, store::RunStore& store,
                       const store::RunRecord& run, const std::string& status, bool is_wide,
                       const Paint& paint) {
   const bool is_running = status == "running";
-  const auto steps = runs.steps(run.id);
+  const auto steps = store.runs().steps(run.id);
   InstanceGroups groups(steps);
   const auto usage_of = [&](const store::StepRecord& step) {
     if (step.attempts == 0) return UsageCells{};
-    const auto attempts = runs.attempts(step.run, step.name);
+    const auto attempts = store.attempts().list(step.run, step.name);
     return attempts.empty() ? UsageCells{} : usage_cells(attempts.back().usage);
   };
   auto text = heading(drivers, run, status, paint) +
               steps_table(steps, groups, is_running, usage_of).render(paint) +
-              attempts_text(runs, steps, is_running, !groups.empty(), paint);
-  if (groups.empty()) text += gpus_text(runs, steps, paint);
-  if (is_wide) text += wide_text(runs, steps, groups, paint);
-  if (!failed_outputs(runs, run.id, steps).empty())
+              attempts_text(store, steps, is_running, !groups.empty(), paint);
+  if (groups.empty()) text += gpus_text(store, steps, paint);
+  if (is_wide) text += wide_text(store, steps, groups, paint);
+  if (!failed_outputs(store, run.id, steps).empty())
     text += "\nwhat failed attempts have written is kept: pipe artifacts " + run.id + "\n";
   return text;
 }
@@ -237,31 +237,32 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& runs,
 }  // namespace
 
 core::ExitCode show_command(Context& context) {
-  auto& runs = context.existing_runs();
-  detached::Drivers drivers(context.driver_context(), runs);
-  auto run = find_run(context, drivers, runs);
+  auto& store = context.existing_store();
+  detached::Drivers drivers(context.driver_context(), store);
+  auto run = find_run(context, drivers, store);
   const auto status = status_of(drivers, run);
   const auto& options = context.options();
   if (!options.step.empty()) {
-    const auto step = recorded_step(runs, run, options.step);
+    const auto step = recorded_step(store, run, options.step);
     if (options.json)
-      context.print_json(step_json(context, runs, outputs_of(context, runs, run), step));
+      context.print_json(step_json(context, store, outputs_of(context, store, run), step));
     else
-      context.print(step_text(runs, step, status == "running", context.paint()));
+      context.print(step_text(store, step, status == "running", context.paint()));
     return core::ExitCode::ok;
   }
   if (!options.json) {
-    context.print(show_text(drivers, runs, run, status, options.show.wide, context.paint()));
+    context.print(show_text(drivers, store, run, status, options.show.wide, context.paint()));
     return core::ExitCode::ok;
   }
   auto entry = run_json(run);
   entry["status"] = status;
   entry["metrics"] = json::array();
-  for (const auto& metric : runs.metrics(run.id)) entry["metrics"].push_back(metric_json(metric));
+  for (const auto& metric : store.metrics().list(run.id))
+    entry["metrics"].push_back(metric_json(metric));
   entry["steps"] = json::array();
-  const auto outputs = outputs_of(context, runs, run);
-  for (const auto& step : runs.steps(run.id))
-    entry["steps"].push_back(step_json(context, runs, outputs, step));
+  const auto outputs = outputs_of(context, store, run);
+  for (const auto& step : store.runs().steps(run.id))
+    entry["steps"].push_back(step_json(context, store, outputs, step));
   context.print_json(entry);
   return core::ExitCode::ok;
 }

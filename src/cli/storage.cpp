@@ -23,18 +23,18 @@ Bytes size_of(const fs::path& folder) {
   return bytes;
 }
 
-std::size_t newest_within(store::RunStore& runs, const std::vector<store::RunRecord>& all,
+std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRecord>& all,
                           Bytes budget) {
   std::set<core::Digest> counted_ones;
   Bytes bytes = 0;
   const auto count = [&](const store::OutputRecord& output) {
     if (counted_ones.insert(output.digest).second) bytes += output.bytes;
   };
-  store::Published published(runs);
+  auto& published = store.published();
   for (const auto& name : published.names())
     for (const auto& version : published.of(name).versions) count(version.output);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (const auto& step : runs.steps(all[i].id))
+    for (const auto& step : store.runs().steps(all[i].id))
       for (const auto& output : step.outputs) count(output);
     if (bytes > budget) return std::max<std::size_t>(i, 1);
   }
@@ -50,15 +50,15 @@ Bytes storage_budget(const Options& options) {
                          "write a number and a unit: 20GB, 500MiB");
 }
 
-void warn_of_storage(const Context& context, const store::RunStore& runs) {
+void warn_of_storage(const Context& context, const store::RunStore& store) {
   const auto budget = storage_budget(context.options());
   if (!budget) return;
-  const auto bytes = size_of(runs.folder() / "artifacts");
+  const auto bytes = size_of(store.folder() / "artifacts");
   if (bytes <= budget) return;
-  context.note("warning: the artifacts in " + shown_path(runs.folder()) + " take " +
+  context.note("warning: the artifacts in " + shown_path(store.folder()) + " take " +
                core::format_bytes(bytes) + ", and the budget is " + core::format_bytes(budget) +
                ": `" + context.options().name + " clean --keep-storage " + std::to_string(budget) +
-               "B" + context.state_option(runs.folder()) +
+               "B" + context.state_option(store.folder()) +
                "` removes the oldest runs, with --dry-run it says which");
 }
 

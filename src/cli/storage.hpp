@@ -16,7 +16,7 @@ Bytes size_of(const std::filesystem::path& folder);
 /// Returns how many of the newest runs have artifacts that fit the budget together, at least one of
 /// them. An artifact that several runs use counts once; published ones always count.
 /// @param all newest first
-std::size_t newest_within(store::RunStore& runs, const std::vector<store::RunRecord>& all,
+std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRecord>& all,
                           Bytes budget);
 
 /// Returns the budget of the state folder: `keep_storage` of the profile, else
@@ -24,6 +24,6 @@ std::size_t newest_within(store::RunStore& runs, const std::vector<store::RunRec
 Bytes storage_budget(const Options& options);
 
 /// Warns if the artifacts take more room than the budget. Looks at each file, if there is one.
-void warn_of_storage(const Context& context, const store::RunStore& runs);
+void warn_of_storage(const Context& context, const store::RunStore& store);
 
 }  // namespace pipeline::cli

@@ -15,12 +15,12 @@ using nlohmann::json;
 /// Follows an artifact to the steps that took it, and to what was made of their outputs.
 class Uses {
  public:
-  explicit Uses(store::RunStore& runs) : runs_(runs) {}
+  explicit Uses(store::RunStore& store) : store_(store) {}
 
   /// @param since when it was made: what has another's equal artifact may have begun before
   json of(const core::Digest& artifact, WallTime since = {}) {
     auto users = json::array();
-    for (const auto& step : runs_.users(artifact))
+    for (const auto& step : store_.lineage().consumers(artifact))
       if (step.started >= since) users.push_back(entry_of(step, artifact));
     return users;
   }
@@ -32,7 +32,7 @@ class Uses {
                {"inputs", inputs_of(step, artifact)},
                {"started", core::format_time(step.started)},
                {"outputs", json::array()}};
-    if (const auto run = runs_.find_run(step.run)) entry["pipeline"] = run->pipeline;
+    if (const auto run = store_.runs().find(step.run)) entry["pipeline"] = run->pipeline;
     for (const auto& output : step.outputs) {
       json made{{"output", output.name}, {"digest", output.digest.hex()}, {"bytes", output.bytes}};
       if (seen_.insert(output.digest.hex() + step.run + "." + step.name).second)
@@ -47,21 +47,21 @@ class Uses {
   /// The names under which the step took the artifact.
   json inputs_of(const store::StepRecord& step, const core::Digest& artifact) {
     auto names = json::array();
-    for (const auto& part : runs_.key_parts(step.key)) {
+    for (const auto& part : store_.cache().key_parts(step.key)) {
       if (!part.name.starts_with("input ")) continue;
       const auto input = store::artifact_of(part);
       if (!input) continue;
-      const auto pieces = runs_.gathered(*input);
+      const auto pieces = store_.lineage().gathered(*input);
       if (*input == artifact ||
           std::ranges::find(pieces, artifact, &store::GatheredPiece::artifact) != pieces.end())
         names.push_back(part.name.substr(6));
     }
-    for (const auto& [axis, taken] : runs_.taken_values(step.key))
+    for (const auto& [axis, taken] : store_.lineage().matrix_inputs(step.key))
       if (taken == artifact) names.push_back(axis);
     return names;
   }
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::set<std::string> seen_;
 };
 
@@ -91,9 +91,9 @@ void add_rows(const json& users, const std::string& indent, Table& table) {
 
 core::ExitCode used_command(Context& context) {
   const auto& words = context.options().subject;
-  auto& runs = context.existing_runs();
-  const auto digest = digest_named(runs, words);
-  const auto users = Uses(runs).of(digest);
+  auto& store = context.existing_store();
+  const auto digest = digest_named(store, words);
+  const auto users = Uses(store).of(digest);
   if (context.options().json) {
     context.print_json({{"digest", digest.hex()}, {"used", users}});
   } else if (users.empty()) {

@@ -18,12 +18,12 @@ struct Use {
 };
 
 /// Returns each artifact that a run's record names, with one of its uses.
-std::map<core::Digest, Use> uses_of(store::RunStore& runs,
+std::map<core::Digest, Use> uses_of(store::RunStore& store,
                                     const std::vector<store::RunRecord>& of) {
   std::map<core::Digest, Use> uses;
   for (const auto& run : of) {
-    const bool may_be_elsewhere = run.driver.is_elsewhere() || detached::detached_of(runs, run.id);
-    for (const auto& step : runs.steps(run.id))
+    const bool may_be_elsewhere = run.driver.is_elsewhere() || detached::detached_of(store, run.id);
+    for (const auto& step : store.runs().steps(run.id))
       for (const auto& output : step.outputs) {
         auto& use =
             uses.try_emplace(output.digest, Use{run.id, step.name, output.name, output.bytes, true})
@@ -38,8 +38,8 @@ class Verifier {
  public:
   explicit Verifier(Context& context)
       : context_(context),
-        runs_(context.existing_runs()),
-        lock_(runs_.keep_artifacts()),
+        store_(context.existing_store()),
+        lock_(store::StateLock::keep_artifacts(store_.folder())),
         is_of_run_(!context.options().run.empty()) {}
 
   /// Checks the artifacts that the database names, as far as it can be read.
@@ -47,10 +47,10 @@ class Verifier {
     if (!wrong_.empty()) return;
     std::vector<store::RunRecord> runs;
     if (is_of_run_)
-      runs.push_back(context_.find_run(runs_));
+      runs.push_back(context_.find_run(store_));
     else
-      runs = runs_.runs();
-    const auto uses = uses_of(runs_, runs);
+      runs = store_.runs().list();
+    const auto uses = uses_of(store_, runs);
     std::set<core::Digest> all;
     for (const auto& [digest, use] : uses) all.insert(digest);
     if (!is_of_run_)
@@ -60,7 +60,7 @@ class Verifier {
       check(digest, use == uses.end() ? nullptr : &use->second);
     }
   }
-  void database() { wrong_ = runs_.check(); }
+  void database() { wrong_ = store_.check(); }
 
   core::ExitCode report() const {
     const auto code =
@@ -114,7 +114,7 @@ class Verifier {
   }
 
   Context& context_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const store::StateLock lock_;
   const bool is_of_run_;
   json findings_ = json::array();

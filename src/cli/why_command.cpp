@@ -60,9 +60,9 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
 
 core::ExitCode why_command(Context& context) {
   const auto& words = context.options().subject;
-  auto& runs = context.existing_runs();
-  const auto digest = digest_named(runs, words);
-  const auto entry = report::lineage_of(runs, digest);
+  auto& store = context.existing_store();
+  const auto digest = digest_named(store, words);
+  const auto entry = report::lineage_of(store, digest);
   if (entry.is_null())
     throw core::InputError("no step in this state folder made '" + words + "' (" +
                            digest.hex().substr(0, shown_digits) + ")");

@@ -142,8 +142,8 @@ void CodeDiscovery::read_word(const ShellWord& word, bool is_command, const std:
 
 void CodeDiscovery::add_path(const std::string& path, bool is_command, const std::string& reason,
                              CodeSeeds& seeds) {
-  constexpr std::size_t longest_path = 1024;
-  if (path.size() > longest_path || path.find_first_of("\n\x01") != std::string::npos) return;
+  constexpr std::size_t max_path = 1024;
+  if (path.size() > max_path || path.find_first_of("\n\x01") != std::string::npos) return;
   const auto relative = normal_relative_path(path);
   if (!relative || relative->empty()) return;
   switch (tree_.kind(*relative)) {
@@ -278,7 +278,7 @@ std::vector<std::string> CodeDiscovery::find_module(const std::string& folder,
 }
 
 const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
-  constexpr std::uintmax_t largest_source = 8u << 20;
+  constexpr std::uintmax_t max_source = 8u << 20;
   const auto known = sources_.find(file);
   if (known != sources_.end()) return known->second;
   Source source;
@@ -302,8 +302,8 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
                                                                  : Language::none;
   }
   std::error_code error;
-  if (source.language == Language::none ||
-      std::filesystem::file_size(path, error) > largest_source || error) {
+  if (source.language == Language::none || std::filesystem::file_size(path, error) > max_source ||
+      error) {
     source.language = Language::none;
     return sources_.emplace(file, std::move(source)).first->second;
   }

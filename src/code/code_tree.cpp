@@ -19,7 +19,7 @@ bool is_never_code(const std::string& name) {
 }
 
 /// Where each of twenty folders has two links to the next, the last one has a million paths.
-constexpr unsigned most_ways = 1000;
+constexpr unsigned max_ways = 1000;
 
 bool is_inside(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
@@ -132,9 +132,9 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   const fs::path real = fs::canonical(path_of(folder), error);
   if (error || std::find(above.begin(), above.end(), real) != above.end())
     return;  // A link to a folder above itself.
-  if (++ways_[real.string()] > most_ways)
+  if (++ways_[real.string()] > max_ways)
     throw core::InputError("links lead to the folder '" + real.string() + "' by more than " +
-                               std::to_string(most_ways) + " paths below the pipeline's folder",
+                               std::to_string(max_ways) + " paths below the pipeline's folder",
                            "leave the links out with .dockerignore, or name the folders under "
                            "`code` that the step needs");
   above.push_back(real);

@@ -4,27 +4,21 @@
 
 namespace pipeline::core {
 
+namespace {
+constexpr std::string_view base64_digits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+}
+
 std::optional<std::string> decode_base64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
+  while (text.ends_with('=')) text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
   std::uint32_t bits = 0;
   int count = 0;
-  for (char c : text) {
-    std::uint32_t value = 0;
-    if (c >= 'A' && c <= 'Z')
-      value = static_cast<std::uint32_t>(c - 'A');
-    else if (c >= 'a' && c <= 'z')
-      value = static_cast<std::uint32_t>(c - 'a' + 26);
-    else if (c >= '0' && c <= '9')
-      value = static_cast<std::uint32_t>(c - '0' + 52);
-    else if (c == '+' || c == '-')
-      value = 62;
-    else if (c == '/' || c == '_')
-      value = 63;
-    else
-      return std::nullopt;
-    bits = bits << 6 | value;
+  for (const char c : text) {
+    const auto value = base64_digits.find(c == '-' ? '+' : c == '_' ? '/' : c);
+    if (value == base64_digits.npos) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
     count += 6;
     if (count >= 8) {
       count -= 8;
@@ -36,8 +30,6 @@ std::optional<std::string> decode_base64(std::string_view text) {
 }
 
 std::string encode_base64(std::string_view bytes) {
-  constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
@@ -46,7 +38,7 @@ std::string encode_base64(std::string_view bytes) {
     for (std::size_t k = 0; k < 3; ++k)
       bits = bits << 8 | (k < piece.size() ? static_cast<unsigned char>(piece[k]) : 0u);
     for (std::size_t k = 0; k < 4; ++k)
-      text += k <= piece.size() ? digits[bits >> (18 - 6 * k) & 63] : '=';
+      text += k <= piece.size() ? base64_digits[bits >> (18 - 6 * k) & 63] : '=';
   }
   return text;
 }

@@ -10,9 +10,9 @@ namespace pipeline::core {
 namespace {
 
 /// Deeper expressions are refused, because they are read recursively.
-constexpr unsigned most_nested = 50;
+constexpr unsigned max_nesting = 50;
 /// Of operators and operands. A chain such as `A or B or C` is evaluated recursively, too.
-constexpr std::size_t most_parts = 4000;
+constexpr std::size_t max_parts = 4000;
 constexpr std::string_view spaces = " \t\r\n";
 
 bool is_word(char c) {
@@ -137,8 +137,9 @@ class Expression::Parser {
     const auto written = text_.substr(offset, at_ - offset);
     auto value = parse_json(written);
     if (!value.is_number())
-      throw ExpressionError(offset, at_ - offset,
-                            "'" + printable(written) + "' is no number, such as 0.9, -1 or 1e-3");
+      throw ExpressionError(
+          offset, at_ - offset,
+          "'" + printable(written) + "' is not a number, such as 0.9, -1 or 1e-3");
     return literal(offset, std::move(value));
   }
 
@@ -150,12 +151,12 @@ class Expression::Parser {
     at_ = offset;
     if (written.empty() || written == "and" || written == "or") refuse("a value");
     if (written == "True" || written == "False")
-      throw ExpressionError(offset, written.size(), "'" + written + "' is no value",
+      throw ExpressionError(offset, written.size(), "'" + written + "' is not a value",
                             written == "True" ? "write `true`" : "write `false`");
     auto end = offset + written.size();
     while (end < text_.size() && (is_word(text_[end]) || text_[end] == '.')) ++end;
     const std::string dotted(text_.substr(offset, end - offset));
-    throw ExpressionError(offset, dotted.size(), "'" + dotted + "' is no value",
+    throw ExpressionError(offset, dotted.size(), "'" + dotted + "' is not a value",
                           dotted != written
                               ? "write `${" + dotted + "}`, or `'" + dotted + "'` for a text"
                               : "write `'" + written + "'` for a text, `${params." + written +
@@ -166,7 +167,8 @@ class Expression::Parser {
   [[noreturn]] void refuse(const char* expected) {
     for (const auto& [sign, here] : foreign_operators)
       if (text_.substr(at_).starts_with(sign))
-        throw ExpressionError(at_, sign.size(), "`" + std::string(sign) + "` is no operator here",
+        throw ExpressionError(at_, sign.size(),
+                              "`" + std::string(sign) + "` is not an operator here",
                               "write `" + std::string(here) + "`");
     auto end = at_;
     while (end < text_.size() && is_word(text_[end])) ++end;
@@ -207,17 +209,17 @@ class Expression::Parser {
   }
 
   std::size_t add(Kind kind, std::size_t offset, std::size_t left, std::size_t right) {
-    if (made_.nodes_.size() == most_parts)
+    if (made_.nodes_.size() == max_parts)
       throw ExpressionError(
           offset, at_ - offset,
-          "the expression has more than " + std::to_string(most_parts) + " operators and values");
+          "the expression has more than " + std::to_string(max_parts) + " operators and values");
     made_.nodes_.push_back({kind, offset, at_ - offset, {}, left, right, {}});
     return made_.nodes_.size() - 1;
   }
 
   struct Depth {
     explicit Depth(Parser& of) : parser(of) {
-      if (parser.depth_ == most_nested)
+      if (parser.depth_ == max_nesting)
         throw ExpressionError(parser.at_, 1, "the expression is nested too deeply");
       ++parser.depth_;
     }

@@ -37,7 +37,7 @@ class Expression {
   /// Returns the value of a variable; null if it is not known yet. May throw ExpressionError.
   using Lookup = std::function<const nlohmann::json*(const Variable&)>;
 
-  /// Throws ExpressionError for a text that is no expression.
+  /// Throws ExpressionError for a text that is not an expression.
   static Expression parse(std::string_view text);
 
   const std::vector<Variable>& variables() const { return variables_; }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t longest_shown = 300;
+constexpr std::size_t max_shown = 300;
 
 /// Returns the names in the open folder. @param error receives errno if they cannot be read
 std::vector<std::string> names_in(int folder, int& error) {
@@ -81,7 +81,7 @@ class TreeRemoval {
     error_ = error;
     for (std::size_t i = 1; i < levels_.size(); ++i) where_ += "/" + levels_[i].name;
     if (!levels_.empty()) where_ += "/" + name;
-    if (where_.size() > longest_shown) where_ = "/.../" + name;
+    if (where_.size() > max_shown) where_ = "/.../" + name;
   }
 
   void visit(int parent, const std::string& name) {

@@ -98,7 +98,7 @@ class Descriptor {
 };
 
 /// Writes the whole text; returns 0 or the error number. A reader that has closed its end (`|
-/// head`) is no error: the text is dropped.
+/// head`) is not an error: the text is dropped.
 int write_all(int descriptor, std::string_view text);
 
 }  // namespace pipeline::core

@@ -293,9 +293,6 @@ bool Glob::matches(std::string_view path) const {
   return now[end] != 0;
 }
 
-bool matches_component(std::string_view pattern, std::string_view component) {
-  return Glob::git(pattern).matches(component);
-}
 bool matches_glob(std::string_view glob, std::string_view relative_path) {
   return Glob::git(glob).matches(relative_path);
 }

@@ -46,8 +46,6 @@ class Glob {
   bool never_ = false;
 };
 
-/// Matches one path component against a pattern with `*`, `?`, `[a-z]` and `\`.
-bool matches_component(std::string_view pattern, std::string_view component);
 /// Matches a relative path against a glob whose components may be `**`.
 bool matches_glob(std::string_view glob, std::string_view relative_path);
 

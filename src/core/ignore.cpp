@@ -1,7 +1,7 @@
 #include "core/ignore.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "core/diagnostic.hpp"
 
@@ -9,43 +9,26 @@ namespace pipeline::core {
 
 namespace {
 
-/// The blanks of Unicode, in UTF-8.
-constexpr std::array<std::string_view, 25> blanks{" ",
-                                                  "\t",
-                                                  "\n",
-                                                  "\v",
-                                                  "\f",
-                                                  "\r",
-                                                  "\xc2\x85",
-                                                  "\xc2\xa0",
-                                                  "\xe1\x9a\x80",
-                                                  "\xe2\x80\x80",
-                                                  "\xe2\x80\x81",
-                                                  "\xe2\x80\x82",
-                                                  "\xe2\x80\x83",
-                                                  "\xe2\x80\x84",
-                                                  "\xe2\x80\x85",
-                                                  "\xe2\x80\x86",
-                                                  "\xe2\x80\x87",
-                                                  "\xe2\x80\x88",
-                                                  "\xe2\x80\x89",
-                                                  "\xe2\x80\x8a",
-                                                  "\xe2\x80\xa8",
-                                                  "\xe2\x80\xa9",
-                                                  "\xe2\x80\xaf",
-                                                  "\xe2\x81\x9f",
-                                                  "\xe3\x80\x80"};
+/// The blanks of Unicode that have one, two and three bytes in UTF-8.
+constexpr std::string_view blanks[] = {" \t\n\v\f\r", "\u0085\u00a0",
+                                       "\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
+                                       "\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"};
 
 /// Go's strings.TrimSpace.
 std::string_view trim(std::string_view text) {
-  const auto blank_of = [](auto is_there) {
-    const auto found = std::ranges::find_if(blanks, is_there);
-    return found == blanks.end() ? std::size_t{0} : found->size();
+  /// @param part returns so many bytes of an end of the text
+  const auto blank_size = [](auto part) {
+    for (std::size_t size = 1; size <= std::size(blanks); ++size)
+      for (auto rest = blanks[size - 1]; !rest.empty(); rest.remove_prefix(size))
+        if (part(size) == rest.substr(0, size)) return size;
+    return std::size_t{0};
   };
-  while (const auto size = blank_of([&](auto blank) { return text.starts_with(blank); }))
-    text.remove_prefix(size);
-  while (const auto size = blank_of([&](auto blank) { return text.ends_with(blank); }))
-    text.remove_suffix(size);
+  const auto first = [&](std::size_t size) { return text.substr(0, size); };
+  const auto last = [&](std::size_t size) {
+    return text.substr(text.size() - std::min(size, text.size()));
+  };
+  while (const auto size = blank_size(first)) text.remove_prefix(size);
+  while (const auto size = blank_size(last)) text.remove_suffix(size);
   return text;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,12 @@ inline const nlohmann::json* member(const nlohmann::json& value, std::string_vie
   const bool is_there =
       error == std::errc() && end == name.data() + name.size() && index < value.size();
   return is_there ? &value[index] : nullptr;
+}
+
+/// Returns the text under this key of an object; empty if it is missing or not a text.
+inline std::string text_at(const nlohmann::json& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 }  // namespace pipeline::core

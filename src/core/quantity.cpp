@@ -17,10 +17,10 @@ namespace {
 __extension__ typedef unsigned __int128
     Wide;  // NOLINT(modernize-use-using): __extension__ needs a typedef
 
-constexpr std::uint64_t largest_allowed = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t max_quantity = std::numeric_limits<std::int64_t>::max();
 /// Clocks count nanoseconds in 64 bits, some 292 years; longer durations than a hundred years are
 /// mistakes.
-constexpr std::uint64_t longest_allowed = 100ULL * 365 * 24 * 3600 * 1000;
+constexpr std::uint64_t max_milliseconds = 100ULL * 365 * 24 * 3600 * 1000;
 
 struct Unit {
   std::string_view name;
@@ -88,7 +88,7 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   if (whole_digits == 0 || whole_digits > 19) return std::nullopt;
   for (const char c : text.substr(0, whole_digits)) {
     const Wide next = Wide(number.whole) * 10 + static_cast<unsigned>(c - '0');
-    if (next > largest_allowed) return std::nullopt;
+    if (next > max_quantity) return std::nullopt;
     number.whole = static_cast<std::uint64_t>(next);
   }
   text.remove_prefix(whole_digits);
@@ -122,7 +122,7 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
                                   [&](const Unit& u) { return u.name == text; });
   if (unit == std::end(size_units) || (number->has_fraction && unit->size == 1))
     return std::nullopt;
-  return number->times(unit->size, largest_allowed);
+  return number->times(unit->size, max_quantity);
 }
 
 std::string format_bytes(Bytes bytes) {
@@ -185,8 +185,8 @@ std::optional<Duration> parse_duration(std::string_view text) {
                                     [&](const Unit& u) { return u.name == (bare ? "s" : name); });
     if (unit == std::end(time_units) || (number->has_fraction && !text.empty()))
       return std::nullopt;
-    const auto part = number->times(unit->size, longest_allowed);
-    if (!part || total + *part > longest_allowed) return std::nullopt;
+    const auto part = number->times(unit->size, max_milliseconds);
+    if (!part || total + *part > max_milliseconds) return std::nullopt;
     total += *part;
     next = unit + 1;
     first = false;

@@ -19,7 +19,7 @@ std::optional<Duration> duration_of_variable(const char* name, Duration least,
   if (text.empty()) return std::nullopt;
   const auto time = parse_duration(text);
   if (!time || *time < least)
-    throw EnvironmentError(std::string(name) + " is '" + text + "', which is no " + kind,
+    throw EnvironmentError(std::string(name) + " is '" + text + "', which is not a " + kind,
                            {"write it as `30s` or `5m`"});
   return time;
 }

@@ -15,7 +15,7 @@ constexpr async::RetryPolicy mirror_retries{std::chrono::milliseconds(200),
 
 BucketMirror::BucketMirror(asio::io_context& loop, settings::ArtifactStoreSettings bucket,
                            const std::filesystem::path& folder)
-    : pause_(loop), artifacts_(loop, std::move(bucket), mirror_retries), runs_(folder) {}
+    : pause_(loop), artifacts_(loop, std::move(bucket), mirror_retries), store_(folder) {}
 
 async::Task<> BucketMirror::refresh() {
   const auto found = co_await artifacts_.bucket().folders("drivers");
@@ -31,10 +31,11 @@ async::Task<> BucketMirror::refresh() {
 }
 
 async::Task<> BucketMirror::bring(std::string run) {
-  const auto before = runs_.get_blob(store::saved_kind, run);
+  const auto before = store_.key_values().find(store::saved_kind, run);
   auto& replica = replicas_.try_emplace(run, artifacts_, run).first->second;
-  co_await replica.bring(runs_);
-  if (runs_.get_blob(store::saved_kind, run) != before) runs_.note_life(run);
+  co_await replica.bring(store_);
+  if (store_.key_values().find(store::saved_kind, run) != before)
+    store_.drivers().record_heartbeat(run);
 }
 
 async::Task<> BucketMirror::follow(std::function<void(const std::string&)> on_trouble) {

@@ -34,7 +34,7 @@ class BucketMirror {
   asio::steady_timer pause_;
   bool is_stopped_ = false;
   s3::BucketArtifacts artifacts_;
-  store::RunStore runs_;
+  store::RunStore store_;
   std::map<std::string, RunReplica> replicas_;  ///< By run.
   std::function<void(const std::string&)> on_trouble_;
   std::set<std::string> told_;

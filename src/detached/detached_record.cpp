@@ -6,14 +6,14 @@
 
 namespace pipeline::detached {
 
-void keep_detached(store::RunStore& runs, const std::string& run, const DetachedRecord& detached) {
+void keep_detached(store::RunStore& store, const std::string& run, const DetachedRecord& detached) {
   const nlohmann::json kept{{"owner", detached.owner},
                             {"images", orchestrators::to_json(detached.images)}};
-  runs.put_blob(store::detached_kind, run, kept.dump());
+  store.key_values().put(store::detached_kind, run, kept.dump());
 }
 
-std::optional<DetachedRecord> detached_of(store::RunStore& runs, const std::string& run) {
-  const auto text = runs.get_blob(store::detached_kind, run);
+std::optional<DetachedRecord> detached_of(store::RunStore& store, const std::string& run) {
+  const auto text = store.key_values().find(store::detached_kind, run);
   const auto kept = core::parse_json(text.value_or(""));
   if (!kept.is_object()) return std::nullopt;
   return DetachedRecord{kept.value("owner", std::string()),

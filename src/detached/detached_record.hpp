@@ -16,8 +16,8 @@ struct DetachedRecord {
   orchestrators::ImageLock images;
 };
 
-void keep_detached(store::RunStore& runs, const std::string& run, const DetachedRecord& detached);
+void keep_detached(store::RunStore& store, const std::string& run, const DetachedRecord& detached);
 /// Returns nothing for a run that was not detached.
-std::optional<DetachedRecord> detached_of(store::RunStore& runs, const std::string& run);
+std::optional<DetachedRecord> detached_of(store::RunStore& store, const std::string& run);
 
 }  // namespace pipeline::detached

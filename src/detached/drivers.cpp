@@ -50,15 +50,15 @@ struct Drivers::Elsewhere {
   bool is_told = false;  ///< The user has been notified that the replica does not answer.
 };
 
-Drivers::Drivers(DriverContext context, store::RunStore& runs)
-    : context_(std::move(context)), runs_(runs) {}
+Drivers::Drivers(DriverContext context, store::RunStore& store)
+    : context_(std::move(context)), store_(store) {}
 Drivers::~Drivers() = default;
 
 Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
   auto& place = elsewhere_[run.id];
   if (place) return *place;
   place = std::make_unique<Elsewhere>();
-  const auto options = invocation_of(runs_, run.id);
+  const auto options = invocation_of(store_, run.id);
   if (run.driver.is_elsewhere() && options && options->artifact_store.is_given()) {
     auto& artifacts = place->artifacts.emplace(
         context_.loop, options->artifact_store,
@@ -98,8 +98,8 @@ void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
 }
 
 void Drivers::bring(store::RunRecord& run, Elsewhere& elsewhere) {
-  context_.await(elsewhere.bucket->bring(runs_));
-  run = runs_.find_run(run.id).value_or(run);
+  context_.await(elsewhere.bucket->bring(store_));
+  run = store_.runs().find(run.id).value_or(run);
 }
 
 void Drivers::bring_home(store::RunRecord& run) {
@@ -112,7 +112,7 @@ void Drivers::bring_home(store::RunRecord& run) {
 
 Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   if (!run.driver.is_elsewhere()) {
-    const auto life = runs_.liveness(run);
+    const auto life = store_.drivers().liveness(run);
     if (life == Liveness::unknown)
       silence_ =
           "it runs on another machine or in another container, and gives no sign of life here";

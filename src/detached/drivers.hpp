@@ -18,7 +18,7 @@ namespace pipeline::detached {
 
 class Drivers {
  public:
-  Drivers(DriverContext context, store::RunStore& runs);
+  Drivers(DriverContext context, store::RunStore& store);
   ~Drivers();
 
   /// Updates the record to the run's current progress. Costs nothing if its driver shares the state
@@ -59,7 +59,7 @@ class Drivers {
   void bring(store::RunRecord& run, Elsewhere& elsewhere);
 
   DriverContext context_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;  ///< Keyed by run.
   std::map<std::string, Answer> answers_;                        ///< Keyed by run.
   std::map<std::pair<std::string, std::string>, Clock::time_point>

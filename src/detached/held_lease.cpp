@@ -35,9 +35,9 @@ HeldLease::HeldLease(DriverContext context, const kubernetes_api::AccessOptions&
   keeping_.emplace(context_.loop.get_executor(), keep());
 }
 
-void HeldLease::guard(store::RunStore& runs) {
-  guarded_ = &runs;
-  runs.before_commit([this] { check(); });
+void HeldLease::guard(store::RunStore& store) {
+  guarded_ = &store;
+  store.before_commit([this] { check(); });
 }
 
 HeldLease::~HeldLease() {

@@ -30,7 +30,7 @@ class HeldLease {
   /// was suspended. Call it before each write to the run's record.
   void check() const;
   /// Makes each commit to the run store call check() as long as the Lease is held.
-  void guard(store::RunStore& runs);
+  void guard(store::RunStore& store);
   /// Records that the run has ended.
   void is_done() { done_ = true; }
   /// Releases the Lease and ends the process without writing anything in between. Must be called

@@ -18,7 +18,7 @@ std::string absolute_text(const fs::path& path) {
 
 }  // namespace
 
-void keep_invocation(store::RunStore& runs, const std::string& run, const Invocation& invocation) {
+void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation) {
   const nlohmann::json record{{"version", invocation_version},
                               {"file", absolute_text(invocation.file)},
                               {"root", invocation.root.string()},
@@ -37,11 +37,11 @@ void keep_invocation(store::RunStore& runs, const std::string& run, const Invoca
                               {"force", invocation.force},
                               {"from", invocation.from},
                               {"template_dir", absolute_text(invocation.template_dir)}};
-  runs.put_blob(store::invocation_kind, run, record.dump());
+  store.key_values().put(store::invocation_kind, run, record.dump());
 }
 
-std::optional<Invocation> invocation_of(store::RunStore& runs, const std::string& run) {
-  const auto text = runs.get_blob(store::invocation_kind, run);
+std::optional<Invocation> invocation_of(store::RunStore& store, const std::string& run) {
+  const auto text = store.key_values().find(store::invocation_kind, run);
   const auto record = core::parse_json(text.value_or(""));
   if (!record.is_object() || record.value("version", invocation_version) > invocation_version)
     return std::nullopt;

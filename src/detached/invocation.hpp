@@ -34,9 +34,9 @@ struct Invocation {
 };
 
 /// Records the invocation of a run, with a schema version; paths are made absolute.
-void keep_invocation(store::RunStore& runs, const std::string& run, const Invocation& invocation);
+void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation);
 
 /// Returns the recorded invocation; nothing if there is none or a later version of pipe wrote it.
-std::optional<Invocation> invocation_of(store::RunStore& runs, const std::string& run);
+std::optional<Invocation> invocation_of(store::RunStore& store, const std::string& run);
 
 }  // namespace pipeline::detached

@@ -14,13 +14,13 @@ namespace {
 
 /// Removes the attempts' folders of a run unless the run has a driver. Reports what cannot be
 /// removed if `is_new`: a run that was recovered before has been reported.
-void remove_work(const DriverContext& context, store::RunStore& runs, const std::string& id,
+void remove_work(const DriverContext& context, store::RunStore& store, const std::string& id,
                  bool is_new) {
-  const auto held = runs.hold(id);  // Prevents the run from being resumed meanwhile.
-  const auto run = runs.find_run(id);
+  const auto held = store.drivers().hold(id);  // Prevents the run from being resumed meanwhile.
+  const auto run = store.runs().find(id);
   if (!held || (run && run->id == id && run->status == RunStatus::running)) return;
   try {
-    core::remove_tree(runs.work_folder(id));
+    core::remove_tree(store.paths().work_folder(id));
   } catch (const core::EnvironmentError& error) {
     if (is_new) context.note(std::string("note: ") + error.what());
   }
@@ -28,12 +28,12 @@ void remove_work(const DriverContext& context, store::RunStore& runs, const std:
 
 /// The runs that have folders of attempts and are not running. A driver that is killed while it
 /// recovers a run leaves them to the next one.
-std::vector<store::RunRecord> half_recovered(store::RunStore& runs) {
+std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
   std::vector<store::RunRecord> found;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(runs.folder() / "work", none)) {
+  for (const auto& entry : std::filesystem::directory_iterator(store.folder() / "work", none)) {
     const auto id = entry.path().filename().string();
-    auto run = runs.find_run(id);
+    auto run = store.runs().find(id);
     if (run && run->id == id && run->status != RunStatus::running) found.push_back(std::move(*run));
   }
   return found;
@@ -43,10 +43,10 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& runs) {
 /// owner of its Jobs there.
 using Used = std::tuple<std::string, std::string, std::string, std::string>;
 
-void add_used(store::RunStore& runs, const store::RunRecord& run, const Invocation& caller,
+void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
               std::set<Used>& used) {
-  const auto invocation = invocation_of(runs, run.id).value_or(caller);
-  const auto detached = detached_of(runs, run.id);
+  const auto invocation = invocation_of(store, run.id).value_or(caller);
+  const auto detached = detached_of(store, run.id);
   std::istringstream names(run.orchestrator);  // For example `local, kubernetes`.
   for (std::string name; std::getline(names >> std::ws, name, ',');)
     used.emplace(name, invocation.context, invocation.name_space, detached ? detached->owner : "");
@@ -54,26 +54,26 @@ void add_used(store::RunStore& runs, const store::RunRecord& run, const Invocati
 
 }  // namespace
 
-std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, store::RunStore& runs,
-                                                const Invocation& caller,
+std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context,
+                                                store::RunStore& store, const Invocation& caller,
                                                 const MakeOrchestrator& make_orchestrator,
                                                 const std::string& resumed,
                                                 const std::string& gone) {
-  runs.require_writable();
-  auto before = half_recovered(runs);
-  auto dead = runs.mark_dead_runs(gone);
+  store.require_writable();
+  auto before = half_recovered(store);
+  auto dead = store.runs().mark_dead(gone);
   std::set<Used> used;
   for (const auto* runs_to_recover : {&before, &dead})
-    for (const auto& run : *runs_to_recover) add_used(runs, run, caller, used);
+    for (const auto& run : *runs_to_recover) add_used(store, run, caller, used);
   for (const auto& [name, cluster, name_space, owner] : used) {
     try {
       const auto orchestrator = make_orchestrator(
           name,
-          {.state = runs.folder(), .context = cluster, .name_space = name_space, .owner = owner});
+          {.state = store.folder(), .context = cluster, .name_space = name_space, .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
       context.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == resumed) return can_join;
-        const auto run = runs.find_run(id);
+        const auto run = store.runs().find(id);
         return run && run->status == RunStatus::running;
       }));
     } catch (const core::EnvironmentError& error) {
@@ -83,9 +83,9 @@ std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, st
   }
   // Last, since by its folder a run is found again that could not be recovered as a whole.
   for (const auto& run : before)
-    if (run.id != resumed) remove_work(context, runs, run.id, false);
+    if (run.id != resumed) remove_work(context, store, run.id, false);
   for (const auto& run : dead)
-    if (run.id != resumed) remove_work(context, runs, run.id, true);
+    if (run.id != resumed) remove_work(context, store, run.id, true);
   return dead;
 }
 

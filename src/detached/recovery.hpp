@@ -24,8 +24,8 @@ using MakeOrchestrator = std::function<std::unique_ptr<orchestrators::Orchestrat
 /// @param caller used instead of the invocation of a run that has none recorded
 /// @param resumed the run to resume: its attempts that can be joined stay
 /// @param gone a detached run whose driver is known to be dead
-std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context, store::RunStore& runs,
-                                                const Invocation& caller,
+std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context,
+                                                store::RunStore& store, const Invocation& caller,
                                                 const MakeOrchestrator& make_orchestrator,
                                                 const std::string& resumed = {},
                                                 const std::string& gone = {});

@@ -141,26 +141,26 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
   store::RunStore found(folder);
   found.require_plain_tables();
   // What cannot be read would make later commands fail here, such as `pipe clean`.
-  found.steps(run_);
-  found.attempts(run_);
+  found.runs().steps(run_);
+  found.attempts().list(run_);
   co_return true;
 }
 
 /// Uploaded after the head, so that a reader that sees the run's end also finds all its logs.
-async::Task<> RunReplica::put_store(store::RunStore& runs) {
+async::Task<> RunReplica::put_store(store::RunStore& store) {
   const core::TemporaryFolder folder;
   {
     store::RunStore copy(folder.path());
     copy.share();  // Everything is in the one database file.
-    copy.take_run(runs, run_);
-    copy.remove_blob(saved_kind, run_);
+    copy.import_run(store, run_);
+    copy.key_values().remove(saved_kind, run_);
   }
   auto bytes = core::read_file(folder.path() / "pipe.db", largest_store);
   auto digest = core::sha256(bytes).hex();
   if (digest == last_store_) co_return;
   {
     store::RunStore copy(folder.path());
-    copy.put_blob(saved_kind, run_, std::to_string(++head_.saved));
+    copy.key_values().put(saved_kind, run_, std::to_string(++head_.saved));
   }
   co_await replace_head();
   bytes = core::read_file(folder.path() / "pipe.db", largest_store);
@@ -169,7 +169,7 @@ async::Task<> RunReplica::put_store(store::RunStore& runs) {
   last_store_ = std::move(digest);
 }
 
-async::Task<std::string> RunReplica::upload_all(store::RunStore& runs, fs::path folder) {
+async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path folder) {
   auto nodes = file_tree::scan_tree(folder);
   file_tree::hash_tree(folder, nodes);
   auto digest = file_tree::tree_digest(nodes).hex();
@@ -177,7 +177,7 @@ async::Task<std::string> RunReplica::upload_all(store::RunStore& runs, fs::path 
   if (present) head_.tag = std::move(present->second);
   head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
   head_.store = first_store;
-  co_await put_store(runs);
+  co_await put_store(store);
   co_return head_.files;
 }
 
@@ -190,17 +190,17 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::fetch_record(const fs::
   co_return head;
 }
 
-async::Task<bool> RunReplica::fetch(store::RunStore& runs, fs::path folder) {
+async::Task<bool> RunReplica::fetch(store::RunStore& store, fs::path folder) {
   const core::TemporaryFolder fetched;
   auto head = co_await fetch_record(fetched.path());
   if (!head) co_return false;
-  runs.take_run(store::RunStore(fetched.path()), run_);
+  store.import_run(store::RunStore(fetched.path()), run_);
   head_ = std::move(*head);
   if (!fs::exists(folder)) co_await fetch_files(std::move(folder));
   co_return true;
 }
 
-async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) {
+async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder) {
   const auto writer = new_writer();
   for (bool is_mine = false; !is_mine;) {
     const core::TemporaryFolder fetched;
@@ -213,7 +213,7 @@ async::Task<bool> RunReplica::take_over(store::RunStore& runs, fs::path folder) 
     co_await artifacts_.bucket().put(key(head_.store), std::move(body));
     // The earlier driver may have saved once more meanwhile.
     is_mine = co_await put_head();
-    if (is_mine) runs.take_run(store::RunStore(fetched.path()), run_);
+    if (is_mine) store.import_run(store::RunStore(fetched.path()), run_);
   }
   if (!fs::exists(folder)) co_await fetch_files(std::move(folder));
   co_return true;
@@ -235,14 +235,14 @@ async::Task<> RunReplica::fetch_files(fs::path folder) {
   fs::rename(files, folder);
 }
 
-async::Task<> RunReplica::save(store::RunStore& runs) {
-  co_await save_logs(runs);
-  co_await put_store(runs);
+async::Task<> RunReplica::save(store::RunStore& store) {
+  co_await save_logs(store);
+  co_await put_store(store);
 }
 
 /// One object for all logs: a line names the file and the offset of the bytes that follow it.
-async::Task<> RunReplica::save_logs(const store::RunStore& runs) {
-  const auto folder = runs.log_file(run_);
+async::Task<> RunReplica::save_logs(const store::RunStore& store) {
+  const auto folder = store.paths().log_file(run_);
   json parts = json::array();
   std::string bytes;
   bool is_all = true;
@@ -279,10 +279,10 @@ async::Task<> RunReplica::save_logs(const store::RunStore& runs) {
   ++count;
   for (auto& [name, size] : grown) sent_[name] = size;
   last_store_.clear();  // The head has changed.
-  if (!is_all) co_await save_logs(runs);
+  if (!is_all) co_await save_logs(store);
 }
 
-async::Task<> RunReplica::bring_logs(const store::RunStore& runs, const Head& head) {
+async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& head) {
   for (const auto& [writer, count] : head.writers)
     for (auto& next = brought_[writer]; next < count; ++next) {
       const auto object = key(log_name(writer, next));
@@ -296,7 +296,7 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& runs, const Head& he
           const auto name = part.at(0).get<std::string>();
           const auto size = core::integer_of<std::uint64_t>(part.at(2));
           if (name.find('/') != name.npos || size > rest.size()) throw no_sense(object);
-          if (!write_piece(runs.log_file(run_ + "/" + name),
+          if (!write_piece(store.paths().log_file(run_ + "/" + name),
                            core::integer_of<std::uint64_t>(part.at(1)), rest.substr(0, size)))
             throw no_sense(object);
           rest.remove_prefix(size);
@@ -307,8 +307,8 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& runs, const Head& he
     }
 }
 
-async::Task<> RunReplica::bring(store::RunStore& runs) {
-  const auto known = runs.get_blob(saved_kind, run_).value_or("");
+async::Task<> RunReplica::bring(store::RunStore& store) {
+  const auto known = store.key_values().find(saved_kind, run_).value_or("");
   const auto before = co_await find_head();
   if (!before || std::to_string(before->saved) == known) co_return;
   const core::TemporaryFolder fetched;
@@ -316,13 +316,13 @@ async::Task<> RunReplica::bring(store::RunStore& runs) {
   const auto head =
       co_await find_head();  // Read last, so that it has the logs of all that the store tells.
   if (!is_there || !head) co_return;
-  if (const auto text = runs.get_blob(brought_kind, run_); text && brought_.empty())
+  if (const auto text = store.key_values().find(brought_kind, run_); text && brought_.empty())
     brought_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();
-  co_await bring_logs(runs, *head);
+  co_await bring_logs(store, *head);
   store::RunStore found(fetched.path());
-  runs.put_blob(brought_kind, run_, json(brought_).dump());
-  runs.take_run(found, run_);
-  runs.put_blob(saved_kind, run_, found.get_blob(saved_kind, run_).value_or(""));
+  store.key_values().put(brought_kind, run_, json(brought_).dump());
+  store.import_run(found, run_);
+  store.key_values().put(saved_kind, run_, found.key_values().find(saved_kind, run_).value_or(""));
 }
 
 async::Task<> RunReplica::remove() {

@@ -35,25 +35,25 @@ class RunReplica {
       : artifacts_(artifacts), run_(std::move(run)), handed_over_(std::move(files)) {}
 
   /// Uploads the run for its first driver.
-  /// @param runs   a store that has the run in the state in which the driver will find it
+  /// @param store  a store that has the run in the state in which the driver will find it
   /// @param folder the run's files
   /// @return the key of the artifact with these files
-  async::Task<std::string> upload_all(store::RunStore& runs, std::filesystem::path folder);
+  async::Task<std::string> upload_all(store::RunStore& store, std::filesystem::path folder);
   /// Downloads the run's record into a store that may not know the run yet, and its files into a
   /// folder, unless that exists. Changes nothing in the bucket.
   /// @return false if there is no replica, or it was already brought home
-  async::Task<bool> fetch(store::RunStore& runs, std::filesystem::path folder);
+  async::Task<bool> fetch(store::RunStore& store, std::filesystem::path folder);
   /// The same for the process that drives the run from now on, and holds its Lease. What an earlier
   /// driver still writes does not count any more, and its next save() throws.
-  async::Task<bool> take_over(store::RunStore& runs, std::filesystem::path folder);
+  async::Task<bool> take_over(store::RunStore& store, std::filesystem::path folder);
 
   /// Uploads what has changed since the last save. Only one process may call this at a time: the
   /// one that holds the run's Lease and has taken the run over.
-  async::Task<> save(store::RunStore& runs);
+  async::Task<> save(store::RunStore& store);
 
   /// Downloads what the driver has saved since the last call, including logs, into the store of the
   /// machine that started the run. Costs one request if nothing is new.
-  async::Task<> bring(store::RunStore& runs);
+  async::Task<> bring(store::RunStore& store);
   /// Removes the replica. The run must have no driver, and everything must have been downloaded.
   async::Task<> remove();
 
@@ -76,9 +76,9 @@ class RunReplica {
   async::Task<> fetch_files(std::filesystem::path folder);
   async::Task<std::optional<Head>> fetch_record(const std::filesystem::path& folder);
   async::Task<bool> fetch_store(const std::string& name, const std::filesystem::path& folder);
-  async::Task<> put_store(store::RunStore& runs);
-  async::Task<> save_logs(const store::RunStore& runs);
-  async::Task<> bring_logs(const store::RunStore& runs, const Head& head);
+  async::Task<> put_store(store::RunStore& store);
+  async::Task<> save_logs(const store::RunStore& store);
+  async::Task<> bring_logs(const store::RunStore& store, const Head& head);
 
   s3::BucketArtifacts& artifacts_;
   const std::string run_;

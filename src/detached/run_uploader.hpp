@@ -16,10 +16,10 @@ class RunUploader {
   /// @param bucket a replica that has taken the run over
   /// @param before_write called before each save; may end the process
   RunUploader(
-      asio::io_context& loop, RunReplica& bucket, store::RunStore& runs,
+      asio::io_context& loop, RunReplica& bucket, store::RunStore& store,
       std::function<void()> before_write = [] {})
       : bucket_(bucket),
-        runs_(runs),
+        store_(store),
         before_write_(std::move(before_write)),
         executor_(loop.get_executor()),
         pause_(loop),
@@ -35,7 +35,7 @@ class RunUploader {
   async::Task<> go();
 
   RunReplica& bucket_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::function<void()> before_write_;
   asio::any_io_executor executor_;
   asio::steady_timer pause_;

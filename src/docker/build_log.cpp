@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "core/text.hpp"
 #include "docker/buildkit_trace.hpp"
 #include "docker/dockerfile.hpp"
+#include "docker/json_text.hpp"
 #include "python_packages/python_packages.hpp"
 
 namespace pipeline::docker {
@@ -24,7 +26,7 @@ namespace {
 
 constexpr std::size_t kept_build_lines = 200;
 /// Longer ones come in pieces.
-constexpr std::size_t longest_build_line = 64 * 1024;
+constexpr std::size_t max_build_line = 64 * 1024;
 /// Of lines that templates/image/layer.sh prints while it downloads.
 constexpr std::string_view received_mark = "pipe: received ";
 
@@ -80,11 +82,10 @@ std::string what_failed(const std::string& instruction, const std::string& error
       {"/install/install.sh", "local_project_install_command failed"},
       {"/user/create.sh", "the user could not be created"},
   };
+  static const std::regex exit_code("(?:exit code:|non-zero code:|exit status) (\\d{1,9})");
   std::smatch match;
   for (auto& [script, what] : scripts)
-    if (instruction.find(script) != instruction.npos &&
-        std::regex_search(error, match,
-                          std::regex("(?:exit code:|non-zero code:|exit status) (\\d{1,9})")))
+    if (instruction.find(script) != instruction.npos && std::regex_search(error, match, exit_code))
       return std::string(what) + " (exit code " + match[1].str() + ")";
   return error;
 }
@@ -93,36 +94,97 @@ std::string what_failed(const std::string& instruction, const std::string& error
 /// of a repetition, so that a line of some 100,000 characters would end the program.
 std::vector<std::string> searched_lines(const std::vector<std::string>& lines,
                                         const std::string& error) {
-  constexpr std::size_t longest_searched = 2000;
+  constexpr std::size_t max_searched = 2000;
   std::vector<std::string> found;
   const auto add = [&](const std::string& text) {
     for (const auto line : core::split(text, '\n'))
-      found.emplace_back(line.substr(0, longest_searched));
+      found.emplace_back(line.substr(0, max_searched));
   };
   add(error);
   for (const auto& line : lines) add(line);
   return found;
 }
 
-/// What the text of a failed build means, where one thing always does.
-constexpr std::pair<const char*, const char*> known_causes[] = {
-    {"externally-managed-environment",
-     "this Python refuses installs outside of a virtual environment (PEP 668): pass "
-     "--break-system-packages, or use a virtual environment"},
-    {"401 Unauthorized|403 Forbidden|403 Client Error|401 Client Error",
-     "the package index refused the request: check the credentials in PIP_INDEX_URL, "
-     "UV_DEFAULT_INDEX or pip.conf"},
-    {"pull access denied|no active sessions|authorization (failed|status)|unauthorized: ",
-     "an image of the Dockerfile needs credentials: `docker login REGISTRY`"},
-    {"(gcc|cc|g\\+\\+|clang).*(not found|No such file)|error: command "
-     "'?(gcc|cc|x86_64-linux-gnu-gcc)'?",
-     "a package is compiled from source and needs a compiler: add `apt_packages: "
-     "[build-essential]`, or ask for a version that has a wheel"},
-    {"Git executable not found|Cannot find command 'git'",
-     "a requirement is in a git repository: add `apt_packages: [git]`"},
-    {"exec format error",
-     "the image is for another processor: set `platform`, or install emulation (binfmt) on the "
-     "engine's machine"}};
+/// Groups causes of which the first that is found is told.
+enum class Topic { other, requirement, apt_package, apt_release, connection };
+
+/// What a text of a failed build means.
+struct BuildCause {
+  BuildCause(Topic about, const char* text, const char* meaning)
+      : topic(about), pattern(text, std::regex::icase), advice(meaning) {}
+  Topic topic;
+  std::regex pattern;
+  std::string advice;  ///< `$1` is what the first group matched.
+};
+
+constexpr auto no_such_requirement =
+    "there is no `$1` for this Python in the package index: check the name and version under "
+    "requirements, and the Python of the parent image";
+
+const std::vector<BuildCause>& build_causes() {
+  static const std::vector<BuildCause> causes{
+      {Topic::other, "no space left on device",
+       "free space where the engine keeps images and build caches: `pipe clean`, `docker builder "
+       "prune`, `docker image prune`"},
+      {Topic::requirement, "Because ([A-Za-z0-9_.-]+) was not found in the package registry",
+       no_such_requirement},
+      {Topic::requirement,
+       "(?:No matching distribution found for|Because there is no version of) ([^\\s]+)",
+       no_such_requirement},
+      {Topic::requirement,
+       "no solution found when resolving|ResolutionImpossible|conflicting dependencies",
+       "these requirements contradict each other: relax one of the versions named above"},
+      {Topic::apt_package, "Unable to locate package (\\S+)",
+       "this distribution has no such package `$1`: check apt_packages against the parent image's "
+       "release"},
+      {Topic::apt_package,
+       "Version '[^']+' for '[^']+' was not found|has no installation candidate",
+       "this distribution has no such package: check apt_packages against the parent image's "
+       "release"},
+      {Topic::apt_release,
+       "The repository '([^']*)/[0-9]{8}T[0-9]{6}Z [^']*' does not have a Release file",
+       "$1 has no snapshot of that time for this distribution: take another apt_snapshot, or name "
+       "a mirror that has it in PIPE_APT_SNAPSHOT_MIRROR"},
+      {Topic::apt_release, "unmet dependencies|held broken packages",
+       "packages of the parent image are newer than those that apt_packages need: with "
+       "apt_snapshot, take a later date, or a parent image of that time"},
+      {Topic::connection,
+       "CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer "
+       "certificate|UnknownIssuer|self.signed certificate",
+       "the package index's certificate is not trusted in the build: name your CA bundle in "
+       "SSL_CERT_FILE or PIP_CERT; it reaches the build and stays out of the image"},
+      {Topic::connection,
+       "Temporary failure (in name resolution|resolving)|Name or service not known|Could not "
+       "resolve|dns error|failed to lookup address",
+       "the build cannot resolve names: check the engine's DNS, or set "
+       "build_config.build_options.network"},
+      {Topic::connection,
+       "Connection refused|Connection timed out|Network is "
+       "unreachable|ProxyError|ConnectTimeout|operation timed out",
+       "the build cannot reach the package index: an index or proxy on localhost is not reachable "
+       "from a build, unless build_config.build_options.network is host"},
+      {Topic::other, "externally-managed-environment",
+       "this Python refuses installs outside of a virtual environment (PEP 668): pass "
+       "--break-system-packages, or use a virtual environment"},
+      {Topic::other, "401 Unauthorized|403 Forbidden|403 Client Error|401 Client Error",
+       "the package index refused the request: check the credentials in PIP_INDEX_URL, "
+       "UV_DEFAULT_INDEX or pip.conf"},
+      {Topic::other,
+       "pull access denied|no active sessions|authorization (failed|status)|unauthorized: ",
+       "an image of the Dockerfile needs credentials: `docker login REGISTRY`"},
+      {Topic::other,
+       "(gcc|cc|g\\+\\+|clang).*(not found|No such file)|error: command "
+       "'?(gcc|cc|x86_64-linux-gnu-gcc)'?",
+       "a package is compiled from source and needs a compiler: add `apt_packages: "
+       "[build-essential]`, or ask for a version that has a wheel"},
+      {Topic::other, "Git executable not found|Cannot find command 'git'",
+       "a requirement is in a git repository: add `apt_packages: [git]`"},
+      {Topic::other, "exec format error",
+       "the image is for another processor: set `platform`, or install emulation (binfmt) on the "
+       "engine's machine"},
+  };
+  return causes;
+}
 
 }  // namespace
 
@@ -185,8 +247,7 @@ void BuildLog::print(Output& output, std::string_view text) {
     } else {
       if (!output.partial.empty() && output.partial.back() == '\r') output.partial.clear();
       output.partial += c;
-      if (output.partial.size() == longest_build_line)
-        line(output, std::exchange(output.partial, {}));
+      if (output.partial.size() == max_build_line) line(output, std::exchange(output.partial, {}));
     }
   }
 }
@@ -220,21 +281,16 @@ bool BuildLog::is_cut() const {
 
 void BuildLog::message(const nlohmann::json& message) {
   if (!message.is_object()) return;
-  auto text_of = [&](const char* key) -> std::string {
-    auto found = message.find(key);
-    return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  auto id = text_of("id");
   auto aux = message.find("aux");
-  if (id == "moby.buildkit.trace") {
+  if (text_at(message, "id") == "moby.buildkit.trace") {
     if (aux != message.end() && aux->is_string())
       if (auto bytes = core::decode_base64(aux->get_ref<const std::string&>())) trace(*bytes);
     return;
   }
-  if (aux != message.end() && aux->is_object() && aux->contains("ID") && (*aux)["ID"].is_string())
-    image_id_ = (*aux)["ID"].get<std::string>();
+  if (aux != message.end())
+    if (auto id = text_at(*aux, "ID"); !id.empty()) image_id_ = id;
   auto& classic = outputs_[""];
-  if (auto text = text_of("stream"); !text.empty()) {
+  if (auto text = text_at(message, "stream"); !text.empty()) {
     if (begun_instruction(text)) {
       classic.lines.clear();
       classic.name = text;
@@ -246,11 +302,9 @@ void BuildLog::message(const nlohmann::json& message) {
       print(classic, text);
     }
   }
-  if (auto text = text_of("error"); !text.empty()) error_ = text;
-  if (auto detail = message.find("errorDetail"); detail != message.end() && detail->is_object() &&
-                                                 detail->contains("message") &&
-                                                 (*detail)["message"].is_string())
-    error_ = (*detail)["message"].get<std::string>();
+  if (auto text = text_at(message, "error"); !text.empty()) error_ = text;
+  if (const auto detail = message.find("errorDetail"); detail != message.end())
+    if (auto text = text_at(*detail, "message"); !text.empty()) error_ = text;
   // Podman ends it with a line's end, and tells of a step that it cannot read all its members.
   if (const auto members = error_.find(" &imagebuilder.Step{"); members != error_.npos)
     error_.erase(members);
@@ -273,66 +327,23 @@ std::vector<std::string> BuildLog::last_lines(std::size_t count) const {
 std::vector<std::string> build_advice(const std::vector<std::string>& lines,
                                       const std::string& error) {
   const auto texts = searched_lines(lines, error);
-  std::smatch match;
   std::vector<std::string> advice;
-  auto finds = [&](const char* pattern) {
-    const std::regex wanted(pattern, std::regex::icase);
-    return std::ranges::any_of(
-        texts, [&](const std::string& text) { return std::regex_search(text, match, wanted); });
-  };
-  if (finds("no space left on device"))
-    advice.push_back(
-        "free space where the engine keeps images and build caches: `pipe clean`, `docker builder "
-        "prune`, `docker image prune`");
-  if (finds("Because ([A-Za-z0-9_.-]+) was not found in the package registry|No matching "
-            "distribution found for ([^\\s]+)|Because there is no "
-            "version of ([^\\s]+)")) {
-    std::string name = match[1].matched   ? match[1].str()
-                       : match[2].matched ? match[2].str()
-                                          : match[3].str();
-    if (const auto meant =
-            python_packages::similar_package(name.substr(0, name.find_first_of("<>=!~[;"))))
-      advice.push_back("did you mean `" + *meant + "`?");
-    advice.push_back("there is no `" + name +
-                     "` for this Python in the package index: check the name and version under "
-                     "requirements, and the Python of the parent image");
-  } else if (finds("no solution found when resolving|ResolutionImpossible|conflicting "
-                   "dependencies")) {
-    advice.push_back(
-        "these requirements contradict each other: relax one of the versions named above");
+  std::set<Topic> told;
+  for (const auto& cause : build_causes()) {
+    std::smatch match;
+    const auto matches = [&](const std::string& text) {
+      return std::regex_search(text, match, cause.pattern);
+    };
+    if (told.contains(cause.topic) || std::ranges::none_of(texts, matches)) continue;
+    if (cause.topic != Topic::other) told.insert(cause.topic);
+    if (cause.advice == no_such_requirement) {
+      const auto name = match[1].str();
+      if (const auto meant =
+              python_packages::similar_package(name.substr(0, name.find_first_of("<>=!~[;"))))
+        advice.push_back("did you mean `" + *meant + "`?");
+    }
+    advice.push_back(match.format(cause.advice));
   }
-  if (finds("Unable to locate package (\\S+)|Version '([^']+)' for '[^']+' was not found|has no "
-            "installation candidate"))
-    advice.push_back("this distribution has no such package" +
-                     (match[1].matched ? " `" + match[1].str() + "`" : std::string()) +
-                     ": check apt_packages against the parent image's release");
-  if (finds("The repository '([^']*)/[0-9]{8}T[0-9]{6}Z [^']*' does not have a Release file"))
-    advice.push_back(match[1].str() +
-                     " has no snapshot of that time for this distribution: take another "
-                     "apt_snapshot, or name a mirror that has it in PIPE_APT_SNAPSHOT_MIRROR");
-  else if (finds("unmet dependencies|held broken packages"))
-    advice.push_back(
-        "packages of the parent image are newer than those that apt_packages need: with "
-        "apt_snapshot, take a later date, or a parent image of that time");
-  if (finds("CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer "
-            "certificate|UnknownIssuer|self.signed certificate"))
-    advice.push_back(
-        "the package index's certificate is not trusted in the build: name your CA bundle in "
-        "SSL_CERT_FILE or PIP_CERT; it reaches the build and "
-        "stays out of the image");
-  else if (finds("Temporary failure (in name resolution|resolving)|Name or service not known|Could "
-                 "not resolve|dns error|failed to lookup address"))
-    advice.push_back(
-        "the build cannot resolve names: check the engine's DNS, or set "
-        "build_config.build_options.network");
-  else if (finds("Connection refused|Connection timed out|Network is "
-                 "unreachable|ProxyError|ConnectTimeout|operation timed out"))
-    advice.push_back(
-        "the build cannot reach the package index: an index or proxy on localhost is not reachable "
-        "from a build, unless "
-        "build_config.build_options.network is host");
-  for (const auto& [pattern, meaning] : known_causes)
-    if (finds(pattern)) advice.emplace_back(meaning);
   return advice;
 }
 
@@ -363,9 +374,9 @@ core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerf
          instructions)
       if (instruction.text.substr(0, 12) == log.failed_instruction().substr(0, 12))
         failing = &instruction;
+  static const std::regex line_number("line (\\d{1,9})");
   std::smatch match;
-  if (!failing &&
-      std::regex_search(error, match, std::regex("(?:parse error )?(?:on )?line (\\d{1,9})"))) {
+  if (!failing && std::regex_search(error, match, line_number)) {
     auto number = std::stoul(match[1].str());
     for (auto& instruction : instructions)
       if (instruction.line <= number) failing = &instruction;

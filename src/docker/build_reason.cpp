@@ -1,12 +1,14 @@
 #include "docker/build_reason.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "core/joined.hpp"
 #include "docker/image_storage.hpp"
 #include "docker/json_text.hpp"
 #include "docker/package_layers.hpp"
@@ -37,9 +39,7 @@ PlanParts parts_of(const nlohmann::json& image) {
 
 std::string list(const char* verb, const std::vector<std::string>& items) {
   if (items.empty()) return {};
-  std::string text = verb;
-  for (std::size_t i = 0; i < std::min(items.size(), named_items); ++i)
-    text += (i ? ", " : " ") + items[i];
+  auto text = verb + (" " + core::joined(items | std::views::take(named_items), ", "));
   if (items.size() > named_items)
     text += " and " + std::to_string(items.size() - named_items) + " more";
   return text;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "docker/json_text.hpp"
@@ -73,7 +74,7 @@ async::Task<> remove_stages(EngineApi& engine, std::string label, std::time_t ma
     if (round.removed > 0) continue;
     trouble = round.refusal;
     if (backoff.exhausted()) break;
-    co_await async::pause_for(backoff.next(), nullptr);
+    co_await async::sleep(backoff.next());
   }
   core::log::warn(
       "a stage of a build is left on the engine, with how it reached package indexes: " + trouble +

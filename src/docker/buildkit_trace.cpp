@@ -75,24 +75,10 @@ bool decode(std::string_view bytes, TraceVertex& vertex) {
   return !fields.failed();
 }
 
-bool decode(std::string_view bytes, TraceStatus& status) {
-  Fields fields(bytes);
-  while (fields.next()) switch (fields.number()) {
-      case 1: status.id = fields.text(); break;
-      case 2: status.vertex = fields.text(); break;
-      case 4: status.current = static_cast<std::int64_t>(fields.integer()); break;
-      case 5: status.total = static_cast<std::int64_t>(fields.integer()); break;
-      case 8: status.completed = true; break;
-      default: break;
-    }
-  return !fields.failed();
-}
-
 bool decode(std::string_view bytes, TraceLog& log) {
   Fields fields(bytes);
   while (fields.next()) switch (fields.number()) {
       case 1: log.vertex = fields.text(); break;
-      case 3: log.stream = static_cast<int>(fields.integer() & 0xff); break;
       case 4: log.text = fields.text(); break;
       default: break;
     }
@@ -107,7 +93,6 @@ std::optional<TraceUpdate> decode_trace(std::string_view bytes) {
   bool good = true;
   while (good && fields.next()) switch (fields.number()) {
       case 1: good = decode(fields.text(), update.vertexes.emplace_back()); break;
-      case 2: good = decode(fields.text(), update.statuses.emplace_back()); break;
       case 3: good = decode(fields.text(), update.logs.emplace_back()); break;
       default: break;
     }

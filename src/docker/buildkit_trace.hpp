@@ -15,22 +15,15 @@ struct TraceVertex {
   std::string digest, name, error;
   bool cached = false, started = false, completed = false;
 };
-struct TraceStatus {
-  std::string vertex, id;
-  std::int64_t current = 0, total = 0;
-  bool completed = false;
-};
 struct TraceLog {
   std::string vertex, text;
-  int stream = 0;  ///< 1: stdout, 2: stderr.
 };
 struct TraceUpdate {
   std::vector<TraceVertex> vertexes;
-  std::vector<TraceStatus> statuses;
   std::vector<TraceLog> logs;
 };
 
-/// Returns nothing for bytes that are no such message; ignores unknown fields.
+/// Returns nothing for bytes that are not such a message; ignores unknown fields.
 std::optional<TraceUpdate> decode_trace(std::string_view bytes);
 
 }  // namespace pipeline::docker

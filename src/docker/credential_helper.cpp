@@ -28,7 +28,7 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
     answer.failure =
         program + " gave no answer within " + std::to_string(timeout.count() / 1000) + " s";
   } else if (said.code != 0) {
-    // The protocol's message for "no credentials", which is no failure.
+    // The protocol's message for "no credentials", which is not a failure.
     if (said.output.find("credentials not found") == std::string::npos)
       answer.failure = program + " failed: " + first_line(said.output);
   } else {
@@ -51,7 +51,7 @@ async::Task<HelperAnswer> ask_credential_helper(std::string name, std::string se
   HelperAnswer answer;
   const std::string program = "docker-credential-" + name;
   if (!core::is_name(name)) {
-    answer.failure = "the name of a credential helper is no plain name";
+    answer.failure = "the name of a credential helper is not a plain name";
     co_return answer;
   }
   try {

@@ -21,7 +21,7 @@ namespace mustache = kainjow::mustache;
 namespace {
 
 /// Builders before 0.13 read a Dockerfile line by line into a buffer of 64 KiB.
-constexpr std::size_t longest_line = 60'000;
+constexpr std::size_t max_dockerfile_line = 60'000;
 
 /// Expands `$NAME`, `${NAME}` and `${NAME:-default}`; returns nothing if a name has no value.
 std::optional<std::string> expand(std::string_view text, const StringMap& values) {
@@ -102,9 +102,9 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder,
     if (core::has_control_characters(value))
       throw core::InputError(
           "environment: the value of " + name + " holds a control character, such as a line end",
-          "set it under runtime_environment, which is no part of the Dockerfile");
+          "set it under runtime_environment, which is not a part of the Dockerfile");
     auto quoted = quote_env(value);
-    if (quoted.size() > longest_line)
+    if (quoted.size() > max_dockerfile_line)
       throw core::InputError("environment: the value of " + name + " is too long for a Dockerfile",
                              "set it under runtime_environment");
     mustache::data entry;

@@ -20,8 +20,11 @@ std::string image_path(const std::string& reference, const char* rest) {
   return "/images/" + net::url_encode(reference, "/:@") + rest;
 }
 
-std::string container_path(const std::string& id, const char* rest) {
-  return "/containers/" + net::url_encode(id) + rest;
+/// @param what completes the message "cannot ..." with the container's name
+EngineCall container_call(const std::string& what, const std::string& id, const char* method,
+                          const std::string& rest) {
+  return EngineCall(what + " the container " + id.substr(0, 12), method,
+                    "/containers/" + net::url_encode(id) + rest);
 }
 
 std::string auth_header(const std::string& registry_auth) {
@@ -41,8 +44,8 @@ ContainerState state_of(const nlohmann::json& container) try {
   result.started = result.running || (!started_at.empty() && !started_at.starts_with("0001-"));
   return result;
 } catch (const nlohmann::json::exception& error) {
-  throw core::EnvironmentError(std::string("what the engine says of a container is no state: ") +
-                               error.what());
+  throw core::EnvironmentError(
+      std::string("the engine's response about a container is not a state: ") + error.what());
 }
 
 /// Returns the Id of the image or container that an answer describes.
@@ -56,6 +59,17 @@ std::string id_in(const nlohmann::json& answer, const std::string& what) {
 
 bool has_ended(const ContainerState& state) { return state.started && !state.running; }
 
+/// Returns nothing if the engine does not have the object that it is asked for (404).
+template <class T>
+async::Task<std::optional<T>> if_found(async::Task<T> answer) {
+  try {
+    co_return co_await std::move(answer);
+  } catch (const EngineError& error) {
+    if (error.status() != 404) throw;
+  }
+  co_return std::nullopt;
+}
+
 /// For calls whose duration grows with the amount of data on the disk.
 constexpr unsigned slow = 10;
 
@@ -63,6 +77,15 @@ constexpr unsigned slow = 10;
 
 struct EngineApi::Implementation : EngineConnection {
   using EngineConnection::EngineConnection;
+
+  /// Sends a call whose response lasts as long as a container's program.
+  async::Task<> follow(EngineCall call, EngineLogFrames& frames, core::CancelSource* cancel) {
+    call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
+    call.cancel = cancel;
+    call.stream = call.opens_at_once = true;
+    co_await send(std::move(call));
+    frames.finish();
+  }
 };
 
 EngineApi::EngineApi(asio::io_context& loop, Endpoint endpoint, EngineLimits limits)
@@ -110,23 +133,21 @@ std::string platform_json(const std::string& platform) {
 
 async::Task<std::optional<nlohmann::json>> EngineApi::inspect_image(std::string reference,
                                                                     std::string platform) {
-  try {
-    EngineCall call("look up the image " + reference, "GET", image_path(reference, "/json"));
-    auto image = co_await self_->send_json(std::move(call));
-    const auto id = id_in(image, "look up the image " + reference);
-    const auto* engine = co_await info();
-    if (platform.empty() || !speaks_api(*engine, 49)) co_return image;
-    EngineCall of_platform(
-        "look up the image " + reference + " for " + platform, "GET",
-        image_path(reference, "/json?platform=") + net::url_encode(platform_json(platform)));
-    auto found = co_await self_->send_json(std::move(of_platform));
-    id_in(found, "look up the image " + reference + " for " + platform);
-    found["Id"] = id;
-    co_return found;
-  } catch (const EngineError& error) {
-    if (error.status() != 404) throw;
-  }
-  co_return std::nullopt;
+  const auto what = "look up the image " + reference;
+  EngineCall call(what, "GET", image_path(reference, "/json"));
+  auto image = co_await if_found(self_->send_json(std::move(call)));
+  if (!image) co_return image;
+  const auto id = id_in(*image, what);
+  const auto* engine = co_await info();
+  if (platform.empty() || !speaks_api(*engine, 49)) co_return image;
+  EngineCall of_platform(
+      what + " for " + platform, "GET",
+      image_path(reference, "/json?platform=") + net::url_encode(platform_json(platform)));
+  auto found = co_await if_found(self_->send_json(std::move(of_platform)));
+  if (!found) co_return found;
+  id_in(*found, what + " for " + platform);
+  (*found)["Id"] = id;
+  co_return found;
 }
 
 namespace {
@@ -181,15 +202,11 @@ async::Task<std::optional<std::string>> EngineApi::registry_digest(std::string r
   call.headers.push_back(auth_header(registry_auth));
   call.registry = registry_of(reference);
   call.cancel = &cancel;
-  try {
-    const auto answer = co_await self_->send_json(std::move(call));
-    const auto digest = nlohmann::json::json_pointer("/Descriptor/digest");
-    if (answer.is_object() && answer.contains(digest) && answer[digest].is_string())
-      co_return answer[digest].get<std::string>();
-  } catch (const EngineError& error) {
-    if (error.status() != 404) throw;
-  }
-  co_return std::nullopt;
+  const auto answer = co_await if_found(self_->send_json(std::move(call)));
+  const auto* descriptor = answer ? core::member(*answer, "Descriptor") : nullptr;
+  const auto* digest = descriptor ? core::member(*descriptor, "digest") : nullptr;
+  if (!digest || !digest->is_string()) co_return std::nullopt;
+  co_return digest->get<std::string>();
 }
 
 async::Task<> EngineApi::tag_image(std::string reference, std::string repository, std::string tag) {
@@ -245,28 +262,25 @@ async::Task<std::string> EngineApi::create_container(std::string name, nlohmann:
 
 async::Task<std::optional<net::Response>> EngineApi::find_created(std::string name,
                                                                   nlohmann::json labels) {
-  EngineCall call("look up the container " + name, "GET", container_path(name, "/json"));
-  try {
-    const auto container = co_await self_->send_json(std::move(call));
-    const auto id = id_in(container, "look up the container " + name);
-    const auto theirs =
-        container.value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json::object());
-    for (const auto& [label, value] : labels.items())
-      if (!theirs.is_object() || theirs.value(label, nlohmann::json()) != value)
-        co_return std::nullopt;
-    if (state_of(container).started) co_return std::nullopt;
-    net::Response created;
-    created.status = 201;
-    created.body = nlohmann::json{{"Id", id}}.dump();
-    co_return created;
-  } catch (const EngineError& error) {
-    if (error.status() != 404) throw;
-  }
-  co_return std::nullopt;
+  const auto what = "look up the container " + name;
+  EngineCall call(what, "GET", "/containers/" + net::url_encode(name) + "/json");
+  const auto container = co_await if_found(self_->send_json(std::move(call)));
+  if (!container) co_return std::nullopt;
+  const auto id = id_in(*container, what);
+  const auto theirs =
+      container->value(nlohmann::json::json_pointer("/Config/Labels"), nlohmann::json::object());
+  for (const auto& [label, value] : labels.items())
+    if (!theirs.is_object() || theirs.value(label, nlohmann::json()) != value)
+      co_return std::nullopt;
+  if (state_of(*container).started) co_return std::nullopt;
+  net::Response created;
+  created.status = 201;
+  created.body = nlohmann::json{{"Id", id}}.dump();
+  co_return created;
 }
 
 async::Task<> EngineApi::start_container(std::string id, core::CancelSource* retries) {
-  EngineCall call("start the container " + id.substr(0, 12), "POST", container_path(id, "/start"));
+  auto call = container_call("start", id, "POST", "/start");
   call.retries = retries;
   call.earlier_success = [this, &id]() -> async::Task<std::optional<net::Response>> {
     const auto state = co_await inspect_container(id);
@@ -279,8 +293,8 @@ async::Task<> EngineApi::start_container(std::string id, core::CancelSource* ret
 async::Task<int> EngineApi::wait_container(std::string id, std::string condition,
                                            std::function<void()> on_listening,
                                            core::CancelSource* cancel) {
-  EngineCall call("wait for the container " + id.substr(0, 12), "POST",
-                  container_path(id, "/wait?condition=") + net::url_encode(condition));
+  auto call =
+      container_call("wait for", id, "POST", "/wait?condition=" + net::url_encode(condition));
   call.cancel = cancel;
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
@@ -288,36 +302,34 @@ async::Task<int> EngineApi::wait_container(std::string id, std::string condition
     };
   call.stream = call.opens_at_once = true;
   call.retried = false;
-  call.probe = container_path(id, "/json");
+  call.probe = "/containers/" + net::url_encode(id) + "/json";
   call.is_over = [](const net::Response& response) {
     const auto container = core::parse_json(response.body);
     return response.status == 404 ||
            (response.status == 200 && container.is_object() && has_ended(state_of(container)));
   };
+  const auto what = "cannot " + call.what + ": ";
   const auto answer = co_await self_->send_json(std::move(call));
-  const auto code = nlohmann::json::json_pointer("/StatusCode");
-  if (!answer.is_object() || !answer.contains(code) || !answer[code].is_number_integer())
-    throw core::EnvironmentError("cannot wait for the container " + id.substr(0, 12) +
-                                 ": the engine's answer has no StatusCode");
-  const auto error = nlohmann::json::json_pointer("/Error/Message");
-  if (answer.contains(error) && answer[error].is_string() &&
-      !answer[error].get<std::string>().empty())
-    throw EngineError(500, "cannot wait for the container " + id.substr(0, 12) + ": " +
-                               answer[error].get<std::string>());
-  co_return answer[code].get<int>();
+  const auto* code = core::member(answer, "StatusCode");
+  if (!code || !code->is_number_integer())
+    throw core::EnvironmentError(what + "the engine's answer has no StatusCode");
+  const auto* error = core::member(answer, "Error");
+  if (const auto message = error ? text_at(*error, "Message") : std::string(); !message.empty())
+    throw EngineError(500, what + message);
+  co_return code->get<int>();
 }
 
 async::Task<ContainerState> EngineApi::inspect_container(std::string id,
                                                          core::CancelSource* retries) {
-  EngineCall call("look up the container " + id.substr(0, 12), "GET", container_path(id, "/json"));
+  auto call = container_call("look up", id, "GET", "/json");
   call.retries = retries;
   co_return state_of(co_await self_->send_json(std::move(call)));
 }
 
 async::Task<nlohmann::json> EngineApi::container_stats(std::string id, core::CancelSource& cancel) {
-  EngineCall call("read the accounts of the container " + id.substr(0, 12), "GET",
-                  // An engine that does not know `one-shot` answers after two seconds.
-                  container_path(id, "/stats?stream=false&one-shot=true"));
+  // An engine that does not know `one-shot` answers after two seconds.
+  auto call =
+      container_call("read the accounts of", id, "GET", "/stats?stream=false&one-shot=true");
   call.cancel = &cancel;
   call.retried = false;
   co_return co_await self_->send_json(std::move(call));
@@ -357,52 +369,36 @@ async::Task<bool> EngineApi::saw_own_end(std::string id, core::CancelSource* ret
 }
 
 async::Task<bool> EngineApi::has_file(std::string id, std::string path) {
-  try {
-    EngineCall call("look for " + path + " in the container " + id.substr(0, 12), "HEAD",
-                    container_path(id, "/archive?path=") + net::url_encode(path));
-    co_await self_->send(std::move(call));
-  } catch (const EngineError& error) {
-    if (error.status() != 404) throw;
-    co_return false;
-  }
-  co_return true;
+  auto call = container_call("look for " + path + " in", id, "HEAD",
+                             "/archive?path=" + net::url_encode(path));
+  const auto answer = co_await if_found(self_->send(std::move(call)));
+  co_return answer.has_value();
 }
 
 async::Task<> EngineApi::attach_container(
     std::string id, std::function<void(bool is_stderr, std::string_view)> on_bytes,
     std::function<void()> on_listening, core::CancelSource* cancel) {
   EngineLogFrames frames(std::move(on_bytes));
-  EngineCall call("attach to the container " + id.substr(0, 12), "POST",
-                  container_path(id, "/attach?stream=1&stdout=1&stderr=1"));
-  call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
-  call.cancel = cancel;
+  auto call = container_call("attach to", id, "POST", "/attach?stream=1&stdout=1&stderr=1");
   if (on_listening)
     call.on_headers = [&on_listening](const net::Response& response) {
       if (response.status < 300) on_listening();
     };
-  call.stream = call.opens_at_once = true;
-  co_await self_->send(std::move(call));
-  frames.finish();
+  co_await self_->follow(std::move(call), frames, cancel);
 }
 
 async::Task<> EngineApi::follow_logs(std::string id,
                                      std::function<void(bool is_stderr, std::string_view)> on_bytes,
                                      core::CancelSource* cancel) {
   EngineLogFrames frames(std::move(on_bytes));
-  EngineCall call("read the logs of the container " + id.substr(0, 12), "GET",
-                  container_path(id, "/logs?follow=1&stdout=1&stderr=1"));
-  call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
-  call.cancel = cancel;
-  call.stream = call.opens_at_once = true;
-  co_await self_->send(std::move(call));
-  frames.finish();
+  auto call = container_call("read the logs of", id, "GET", "/logs?follow=1&stdout=1&stderr=1");
+  co_await self_->follow(std::move(call), frames, cancel);
 }
 
 async::Task<> EngineApi::run_in_container(std::string id, std::vector<std::string> command,
                                           std::function<void(std::string_view)> on_output,
                                           core::CancelSource* cancel) {
-  EngineCall make("run " + command.front() + " in the container " + id.substr(0, 12), "POST",
-                  container_path(id, "/exec"));
+  auto make = container_call("run " + command.front() + " in", id, "POST", "/exec");
   make.body = {{"AttachStdout", true}, {"Cmd", std::move(command)}};
   make.cancel = cancel;
   auto what = make.what;
@@ -413,18 +409,14 @@ async::Task<> EngineApi::run_in_container(std::string id, std::vector<std::strin
   });
   EngineCall call(std::move(what), "POST", "/exec/" + net::url_encode(exec) + "/start");
   call.body = {{"Detach", false}, {"Tty", false}};
-  call.on_body = [&frames](std::string_view bytes) { frames.feed(bytes); };
-  call.cancel = cancel;
-  call.stream = call.opens_at_once = true;
-  co_await self_->send(std::move(call));
-  frames.finish();
+  co_await self_->follow(std::move(call), frames, cancel);
 }
 
 async::Task<> EngineApi::put_archive(std::string id, std::string folder,
                                      std::function<net::BodySource()> tar,
                                      core::CancelSource& cancel) {
-  EngineCall call("copy files into the container " + id.substr(0, 12), "PUT",
-                  container_path(id, "/archive?path=") + net::url_encode(folder));
+  auto call =
+      container_call("copy files into", id, "PUT", "/archive?path=" + net::url_encode(folder));
   call.headers.push_back("Content-Type: application/x-tar");
   call.source = std::move(tar);
   call.cancel = &cancel;
@@ -435,8 +427,8 @@ async::Task<> EngineApi::put_archive(std::string id, std::string folder,
 async::Task<> EngineApi::get_archive(std::string id, std::string path,
                                      std::function<void(std::string_view)> on_bytes,
                                      core::CancelSource& cancel) {
-  EngineCall call("copy " + path + " out of the container " + id.substr(0, 12), "GET",
-                  container_path(id, "/archive?path=") + net::url_encode(path));
+  auto call = container_call("copy " + path + " out of", id, "GET",
+                             "/archive?path=" + net::url_encode(path));
   call.on_body = std::move(on_bytes);
   call.cancel = &cancel;
   call.stream = true;
@@ -444,22 +436,19 @@ async::Task<> EngineApi::get_archive(std::string id, std::string path,
 }
 
 async::Task<> EngineApi::stop_container(std::string id, int grace_seconds) {
-  EngineCall call("stop the container " + id.substr(0, 12), "POST",
-                  container_path(id, "/stop?t=") + std::to_string(grace_seconds));
+  auto call = container_call("stop", id, "POST", "/stop?t=" + std::to_string(grace_seconds));
   call.more_time = std::chrono::seconds(grace_seconds);
   co_await self_->send(std::move(call));
 }
 
 async::Task<> EngineApi::kill_container(std::string id, std::string signal) {
-  EngineCall call("kill the container " + id.substr(0, 12), "POST",
-                  container_path(id, "/kill?signal=") + net::url_encode(signal));
+  auto call = container_call("kill", id, "POST", "/kill?signal=" + net::url_encode(signal));
   co_await self_->send(std::move(call));
 }
 
 async::Task<> EngineApi::remove_container(std::string id) {
   try {
-    EngineCall call("remove the container " + id.substr(0, 12), "DELETE",
-                    container_path(id, "?force=1&v=1"));
+    auto call = container_call("remove", id, "DELETE", "?force=1&v=1");
     call.slowness = slow;
     co_await self_->send(std::move(call));
   } catch (const EngineError& error) {

@@ -38,7 +38,7 @@ Endpoint find_endpoint();
 /// Time limits of an engine's responses, and the retries of a call while the engine restarts.
 struct EngineLimits {
   std::chrono::milliseconds answer{
-      60'000};  ///< Limit for the response to a call that is no stream.
+      60'000};  ///< Limit for the response to a call that is not a stream.
   std::chrono::milliseconds check{
       15'000};  ///< Interval of the checks that the engine of an open stream still responds.
   async::RetryPolicy retries{std::chrono::milliseconds(250), std::chrono::milliseconds(10'000), 14};
@@ -77,7 +77,7 @@ class EngineApi {
  public:
   /// Connects on the first call only. `loop` must outlive this object. In addition to the errors
   /// documented with each call, all calls throw EnvironmentError if the engine cannot be reached.
-  /// Calls that are no streams are retried within the limits when the engine is lost or responds
+  /// Calls that are not streams are retried within the limits when the engine is lost or responds
   /// with 429 or 5xx; then TransportError or EngineError is thrown.
   EngineApi(asio::io_context& loop, Endpoint endpoint,
             EngineLimits limits = limits_from_environment());
@@ -175,11 +175,11 @@ class EngineApi {
                             core::CancelSource& cancel);
   async::Task<> stop_container(std::string id,
                                int grace_seconds);  ///< Sends SIGTERM, then SIGKILL; a container
-                                                    ///< that is not running is no error.
+                                                    ///< that is not running is not an error.
   async::Task<> kill_container(std::string id, std::string signal);
   async::Task<> remove_container(
       std::string id);  ///< Kills it first if it is running; removes its anonymous volumes; a
-                        ///< missing container is no error.
+                        ///< missing container is not an error.
   /// Returns the containers with all of these labels (`key` or `key=value`), including ended ones.
   async::Task<std::vector<nlohmann::json>> list_containers(std::vector<std::string> labels);
 

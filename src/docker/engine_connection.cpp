@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "async/finally.hpp"
 #include "async/joinable_task.hpp"
+#include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
@@ -60,17 +62,17 @@ class Retries {
   explicit Retries(const async::RetryPolicy& policy) : backoff_(policy) {}
   /// Returns the pause before the next try; nothing if there are no more tries.
   std::optional<std::chrono::milliseconds> after(long status, std::string_view message) {
-    constexpr unsigned most_broken = 4;
+    constexpr unsigned max_broken = 4;
     if (!is_retryable(status, message) || backoff_.exhausted()) return std::nullopt;
-    if (status == 500 && ++broken_ == most_broken) return std::nullopt;
+    if (status == 500 && ++broken_ == max_broken) return std::nullopt;
     return backoff_.next();
   }
   std::optional<std::chrono::milliseconds> after(const net::TransportError& error) {
-    constexpr unsigned most_timeouts = 2;
+    constexpr unsigned max_timeouts = 2;
     if (error.curl_code() == CURLE_ABORTED_BY_CALLBACK || net::is_about_trust(error) ||
         backoff_.exhausted())
       return std::nullopt;
-    if (error.curl_code() == CURLE_OPERATION_TIMEDOUT && ++timeouts_ == most_timeouts)
+    if (error.curl_code() == CURLE_OPERATION_TIMEDOUT && ++timeouts_ == max_timeouts)
       return std::nullopt;
     return backoff_.next();
   }
@@ -169,14 +171,13 @@ async::Task<net::Response> EngineConnection::exchange(net::Request prepared,
     if (failure.empty()) throw net::TransportError(*lost);
     if (!is_crowded(failure) || !call.repeatable || tries == most_tries) {
       const auto error = unreachable(endpoint_, failure);
-      if (info_)
+      if (known_info())
         throw net::TransportError(
             lost->curl_code(),
             error.what());  // The engine responded before, so it may come back.
       throw core::EnvironmentError(error);
     }
-    asio::steady_timer pause(loop_, std::chrono::milliseconds(50 * tries));
-    co_await pause.async_wait(asio::use_awaitable);
+    co_await async::sleep(std::chrono::milliseconds(50 * tries));
   }
 }
 
@@ -201,29 +202,26 @@ async::Task<net::Response> EngineConnection::exchange_stream(net::Request prepar
     if (watch.call.on_headers) watch.call.on_headers(response);
   };
   async::JoinableTask companion(loop_.get_executor(), watch_stream(watch));
-  net::Response response;
-  std::exception_ptr error;
   try {
-    response = co_await exchange(std::move(prepared), watched);
+    co_return co_await async::finally(exchange(std::move(prepared), watched), [&] {
+      watch.over.stop(core::StopLevel::immediate);
+      return companion.join();
+    });
   } catch (...) {
-    error = std::current_exception();
+    if (watch.trouble.empty()) throw;
   }
-  watch.over.stop(core::StopLevel::immediate);
-  co_await companion.join();
-  if (error && !watch.trouble.empty())
-    throw net::TransportError(CURLE_OPERATION_TIMEDOUT, watch.trouble);
-  if (error) std::rethrow_exception(error);
-  co_return response;
+  throw net::TransportError(CURLE_OPERATION_TIMEDOUT, watch.trouble);
 }
 
 async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
   const auto began = std::chrono::steady_clock::now();
-  const auto path = watch.call.probe == "/_ping" ? watch.call.probe
-                                                 : "/v" + info_->api_version + watch.call.probe;
+  const auto path = watch.call.probe == "/_ping"
+                        ? watch.call.probe
+                        : "/v" + known_info()->api_version + watch.call.probe;
   EngineCall question("check that the engine answers", "GET", path);
   question.cancel = &watch.over;
   for (int ends_seen = 0;;) {
-    co_await async::pause_for(limits_.check, &watch.over);
+    co_await async::sleep(limits_.check, &watch.over);
     if (is_stopped(&watch.over)) co_return;
     if (watch.call.opens_at_once && !watch.opened &&
         std::chrono::steady_clock::now() - began >= limits_.answer)
@@ -264,7 +262,7 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
   const auto version = core::parse_json(answer.body);
   if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
     throw unreachable(endpoint_,
-                      "what answers is no Docker Engine: GET /version came back with status " +
+                      "what answers is not a Docker Engine: GET /version came back with status " +
                           std::to_string(answer.status) + ", " + message_of(answer.body));
   EngineInfo info;
   info.version = text_at(version, "Version");
@@ -298,22 +296,10 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
 }
 
 async::Task<const EngineInfo*> EngineConnection::info() {
-  if (info_) co_return &*info_;
-  if (const auto other = negotiation_) {
-    co_await other->done.wait();
-    if (other->error) std::rethrow_exception(other->error);
-    co_return &*info_;
-  }
-  const auto own = negotiation_ = std::make_shared<Negotiation>(loop_);
-  try {
-    info_ = co_await negotiate();
-  } catch (...) {
-    own->error = std::current_exception();
-  }
-  negotiation_.reset();
-  own->done.open();
-  if (own->error) std::rethrow_exception(own->error);
-  co_return &*info_;
+  if (!known_info())
+    co_await infos_.get(
+        the_engine, [&] { return negotiate(); }, nullptr);
+  co_return known_info();
 }
 
 async::Task<net::Response> EngineConnection::send(EngineCall call) {
@@ -360,7 +346,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
                            !is_stopped(call.cancel) && !is_stopped(call.retries);
     if (!may_retry || !pause) std::rethrow_exception(failure);
     core::log::info("engine: " + words + "; retried in " + std::to_string(pause->count()) + " ms");
-    co_await async::pause_for(*pause, call.cancel ? call.cancel : call.retries);
+    co_await async::sleep(*pause, call.cancel ? call.cancel : call.retries);
     if (is_stopped(call.cancel) || is_stopped(call.retries)) std::rethrow_exception(failure);
     if (!call.earlier_success) continue;
     std::optional<net::Response> before;
@@ -383,7 +369,7 @@ async::Task<nlohmann::json> EngineConnection::send_json(EngineCall call) {
   auto json = core::parse_json(response.body);
   if (json.is_discarded())
     throw core::EnvironmentError(
-        "cannot " + what + ": the engine's answer is no JSON: " + response.body.substr(0, 200));
+        "cannot " + what + ": the engine's answer is not JSON: " + response.body.substr(0, 200));
   co_return json;
 }
 

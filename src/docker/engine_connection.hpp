@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "async/gate.hpp"
+#include "async/single_flight.hpp"
 #include "docker/engine_api.hpp"
 #include "docker/ssh_connection.hpp"
 #include "net/connection.hpp"
@@ -51,14 +51,14 @@ struct EngineCall {
 class EngineConnection {
  public:
   EngineConnection(asio::io_context& loop, Endpoint endpoint, EngineLimits limits = {})
-      : loop_(loop), endpoint_(std::move(endpoint)), limits_(limits), http_(loop) {}
+      : loop_(loop), endpoint_(std::move(endpoint)), limits_(limits), http_(loop), infos_(loop) {}
   const Endpoint& endpoint() const { return endpoint_; }
   const EngineLimits& limits() const { return limits_; }
   asio::io_context& loop() { return loop_; }
 
   async::Task<const EngineInfo*> info();
   /// Returns the response if its status is below 300, or 304. Throws EngineError for other
-  /// statuses, and EnvironmentError if the engine cannot be reached. Requests that are no streams
+  /// statuses, and EnvironmentError if the engine cannot be reached. Requests that are not streams
   /// are retried within the limits first.
   async::Task<net::Response> send(EngineCall call);
   /// The same as JSON; null for an empty response.
@@ -68,11 +68,9 @@ class EngineConnection {
   std::unique_ptr<net::Connection> open();
 
  private:
-  struct Negotiation {
-    explicit Negotiation(asio::io_context& loop) : done(loop.get_executor()) {}
-    async::Gate done;
-    std::exception_ptr error;
-  };
+  inline static const std::string the_engine;
+  /// Null before the first successful negotiate().
+  const EngineInfo* known_info() const { return infos_.find(the_engine); }
   net::Request request(const std::string& path);
   /// One exchange with the endpoint. A failed ssh connection is explained by ssh's output, or
   /// retried.
@@ -91,8 +89,7 @@ class EngineConnection {
   std::unique_ptr<SshConnections>
       ssh_;  ///< Created when needed; outlives the client, which closes the connections.
   net::HttpClient http_;
-  std::optional<EngineInfo> info_;
-  std::shared_ptr<Negotiation> negotiation_;  ///< Shared with the coroutines that wait for it.
+  async::SingleFlight<EngineInfo> infos_;  ///< Of one key.
 };
 
 /// Returns the `message` of an engine's response, or the text itself.

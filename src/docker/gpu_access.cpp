@@ -16,8 +16,8 @@ using nlohmann::json;
 
 constexpr std::string_view cdi_kind = "nvidia.com/gpu=";
 
-/// Texts of engines that do not support a method, in lower case. Other errors are no such case: a
-/// CDI specification without a certain device, or a hook that refuses one.
+/// Texts of engines that do not support a method, in lower case. Other errors are not such a case:
+/// a CDI specification without a certain device, or a hook that refuses one.
 constexpr std::array no_device_requests{"could not select device driver",
                                         "invoking the nvidia container runtime hook directly"};
 constexpr std::array no_cdi{"could not select device driver", "no cdi specification directories",

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
+#include "core/text.hpp"
 
 namespace pipeline::docker {
 
@@ -42,20 +44,14 @@ std::string trim(std::string_view text) {
 
 /// Returns only network addresses; a folder of this machine does not exist in a build.
 std::string urls_of(const std::string& list) {
-  std::istringstream words(list);
-  std::string kept;
-  for (std::string word; words >> word;)
-    if (word.find("://") != word.npos && !word.starts_with("file:"))
-      kept += (kept.empty() ? "" : " ") + word;
-  return kept;
+  auto words = core::words_of(list);
+  std::erase_if(words, [](const std::string& word) {
+    return word.find("://") == word.npos || word.starts_with("file:");
+  });
+  return core::joined(words, " ");
 }
 
-std::string one_line(std::string text) {
-  std::istringstream words(text);
-  std::string joined;
-  for (std::string word; words >> word;) joined += (joined.empty() ? "" : " ") + word;
-  return joined;
-}
+std::string one_line(std::string_view text) { return core::joined(core::words_of(text), " "); }
 
 bool has_certificates(const fs::path& folder) {
   std::error_code error;

@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "async/single_flight.hpp"
 #include "core/digest.hpp"
-#include "core/log.hpp"
+#include "core/joined.hpp"
 #include "core/text.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_query.hpp"
 #include "docker/build_reason.hpp"
+#include "docker/build_report.hpp"
 #include "docker/build_stages.hpp"
 #include "docker/context.hpp"
 #include "docker/credentials.hpp"
@@ -21,6 +22,7 @@
 #include "docker/engine_connection.hpp"
 #include "docker/image_identity.hpp"
 #include "docker/json_text.hpp"
+#include "docker/layer_image.hpp"
 #include "docker/package_layers.hpp"
 #include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
@@ -77,12 +79,10 @@ bool fits_platform(const nlohmann::json& image, const std::string& platform) {
 
 /// The error for images that were pulled and are nevertheless not there: a store with several
 /// platforms whose API describes only its own machine's.
-core::EnvironmentError not_to_be_seen(const ImagePlan& plan) {
+core::EnvironmentError invisible_image_error(const ImagePlan& plan) {
   const auto& used = plan.parent ? plan.parent->images_used : plan.images_used;
-  std::string images;
-  for (const auto& image : used) images += (images.empty() ? "" : ", ") + image;
   return core::EnvironmentError(
-      "the engine has pulled " + images + ", but does not show it" +
+      "the engine has pulled " + core::joined(used, ", ") + ", but does not show it" +
           (plan.platform.empty() ? std::string() : " for " + plan.platform),
       {"if another program removes images at this moment (docker image prune), run again",
        "an engine before 28.1 that keeps images in containerd's store shows only its own platform: "
@@ -92,11 +92,10 @@ core::EnvironmentError not_to_be_seen(const ImagePlan& plan) {
 }  // namespace
 
 struct ImageBuilder::Implementation {
-  Implementation(asio::io_context& event_loop, EngineApi& api, BuilderOptions builder_options)
-      : loop(event_loop),
-        engine(api),
+  Implementation(asio::io_context& loop, EngineApi& api, BuilderOptions builder_options)
+      : engine(api),
         options(std::move(builder_options)),
-        lookups(loop),
+        inspected(loop),
         made(loop),
         builds(loop),
         pulls(loop),
@@ -108,39 +107,53 @@ struct ImageBuilder::Implementation {
     ImageStatus status;
     bool resolves = false;  // Its requirements are resolved before anything else is known.
   };
+  class BuildJob;
 
-  async::Task<InspectedImage> look(const StepSpec& step);
-  async::Task<InspectedImage> plan_of(const StepSpec& step);
-  async::Task<> resolve(const StepSpec& step, const ImagePlan& plan, EventSink& events,
-                        core::CancelSource& cancel);
-  async::Task<ImageStatus> look_at(ImagePlan& plan);
-  async::Task<ImageStatus> look_at_parent(const ImagePlan& plan);
-  async::Task<ImageStatus> make(const StepSpec& step, EventSink& events,
-                                core::CancelSource& cancel);
-  async::Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, const std::string& from,
-                                 const std::string& step, EventSink& events,
-                                 core::CancelSource& cancel);
-  async::Task<ImageStatus> reported_build(const ImagePlan& plan, const ImageStatus& status,
-                                          const std::string& from, const std::string& step,
-                                          EventSink& events, core::CancelSource& cancel);
-  async::Task<ImageStatus> run_build(const ImagePlan& plan, ImageStatus status,
-                                     const std::string& from, EventSink& events,
-                                     core::CancelSource& cancel);
-  async::Task<> pull(const std::string& reference, const std::string& platform, bool newer,
-                     const std::string& step, EventSink& events, core::CancelSource& cancel);
-  async::Task<bool> run_pull(const std::string& reference, const std::string& platform,
-                             const std::string& reason, const std::string& step, EventSink& events,
-                             core::CancelSource& cancel);
+  async::Task<InspectedImage> inspect(const StepSpec& step);
+  async::Task<InspectedImage> locked_plan(const StepSpec& step);
+  async::Task<ImageStatus> image_status(ImagePlan& plan);
+  async::Task<ImageStatus> parent_status(const ImagePlan& plan);
+  /// Returns the image if the engine has it for the plan's platform.
+  async::Task<std::optional<nlohmann::json>> parent_image(std::string reference,
+                                                          const ImagePlan& plan);
 
-  asio::io_context& loop;
   EngineApi& engine;
   BuilderOptions options;
-  async::SingleFlight<InspectedImage> lookups;  // Keyed by key_of(step).
-  async::SingleFlight<ImageStatus> made;        // Keyed by key_of(step).
-  async::SingleFlight<ImageStatus> builds;      // Keyed by reference.
-  async::SingleFlight<bool> pulls;              // Keyed by reference and platform.
-  std::set<std::string> reported;               // Notices, each shown once.
+  async::SingleFlight<InspectedImage> inspected;  // Keyed by key_of(step).
+  async::SingleFlight<ImageStatus> made;          // Keyed by key_of(step).
+  async::SingleFlight<std::string> builds;        // The image's id, keyed by its reference.
+  async::SingleFlight<std::string> pulls;         // Likewise, keyed by reference and platform.
+  std::set<std::string> reported_notices;
   PackageLock packages;
+};
+
+/// Makes the image of a step for one caller.
+class ImageBuilder::Implementation::BuildJob {
+ public:
+  BuildJob(Implementation& builder, const StepSpec& step, EventSink& events,
+           core::CancelSource& cancel)
+      : builder_(builder), step_(step), events_(events), cancel_(cancel) {}
+
+  async::Task<ImageStatus> make();
+  /// Another job may have resolved the same requirements, or locked ones become known with the
+  /// parent image.
+  async::Task<> resolve(const ImagePlan& plan);
+
+ private:
+  async::Task<InspectedImage> prepare(InspectedImage image, bool is_newer_wanted);
+  async::Task<> pull_all(const ImagePlan& plan);
+  async::Task<> pull(const std::string& reference, const ImagePlan& plan);
+  async::Task<std::string> run_pull(const std::string& reference, const std::string& platform);
+  async::Task<ImageStatus> build(const ImagePlan& plan, ImageStatus status, std::string from);
+  async::Task<std::string> run_build(const ImagePlan& plan, const ImageStatus& status,
+                                     const std::string& from);
+  async::Task<> tag(const ImagePlan& plan, const ImageStatus& status);
+  void report_notices(const ImagePlan& plan);
+
+  Implementation& builder_;
+  const StepSpec& step_;
+  EventSink& events_;
+  core::CancelSource& cancel_;
 };
 
 ImageBuilder::ImageBuilder(asio::io_context& loop, EngineApi& engine, BuilderOptions options)
@@ -149,40 +162,41 @@ ImageBuilder::~ImageBuilder() = default;
 
 async::Task<ImageStatus> ImageBuilder::status(const StepSpec& step) {
   const auto key = key_of(step);
-  const std::function<async::Task<Implementation::InspectedImage>()> look = [&]() {
-    return self_->look(step);
-  };
-  auto looked = co_await self_->lookups.get(key, look, nullptr);
-  co_return looked.status;
+  auto image = co_await self_->inspected.get(
+      key, [&] { return self_->inspect(step); }, nullptr);
+  co_return image.status;
 }
 
 async::Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& events,
                                               core::CancelSource& cancel) {
   const auto key = key_of(step);
-  const std::function<async::Task<ImageStatus>()> make = [&]() {
-    return self_->make(step, events, cancel);
-  };
-  auto status = co_await self_->made.get(key, make, &cancel);
-  co_return status;
+  Implementation::BuildJob job(*self_, step, events, cancel);
+  co_return co_await self_->made.get(
+      key, [&] { return job.make(); }, &cancel);
 }
 
 async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
                                  core::CancelSource& cancel) {
-  const auto looked = co_await self_->look(step);
-  if (looked.resolves) co_await self_->resolve(step, *looked.plan, events, cancel);
+  const auto image = co_await self_->inspect(step);
+  Implementation::BuildJob job(*self_, step, events, cancel);
+  if (image.resolves) co_await job.resolve(*image.plan);
+}
+
+async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_image(
+    std::string reference, const ImagePlan& plan) {
+  auto image = co_await engine.inspect_image(reference, plan.platform);
+  if (image && !fits_platform(*image, plan.platform)) image.reset();
+  co_return image;
 }
 
 /// The status of a plan that does not build.
-async::Task<ImageStatus> ImageBuilder::Implementation::look_at_parent(const ImagePlan& plan) {
+async::Task<ImageStatus> ImageBuilder::Implementation::parent_status(const ImagePlan& plan) {
   ImageStatus status;
   status.resolves = plan.resolves;
   status.reference = plan.parent_image;
   if (plan.images_used.empty()) {  // scratch.
     status.image_id = status.digest = plan.parent_image;
-    co_return status;
-  }
-  const auto image = co_await engine.inspect_image(plan.parent_image, plan.platform);
-  if (image && fits_platform(*image, plan.platform)) {
+  } else if (const auto image = co_await parent_image(plan.parent_image, plan)) {
     status.image_id = image->at("Id").get<std::string>();
     status.digest = image_identity(*image);
   } else {
@@ -193,17 +207,13 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at_parent(const Imag
 
 /// Sets digest, reference and image_id as far as they are known; for a plan that does not build,
 /// those of the parent.
-async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) {
-  if (!plan.build) {
-    auto status = co_await look_at_parent(plan);
-    co_return status;
-  }
+async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& plan) {
+  if (!plan.build) co_return co_await parent_status(plan);
   ImageStatus status;
   status.resolves = plan.resolves;
-  std::vector<std::string> ids;
-  std::string missing;
+  std::vector<std::string> ids, missing;
   if (plan.parent) {
-    auto parent = co_await look_at(*plan.parent);
+    auto parent = co_await image_status(*plan.parent);
     if (parent.digest.empty()) {
       status.reason = parent.reason;
       co_return status;
@@ -213,61 +223,53 @@ async::Task<ImageStatus> ImageBuilder::Implementation::look_at(ImagePlan& plan) 
     plan.parts["parent_id"] = {parent.digest.substr(0, 12)};
   }
   for (auto& used : plan.images_used) {
-    auto image = co_await engine.inspect_image(used, plan.platform);
-    if (image && fits_platform(*image, plan.platform)) {
-      ids.push_back(image_identity(*image));
-      plan.parts["parent_image"] = {used};
-      plan.parts["parent_id"] = {ids.back().substr(0, 12)};
-    } else {
-      missing += (missing.empty() ? "" : ", ") + used;
+    const auto image = co_await parent_image(used, plan);
+    if (!image) {
+      missing.push_back(used);
+      continue;
     }
+    ids.push_back(image_identity(*image));
+    plan.parts["parent_image"] = {used};
+    plan.parts["parent_id"] = {ids.back().substr(0, 12)};
   }
   if (!missing.empty()) {
-    status.reason =
-        "parent image " + missing + " is missing: it will be pulled, and the image built";
+    status.reason = "parent image " + core::joined(missing, ", ") +
+                    " is missing: it will be pulled, and the image built";
     co_return status;
   }
   status.digest = plan_digest(plan, ids);
   status.reference = plan.repository + (plan.own ? ":own-" : ":env-") + status.digest.substr(0, 16);
-  if (auto image = co_await engine.inspect_image(status.reference, plan.platform)) {
-    auto config = image->find("Config");
-    auto labels = config != image->end() && config->is_object()
-                      ? config->value("Labels", nlohmann::json())
-                      : nlohmann::json();
-    if (text_at(labels, "pipe.digest") == status.digest)
-      status.image_id = (*image)["Id"].get<std::string>();
-  }
-  if (status.image_id.empty()) {
-    if (!plan.run_id.empty()) {
-      status.reason = "prevent_build_reuse is set";
-    } else {
-      const auto images = co_await engine.call(
-          "GET", "/images/json?filters=" + net::url_encode(R"({"label":["pipe.parts"]})"));
-      status.reason = build_reason(plan.parts, images, plan.layers);
-    }
+  status.image_id = co_await layer_image_id(engine, status.reference, status.digest, plan.platform);
+  if (!status.image_id.empty()) co_return status;
+  if (!plan.run_id.empty()) {
+    status.reason = "prevent_build_reuse is set";
+  } else {
+    const auto images = co_await engine.call(
+        "GET", "/images/json?filters=" + net::url_encode(R"({"label":["pipe.parts"]})"));
+    status.reason = build_reason(plan.parts, images, plan.layers);
   }
   co_return status;
 }
 
 /// Returns the plan with the packages that are locked for it; if there are none, also the status,
 /// which says so.
-async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::plan_of(
+async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::locked_plan(
     const StepSpec& step) {
-  InspectedImage looked;
-  looked.plan = std::make_shared<ImagePlan>(plan_image(step, options));
-  auto& plan = *looked.plan;
+  InspectedImage image;
+  image.plan = std::make_shared<ImagePlan>(plan_image(step, options));
+  auto& plan = *image.plan;
   Locked locked;
   if (packages.covers(plan)) {
-    const auto system = co_await look(without_packages(step));
+    const auto system = co_await inspect(without_packages(step));
     if (!system.status.digest.empty()) locked = packages.find(plan, system.status.digest);
     if (!locked) {
-      looked.resolves = true;
-      looked.status.reason = system.status.digest.empty()
-                                 ? system.status.reason
-                                 : "its requirements are not in " +
-                                       options.lock->path().filename().string() +
-                                       ": they are resolved first";
-      co_return looked;
+      image.resolves = true;
+      image.status.reason = system.status.digest.empty()
+                                ? system.status.reason
+                                : "its requirements are not in " +
+                                      options.lock->path().filename().string() +
+                                      ": they are resolved first";
+      co_return image;
     }
   }
   // Installs need root, so the parent's user is restored afterwards.
@@ -275,170 +277,140 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   if (plan.build && !plan.own) {
     if (plan.parent) {
       user = last_user(plan.parent->dockerfile);
-    } else if (auto image = co_await engine.inspect_image(plan.parent_image, plan.platform)) {
-      user = user_of(*image);
+    } else if (const auto parent =
+                   co_await engine.inspect_image(plan.parent_image, plan.platform)) {
+      user = user_of(*parent);
     }
     if (user == "root" || user == "0") user.clear();
   }
   if (!user.empty() || locked) {
-    looked.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
-    if (!locked) packages.covers(*looked.plan);  // Says why it is not.
+    image.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
+    if (!locked) packages.covers(*image.plan);  // Says why it is not.
   }
-  co_return looked;
+  co_return image;
 }
 
-async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::look(
+async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::inspect(
     const StepSpec& step) {
-  auto looked = co_await plan_of(step);
-  if (!looked.resolves) looked.status = co_await look_at(*looked.plan);
-  co_return looked;
+  auto image = co_await locked_plan(step);
+  if (!image.resolves) image.status = co_await image_status(*image.plan);
+  co_return image;
 }
 
-/// Another step may have the same requirements, or the parent was missing and they are locked.
-async::Task<> ImageBuilder::Implementation::resolve(const StepSpec& step, const ImagePlan& plan,
-                                                    EventSink& events, core::CancelSource& cancel) {
-  const auto system = without_packages(step);
-  const auto parent = co_await make(system, events, cancel);
-  if (!packages.find(plan, parent.digest))
-    co_await packages.resolve(plan, parent, step.name, events, cancel);
+async::Task<> ImageBuilder::Implementation::BuildJob::resolve(const ImagePlan& plan) {
+  const auto system = without_packages(step_);
+  BuildJob job(builder_, system, events_, cancel_);
+  const auto parent = co_await job.make();
+  if (!builder_.packages.find(plan, parent.digest))
+    co_await builder_.packages.resolve(plan, parent, step_.name, events_, cancel_);
 }
 
-async::Task<> ImageBuilder::Implementation::pull(const std::string& reference,
-                                                 const std::string& platform, bool newer,
-                                                 const std::string& step, EventSink& events,
-                                                 core::CancelSource& cancel) {
-  std::string reason = "build_options.pull is set";
-  if (!newer) {
-    auto image = co_await engine.inspect_image(reference, platform);
-    if (image && fits_platform(*image, platform)) co_return;
-    reason = image ? "the engine has it for another platform" : "the engine does not have it";
+async::Task<> ImageBuilder::Implementation::BuildJob::pull_all(const ImagePlan& plan) {
+  for (const auto& used : plan.images_used) co_await pull(used, plan);
+  if (plan.parent) co_await pull_all(*plan.parent);
+}
+
+async::Task<> ImageBuilder::Implementation::BuildJob::pull(const std::string& reference,
+                                                           const ImagePlan& plan) {
+  BuildReport report{reference, step_.name, "pull: build_options.pull is set"};
+  if (!plan.options.pull.value_or(false)) {
+    const auto image = co_await builder_.engine.inspect_image(reference, plan.platform);
+    if (image && fits_platform(*image, plan.platform)) co_return;
+    report.reason = image ? "pull: the engine has it for another platform"
+                          : "pull: the engine does not have it";
   }
-  const auto key = reference + " " + platform;
-  const std::function<async::Task<bool>()> make = [&]() {
-    return run_pull(reference, platform, reason, step, events, cancel);
+  const auto key = reference + " " + plan.platform;
+  const auto work = [&] {
+    return reported(run_pull(reference, plan.platform), report, events_, cancel_);
   };
-  co_await pulls.get(key, make, &cancel);
+  co_await builder_.pulls.get(key, work, &cancel_);
 }
 
-async::Task<bool> ImageBuilder::Implementation::run_pull(const std::string& reference,
-                                                         const std::string& platform,
-                                                         const std::string& reason,
-                                                         const std::string& step, EventSink& events,
-                                                         core::CancelSource& cancel) {
-  auto began = Clock::now();
-  auto took = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-  };
-  events.emit(event::BuildStarted{reference, {step}, "pull: " + reason});
+async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_pull(
+    const std::string& reference, const std::string& platform) {
   const auto registry = registry_of(reference);
   auto auth = co_await registry_auth(registry);
-  if (!auth.notice.empty() && reported.insert(auth.notice).second)
-    events.emit(event::Notice{"", auth.notice});
-  try {
-    co_await engine.pull_image(
-        reference, platform, auth.header,
-        [&](std::string_view line) {
-          events.emit(event::BuildProgress{reference, std::string(line)});
-        },
-        cancel);
-  } catch (const core::EnvironmentError& failed) {
-    events.emit(event::BuildFinished{reference, "", took(), failure_of(failed, cancel)});
-    throw;
-  }
-  auto image = co_await engine.inspect_image(reference, platform);
-  events.emit(
-      event::BuildFinished{reference, image ? (*image)["Id"].get<std::string>() : "", took(), {}});
-  co_return true;
+  if (!auth.notice.empty() && builder_.reported_notices.insert(auth.notice).second)
+    events_.emit(event::Notice{"", auth.notice});
+  const std::function<void(std::string_view)> on_line = [&](std::string_view line) {
+    events_.emit(event::BuildProgress{reference, std::string(line)});
+  };
+  co_await builder_.engine.pull_image(reference, platform, auth.header, on_line, cancel_);
+  const auto image = co_await builder_.engine.inspect_image(reference, platform);
+  co_return image ? image->at("Id").get<std::string>() : std::string();
 }
 
-async::Task<ImageStatus> ImageBuilder::Implementation::make(const StepSpec& step, EventSink& events,
-                                                            core::CancelSource& cancel) {
-  const auto key = key_of(step);
-  const std::function<async::Task<InspectedImage>()> look_up = [&]() { return look(step); };
-  auto looked = co_await lookups.get(key, look_up, &cancel);
-  auto tell = [&](const ImagePlan& plan) {
-    for (auto& notice : plan.notices)
-      if (reported.insert(notice).second) events.emit(event::Notice{step.name, notice});
-  };
-  tell(*looked.plan);
-  if (looked.plan->parent) tell(*looked.plan->parent);
+void ImageBuilder::Implementation::BuildJob::report_notices(const ImagePlan& plan) {
+  for (const auto& notice : plan.notices)
+    if (builder_.reported_notices.insert(notice).second)
+      events_.emit(event::Notice{step_.name, notice});
+  if (plan.parent) report_notices(*plan.parent);
+}
 
-  bool newer = looked.plan->options.pull.value_or(false) ||
-               (looked.plan->parent && looked.plan->parent->options.pull.value_or(false));
-  if (looked.status.image_id.empty() || newer) {
-    auto& plan = *looked.plan;
-    for (auto& used : plan.images_used)
-      co_await pull(used, plan.platform, plan.options.pull.value_or(false), step.name, events,
-                    cancel);
-    if (plan.parent)
-      for (auto& used : plan.parent->images_used)
-        co_await pull(used, plan.platform, plan.parent->options.pull.value_or(false), step.name,
-                      events, cancel);
-    if (looked.status.digest.empty() || newer) looked = co_await look(step);
-    if (looked.resolves) {
-      co_await resolve(step, *looked.plan, events, cancel);
-      looked = co_await look(step);
-      tell(*looked.plan);
-    }
-    if (looked.status.digest.empty()) throw not_to_be_seen(*looked.plan);
+/// Pulls the parent images and resolves the requirements.
+async::Task<ImageBuilder::Implementation::InspectedImage>
+ImageBuilder::Implementation::BuildJob::prepare(InspectedImage image, bool is_newer_wanted) {
+  co_await pull_all(*image.plan);
+  if (image.status.digest.empty() || is_newer_wanted) image = co_await builder_.inspect(step_);
+  if (image.resolves) {
+    co_await resolve(*image.plan);
+    image = co_await builder_.inspect(step_);
+    report_notices(*image.plan);
   }
-  auto& plan = *looked.plan;
-  auto status = looked.status;
+  if (image.status.digest.empty()) throw invisible_image_error(*image.plan);
+  co_return image;
+}
+
+async::Task<ImageStatus> ImageBuilder::Implementation::BuildJob::make() {
+  const auto key = key_of(step_);
+  auto image = co_await builder_.inspected.get(
+      key, [&] { return builder_.inspect(step_); }, &cancel_);
+  report_notices(*image.plan);
+  const auto* parent = image.plan->parent.get();
+  const bool is_newer_wanted =
+      image.plan->options.pull.value_or(false) || (parent && parent->options.pull.value_or(false));
+  if (image.status.image_id.empty() || is_newer_wanted)
+    image = co_await prepare(image, is_newer_wanted);
+  const auto& plan = *image.plan;
   if (plan.build) {
-    std::string from;
-    if (status.image_id.empty() && plan.parent) {
-      auto parent = co_await look_at(*plan.parent);
-      if (parent.image_id.empty())
-        parent = co_await build(*plan.parent, parent, "", step.name, events, cancel);
-      from = parent.reference;
+    if (image.status.image_id.empty()) {
+      ImageStatus from;
+      if (plan.parent) {
+        from = co_await builder_.image_status(*plan.parent);
+        if (from.image_id.empty()) from = co_await build(*plan.parent, from, "");
+      }
+      image.status = co_await build(plan, image.status, from.reference);
     }
-    if (status.image_id.empty())
-      status = co_await build(plan, status, from, step.name, events, cancel);
-    if (!plan.tag.empty()) {
-      const auto name = plan.repository + ":" + plan.tag;
-      auto tagged = co_await engine.inspect_image(name);
-      if (!tagged || (*tagged)["Id"] != status.image_id)
-        co_await engine.tag_image(status.reference, plan.repository, plan.tag);
-    }
+    if (!plan.tag.empty()) co_await tag(plan, image.status);
   }
-  status.reason.clear();
-  looked.status = status;
-  lookups.set(key, looked);  // From now on the image exists.
+  image.status.reason.clear();
+  builder_.inspected.set(key, image);  // From now on the image exists.
+  co_return image.status;
+}
+
+async::Task<> ImageBuilder::Implementation::BuildJob::tag(const ImagePlan& plan,
+                                                          const ImageStatus& status) {
+  const auto name = plan.repository + ":" + plan.tag;
+  const auto tagged = co_await builder_.engine.inspect_image(name);
+  if (!tagged || tagged->at("Id") != status.image_id)
+    co_await builder_.engine.tag_image(status.reference, plan.repository, plan.tag);
+}
+
+/// @param from reference of the parent image, if another Dockerfile makes it
+async::Task<ImageStatus> ImageBuilder::Implementation::BuildJob::build(const ImagePlan& plan,
+                                                                       ImageStatus status,
+                                                                       std::string from) {
+  const BuildReport report{status.reference, step_.name, status.reason};
+  const auto work = [&] {
+    return reported(run_build(plan, status, from), report, events_, cancel_);
+  };
+  status.image_id = co_await builder_.builds.get(status.reference, work, &cancel_);
   co_return status;
 }
 
-async::Task<ImageStatus> ImageBuilder::Implementation::build(
-    const ImagePlan& plan, ImageStatus status, const std::string& from, const std::string& step,
-    EventSink& events, core::CancelSource& cancel) {
-  const std::function<async::Task<ImageStatus>()> make = [&]() {
-    return reported_build(plan, status, from, step, events, cancel);
-  };
-  co_return co_await builds.get(status.reference, make, &cancel);
-}
-
-async::Task<ImageStatus> ImageBuilder::Implementation::reported_build(
-    const ImagePlan& plan, const ImageStatus& status, const std::string& from,
-    const std::string& step, EventSink& events, core::CancelSource& cancel) {
-  auto began = Clock::now();
-  auto took = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-  };
-  events.emit(event::BuildStarted{status.reference, {step}, status.reason});
-  try {
-    auto result = co_await run_build(plan, status, from, events, cancel);
-    events.emit(event::BuildFinished{result.reference, result.image_id, took(), {}});
-    co_return result;
-  } catch (const core::EnvironmentError& error) {
-    events.emit(event::BuildFinished{status.reference, "", took(), failure_of(error, cancel)});
-    throw;
-  }
-}
-
-async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan& plan,
-                                                                 ImageStatus status,
-                                                                 const std::string& from,
-                                                                 EventSink& events,
-                                                                 core::CancelSource& cancel) {
+async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
+    const ImagePlan& plan, const ImageStatus& status, const std::string& from) {
+  auto& engine = builder_.engine;
   auto* info = co_await engine.info();
   auto dockerfile =
       info->buildkit || plan.classic_dockerfile.empty() ? plan.dockerfile : plan.classic_dockerfile;
@@ -457,14 +429,14 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
   const auto new_log = [&] {
     return BuildLog(
         [&](const std::string& line) {
-          events.emit(event::BuildProgress{status.reference, line});
+          events_.emit(event::BuildProgress{status.reference, line});
         },
         layer_titles(plan.layers));
   };
   auto log = new_log();
   std::optional<EngineError> refused;
   std::exception_ptr broken;
-  const auto request = build_query(plan, status, *info, options.run_id);
+  const auto request = build_query(plan, status, *info, builder_.options.run_id);
   const std::function<void(const nlohmann::json&)> on_message = [&](const nlohmann::json& message) {
     log.message(message);
   };
@@ -473,7 +445,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
     log = new_log();
     const auto context = file_tree::tar_stream(files);
     try {
-      co_await engine.build(request, "", context, on_message, cancel);
+      co_await engine.build(request, "", context, on_message, cancel_);
     } catch (const EngineError& error) {
       refused = error;
     } catch (...) {
@@ -492,8 +464,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::run_build(const ImagePlan
     throw core::BuildError(
         "the engine built " + status.reference + " without an error, but does not have it", {},
         {"if another program removes images at this moment (docker image prune), run again"});
-  status.image_id = (*image)["Id"].get<std::string>();
-  co_return status;
+  co_return image->at("Id").get<std::string>();
 }
 
 }  // namespace pipeline::docker

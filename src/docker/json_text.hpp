@@ -4,19 +4,16 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_member.hpp"
+
 namespace pipeline::docker {
 
-/// Returns the text under this key of an object; empty if it is missing or no text.
-inline std::string text_at(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
+using core::text_at;
 
-/// Returns the number under this key of an object; 0 if it is missing, negative or no whole number.
+/// Returns the number under this key of an object; 0 if it is missing, negative or not whole.
 inline std::uint64_t number_at(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;

@@ -1,10 +1,9 @@
 #include "docker/layer_image.hpp"
 
-#include <chrono>
-
 #include <nlohmann/json.hpp>
 
 #include "docker/build_log.hpp"
+#include "docker/build_report.hpp"
 #include "docker/context.hpp"
 #include "docker/engine_connection.hpp"
 #include "docker/json_text.hpp"
@@ -13,12 +12,10 @@
 namespace pipeline::docker {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// A single instruction copies this folder into the image, so that it is one layer.
 constexpr const char* layer_folder = "layer";
 
-async::Task<std::string> run_build(EngineApi& engine, const LayerImage& image, EventSink& events,
+async::Task<std::string> run_build(EngineApi& engine, LayerImage image, EventSink& events,
                                    core::CancelSource& cancel) {
   const auto* info = co_await engine.info();
   const std::string dockerfile = "FROM " + image.from + "\nCOPY " + layer_folder + "/ /\n";
@@ -70,20 +67,8 @@ async::Task<std::string> layer_image_id(EngineApi& engine, std::string reference
 async::Task<std::string> build_layer_image(EngineApi& engine, LayerImage image, std::string step,
                                            std::string reason, EventSink& events,
                                            core::CancelSource& cancel) {
-  const auto began = Clock::now();
-  const auto took = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-  };
-  events.emit(event::BuildStarted{image.reference, {step}, reason});
-  std::string id;
-  try {
-    id = co_await run_build(engine, image, events, cancel);
-  } catch (const core::EnvironmentError& error) {
-    events.emit(event::BuildFinished{image.reference, "", took(), failure_of(error, cancel)});
-    throw;
-  }
-  events.emit(event::BuildFinished{image.reference, id, took(), {}});
-  co_return id;
+  const BuildReport report{image.reference, step, reason};
+  co_return co_await reported(run_build(engine, image, events, cancel), report, events, cancel);
 }
 
 }  // namespace pipeline::docker

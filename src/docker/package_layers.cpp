@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "lockfile/lock_file.hpp"
 
@@ -19,7 +21,7 @@ constexpr std::uint64_t heavy = 25'000'000;
 constexpr std::uint64_t light = 1'000'000;
 
 /// An image has 127 layers at most, and its parent needs some of them.
-constexpr std::size_t most_heavy_layers = 40;
+constexpr std::size_t max_heavy_layers = 40;
 
 constexpr std::size_t named_packages = 6;
 
@@ -59,7 +61,7 @@ PackageLayers package_layers(const lockfile::LockedEnvironment& environment) {
   for (auto& package : packages) {
     if (package.sha256.empty())
       without_hash.push_back(std::move(package));
-    else if (package.size >= heavy && layers.size() < most_heavy_layers)
+    else if (package.size >= heavy && layers.size() < max_heavy_layers)
       layers.push_back({std::move(package)});
     else
       (package.size >= light ? medium_ones : light_ones).push_back(std::move(package));
@@ -132,8 +134,7 @@ std::string describe_packages(const lockfile::LockedEnvironment& before,
     const auto& names = changes[kind];
     if (names.empty()) return;
     text += (text.empty() ? "" : ", ") + std::string(verb);
-    for (std::size_t i = 0; i < std::min(names.size(), named_packages); ++i)
-      text += (i ? ", " : " ") + names[i];
+    text += " " + core::joined(names | std::views::take(named_packages), ", ");
     if (names.size() > named_packages)
       text += " and " + std::to_string(names.size() - named_packages) + " more";
   };

@@ -9,6 +9,7 @@
 #include "core/address.hpp"
 #include "core/digest.hpp"
 #include "docker/build_log.hpp"
+#include "docker/build_report.hpp"
 #include "docker/package_resolver.hpp"
 
 namespace pipeline::docker {
@@ -161,40 +162,35 @@ async::Task<> PackageLock::resolve(const ImagePlan& plan, ImageStatus parent,
   auto request = request_of(plan, parent.digest);
   std::string key = parent.digest + request.installer;
   for (const auto& line : request.requirements) key += '\n' + line;
-  const std::function<async::Task<bool>()> make = [&]() {
-    return resolve_once(plan, request, parent.image_id, step, events, cancel);
-  };
-  co_await resolutions_.get(key, make, &cancel);
+  co_await resolutions_.get(
+      key, [&] { return resolve_once(plan, request, parent.image_id, step, events, cancel); },
+      &cancel);
 }
 
 async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest request,
                             std::string name, std::string step, Resolve resolve, EventSink& events,
                             core::CancelSource& cancel) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  const auto took = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
-  };
   const std::function<void(const std::string&)> on_line = [&](const std::string& line) {
     events.emit(event::BuildProgress{name, line});
   };
   const auto& options = file.options();
   const bool refresh = options.upgrade_all || !options.upgrade.empty();
-  events.emit(event::BuildStarted{name, {step}, "the requirements are resolved"});
-  try {
-    auto environment = co_await resolve(file.preferred(request), refresh, on_line);
-    const auto notice = file.put(request, std::move(environment));
-    if (!notice.empty()) events.emit(event::Notice{step, notice});
-    for (const auto& line : describe(file.changes().back())) on_line(line);
-  } catch (const CannotResolve& reason) {
-    on_line(reason.what());
-    events.emit(event::BuildFinished{name, file.path().filename().string(), took(), {}});
-    throw;
-  } catch (const core::EnvironmentError& failed) {
-    events.emit(event::BuildFinished{name, "", took(), failure_of(failed, cancel)});
-    throw;
-  }
-  events.emit(event::BuildFinished{name, file.path().filename().string(), took(), {}});
+  std::exception_ptr unable;  // Not a failure of the resolution, which has ended.
+  const auto work = [&]() -> async::Task<std::string> {
+    try {
+      auto environment = co_await resolve(file.preferred(request), refresh, on_line);
+      const auto notice = file.put(request, std::move(environment));
+      if (!notice.empty()) events.emit(event::Notice{step, notice});
+      for (const auto& line : describe(file.changes().back())) on_line(line);
+    } catch (const CannotResolve& reason) {
+      on_line(reason.what());
+      unable = std::current_exception();
+    }
+    co_return file.path().filename().string();
+  };
+  const BuildReport report{name, step, "the requirements are resolved"};
+  co_await reported(work(), report, events, cancel);
+  if (unable) std::rethrow_exception(unable);
 }
 
 async::Task<bool> PackageLock::resolve_once(const ImagePlan& plan, lockfile::LockRequest request,

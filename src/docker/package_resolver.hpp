@@ -55,7 +55,7 @@ std::string resolution_request(const std::vector<std::string>& arguments,
 std::string_view progress_of(std::string_view line);
 
 /// Reads what resolve.py has printed, in its order; nothing if it has failed. Throws CannotResolve
-/// if it says so, and EnvironmentError if it printed what is no lock.
+/// if it says so, and EnvironmentError if it printed what is not a lock.
 std::optional<lockfile::LockedEnvironment> read_resolution(const std::string& printed);
 
 }  // namespace pipeline::docker

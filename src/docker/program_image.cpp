@@ -134,10 +134,8 @@ async::Task<ImageStatus> ProgramImages::ensure(const StepSpec& step, ImageStatus
                                                EventSink& events, core::CancelSource& cancel) {
   const auto key = key_of(step, environment);
   const auto status = co_await look(step, environment);
-  const std::function<async::Task<ImageStatus>()> make = [&]() {
-    return build(step, environment, status, events, cancel);
-  };
-  co_return co_await made_.get(key, make, &cancel);
+  co_return co_await made_.get(
+      key, [&] { return build(step, environment, status, events, cancel); }, &cancel);
 }
 
 async::Task<ImageStatus> ProgramImages::build(const StepSpec& step, ImageStatus environment,

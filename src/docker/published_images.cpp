@@ -1,19 +1,16 @@
 #include "docker/published_images.hpp"
 
-#include <chrono>
-#include <optional>
+#include <functional>
 
 #include "core/log.hpp"
 #include "core/quantity.hpp"
-#include "docker/build_log.hpp"
+#include "docker/build_report.hpp"
 #include "docker/config.hpp"
 #include "docker/reference.hpp"
 #include "docker/registry_errors.hpp"
 
 namespace pipeline::docker {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 std::string layers(unsigned count) {
   return std::to_string(count) + (count == 1 ? " layer" : " layers");
@@ -34,10 +31,8 @@ std::string summary(const Pushed& pushed) {
 async::Task<std::string> PublishedImages::publish(LocalImage image, std::string step,
                                                   EventSink& events, core::CancelSource& cancel) {
   const auto key = key_of(image);
-  const std::function<async::Task<std::string>()> make_it = [&]() {
-    return make(image, step, events, cancel);
-  };
-  co_return co_await published_.get(key, make_it, &cancel);
+  co_return co_await published_.get(
+      key, [&] { return make(image, step, events, cancel); }, &cancel);
 }
 
 /// The tag depends on the image's plan, but the manifest's digest on this build of it. The registry
@@ -55,8 +50,9 @@ async::Task<std::string> PublishedImages::make(LocalImage image, std::string ste
     const auto there = co_await digest_there(known, auth, cancel);
     if (!there.empty()) co_return known;
   }
+  const BuildReport report{image.reference, step, "push: " + registry + " does not have it"};
   const auto digest =
-      co_await push(image.reference, registry + " does not have it", auth, step, events, cancel);
+      co_await reported(push(image.reference, auth, events, cancel), report, events, cancel);
   co_return split_reference(image.reference).first + "@" + digest;
 }
 
@@ -69,53 +65,36 @@ async::Task<> PublishedImages::name(LocalImage image, std::string tag, std::stri
   const auto auth = co_await credentials(registry_of(repository), events);
   const auto there = co_await digest_there(named.reference, auth, cancel);
   if (there != digest) {
-    const std::string why =
-        registry_of(repository) +
-        (there.empty() ? " does not have it" : " has another image of that name");
-    co_await push(named.reference, why, auth, step, events, cancel);
+    const BuildReport report{
+        named.reference, step,
+        "push: " + registry_of(repository) +
+            (there.empty() ? " does not have it" : " has another image of that name")};
+    co_await reported(push(named.reference, auth, events, cancel), report, events, cancel);
   }
   published_.set(key_of(named), published);
 }
 
-async::Task<std::string> PublishedImages::push(std::string reference, std::string why,
-                                               RegistryAuth auth, std::string step,
+async::Task<std::string> PublishedImages::push(std::string reference, RegistryAuth auth,
                                                EventSink& events, core::CancelSource& cancel) {
-  const auto began = Clock::now();
-  const auto took = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
-  };
-  events.emit(event::BuildStarted{reference, {step}, "push: " + why});
-  const auto tell = [&](std::string_view line) {
+  const std::function<void(std::string_view)> on_line = [&](std::string_view line) {
     events.emit(event::BuildProgress{reference, std::string(line)});
   };
-  const std::function<void(std::string_view)> on_line = tell;
-  std::string digest;
-  std::optional<core::EnvironmentError> failed;
   try {
     const auto pushed = co_await engine_.push_image(reference, auth.header, on_line, cancel);
-    tell(summary(pushed));
-    digest = pushed.digest;
-    if (digest.empty()) {  // Podman does not report it.
-      const auto image = co_await engine_.inspect_image(reference);
-      const auto known = image ? by_digest(*image, reference) : std::string();
-      if (known.empty())
-        throw core::EnvironmentError(
-            "cannot run the image " + reference +
-            " by digest: the engine has pushed it, but does not say its digest");
-      digest = split_reference(known).second;
-    }
+    on_line(summary(pushed));
+    if (!pushed.digest.empty()) co_return pushed.digest;
   } catch (const EngineError& error) {
     const auto advice =
         push_advice(error.what(), reference, config_folder() / "config.json", auth.found);
-    failed.emplace(error.what(), advice.empty() ? error.advice() : advice);
-  } catch (const core::EnvironmentError& error) {
-    failed = error;
+    throw core::EnvironmentError(error.what(), advice.empty() ? error.advice() : advice);
   }
-  events.emit(event::BuildFinished{
-      reference, digest, took(),
-      failed ? std::optional<Failure>(failure_of(*failed, cancel)) : std::nullopt});
-  if (failed) throw core::EnvironmentError(*failed);
-  co_return digest;
+  const auto image = co_await engine_.inspect_image(reference);  // Podman reports no digest.
+  const auto known = image ? by_digest(*image, reference) : std::string();
+  if (known.empty())
+    throw core::EnvironmentError(
+        "cannot run the image " + reference +
+        " by digest: the engine has pushed it, but does not say its digest");
+  co_return split_reference(known).second;
 }
 
 async::Task<RegistryAuth> PublishedImages::credentials(std::string registry, EventSink& events) {

@@ -39,8 +39,8 @@ class PublishedImages {
   static std::string key_of(const LocalImage& image) { return image.reference + " " + image.id; }
   async::Task<std::string> make(LocalImage image, std::string step, EventSink& events,
                                 core::CancelSource& cancel);
-  async::Task<std::string> push(std::string reference, std::string why, RegistryAuth auth,
-                                std::string step, EventSink& events, core::CancelSource& cancel);
+  async::Task<std::string> push(std::string reference, RegistryAuth auth, EventSink& events,
+                                core::CancelSource& cancel);
   async::Task<RegistryAuth> credentials(std::string registry, EventSink& events);
   async::Task<std::string> digest_there(std::string reference, RegistryAuth auth,
                                         core::CancelSource& cancel);

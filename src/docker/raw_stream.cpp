@@ -6,7 +6,7 @@
 namespace pipeline::docker {
 namespace {
 
-constexpr std::size_t longest_head = 64 << 10;
+constexpr std::size_t max_stream_head = 64 << 10;
 
 /// Returns the number in `HTTP/1.1 101 UPGRADED`; 0 if there is none.
 long status_of(const std::string& head) {
@@ -31,7 +31,7 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
     co_await stream->write(std::move(request));
     // Nothing follows the head: the container has not been started.
     std::array<char, 4096> buffer;
-    while (head.find("\r\n\r\n") == head.npos && head.size() < longest_head) {
+    while (head.find("\r\n\r\n") == head.npos && head.size() < max_stream_head) {
       const auto count = co_await stream->read_some(buffer);
       if (count == 0) break;
       head.append(buffer.data(), count);

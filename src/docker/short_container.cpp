@@ -15,12 +15,12 @@
 namespace pipeline::docker {
 namespace {
 
-constexpr std::size_t most_printed = 4 << 20, longest_printed_line = 64 << 10;
+constexpr std::size_t max_printed = 4 << 20, max_printed_line = 64 << 10;
 
 /// Visits the lines while the container prints them.
 async::Task<> follow(EngineApi& engine, std::string id,
                      std::function<void(std::string_view)> on_line, core::CancelSource& over) {
-  core::Lines lines(longest_printed_line);
+  core::Lines lines(max_printed_line);
   const std::function<void(bool, std::string_view)> feed = [&](bool, std::string_view bytes) {
     lines.feed(bytes, on_line);
   };
@@ -50,7 +50,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
     if (on_line) following.emplace(executor, follow(engine, id, std::move(on_line), over));
     output.code = co_await engine.wait_container(id, "not-running", {}, cancel);
     const std::function<void(bool, std::string_view)> keep = [&](bool, std::string_view bytes) {
-      output.text += bytes.substr(0, most_printed - std::min(most_printed, output.text.size()));
+      output.text += bytes.substr(0, max_printed - std::min(max_printed, output.text.size()));
     };
     co_await engine.follow_logs(id, keep, cancel);
   } catch (...) {

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 
 namespace pipeline::docker {
@@ -96,8 +97,8 @@ SshTarget parse_ssh_url(const std::string& url) {
     if (!is_word(host, "._-")) refuse(url, "'" + std::string(host) + "' cannot be a host's name");
   }
   if (has_port && !is_port(port))
-    refuse(url,
-           "'" + std::string(port) + "' is no port (1 to 65535); an IPv6 address goes in brackets");
+    refuse(url, "'" + std::string(port) +
+                    "' is not a port (1 to 65535); an IPv6 address goes in brackets");
   target.host = host;
   target.port = port;
   return target;
@@ -197,7 +198,6 @@ void SshConnections::forget_ended() {
 
 async::Task<std::string> SshConnections::failure_of(int number) {
   if (const auto refused = refused_.extract(number)) std::rethrow_exception(refused.mapped());
-  asio::steady_timer pause(co_await asio::this_coro::executor);
   for (int looks = 0; looks < 100; ++looks) {
     const auto process = std::find_if(processes_.begin(), processes_.end(),
                                       [&](const Process& each) { return each.number == number; });
@@ -210,8 +210,7 @@ async::Task<std::string> SshConnections::failure_of(int number) {
       if (text.empty()) text = "ssh ended with status " + std::to_string(code);
       co_return text;
     }
-    pause.expires_after(std::chrono::milliseconds(10));
-    co_await pause.async_wait(asio::use_awaitable);
+    co_await async::sleep(std::chrono::milliseconds(10));
   }
   co_return std::string();
 }

@@ -108,11 +108,13 @@ constexpr std::array tls_causes{
     Cause{"handshake failure",
           "the engine does not agree to TLS with you: it may want a certificate of yours, cert.pem "
           "and key.pem in {certificates}"},
-    Cause{"unable to set private key", "{certificates}/key.pem is no key, or not that of cert.pem"},
-    Cause{"could not load PEM", "{certificates}/cert.pem is no certificate that can be read"},
-    Cause{"error adding trust anchors", "{certificates}/ca.pem is no certificate that can be read"},
+    Cause{"unable to set private key",
+          "{certificates}/key.pem is not a key, or not that of cert.pem"},
+    Cause{"could not load PEM", "{certificates}/cert.pem is not a certificate that can be read"},
+    Cause{"error adding trust anchors",
+          "{certificates}/ca.pem is not a certificate that can be read"},
     Cause{"error setting certificate",
-          "{certificates}/ca.pem or cert.pem is no certificate that can be read"},
+          "{certificates}/ca.pem or cert.pem is not a certificate that can be read"},
     Cause{"wrong version number",
           "what listens there speaks no TLS: without it, unset DOCKER_TLS_VERIFY; with it, the "
           "port is usually 2376"},

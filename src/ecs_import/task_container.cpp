@@ -149,8 +149,8 @@ void ContainerReader::read_resources(const core::Value& container, core::Value& 
     model::set_in(step, {"settings", "resources", "cpu_count"},
                   model::plain_value(std::string(digits.data(), end), task_.span));
   }
-  const auto memory = number("memory", 4, most_mebibytes),
-             reservation = number("memoryReservation", 4, most_mebibytes);
+  const auto memory = number("memory", 4, max_mebibytes),
+             reservation = number("memoryReservation", 4, max_mebibytes);
   if (memory && reservation && *reservation > *memory)
     document_.wrong("'memoryReservation' of " + place_ + " is more than its 'memory'",
                     place_of("memoryReservation"));
@@ -241,7 +241,7 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
     model::set_in(step, {"settings", "docker", "run_args", name}, std::move(value));
   };
   if (const core::Value* size = given(linux, "sharedMemorySize"); size && !is_blank(*size))
-    if (const auto mebibytes = document_.whole("sharedMemorySize", *size, 1, most_mebibytes))
+    if (const auto mebibytes = document_.whole("sharedMemorySize", *size, 1, max_mebibytes))
       model::set_in(step, {"settings", "resources", "shm_size"},
                     model::plain_value(std::to_string(*mebibytes) + "MiB", size->span));
   if (const core::Value* wanted = given(linux, "capabilities");
@@ -260,7 +260,7 @@ void ContainerReader::read_linux(const core::Value& linux, core::Value& step) {
     const core::Value* memory = step.find("settings") && step.find("settings")->find("resources")
                                     ? step.find("settings")->find("resources")->find("memory")
                                     : nullptr;
-    const auto mebibytes = document_.whole("maxSwap", *swap, 0, most_mebibytes);
+    const auto mebibytes = document_.whole("maxSwap", *swap, 0, max_mebibytes);
     if (mebibytes && memory)
       run_arg("memswap_limit",
               model::plain_value(std::to_string(*mebibytes + std::stoll(memory->scalar)) + "MiB",
@@ -304,7 +304,7 @@ void ContainerReader::read_tmpfs(const core::Value& linux, core::Value& step) {
     document_.check_keys(*tmpfs, tmpfs_keys, "a tmpfs");
     const auto target = document_.text("containerPath", *tmpfs);
     const core::Value* size = given(*tmpfs, "size");
-    const auto mebibytes = size ? document_.whole("size", *size, 1, most_mebibytes) : std::nullopt;
+    const auto mebibytes = size ? document_.whole("size", *size, 1, max_mebibytes) : std::nullopt;
     if (!size) document_.wrong("this tmpfs has no 'size'", tmpfs->span);
     if (!target || !mebibytes) continue;
     std::string options = "size=" + std::to_string(*mebibytes) + "m";

@@ -240,10 +240,10 @@ core::Value TaskReader::read(const core::Value& task) {
   read_limits(task);
   const auto containers = document_.maps("containerDefinitions", task);
   if (containers.empty()) document_.wrong("the task definition has no containers", task.span);
-  if (containers.size() > gpu::most_containers)
+  if (containers.size() > gpu::max_containers)
     document_.wrong("the task definition has " + std::to_string(containers.size()) +
-                        " containers; ECS takes " + std::to_string(gpu::most_containers),
-                    containers[gpu::most_containers]->span);
+                        " containers; ECS takes " + std::to_string(gpu::max_containers),
+                    containers[gpu::max_containers]->span);
   bool all_essential = true;
   for (const core::Value* container : containers)
     if (const core::Value* essential = given(*container, "essential");

@@ -16,7 +16,7 @@
 
 namespace pipeline::ecs_import {
 
-inline constexpr std::int64_t most_mebibytes = std::int64_t{1} << 40;
+inline constexpr std::int64_t max_mebibytes = std::int64_t{1} << 40;
 
 /// Returns true for an empty value, as the AWS CLI's skeleton has it. Such a key is treated as
 /// absent.
@@ -38,7 +38,7 @@ class TaskDocument {
   void check_keys(const core::Value& map, std::span<const TaskKey> known, const std::string& place);
   std::optional<std::int64_t> whole(const std::string& key, const core::Value& value,
                                     std::int64_t least, std::int64_t most);
-  /// Returns the maps of the key's list; reports items that are no maps.
+  /// Returns the maps of the key's list; reports items that are not maps.
   std::vector<const core::Value*> maps(const std::string& key, const core::Value& map);
   /// Returns the key's text; reports a missing one.
   std::optional<std::string> text(const std::string& key, const core::Value& map);

@@ -58,7 +58,7 @@ inline constexpr std::array container_keys{
     TaskKey{"systemControls"},
     TaskKey{"versionConsistency"},
     TaskKey{"environmentFiles", "write the variables under 'environment'"},
-    TaskKey{"portMappings", "no ports are published: steps are no services"},
+    TaskKey{"portMappings", "no ports are published: steps are not services"},
     TaskKey{"links", "containers do not know each other by name"},
     TaskKey{"volumesFrom", "name the volumes under 'mountPoints'"},
     TaskKey{"repositoryCredentials", "images are pulled as `docker login` has it"},

@@ -38,7 +38,7 @@ struct CodeProvider {
 struct Services {
   const PipelineSpec& pipeline;
   orchestrators::Orchestrator& orchestrator;
-  store::RunStore& runs;
+  store::RunStore& store;
   store::ArtifactStore& artifacts;
   store::StatIndex& stats;
   const CodeProvider& code;

@@ -11,7 +11,7 @@ namespace {
 /// Finds the makers of artifacts: steps of the run itself first.
 class Makers {
  public:
-  Makers(store::RunStore& runs, const std::vector<store::StepRecord>& steps) : runs_(runs) {
+  Makers(store::RunStore& store, const std::vector<store::StepRecord>& steps) : store_(store) {
     for (const auto& step : steps)
       for (const auto& output : step.outputs)
         for (const auto& name : {std::string(), step.name})
@@ -24,7 +24,7 @@ class Makers {
     const auto [place, is_new] =
         known_.try_emplace({digest, made_by}, TakenArtifact{digest, {}, {}});
     if (is_new)
-      if (const auto step = runs_.maker(digest, std::nullopt, made_by))
+      if (const auto step = store_.lineage().producer(digest, std::nullopt, made_by))
         for (const auto& output : step->outputs)
           if (output.digest == digest)
             place->second = {digest, step->name + "." + output.name, step->run};
@@ -32,14 +32,14 @@ class Makers {
   }
 
  private:
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::map<std::pair<core::Digest, std::string>, TakenArtifact> known_;
 };
 
-StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& makers) {
+StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& makers) {
   StepFacts facts;
   if (!record.key.empty())
-    for (const auto& part : runs.key_parts(record.key)) {
+    for (const auto& part : store.cache().key_parts(record.key)) {
       const auto digest = store::artifact_of(part);
       if (part.name == "command") facts.command = part.value;
       if (part.name.starts_with("code ") && digest)
@@ -47,13 +47,13 @@ StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& ma
       if (!part.name.starts_with("input ")) continue;
       InputFact input{part.name.substr(6), {}};
       if (digest) {
-        for (const auto& [artifact, maker] : runs.gathered(*digest))
+        for (const auto& [artifact, maker] : store.lineage().gathered(*digest))
           input.artifacts.push_back(makers.of(artifact, maker));
-        if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest, part.maker));
+        if (input.artifacts.empty()) input.artifacts.push_back(makers.of(*digest, part.producer));
       }
       facts.inputs.push_back(std::move(input));
     }
-  for (const auto& [axis, artifact] : runs.taken_values(record.key)) {
+  for (const auto& [axis, artifact] : store.lineage().matrix_inputs(record.key)) {
     const auto known = std::ranges::find(facts.inputs, axis, &InputFact::name);
     auto& input =
         known == facts.inputs.end() ? facts.inputs.emplace_back(InputFact{axis, {}}) : *known;
@@ -67,23 +67,23 @@ StepFacts step_facts(store::RunStore& runs, store::StepRecord record, Makers& ma
 
 }  // namespace
 
-RunFacts facts_of(store::RunStore& runs, const store::RunRecord& run, std::string version) {
+RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::string version) {
   RunFacts facts{run, {}, std::move(version)};
   if (run.ended == WallTime{}) facts.run.ended = run.started;  // Its driver was killed.
-  auto steps = runs.steps(run.id);
-  Makers makers(runs, steps);
-  for (auto& step : steps) facts.steps.push_back(step_facts(runs, std::move(step), makers));
+  auto steps = store.runs().steps(run.id);
+  Makers makers(store, steps);
+  for (auto& step : steps) facts.steps.push_back(step_facts(store, std::move(step), makers));
   return facts;
 }
 
-std::optional<RunFacts> facts_of_maker(store::RunStore& runs, const core::Digest& artifact,
+std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
                                        std::string version) {
-  auto step = runs.maker(artifact);
-  const auto run = step ? runs.find_run(step->run) : std::nullopt;
+  auto step = store.lineage().producer(artifact);
+  const auto run = step ? store.runs().find(step->run) : std::nullopt;
   if (!run) return std::nullopt;
   RunFacts facts{*run, {}, std::move(version)};
-  Makers makers(runs, runs.steps(run->id));
-  facts.steps.push_back(step_facts(runs, std::move(*step), makers));
+  Makers makers(store, store.runs().steps(run->id));
+  facts.steps.push_back(step_facts(store, std::move(*step), makers));
   return facts;
 }
 

@@ -36,11 +36,11 @@ struct RunFacts {
   std::string version;  ///< Of the program that writes the export.
 };
 
-RunFacts facts_of(store::RunStore& runs, const store::RunRecord& run, std::string version);
+RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::string version);
 
 /// Returns the facts of the step that made the artifact, and of its run, whichever run reused it;
 /// nothing if no step did.
-std::optional<RunFacts> facts_of_maker(store::RunStore& runs, const core::Digest& artifact,
+std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
                                        std::string version);
 
 /// Formats the time as RFC 3339 says; empty for the zero time.

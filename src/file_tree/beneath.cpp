@@ -33,13 +33,13 @@ core::Descriptor open_by_components(int folder, const std::string& path, int fla
 }  // namespace
 
 core::Descriptor open_beneath(int folder, const std::string& path, int flags) {
-  constexpr int most_tries = 100;
+  constexpr int max_tries = 100;
   const auto text = path.empty() ? std::string(".") : path;
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
   // EAGAIN: a rename happened meanwhile, and the kernel cannot tell whether the path stayed inside.
-  for (int tries = 0; tries < most_tries; ++tries) {
+  for (int tries = 0; tries < max_tries; ++tries) {
     core::Descriptor found(
         static_cast<int>(::syscall(SYS_openat2, folder, text.c_str(), &how, sizeof how)));
     if (found || (errno != EAGAIN && errno != EINTR && errno != ENOSYS && errno != EPERM))

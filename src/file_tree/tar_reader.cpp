@@ -8,8 +8,8 @@ namespace pipeline::file_tree {
 namespace {
 
 constexpr std::size_t header_size = 512;
-constexpr std::uint64_t longest_text = 1u << 20;
-constexpr std::uint64_t longest_filling =
+constexpr std::uint64_t max_text = 1u << 20;
+constexpr std::uint64_t max_padding =
     1u << 20;  // Limit for padding after the end: programs pad to a record of some KiB.
 
 std::string_view field(std::string_view header, std::size_t offset, std::size_t size) {
@@ -32,7 +32,7 @@ std::uint64_t number(std::string_view header, std::size_t offset, std::size_t si
     if (c >= '0' && c <= '7')
       value = value << 3 | static_cast<unsigned>(c - '0');
     else if (c != ' ' && c != '\0')
-      refuse("it is no tar");
+      refuse("it is not a tar archive");
   return value;
 }
 
@@ -41,7 +41,7 @@ void check_sum(std::string_view header) {
   std::uint64_t sum = 8 * ' ';
   for (std::size_t i = 0; i < header.size(); ++i)
     if (i < 148 || i >= 156) sum += static_cast<unsigned char>(header[i]);
-  if (sum != number(header, 148, 8)) refuse("it is no tar");
+  if (sum != number(header, 148, 8)) refuse("it is not a tar archive");
 }
 
 bool describes_the_next(char type) {
@@ -63,7 +63,7 @@ void TarReader::begin_entry() {
   entry.type = header[156] == '\0' ? '0' : header[156];
   entry.size = number(header, 124, 12);
   if (describes_the_next(entry.type)) {
-    if (entry.size > longest_text) refuse("a name is longer than 1 MiB");
+    if (entry.size > max_text) refuse("a name is longer than 1 MiB");
     kind_ = entry.type;
   } else {
     kind_ = 0;
@@ -81,7 +81,7 @@ void TarReader::begin_entry() {
       if (std::from_chars(text.data(), text.data() + text.size(), entry.size).ptr !=
               text.data() + text.size() ||
           text.empty())
-        refuse("it is no tar");
+        refuse("it is not a tar archive");
     }
     if (entry.name.find('\0') != entry.name.npos || entry.linked.find('\0') != entry.linked.npos)
       refuse("a name has a zero byte in it");
@@ -108,10 +108,10 @@ void TarReader::read_records(std::string_view text) {
     const auto space = static_cast<std::size_t>(digits_end - text.data());
     if (error != std::errc() || length <= space + 1 || length > text.size() || text[space] != ' ' ||
         text[length - 1] != '\n')
-      refuse("it is no tar");
+      refuse("it is not a tar archive");
     const auto record = text.substr(space + 1, length - space - 2);
     const auto equals = record.find('=');
-    if (equals == record.npos) refuse("it is no tar");
+    if (equals == record.npos) refuse("it is not a tar archive");
     const auto key = record.substr(0, equals);
     if (key.starts_with("GNU.sparse."))
       refuse("it has a sparse file in it, which only GNU tar writes so");
@@ -155,7 +155,7 @@ void TarReader::feed(std::string_view bytes) {
     }
   }
   after_end_ += bytes.size();
-  if (after_end_ > longest_filling) refuse("it does not stop after its end");
+  if (after_end_ > max_padding) refuse("it does not stop after its end");
 }
 
 void TarReader::finish() const {

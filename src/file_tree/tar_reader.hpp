@@ -15,7 +15,7 @@
 
 namespace pipeline::file_tree {
 
-/// The input is no tar, exceeds its limits, or holds entries that must not be unpacked.
+/// The input is not a tar, exceeds its limits, or holds entries that must not be unpacked.
 class ArchiveError : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;

@@ -1,6 +1,6 @@
 /// @file
 /// A tar of files from several places, generated while it is sent: build contexts, and files copied
-/// into containers. Uses libarchive, loaded on first use.
+/// into containers.
 #pragma once
 
 #include <cstddef>

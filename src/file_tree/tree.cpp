@@ -80,11 +80,11 @@ std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
 }
 
 void check_holes(const fs::path& path, std::uint64_t holes) {
-  if (holes > most_holes)
+  if (holes > max_holes)
     refuse_node(path,
                 "it is sparse: " + std::to_string(holes >> 30) +
                     " GiB of it were never written, and at most " +
-                    std::to_string(most_holes >> 30) + " GiB may be",
+                    std::to_string(max_holes >> 30) + " GiB may be",
                 "write only what holds data; a file without holes may be of any size");
 }
 

@@ -29,7 +29,7 @@ struct TreeNode {
 /// Maximum total size of holes, the parts of sparse files that were never written. Holes cost
 /// nothing to create, but as much to read as data. Files without holes may have any size, since
 /// writing them took as long as reading them.
-inline constexpr std::uint64_t most_holes = std::uint64_t{64} << 30;
+inline constexpr std::uint64_t max_holes = std::uint64_t{64} << 30;
 
 /// Returns the number of bytes of a file that are holes, as reported by its file system. Throws
 /// EnvironmentError if the file cannot be read.

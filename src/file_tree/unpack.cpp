@@ -16,7 +16,7 @@
 namespace pipeline::file_tree {
 namespace {
 
-constexpr std::size_t most_winding_links = 10'000;
+constexpr std::size_t max_winding_links = 10'000;
 
 /// Quotes a name for messages: it comes from the archive and can be long or contain control
 /// characters.
@@ -140,7 +140,7 @@ void Unpacker::make_link(const std::string& path, const std::string& linked) {
   const auto way = way_of(path, linked);
   if (way == Way::outside) refuse_link(path, linked);
   if (way == Way::winding) {
-    if (winding_links_.size() == most_winding_links)
+    if (winding_links_.size() == max_winding_links)
       refuse("it has too many links with `..` in the middle");
     winding_links_.push_back(path);
   }

@@ -23,7 +23,7 @@ class Unpacker final : private TarReader::Sink {
   /// @param target an empty folder; the first component of each name in the tar stands for it
   /// Throws EnvironmentError if the target cannot be opened.
   explicit Unpacker(std::filesystem::path target, TarLimits limits = {});
-  /// Unpacks the next bytes. Throws ArchiveError for input that is no tar, exceeds the limits or
+  /// Unpacks the next bytes. Throws ArchiveError for input that is not a tar, exceeds the limits or
   /// must not be unpacked; EnvironmentError for a full disk and the like.
   void feed(std::string_view bytes) { reader_.feed(bytes); }
   /// Ends the stream. Throws as feed() does, also if the tar was truncated.

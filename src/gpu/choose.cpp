@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "gpu/model.hpp"
 
@@ -62,14 +63,11 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
   }
   if (found.size() == 1) return found[0];
   const auto text = wanted.text();
-  if (found.size() > 1) {
-    std::string all;
-    for (const auto* unit : found) all += (all.empty() ? "" : ", ") + unit->uuid;
+  if (found.size() > 1)
     return Shortage{"gpu-ambiguous",
                     "asks for " + text + ", and the UUIDs of more than one GPU begin so",
-                    {"these: " + all},
+                    {"these: " + core::joined(found, ", ", &Unit::uuid)},
                     "write more of it"};
-  }
   const auto device = std::ranges::find_if(inventory.devices, [&](const Device& one) {
     return wanted.index ? one.index == *wanted.index
                         : !one.uuid.empty() && one.uuid.starts_with(wanted.uuid);

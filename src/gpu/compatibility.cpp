@@ -63,8 +63,8 @@ class Check {
     const Wheel *carries = of_kind(Wheel::Kind::carries), *needs = of_kind(Wheel::Kind::needs);
     for (const Wheel& cpu : facts_.wheels) {
       if (cpu.kind != Wheel::Kind::cpu || carries || (needs && image_has_cuda())) continue;
-      // A package without GPU code beside one that has some is no mistake. A CPU build of a package
-      // that usually has GPU code is one.
+      // A package without GPU code beside one that has some is not a mistake. A CPU build of a
+      // package that usually has GPU code is one.
       if (image_has_cuda() && cpu.package != "torch" && cpu.package != "jax" &&
           cpu.package != "tensorflow-cpu")
         continue;

@@ -24,7 +24,7 @@ struct InstanceType {
   bool is_nvidia() const { return capability.major > 0; }
 };
 
-/// The request of a step or of `pipe instances`; zero and empty members are no requirement.
+/// The request of a step or of `pipe instances`; zero and empty members are not requirements.
 struct InstanceNeeds {
   unsigned gpus = 0;
   std::string gpu_class;

@@ -26,7 +26,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::size_t largest_file = 4 << 20;  // Every user may write into the files.
+constexpr std::size_t max_lock_file = 4 << 20;  // Every user may write into the files.
 constexpr mode_t for_all = 0666, sticky_for_all = 01777;
 
 bool is_for_all(const fs::path& folder) {
@@ -41,7 +41,7 @@ std::string read_all(int file) {
   for (;;) {
     const auto got = ::pread(file, buffer, sizeof buffer, static_cast<off_t>(text.size()));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || text.size() > largest_file) return text;
+    if (got <= 0 || text.size() > max_lock_file) return text;
     text.append(buffer, static_cast<std::size_t>(got));
   }
 }
@@ -87,15 +87,15 @@ json to_json(const HolderInfo& holder) {
 
 /// Returns a text as printable characters: every user may write the files, and their content must
 /// not control a terminal.
-std::string text_at(const json& object, const char* key) {
+std::string printable_at(const json& object, const char* key) {
   return core::printable(object.at(key).get<std::string>());
 }
 
 HolderInfo holder_of(const json& object) {
   return {.pid = core::integer_of<pid_t>(object.at("pid")),
-          .user = text_at(object, "user"),
-          .run = text_at(object, "run"),
-          .step = text_at(object, "step"),
+          .user = printable_at(object, "user"),
+          .run = printable_at(object, "run"),
+          .step = printable_at(object, "step"),
           .since = WallTime(
               std::chrono::milliseconds(core::integer_of<std::int64_t>(object.at("since"))))};
 }
@@ -200,7 +200,7 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
     struct stat info {};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
       throw core::EnvironmentError(
-          (path_ / name).string() + " is no plain file of its own",
+          (path_ / name).string() + " is not a plain file of its own",
           {"another user may have tampered with it: look at it, then remove it"});
     return file;
   }
@@ -291,7 +291,7 @@ std::optional<HolderInfo> LockFolder::Session::holder(const std::string& uuid) c
 
 core::Descriptor LockFolder::Session::take(const std::string& uuid, const HolderInfo& holder) {
   if (uuid.empty() || uuid.front() == '.')
-    throw core::EnvironmentError("'" + uuid + "' is no UUID of a GPU");
+    throw core::EnvironmentError("'" + uuid + "' is not the UUID of a GPU");
   auto object = to_json(holder);
   object["driver"] = folder_->sign_in();
   const auto name = file_name_of(uuid);

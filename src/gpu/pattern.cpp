@@ -6,8 +6,8 @@
 namespace pipeline::gpu {
 namespace {
 
-constexpr std::size_t largest_program = 4096, deepest_allowed = 50;
-constexpr unsigned most_repetitions = 255;
+constexpr std::size_t max_program = 4096, max_group_depth = 50;
+constexpr unsigned max_repetitions = 255;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ class PatternCompiler {
   Node read_alternatives(std::size_t depth) {
     Node node;
     node.kind = Node::Kind::alternatives;
-    if (depth > deepest_allowed) {
+    if (depth > max_group_depth) {
       fail("groups are nested too deeply");
       return node;
     }
@@ -165,7 +165,7 @@ class PatternCompiler {
 
   std::optional<unsigned> read_number() {
     std::optional<unsigned> number;
-    while (!at_end() && peek() >= '0' && peek() <= '9' && number.value_or(0) <= most_repetitions)
+    while (!at_end() && peek() >= '0' && peek() <= '9' && number.value_or(0) <= max_repetitions)
       number = number.value_or(0) * 10 + static_cast<unsigned>(text_[at_++] - '0');
     return number;
   }
@@ -187,8 +187,8 @@ class PatternCompiler {
         repeat.minimum = minimum.value_or(0);
         repeat.maximum = maximum;
         const bool wrong =
-            (!minimum && !maximum) || !take('}') || repeat.minimum > most_repetitions ||
-            maximum.value_or(0) > most_repetitions || (maximum && *maximum < repeat.minimum);
+            (!minimum && !maximum) || !take('}') || repeat.minimum > max_repetitions ||
+            maximum.value_or(0) > max_repetitions || (maximum && *maximum < repeat.minimum);
         if (wrong) {
           at_ = begin;
           fail("a repetition must be `{2}`, `{2,}` or `{2,5}`, up to 255");
@@ -196,7 +196,7 @@ class PatternCompiler {
       } else {
         return atom;
       }
-      if (count >= deepest_allowed) fail("too many repetitions one after another");
+      if (count >= max_group_depth) fail("too many repetitions one after another");
       take('?');  // A lazy quantifier; the same as a greedy one where the whole text is matched.
       repeat.children.push_back(std::move(atom));
       atom = std::move(repeat);
@@ -205,7 +205,7 @@ class PatternCompiler {
   }
 
   std::size_t add(Pattern& pattern, const Instruction& instruction) {
-    if (pattern.program_.size() >= largest_program) {
+    if (pattern.program_.size() >= max_program) {
       fail("the pattern is too large");
       return 0;
     }
@@ -215,7 +215,7 @@ class PatternCompiler {
 
   /// @return the first state of the node, when `next` follows it
   std::size_t lay_out(Pattern& pattern, const Node& node, std::size_t next) {
-    if (++laid_out_ > 4 * largest_program)
+    if (++laid_out_ > 4 * max_program)
       fail("the pattern is too large");  // For example `(){255}{255}{255}`, which matches nothing
                                          // and takes long to expand.
     if (error_) return 0;
@@ -261,8 +261,8 @@ class PatternCompiler {
 };
 
 std::variant<Pattern, TextError> Pattern::compile(std::string_view text) {
-  constexpr std::size_t longest_allowed = 1000;
-  if (text.size() > longest_allowed) return TextError{longest_allowed, "the pattern is too long"};
+  constexpr std::size_t max_pattern = 1000;
+  if (text.size() > max_pattern) return TextError{max_pattern, "the pattern is too long"};
   return PatternCompiler(text).compile();
 }
 

@@ -1,8 +1,9 @@
 /// @file
 /// Regular expressions with bounded cost: matching takes time proportional to pattern times text
 /// (Thompson's construction, no backtracking). Supports literals, `.`, classes, `\d \w \s` and
-/// their negations, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. RE2 is not used
-/// because since 2023 it depends on Abseil, which is much to link for a short text in one setting.
+/// their negations, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. RE2 would replace
+/// only the last hundred lines: the parser refuses what Java's language, which is ECS's, means
+/// otherwise, and names the place of an error. Since 2023 RE2 also depends on Abseil.
 #pragma once
 
 #include <bitset>

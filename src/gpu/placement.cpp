@@ -6,11 +6,12 @@
 #include <optional>
 
 #include "core/diagnostic.hpp"
+#include "core/joined.hpp"
 
 namespace pipeline::gpu {
 namespace {
 
-constexpr std::size_t deepest_expression = 50, longest_allowed = 4000;
+constexpr std::size_t max_depth = 50, max_expression = 4000;
 
 struct Token {
   enum class Kind { end, word, text, symbol };
@@ -60,9 +61,9 @@ class Parser {
 
   std::variant<Placement, PlacementError> parse() {
     Placement placement;
-    if (text_.size() > longest_allowed)
-      fail(longest_allowed,
-           "the expression is longer than " + std::to_string(longest_allowed) + " characters");
+    if (text_.size() > max_expression)
+      fail(max_expression,
+           "the expression is longer than " + std::to_string(max_expression) + " characters");
     else if (token_.kind == Token::Kind::end)
       fail(0, "the expression is empty");
     else
@@ -111,7 +112,7 @@ class Parser {
         return;
       }
     const std::string wrong(1, c);
-    fail(at, "'" + wrong + "' is no operator", "did you mean `" + wrong + wrong + "`?");
+    fail(at, "'" + wrong + "' is not an operator", "did you mean `" + wrong + wrong + "`?");
   }
 
   /// Reads a quoted text. A backslash escapes the quote; before other characters it stays, so that
@@ -170,7 +171,7 @@ class Parser {
 
   Placement read_operand(std::size_t depth) {
     const std::size_t begin = token_.begin;
-    if (depth > deepest_expression) {
+    if (depth > max_depth) {
       fail(begin, "the expression is nested too deeply");
       return {};
     }
@@ -226,7 +227,7 @@ class Parser {
       std::string suggestion = "did you mean `attribute:" + subject.substr(0, 60) + "`?";
       if (const auto colon = subject.find(':'); colon != std::string::npos)
         suggestion = "did you mean `attribute:" + subject.substr(colon + 1, 60) + "`?";
-      return fail(token_.begin, "'" + subject.substr(0, 60) + "' is no subject",
+      return fail(token_.begin, "'" + subject.substr(0, 60) + "' is not a subject",
                   std::move(suggestion));
     }
     advance();
@@ -392,9 +393,7 @@ std::vector<std::string> unsatisfied(const Placement& placement, const HostAttri
       if (unsatisfied(placement.operands.front(), host).empty()) {
         std::vector<std::string> texts;
         describe(placement.operands.front(), host, texts);
-        std::string joined;
-        for (const auto& text : texts) joined += (joined.empty() ? "" : ", ") + text;
-        reasons.push_back("`" + placement.text + "`: " + joined);
+        reasons.push_back("`" + placement.text + "`: " + core::joined(texts, ", "));
       }
       break;
   }

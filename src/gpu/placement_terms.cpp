@@ -9,7 +9,7 @@ namespace {
 
 using Terms = std::vector<NodeTerm>;
 
-constexpr std::size_t most_terms = 64;
+constexpr std::size_t max_terms = 64;
 
 struct NotExpressible : std::runtime_error {
   using runtime_error::runtime_error;
@@ -57,9 +57,9 @@ NodeRequirement ordered(const std::string& key, Placement::Operator op,
   const std::string& text = comparison.values.front();
   long long number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  constexpr long long largest_allowed = 1'000'000'000'000'000;
-  if (error != std::errc() || end != text.data() + text.size() || number > largest_allowed ||
-      number < -largest_allowed)
+  constexpr long long max_bound = 1'000'000'000'000'000;
+  if (error != std::errc() || end != text.data() + text.size() || number > max_bound ||
+      number < -max_bound)
     throw NotExpressible("`" + comparison.text + "`: a node affinity compares whole numbers only");
   const bool is_greater =
       op == Placement::Operator::greater || op == Placement::Operator::greater_equal;
@@ -103,7 +103,7 @@ Terms terms_of(const Placement& placement, bool negated) {
       joined = terms;
       joined.insert(joined.end(), more.begin(), more.end());
     } else {
-      if (terms.size() * more.size() > most_terms)
+      if (terms.size() * more.size() > max_terms)
         throw NotExpressible("the expression has more than 64 combinations");
       for (const NodeTerm& left : terms)
         for (const NodeTerm& right : more) {
@@ -112,7 +112,7 @@ Terms terms_of(const Placement& placement, bool negated) {
         }
     }
     terms = std::move(joined);
-    if (terms.size() > most_terms)
+    if (terms.size() > max_terms)
       throw NotExpressible("the expression has more than 64 combinations");
   }
   return terms;

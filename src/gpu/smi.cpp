@@ -17,7 +17,7 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   return columns;
 }
 
-/// Returns 0 for a text that is no number, such as `[N/A]`.
+/// Returns 0 for a text that is not a number, such as `[N/A]`.
 template <class Number = std::uint64_t>
 Number number(std::string_view text) {
   Number value{};
@@ -54,7 +54,7 @@ void read_device(const std::vector<std::string_view>& row, Inventory& inventory)
   inventory.devices.push_back(std::move(device));
 }
 
-/// Returns the index of the first device of this UUID. It is no pointer, because devices may be
+/// Returns the index of the first device of this UUID. Not a pointer, because devices may be
 /// read while it is kept.
 std::optional<std::size_t> find(const Inventory& inventory, std::string_view uuid) {
   const auto& devices = inventory.devices;

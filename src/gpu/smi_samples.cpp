@@ -5,7 +5,7 @@
 namespace pipeline::gpu {
 namespace {
 
-constexpr std::uint64_t mebibyte = 1 << 20, largest_memory = std::uint64_t{1} << 24;  // In MiB.
+constexpr std::uint64_t mebibyte = 1 << 20, max_memory = std::uint64_t{1} << 24;  // In MiB.
 
 /// Takes the text before the next comma, and the comma with its blank.
 std::string_view take_field(std::string_view& rest) {
@@ -27,11 +27,11 @@ std::optional<std::uint64_t> number_in(std::string_view field) {
 bool is_plain_field(std::string_view text) {
   for (const char c : text)
     if (c < ' ' || c > '~' || c == '"' || c == '\\') return false;
-  return !text.empty() && text.size() < SmiSamples::longest_text;
+  return !text.empty() && text.size() < SmiSamples::max_text;
 }
 
 void copy_text(std::string_view from, char* to) {
-  from.copy(to, SmiSamples::longest_text - 1);
+  from.copy(to, SmiSamples::max_text - 1);
   to[from.size()] = '\0';
 }
 
@@ -39,20 +39,20 @@ void copy_text(std::string_view from, char* to) {
 
 std::optional<SmiSample> read_smi_sample(std::string_view line) {
   while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);
-  constexpr std::uint64_t most_percent = 100, largest_index = 1000;
+  constexpr std::uint64_t max_percent = 100, max_index = 1000;
   const auto index = number_in(take_field(line));
   SmiSample sample;
   sample.uuid = take_field(line);
   sample.model = take_field(line);
   const auto percent = number_in(take_field(line));
   const auto used = number_in(take_field(line)), all = number_in(take_field(line));
-  if (!index || *index > largest_index || !is_plain_field(sample.uuid) ||
-      !is_plain_field(sample.model) || !used || !all || *used > largest_memory ||
-      *all > largest_memory || !line.empty())
+  if (!index || *index > max_index || !is_plain_field(sample.uuid) ||
+      !is_plain_field(sample.model) || !used || !all || *used > max_memory || *all > max_memory ||
+      !line.empty())
     return std::nullopt;
   sample.index = static_cast<unsigned>(*index);
-  if (percent && *percent <= most_percent)
-    sample.share = static_cast<double>(*percent) / most_percent;
+  if (percent && *percent <= max_percent)
+    sample.share = static_cast<double>(*percent) / max_percent;
   sample.memory_used = *used * mebibyte;
   sample.memory = *all * mebibyte;
   return sample;
@@ -76,7 +76,7 @@ void SmiSamples::feed(std::string_view bytes) {
 void SmiSamples::take(const SmiSample& sample) {
   std::size_t i = 0;
   while (i < count_ && sample.uuid != gpus_[i].uuid) ++i;
-  if (i == most_gpus) return;
+  if (i == max_gpus) return;
   auto& gpu = gpus_[i];
   if (i == count_) {
     ++count_;

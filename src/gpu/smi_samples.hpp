@@ -39,16 +39,16 @@ std::optional<SmiSample> read_smi_sample(std::string_view line);
 /// same, whenever it arrives.
 class SmiSamples {
  public:
-  static constexpr std::size_t most_gpus = 16, longest_text = 80;
+  static constexpr std::size_t max_gpus = 16, max_text = 80;
 
   struct Gpu {
     unsigned index = 0;
-    char uuid[longest_text] = "", model[longest_text] = "";
+    char uuid[max_text] = "", model[max_text] = "";
     GpuSums sums;
   };
 
   void feed(std::string_view bytes);
-  /// At most `most_gpus`.
+  /// At most `max_gpus`.
   std::span<const Gpu> gpus() const { return {gpus_.data(), count_}; }
 
  private:
@@ -57,7 +57,7 @@ class SmiSamples {
   std::array<char, 512> line_{};
   std::size_t length_ = 0;
   bool is_too_long_ = false;
-  std::array<Gpu, most_gpus> gpus_{};
+  std::array<Gpu, max_gpus> gpus_{};
   std::size_t count_ = 0;
 };
 

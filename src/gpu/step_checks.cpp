@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/joined.hpp"
 #include "gpu/instance_types.hpp"
 #include "gpu/model.hpp"
 #include "model/findings.hpp"
@@ -82,9 +83,7 @@ std::vector<Finding> unplaced(const StepSpec& step, const StepCheckContext& cont
       refuse(text, error->message);  // A program's expression; those of a file have been checked.
       continue;
     }
-    std::string reasons;
-    for (const auto& reason : unsatisfied(std::get<Placement>(parsed), host))
-      reasons += (reasons.empty() ? "" : "; ") + reason;
+    auto reasons = core::joined(unsatisfied(std::get<Placement>(parsed), host), "; ");
     // If the expression is a single comparison, its text need not be repeated.
     if (const std::string whole = "`" + text + "`: "; reasons.starts_with(whole))
       reasons.erase(0, whole.size());

@@ -47,7 +47,7 @@ Group largest_group(const std::vector<TogetherMember>& members) {
     }
     self(self, i + 1);
   };
-  if (members.size() <= most_containers) extend(extend, 0);
+  if (members.size() <= max_containers) extend(extend, 0);
   return best;
 }
 

@@ -8,7 +8,7 @@
 namespace pipeline::gpu {
 
 /// Maximum number of containers in a task: a quota of ECS.
-inline constexpr std::size_t most_containers = 10;
+inline constexpr std::size_t max_containers = 10;
 
 struct TogetherMember {
   std::string name;
@@ -22,7 +22,7 @@ struct Group {
 };
 
 /// Returns the members that may run at the same time and together hold the most GPUs; an empty
-/// group for more than most_containers.
+/// group for more than max_containers.
 Group largest_group(const std::vector<TogetherMember>& members);
 
 /// Returns `1 GPU`, `2 GPUs`.

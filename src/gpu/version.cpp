@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/joined.hpp"
+
 namespace pipeline::gpu {
 
 std::optional<Version> Version::parse(std::string_view text) {
-  constexpr std::size_t most_parts = 6;
+  constexpr std::size_t max_parts = 6;
   Version version;
   version.written = text;
   for (;;) {
@@ -14,7 +16,7 @@ std::optional<Version> Version::parse(std::string_view text) {
     unsigned number = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     if (part.empty() || error != std::errc() || end != part.data() + part.size() ||
-        version.parts.size() == most_parts)
+        version.parts.size() == max_parts)
       return std::nullopt;
     version.parts.push_back(number);
     if (part.size() == text.size()) return version;
@@ -24,9 +26,7 @@ std::optional<Version> Version::parse(std::string_view text) {
 
 std::string Version::text() const {
   if (!written.empty()) return written;
-  std::string text;
-  for (const unsigned part : parts) text += (text.empty() ? "" : ".") + std::to_string(part);
-  return text;
+  return core::joined(parts, ".", [](unsigned part) { return std::to_string(part); });
 }
 
 Version Version::first(std::size_t count) const {

@@ -59,7 +59,8 @@ class Changes {
   std::map<std::string, Known> known_;  ///< Keyed by name.
   std::set<std::string> there_;         ///< Names on the list's pages so far.
   std::string version_;
-  std::string listed_version_;  ///< Of the list's pages so far: a part of a list is no beginning.
+  std::string
+      listed_version_;  ///< Of the list's pages so far: a part of a list is not a beginning.
   std::optional<ApiError> error_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned continuation = 0, text_frame = 1, binary_frame = 2, close_frame = 8,
                    ping_frame = 9, pong_frame = 10;
-constexpr std::size_t largest_message = std::size_t{16} << 20, longest_head = 64 << 10;
+constexpr std::size_t max_message = std::size_t{16} << 20, max_head = 64 << 10;
 constexpr const char* subprotocol = "v4.channel.k8s.io";
 
 std::string random_bytes(std::size_t count) {
@@ -49,7 +49,7 @@ async::Task<net::Response> read_refusal(net::Connection& connection, std::string
   const auto blank = std::min(head.find(' '), head.size());
   response.status = std::strtol(head.c_str() + blank, nullptr, 10);
   std::array<char, 4096> buffer;
-  while (body.size() < longest_head) {
+  while (body.size() < max_head) {
     const auto open = std::ranges::count(body, '{'), closed = std::ranges::count(body, '}');
     if (open > 0 && open == closed) break;  // The server keeps the connection.
     const auto count = co_await connection.read_some(buffer);
@@ -65,7 +65,7 @@ async::Task<net::Response> read_refusal(net::Connection& connection, std::string
 async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string what,
                                                      std::string path) {
   ApiCall call(what, "GET", std::move(path));
-  call.accept = "*/*";  // An answer that is no object is not acceptable as JSON.
+  call.accept = "*/*";  // An answer that is not an object is not acceptable as JSON.
   auto request = co_await client.request_of(std::move(call));
   auto upgrade = upgrade_of(request);
   auto connection = std::make_unique<net::Connection>(client.loop(), std::move(request));
@@ -73,7 +73,7 @@ async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string
   std::string head;
   std::array<char, 4096> buffer;
   auto end = head.npos;
-  while ((end = head.find("\r\n\r\n")) == head.npos && head.size() < longest_head) {
+  while ((end = head.find("\r\n\r\n")) == head.npos && head.size() < max_head) {
     const auto count = co_await connection->read_some(buffer);
     if (count == 0) throw no_websocket("it has closed the connection");
     head.append(buffer.data(), count);
@@ -134,7 +134,7 @@ async::Task<std::optional<Channels::Frame>> Channels::next_frame() {
   if (!is_there) co_return frame;
   if (length_bytes > 0) size = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) size = size << 8 | byte(2 + i);
-  if (size > largest_message) throw no_websocket("a message is too large");
+  if (size > max_message) throw no_websocket("a message is too large");
   const auto head = 2 + length_bytes;
   is_there = co_await has_bytes(head + size);
   if (!is_there) co_return frame;
@@ -157,7 +157,7 @@ async::Task<std::optional<std::pair<Channel, std::string>>> Channels::receive() 
         frame->opcode != binary_frame)
       continue;
     bytes += frame->payload;
-    if (bytes.size() > largest_message) throw no_websocket("a message is too large");
+    if (bytes.size() > max_message) throw no_websocket("a message is too large");
     if (!frame->is_last || bytes.empty()) continue;
     message.emplace(static_cast<Channel>(bytes.front()), bytes.substr(1));
     co_return message;

@@ -26,7 +26,7 @@ class Channels {
 
   async::Task<> send(Channel channel, std::string bytes);
   /// Returns the next message; nothing at the end. Throws TransportError, and EnvironmentError for
-  /// what is no WebSocket.
+  /// what is not a WebSocket.
   async::Task<std::optional<std::pair<Channel, std::string>>> receive();
 
  private:

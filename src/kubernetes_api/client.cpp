@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "async/sleep.hpp"
 #include "core/bounded_json.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
@@ -197,7 +198,7 @@ async::Task<json> Client::call(ApiCall call) {
       if (answer.is_discarded())
         throw core::EnvironmentError(
             "cannot " + call.what + ": what answers at " + access_.server +
-            " is no Kubernetes API server: " + response.body.substr(0, 200));
+            " is not a Kubernetes API server: " + response.body.substr(0, 200));
       co_return answer;
     } catch (const RetryableError& error) {
       if (backoff.exhausted()) throw;
@@ -220,7 +221,7 @@ async::Task<json> Client::call(ApiCall call) {
       core::log::info(std::string("kubernetes: ") + error.what() + "; once more in " +
                       std::to_string(pause.count()) + " ms");
     }
-    co_await async::pause_for(pause, call.cancel);
+    co_await async::sleep(pause, call.cancel);
     // This object may have been destroyed by then.
     if (call.cancel && call.cancel->level() != core::StopLevel::none)
       throw core::EnvironmentError("cannot " + call.what + ": it was stopped");
@@ -270,7 +271,7 @@ async::Task<std::pair<int, int>> Client::version() {
         std::atoi(text_at(answer, "/minor").c_str())};  // `29+` is a valid minor version, too.
     if (found.first == 0)
       throw core::EnvironmentError("what answers at " + access_.server +
-                                   " is no Kubernetes API server");
+                                   " is not a Kubernetes API server");
     constexpr std::pair oldest{1, 20};
     if (found < oldest)
       throw core::EnvironmentError("the cluster of " + access_.origin +

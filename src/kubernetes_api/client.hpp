@@ -92,7 +92,7 @@ class Client {
   async::Task<nlohmann::json> get(std::string what, std::string path);
   async::Task<nlohmann::json> create(std::string what, std::string path, nlohmann::json object);
   /// Deletes an object, only the one with this uid if the uid is not empty. An object that no
-  /// longer exists (404) or was replaced (409) is no error.
+  /// longer exists (404) or was replaced (409) is not an error.
   async::Task<> remove(std::string what, std::string path, std::string uid,
                        std::optional<unsigned> grace_seconds);
   /// Applies a JSON merge patch.

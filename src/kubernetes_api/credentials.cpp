@@ -61,7 +61,7 @@ PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& ou
   };
   const auto said = core::parse_json(output);
   if (!said.is_object() || text_at(said, "/kind") != "ExecCredential")
-    throw refuse("gave an answer that is no ExecCredential");
+    throw refuse("gave an answer that is not an ExecCredential");
   if (text_at(said, "/apiVersion") != plugin.api_version)
     throw refuse("answers with apiVersion '" + text_at(said, "/apiVersion") +
                  "', and the kubeconfig says " + plugin.api_version);
@@ -75,7 +75,7 @@ PluginAnswer parse_plugin_answer(const ExecPlugin& plugin, const std::string& ou
     throw refuse("gave a certificate without a key, or a key without a certificate");
   if (const auto expires = text_at(said, "/status/expirationTimestamp"); !expires.empty()) {
     answer.expires = parse_time(expires);
-    if (!answer.expires) throw refuse("gave an expirationTimestamp that is no time: " + expires);
+    if (!answer.expires) throw refuse("gave an expirationTimestamp that is not a time: " + expires);
   }
   return answer;
 }

@@ -8,6 +8,7 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 #include "core/value.hpp"
 #include "settings/decode.hpp"
 #include "yaml/document.hpp"
@@ -85,7 +86,7 @@ struct Entry {
     std::erase_if(text, [](unsigned char c) { return std::isspace(c); });
     auto bytes = core::decode_base64(text);
     if (value->kind != core::Value::Kind::scalar || !bytes)
-      refuse(*file, "bad-base64", said(key) + " is no base64", value->span);
+      refuse(*file, "bad-base64", said(key) + " is not base64", value->span);
     return std::move(*bytes);
   }
   Entry below(std::string_view key, std::string name) const {
@@ -131,9 +132,7 @@ std::vector<File> read_files(const std::vector<fs::path>& paths) {
 }
 
 std::string names_of(const std::vector<File>& files) {
-  std::string text;
-  for (const auto& file : files) text += (text.empty() ? "" : ", ") + file.path.string();
-  return text;
+  return core::joined(files, ", ", [](const File& file) { return file.path.string(); });
 }
 
 /// The entry called `name` of the list `list` (`clusters`), whose content is under `member`
@@ -162,9 +161,7 @@ Found find_named(const std::vector<File>& files, const std::string& list, const 
 }
 
 std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "there is none" : "there are: " + text;
+  return names.empty() ? "there is none" : "there are: " + core::joined(names, ", ");
 }
 
 ExecPlugin read_exec(const Entry& user, const Entry& exec) {

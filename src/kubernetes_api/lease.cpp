@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "async/sleep.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/time.hpp"
@@ -17,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* group = "coordination.k8s.io/v1";
 constexpr const char* word_annotation = "pipe.word";
 constexpr std::chrono::seconds look_again{1};
-constexpr std::chrono::milliseconds longest_renewal{3'000};
+constexpr std::chrono::milliseconds max_renewal{3'000};
 
 /// A MicroTime has exactly six fractional digits.
 std::string micro_now() {
@@ -135,26 +136,19 @@ async::Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
       co_return;
     }
     if (on_wait && !holder.empty()) std::exchange(on_wait, {})(holder);
-    asio::steady_timer pause(client_.loop(),
-                             std::min<std::chrono::milliseconds>(look_again, terms_.pause));
-    co_await pause.async_wait(asio::use_awaitable);
+    co_await async::sleep(std::min<std::chrono::milliseconds>(look_again, terms_.pause));
   }
 }
 
 async::Task<bool> Lease::keep(core::CancelSource& stop) {
   for (;;) {
-    asio::steady_timer pause(client_.loop(), terms_.pause);
-    const core::CancelSource::Listener listener(stop,
-                                                [&pause](core::StopLevel) { pause.cancel(); });
-    boost::system::error_code ignored;
-    if (stop.level() == core::StopLevel::none)
-      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    co_await async::sleep(terms_.pause, &stop);
     if (stop.level() != core::StopLevel::none) co_return true;
     const auto began = Clock::now();
     ApiCall call("renew the Lease " + name_, "PATCH", path());
     call.body = json{{"spec", {{"renewTime", micro_now()}}}};
     call.body_type = "application/merge-patch+json";
-    call.timeout = std::min(longest_renewal, terms_.deadline / 2);
+    call.timeout = std::min(max_renewal, terms_.deadline / 2);
     call.most_tries = 1;
     bool is_gone = false;
     try {

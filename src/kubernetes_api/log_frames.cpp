@@ -20,8 +20,8 @@ struct PodLogFrames::Frame {
   std::string_view text;
 };
 
-/// Returns nothing for a line that is no frame. A node that rotates a file in the middle of a line
-/// joins its beginning with a later line; the size is then wrong.
+/// Returns nothing for a line that is not a frame. A node that rotates a file in the middle of a
+/// line joins its beginning with a later line; the size is then wrong.
 std::optional<PodLogFrames::Frame> PodLogFrames::frame_of(std::string_view line) {
   Frame frame{line.front(), 0, {}};
   std::size_t size = 0;

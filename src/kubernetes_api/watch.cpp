@@ -1,6 +1,7 @@
 #include "kubernetes_api/watch.hpp"
 
 #include "async/deadline.hpp"
+#include "async/sleep.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/silence.hpp"
@@ -10,7 +11,7 @@ namespace pipeline::kubernetes_api {
 namespace {
 
 constexpr int page_size = 500;
-constexpr int shortest_watch = 300, longest_watch = 600;  // Seconds.
+constexpr int min_watch = 300, max_watch = 600;  // Seconds.
 
 /// The server's history from this version on is gone: list again.
 bool is_too_old(const ApiError& error) {
@@ -46,7 +47,7 @@ async::Task<> Watch::list(core::CancelSource& cancel) {
 
 async::Task<> Watch::follow(core::CancelSource& cancel) {
   static std::minstd_rand random(std::random_device{}());
-  const int seconds = std::uniform_int_distribution<int>(shortest_watch, longest_watch)(random);
+  const int seconds = std::uniform_int_distribution<int>(min_watch, max_watch)(random);
   ApiCall call("watch " + path_, "GET",
                path_ + "?watch=true&allowWatchBookmarks=true&timeoutSeconds=" +
                    std::to_string(seconds) + "&labelSelector=" + net::url_encode(selector_) +
@@ -101,10 +102,7 @@ async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_li
     if (heard_) backoff.reset();
     if (!failed || stopped()) continue;
     // No pause after a single interruption; repeated ones are retried with a growing pause.
-    asio::steady_timer pause(client_.loop(), backoff.next());
-    core::CancelSource::Listener listener(cancel, [&pause](core::StopLevel) { pause.cancel(); });
-    boost::system::error_code ignored;
-    co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    co_await async::sleep(backoff.next(), &cancel);
   }
 }
 

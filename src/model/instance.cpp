@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 
 namespace pipeline::model {
 namespace {
 
-constexpr std::size_t longest_name = 128;
+constexpr std::size_t max_name = 128;
 constexpr std::string_view round_mark = ".round-";
 
 bool is_plain(char c) {
@@ -43,11 +45,11 @@ std::string InstanceNames::next(const AxisValues& values) {
       name += is_plain(c) ? c : '_';
     }
   }
-  if (is_exact && name.size() <= longest_name && taken_.insert(name).second) return name;
+  if (is_exact && name.size() <= max_name && taken_.insert(name).second) return name;
   core::Hasher hasher;
   for (const auto& [axis, value] : values) hasher.field(axis).field(value.dump());
   const auto end = "-" + hasher.finish().hex().substr(0, 8);
-  name.resize(std::min(name.size(), longest_name - end.size()));
+  name.resize(std::min(name.size(), max_name - end.size()));
   taken_.insert(name += end);
   return name;
 }
@@ -127,7 +129,7 @@ std::vector<std::size_t> pick(std::string_view text, std::size_t count,
 }
 
 std::string suggest_step(std::string_view text, const std::vector<std::string>& steps) {
-  constexpr std::size_t most_shown = 8;
+  constexpr std::size_t max_shown = 8;
   const auto of = text.substr(0, text.find('['));
   std::vector<std::string> bases, instances;
   for (const auto& step : steps) {
@@ -140,9 +142,8 @@ std::string suggest_step(std::string_view text, const std::vector<std::string>& 
   if (auto meant = core::did_you_mean(of, bases); instances.empty() && !meant.empty()) return meant;
   const auto& known = instances.empty() ? bases : instances;
   auto list = instances.empty() ? "its steps: " : "the steps of '" + std::string(of) + "': ";
-  for (std::size_t i = 0; i < std::min(known.size(), most_shown); ++i)
-    list += (i ? ", " : "") + known[i];
-  return known.size() > most_shown ? list + ", ... (" + std::to_string(known.size()) + ")" : list;
+  list += core::joined(known | std::views::take(max_shown), ", ");
+  return known.size() > max_shown ? list + ", ... (" + std::to_string(known.size()) + ")" : list;
 }
 
 }  // namespace pipeline::model

@@ -23,7 +23,7 @@ using AxisValues = std::vector<std::pair<std::string, nlohmann::json>>;
 std::string axis_text(const nlohmann::json& value);
 
 /// Maximum length of the name of a step with a matrix; its instances' names are longer.
-constexpr std::size_t longest_base = 96;
+constexpr std::size_t max_base = 96;
 
 /// Larger matrices are treated as a mistake.
 constexpr std::size_t most_instances = 100'000;

@@ -21,9 +21,9 @@ std::string text_of(const json& value) {
 
 /// The number as text_of() writes it.
 std::string shown_number(const UsualMetric& metric) {
-  constexpr std::size_t most_digits = 18;
+  constexpr std::size_t max_digits = 18;
   const bool is_whole = metric.number.find_first_of(".eE") == std::string_view::npos;
-  if (is_whole && metric.number.size() <= most_digits) return std::string(metric.number);
+  if (is_whole && metric.number.size() <= max_digits) return std::string(metric.number);
   return json(metric.value).dump();
 }
 
@@ -79,7 +79,7 @@ bool is_metric_name(std::string_view name) {
 std::optional<ReportedMetric> parse_metric(std::string_view line) {
   if (const auto usual = read_usual_metric(line); usual && is_metric_name(usual->name))
     return ReportedMetric{std::string(usual->name), usual->value, usual->step};
-  constexpr double largest_step = 9e15;
+  constexpr double max_step = 9e15;
   if (!line.starts_with(structured_prefix) || line.find("\"metric\"") == line.npos)
     return std::nullopt;
   auto object = parse_structured(line);
@@ -91,7 +91,7 @@ std::optional<ReportedMetric> parse_metric(std::string_view line) {
   if (!number || !is_metric_name(name->get_ref<const std::string&>())) return std::nullopt;
   ReportedMetric metric{name->get<std::string>(), *number, {}};
   if (const auto step = object->find("step"); step != object->end() && step->is_number())
-    if (const auto at = step->get<double>(); std::abs(at) < largest_step)
+    if (const auto at = step->get<double>(); std::abs(at) < max_step)
       metric.step = static_cast<std::int64_t>(at);
   return metric;
 }
@@ -99,7 +99,7 @@ std::optional<ReportedMetric> parse_metric(std::string_view line) {
 std::string report_problem(std::string_view line) {
   if (!line.starts_with(structured_prefix) || parse_metric(line)) return {};
   const auto object = parse_structured(line);
-  if (!object) return "what follows `@pipe` is no JSON object";
+  if (!object) return "the text after `@pipe` is not a JSON object";
   if (!object->contains("metric")) return {};
   return "a metric has a name and a number: `@pipe {\"metric\": \"loss\", \"value\": 0.25}`";
 }

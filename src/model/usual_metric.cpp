@@ -88,8 +88,8 @@ bool read_member(std::string_view key, MetricReader& rest, UsualMetric& metric, 
     metric.value = *value;
     return true;
   }
-  constexpr std::size_t most_digits = 15;
-  if (key != "step" || metric.step || number.size() > most_digits) return false;
+  constexpr std::size_t max_digits = 15;
+  if (key != "step" || metric.step || number.size() > max_digits) return false;
   metric.step = number_of<std::int64_t>(number);
   return metric.step.has_value();
 }

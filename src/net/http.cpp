@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "async/gate.hpp"
+#include "async/sleep.hpp"
 #include "core/identifier.hpp"
 #include "net/multi.hpp"
 #include "net/transport.hpp"
@@ -35,8 +36,8 @@ struct HttpClient::Implementation {
 namespace {
 
 /// Limits of collected bodies; larger bodies need a callback.
-constexpr std::size_t largest_answer = std::size_t{64} << 20, largest_error = std::size_t{1} << 20;
-constexpr std::size_t largest_head = std::size_t{1} << 20;
+constexpr std::size_t max_answer = std::size_t{64} << 20, max_error_answer = std::size_t{1} << 20;
+constexpr std::size_t max_head = std::size_t{1} << 20;
 
 /// One exchange; lives in the frame of the coroutine that waits for it.
 class Exchange {
@@ -203,10 +204,10 @@ void Exchange::add_header(const std::string& header) {
 
 void Exchange::take_header(std::string_view line) {
   head_bytes_ += line.size();
-  if (head_bytes_ > largest_head)
+  if (head_bytes_ > max_head)
     throw core::EnvironmentError(request_.method + " " + request_.url +
                                  ": the head of the answer is larger than " +
-                                 std::to_string(largest_head >> 10) + " KiB");
+                                 std::to_string(max_head >> 10) + " KiB");
   while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
   if (line.starts_with("HTTP/")) {  // Also after a `100 Continue`: the later response counts.
     response_.headers.clear();
@@ -232,7 +233,7 @@ void Exchange::take_header(std::string_view line) {
 /// Of the body of an error or a redirection, only the beginning is read.
 void Exchange::collect(std::string_view bytes) {
   const bool is_error = response_.status >= 300;
-  const auto most = is_error ? largest_error : largest_answer;
+  const auto most = is_error ? max_error_answer : max_answer;
   if (!is_error && response_.body.size() + bytes.size() > most)
     throw core::EnvironmentError(request_.method + " " + request_.url +
                                  ": the answer is larger than " + std::to_string(most >> 20) +
@@ -332,8 +333,7 @@ async::Task<Response> HttpClient::send(Request request,
     co_await exchange->wait();
     if (!exchange->crowded() || std::chrono::steady_clock::now() >= give_up)
       co_return exchange->result();
-    asio::steady_timer pause(loop, std::chrono::milliseconds(2));
-    co_await pause.async_wait(asio::use_awaitable);
+    co_await async::sleep(std::chrono::milliseconds(2));
   }
 }
 

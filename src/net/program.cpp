@@ -3,13 +3,13 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <memory>
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <boost/asio/readable_pipe.hpp>
 
+#include "async/timeout.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "net/child.hpp"
@@ -17,7 +17,7 @@
 namespace pipeline::net {
 namespace {
 
-constexpr std::size_t longest_answer = 1 << 20;
+constexpr std::size_t max_output = 1 << 20;
 
 /// Opens an anonymous file in memory. Unlike a pipe, it does not break if the program does not read
 /// its stdin, and it does not block a program whose stderr is not read.
@@ -30,7 +30,7 @@ core::Descriptor memory_file(const std::string& text = {}) {
 }
 
 std::string content_of(const core::Descriptor& file) {
-  std::string text(longest_answer, '\0');
+  std::string text(max_output, '\0');
   const auto count = pread(file.get(), text.data(), text.size(), 0);
   text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   return text;
@@ -40,7 +40,7 @@ std::string content_of(const core::Descriptor& file) {
 async::Task<std::string> read_all(asio::readable_pipe& pipe) {
   std::string text;
   std::array<char, 4096> piece{};
-  while (text.size() < longest_answer) {
+  while (text.size() < max_output) {
     boost::system::error_code end;
     const auto count = co_await pipe.async_read_some(
         asio::buffer(piece), asio::redirect_error(asio::use_awaitable, end));
@@ -63,24 +63,19 @@ async::Task<ProgramAnswer> run_program(ProgramCall call) {
   const int out = theirs.get();
   Child child(executor, {call.command, call.variables, input.get(), out, errors.get()});
   theirs = core::Descriptor();
-  const auto waiting =
-      std::make_shared<bool>(true);  // Tells the handler, which may already be queued, whether this
-                                     // coroutine still exists.
-  asio::steady_timer timer(executor, call.timeout);
-  timer.async_wait([&child, &output, &answer,
-                    alive = std::weak_ptr<bool>(waiting)](boost::system::error_code stopped) {
-    if (stopped || alive.expired()) return;
+  async::Timeout timeout(executor, [&child, &output, &answer] {
     answer.late = true;
     child.signal(SIGKILL);
     boost::system::error_code closed;
     output.close(closed);  // Descendants of the program may hold the other end open.
   });
+  timeout.start(call.timeout);
   auto text = co_await read_all(output);
   answer.output = std::move(text);
   boost::system::error_code ignored;
   output.close(ignored);  // Ends a program that writes without end.
   co_await child.ended();
-  timer.cancel();
+  timeout.cancel();
   answer.code = child.exit_code();
   answer.errors = content_of(errors);
   co_return answer;

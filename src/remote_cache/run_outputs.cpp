@@ -50,8 +50,9 @@ void RunOutputs::bring(const engine::RemoteOutput& output) {
   const core::TemporaryFolder folder(state_);
   asio::thread_pool pool(1);
   core::CancelSource never;
-  async::await(loop_, engine::bring(*cache_, output, artifacts_,
-                                    folder.path() / output.record.file_name, pool, never));
+  async::await(
+      loop_, engine::download(*cache_, output,
+                              {artifacts_, folder.path() / output.record.file_name, pool}, never));
 }
 
 }  // namespace pipeline::remote_cache

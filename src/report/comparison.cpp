@@ -15,16 +15,16 @@ constexpr const char* compared_groups[] = {"parameter", "metric", "code", "envir
 
 class Comparison {
  public:
-  explicit Comparison(store::RunStore& runs) : runs_(runs) {}
+  explicit Comparison(store::RunStore& store) : store_(store) {}
 
   void add(const store::RunRecord& record) {
-    RunValues values(runs_, record);
+    RunValues values(store_, record);
     for (const auto& [name, value] : values.parameters()) set("parameter", name, value);
     add_metrics(record.id, values);
     for (const char* name : {"pipeline", "status", "orchestrator", "commit", "seconds"})
       set("run", name, values.value(name));
     for (const auto& [name, value] : values.usage()) set("usage", name, value);
-    for (const auto& step : runs_.steps(record.id)) add_key(step);
+    for (const auto& step : store_.runs().steps(record.id)) add_key(step);
     ++runs_added_;
   }
 
@@ -49,7 +49,7 @@ class Comparison {
 
   /// Only `STEP.NAME`; a name alone is one of these.
   void add_metrics(const std::string& run, RunValues& values) {
-    for (const auto& metric : runs_.metrics(run)) {
+    for (const auto& metric : store_.metrics().list(run)) {
       const auto name = metric.step + "." + metric.name;
       set("metric", name, values.value("metrics." + name));
     }
@@ -58,7 +58,7 @@ class Comparison {
   /// The parts of a step's key: its code by file, its environment, and all others except those that
   /// stand elsewhere.
   void add_key(const store::StepRecord& step) {
-    for (const auto& part : runs_.key_parts(step.key)) {
+    for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name == "step" || part.name == "pipeline" || part.name.starts_with("parameter "))
         continue;
       const auto text = part.value.size() == 64 ? part.value.substr(0, 12) : part.value;
@@ -69,16 +69,16 @@ class Comparison {
     }
   }
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::size_t runs_added_ = 0;
   std::map<std::string, std::map<std::string, std::vector<json>>> rows_;
 };
 
 }  // namespace
 
-std::vector<ComparedRow> compared(store::RunStore& runs,
+std::vector<ComparedRow> compared(store::RunStore& store,
                                   const std::vector<store::RunRecord>& records) {
-  Comparison comparison(runs);
+  Comparison comparison(store);
   for (const auto& record : records) comparison.add(record);
   return comparison.rows();
 }

@@ -23,7 +23,7 @@ struct ComparedRow {
 };
 
 /// Returns a row for each value that a run has; those that differ come first.
-std::vector<ComparedRow> compared(store::RunStore& runs,
+std::vector<ComparedRow> compared(store::RunStore& store,
                                   const std::vector<store::RunRecord>& records);
 
 }  // namespace pipeline::report

@@ -15,13 +15,13 @@ using nlohmann::json;
 /// Follows an artifact back to the steps that made it, and those that made their inputs.
 class Lineage {
  public:
-  explicit Lineage(store::RunStore& runs) : runs_(runs) {}
+  explicit Lineage(store::RunStore& store) : store_(store) {}
 
   /// Null if no step made it. @param by when it was there: another step may have made the same
   /// later @param made_by of several steps, the one that is meant
   json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt,
           const std::string& made_by = {}) {
-    const auto step = runs_.maker(artifact, by, made_by);
+    const auto step = store_.lineage().producer(artifact, by, made_by);
     if (!step) return nullptr;
     json entry{{"digest", artifact.hex()}, {"run", step->run}, {"step", step->name}};
     for (const auto& output : step->outputs)
@@ -44,7 +44,7 @@ class Lineage {
     entry["image"] = step.image;
     entry["started"] = core::format_time(step.started);
     entry["parameters"] = core::parse_json(step.parameters);
-    const auto run = runs_.find_run(step.run);
+    const auto run = store_.runs().find(step.run);
     if (!run) return;
     entry["pipeline"] = run->pipeline;
     entry["file"] = run->file;
@@ -55,36 +55,36 @@ class Lineage {
   void add_key(const store::StepRecord& step, json& entry) {
     entry["code"] = json::object();
     entry["inputs"] = json::object();
-    for (const auto& part : runs_.key_parts(step.key)) {
+    for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name == "command") entry["command"] = part.value;
       if (part.name.starts_with("code ")) entry["code"][part.name.substr(5)] = part.value;
       if (!part.name.starts_with("input ")) continue;
       const auto source = store::artifact_of(part);
       entry["inputs"][part.name.substr(6)] =
-          source ? source_of(*source, step.started, part.maker) : json();
+          source ? source_of(*source, step.started, part.producer) : json();
     }
     // An entry of a folder is no artifact itself.
-    for (const auto& [axis, artifact] : runs_.taken_values(step.key))
+    for (const auto& [axis, artifact] : store_.lineage().matrix_inputs(step.key))
       entry["inputs"][axis] = of(artifact, step.started);
   }
 
   /// A gathered input is a list of artifacts.
   json source_of(const core::Digest& input, WallTime by, const std::string& made_by) {
-    const auto pieces = runs_.gathered(input);
+    const auto pieces = store_.lineage().gathered(input);
     if (pieces.empty()) return of(input, by, made_by);
     auto list = json::array();
     for (const auto& piece : pieces) list.push_back(of(piece.artifact, by, piece.step));
     return list;
   }
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::set<std::string> seen_;
 };
 
 }  // namespace
 
-json lineage_of(store::RunStore& runs, const core::Digest& artifact) {
-  return Lineage(runs).of(artifact);
+json lineage_of(store::RunStore& store, const core::Digest& artifact) {
+  return Lineage(store).of(artifact);
 }
 
 }  // namespace pipeline::report

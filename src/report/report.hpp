@@ -29,7 +29,7 @@ ReportLimits limits_for(std::size_t steps);
 
 /// Returns everything that the page shows: the run, its steps with attempts, logs, outputs and what
 /// they needed, metrics and pictures.
-nlohmann::json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,
+nlohmann::json report_data(store::RunStore& store, const store::ArtifactStore& artifacts,
                            const store::RunRecord& run, const ReportLimits& limits);
 
 /// The texts of templates/report.

@@ -105,10 +105,10 @@ void add_limit(StepUse& use, const store::AttemptRecord& attempt) {
 
 }  // namespace
 
-std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::string& pipeline) {
+std::map<std::string, StepUse> step_uses(store::RunStore& store, const std::string& pipeline) {
   std::map<std::string, StepUse> uses;
   std::set<std::pair<std::string, std::string>> seen;
-  runs.for_each_attempt(pipeline, [&](const store::AttemptRecord& attempt) {
+  store.attempts().for_each(pipeline, [&](const store::AttemptRecord& attempt) {
     const std::string step(model::base_name(attempt.step));
     auto& use = uses[step];
     use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory);

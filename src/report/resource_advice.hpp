@@ -27,7 +27,7 @@ struct StepUse {
 
 /// Returns the use of each step that was measured, by the step's name without its instance, over
 /// all runs of the pipeline that the store has.
-std::map<std::string, StepUse> step_uses(store::RunStore& runs, const std::string& pipeline);
+std::map<std::string, StepUse> step_uses(store::RunStore& store, const std::string& pipeline);
 
 /// A better value for one of the step's `resources`.
 struct ResourceAdvice {

@@ -54,12 +54,12 @@ std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t most)
 
 }  // namespace
 
-RunData::RunData(store::RunStore& runs, const store::ArtifactStore& artifacts, store::RunRecord run,
-                 const ReportLimits& limits)
-    : runs_(runs), artifacts_(artifacts), run_(std::move(run)), limits_(limits) {}
+RunData::RunData(store::RunStore& store, const store::ArtifactStore& artifacts,
+                 store::RunRecord run, const ReportLimits& limits)
+    : store_(store), artifacts_(artifacts), run_(std::move(run)), limits_(limits) {}
 
 void RunData::read_steps() {
-  steps_ = runs_.steps(run_.id);
+  steps_ = store_.runs().steps(run_.id);
   makers_.clear();
   for (const auto& step : steps_)
     for (const auto& output : step.outputs) makers_.push_back({&output.digest, &step, &output});
@@ -73,9 +73,10 @@ std::span<const RunData::Maker> RunData::makers_of(const core::Digest& artifact)
 
 json RunData::all() {
   read_steps();
-  if (limits_.details) inputs_ = runs_.inputs_of_run(run_.same_as.empty() ? run_.id : run_.same_as);
+  if (limits_.details)
+    inputs_ = store_.lineage().inputs_of_run(run_.same_as.empty() ? run_.id : run_.same_as);
   std::map<std::string, std::vector<store::AttemptRecord>> attempts;
-  for (auto& attempt : runs_.attempts(run_.id)) {
+  for (auto& attempt : store_.attempts().list(run_.id)) {
     auto& of_step = attempts[attempt.step];
     of_step.push_back(std::move(attempt));
   }
@@ -100,7 +101,7 @@ json RunData::all() {
 }
 
 json RunData::changes() {
-  auto found = runs_.find_run(run_.id);
+  auto found = store_.runs().find(run_.id);
   if (!found || found->id != run_.id) return nullptr;  // It has been removed.
   run_ = std::move(*found);
   read_steps();
@@ -110,8 +111,9 @@ json RunData::changes() {
   for (const auto& step : steps_) {
     const auto known = stamps_.find(step.name);
     if (known != stamps_.end() && known->second == stamp_of(step)) continue;
-    if (limits_.details && !step.key.empty()) inputs_[step.key] = runs_.inputs_of_step(step.key);
-    changed["steps"].push_back(step_entry(step, runs_.attempts(run_.id, step.name)));
+    if (limits_.details && !step.key.empty())
+      inputs_[step.key] = store_.lineage().inputs_of_step(step.key);
+    changed["steps"].push_back(step_entry(step, store_.attempts().list(run_.id, step.name)));
   }
   if (images_.size() > images_before) changed["images"] = images_.list();
   if (nodes_.size() > nodes_before) changed["nodes"] = nodes_.list();
@@ -129,8 +131,8 @@ json RunData::details(const std::string& name) {
   read_steps();
   const auto step = std::ranges::find(steps_, name, &store::StepRecord::name);
   if (step == steps_.end()) return nullptr;
-  if (!step->key.empty()) inputs_[step->key] = runs_.inputs_of_step(step->key);
-  auto entry = step_entry(*step, runs_.attempts(run_.id, name));
+  if (!step->key.empty()) inputs_[step->key] = store_.lineage().inputs_of_step(step->key);
+  auto entry = step_entry(*step, store_.attempts().list(run_.id, name));
   return {{"step", std::move(entry)},
           {"images", images_.list()},
           {"nodes", nodes_.list()},
@@ -144,7 +146,7 @@ RunData::Stamp RunData::stamp_of(const store::StepRecord& step) {
 std::string RunData::status() const {
   if (run_.status != RunStatus::running || !limits_.checks_driver)
     return std::string(to_string(run_.status));
-  switch (runs_.liveness(run_)) {
+  switch (store_.drivers().liveness(run_)) {
     case store::Liveness::dead: return "died";
     case store::Liveness::unknown: return "unknown";
     case store::Liveness::alive: break;
@@ -171,7 +173,7 @@ json RunData::run_entry() const {
 
 json RunData::declared() const {
   const auto& of = run_.same_as.empty() ? run_.id : run_.same_as;
-  auto entry = core::parse_json(runs_.get_blob(store::declared_kind, of).value_or("{}"));
+  auto entry = core::parse_json(store_.key_values().find(store::declared_kind, of).value_or("{}"));
   return entry.is_object() ? entry : json::object();
 }
 
@@ -238,7 +240,7 @@ std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   if (!is_new) return known->second;
   std::map<core::Digest, std::size_t> seen;  // Several steps can have made the same.
   auto outputs = json::array();
-  for (const auto& [artifact, step] : runs_.gathered(input)) {
+  for (const auto& [artifact, step] : store_.lineage().gathered(input)) {
     const auto makers = makers_of(artifact);
     if (makers.empty()) {
       outputs.push_back(artifact.hex().substr(0, 12));
@@ -300,7 +302,7 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
   if (limits_.logs == 0 || attempt.log.empty()) return;
   const auto most = std::min(failed ? limits_.failed_log : limits_.log,
                              limits_.logs - std::min(limits_.logs, log_bytes_));
-  auto tail = tail_of(runs_.log_file(attempt.log), std::max<std::size_t>(most, 1));
+  auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(most, 1));
   if (!tail || most == 0) {
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
     return;
@@ -337,7 +339,7 @@ json RunData::metrics() {
   constexpr std::size_t most = 2000, most_curves = 200;
   auto list = json::array();
   std::size_t curves = 0;
-  for (const auto& metric : runs_.metrics(run_.id)) {
+  for (const auto& metric : store_.metrics().list(run_.id)) {
     if (list.size() == most) break;
     json entry{{"step", metric.step},
                {"name", metric.name},
@@ -351,7 +353,7 @@ json RunData::metrics() {
 
 /// At most `points` values: of longer series the least and the largest of each part.
 json RunData::curve_of(const store::MetricRecord& metric) {
-  const auto points = runs_.points(metric);
+  const auto points = store_.metrics().points(metric);
   auto curve = json::array();
   const auto add = [&](std::size_t i) {
     curve.push_back({points[i].step.value_or(static_cast<std::int64_t>(i)),
@@ -390,9 +392,9 @@ ReportLimits limits_for(std::size_t steps) {
   return limits;
 }
 
-json report_data(store::RunStore& runs, const store::ArtifactStore& artifacts,
+json report_data(store::RunStore& store, const store::ArtifactStore& artifacts,
                  const store::RunRecord& run, const ReportLimits& limits) {
-  return RunData(runs, artifacts, run, limits).all();
+  return RunData(store, artifacts, run, limits).all();
 }
 
 }  // namespace pipeline::report

@@ -20,7 +20,7 @@ namespace pipeline::report {
 /// Keeps references to the stores.
 class RunData {
  public:
-  RunData(store::RunStore& runs, const store::ArtifactStore& artifacts, store::RunRecord run,
+  RunData(store::RunStore& store, const store::ArtifactStore& artifacts, store::RunRecord run,
           const ReportLimits& limits);
 
   /// Returns the run, its steps with their attempts, and its metrics and pictures.
@@ -80,7 +80,7 @@ class RunData {
                               std::size_t position);
   std::optional<std::size_t> gather_of(const core::Digest& input);
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const store::ArtifactStore& artifacts_;
   store::RunRecord run_;
   ReportLimits limits_;

@@ -18,7 +18,7 @@ RunValues& RunTable::values_of(const store::RunRecord& run) {
     }
     values_.erase(known);
   }
-  return values_.emplace(run.id, RunValues(runs_, run)).first->second;
+  return values_.emplace(run.id, RunValues(store_, run)).first->second;
 }
 
 std::vector<ListedRun> RunTable::find(const RunQuery& query, std::size_t limit) {
@@ -27,7 +27,7 @@ std::vector<ListedRun> RunTable::find(const RunQuery& query, std::size_t limit) 
   // All runs are read if a value decides.
   const bool is_chosen_here = !query.sort.empty() || !filter.accepts_all();
   const bool needs_values = is_chosen_here || !query.columns.empty();
-  for (auto& record : runs_.runs(is_chosen_here ? 0 : limit, query.pipeline, query.tag)) {
+  for (auto& record : store_.runs().list(is_chosen_here ? 0 : limit, query.pipeline, query.tag)) {
     ListedRun run;
     if (needs_values) {
       auto& values = values_of(record);
@@ -51,7 +51,7 @@ std::vector<ListedRun> RunTable::find(const RunQuery& query, std::size_t limit) 
 std::vector<std::string> RunTable::columns() {
   constexpr std::size_t newest = 50;
   std::set<std::string> names;
-  for (const auto& record : runs_.runs(newest)) {
+  for (const auto& record : store_.runs().list(newest)) {
     auto& values = values_of(record);
     for (const auto& [name, value] : values.parameters()) names.insert("params." + name);
     for (const auto& [name, value] : values.metrics()) names.insert("metrics." + name);

@@ -30,7 +30,7 @@ struct ListedRun {
 /// Keeps a reference to the store, and the values of runs that have ended, which are read once.
 class RunTable {
  public:
-  explicit RunTable(store::RunStore& runs) : runs_(runs) {}
+  explicit RunTable(store::RunStore& store) : store_(store) {}
 
   /// Throws InputError for an expression or a value that no run can have.
   /// @param limit 0: all
@@ -42,7 +42,7 @@ class RunTable {
  private:
   RunValues& values_of(const store::RunRecord& run);
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::map<std::string, RunValues> values_;  ///< By run.
 };
 

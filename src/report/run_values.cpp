@@ -23,7 +23,7 @@ json seconds_of(const store::RunRecord& run) {
 }  // namespace
 
 const std::vector<store::StepRecord>& RunValues::steps() {
-  if (!std::exchange(has_steps_, true)) steps_ = runs_.steps(run_.id);
+  if (!std::exchange(has_steps_, true)) steps_ = store_.runs().steps(run_.id);
   return steps_;
 }
 
@@ -49,7 +49,7 @@ const std::map<std::string, json>& RunValues::parameters() {
 const std::map<std::string, json>& RunValues::metrics() {
   if (std::exchange(has_metrics_, true)) return metrics_;
   std::map<std::string, WallTime> times;
-  for (const auto& metric : runs_.metrics(run_.id)) {
+  for (const auto& metric : store_.metrics().list(run_.id)) {
     const auto value = store::number_json(metric.last.value);
     metrics_[metric.step + "." + metric.name] = value;
     const auto [at, is_new] = times.emplace(metric.name, metric.last.time);
@@ -73,7 +73,7 @@ const std::map<std::string, json>& RunValues::usage() {
   constexpr double microseconds = 1e6;
   for (const auto& step : steps()) {
     if (step.attempts == 0) continue;
-    for (const auto& attempt : runs_.attempts(run_.id, step.name)) {
+    for (const auto& attempt : store_.attempts().list(run_.id, step.name)) {
       const auto& used = attempt.usage;
       add("cpu", used.user, microseconds);
       add("cpu", used.system, microseconds);

@@ -17,7 +17,7 @@ namespace pipeline::report {
 class RunValues {
  public:
   /// Keeps a reference to the store.
-  RunValues(store::RunStore& runs, store::RunRecord run) : runs_(runs), run_(std::move(run)) {}
+  RunValues(store::RunStore& store, store::RunRecord run) : store_(store), run_(std::move(run)) {}
 
   const store::RunRecord& run() const { return run_; }
   /// Takes a newer record of the same run, whose steps have not changed.
@@ -38,7 +38,7 @@ class RunValues {
  private:
   const std::vector<store::StepRecord>& steps();
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   store::RunRecord run_;
   std::vector<store::StepRecord> steps_;
   bool has_steps_ = false, has_parameters_ = false, has_metrics_ = false, has_usage_ = false;

@@ -58,10 +58,10 @@ core::Digest digest_of(const PageRequest& request) {
   return core::Digest::from_hex(text);
 }
 
-json run_row(const store::RunStore& runs, const store::RunRecord& run) {
+json run_row(const store::RunStore& store, const store::RunRecord& run) {
   std::string status(to_string(run.status));
   if (run.status == RunStatus::running) {
-    const auto life = runs.liveness(run);
+    const auto life = store.drivers().liveness(run);
     if (life == store::Liveness::dead) status = "died";
     if (life == store::Liveness::unknown) status = "unknown";
   }
@@ -79,8 +79,8 @@ json run_row(const store::RunStore& runs, const store::RunRecord& run) {
 
 }  // namespace
 
-Api::Api(store::RunStore& runs, const store::ArtifactStore& artifacts, Assets assets)
-    : runs_(runs), table_(runs), artifacts_(artifacts), assets_(std::move(assets)) {}
+Api::Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets)
+    : store_(store), table_(store), artifacts_(artifacts), assets_(std::move(assets)) {}
 
 Answer Api::answer(const PageRequest& request) {
   const auto& path = request.path;
@@ -118,11 +118,11 @@ Answer Api::runs(const PageRequest& request) {
   const bool is_plain = query.where.empty() && query.sort.empty();
   const auto all = table_.find(query, is_plain && !query.columns.empty() ? offset + limit : 0);
   const auto total = is_plain && !query.columns.empty()
-                         ? runs_.runs(0, query.pipeline, query.tag).size()
+                         ? store_.runs().list(0, query.pipeline, query.tag).size()
                          : all.size();
   auto rows = json::array();
   for (auto i = offset; i < std::min(all.size(), offset + limit); ++i) {
-    rows.push_back(run_row(runs_, all[i].record));
+    rows.push_back(run_row(store_, all[i].record));
     if (!query.columns.empty()) rows.back()["values"] = all[i].values;
   }
   json document{{"total", total}, {"offset", offset}, {"runs", std::move(rows)}};
@@ -138,13 +138,13 @@ Answer Api::compare(const PageRequest& request) {
   std::vector<store::RunRecord> records;
   auto list = json::array();
   for (const auto& name : names) {
-    auto found = name.empty() ? std::nullopt : runs_.find_run(name);
+    auto found = name.empty() ? std::nullopt : store_.runs().find(name);
     if (!found) throw core::InputError("there is no run '" + name + "'");
-    list.push_back(run_row(runs_, *found));
+    list.push_back(run_row(store_, *found));
     records.push_back(std::move(*found));
   }
   auto rows = json::array();
-  for (const auto& row : report::compared(runs_, records))
+  for (const auto& row : report::compared(store_, records))
     rows.push_back({{"group", row.group},
                     {"name", row.name},
                     {"values", row.values},
@@ -154,19 +154,19 @@ Answer Api::compare(const PageRequest& request) {
 
 Answer Api::lineage(const PageRequest& request) {
   const auto digest = digest_of(request);
-  return json_answer({{"digest", digest.hex()}, {"made_by", report::lineage_of(runs_, digest)}});
+  return json_answer({{"digest", digest.hex()}, {"made_by", report::lineage_of(store_, digest)}});
 }
 
 store::RunRecord Api::find(const PageRequest& request) {
   const auto& name = request.value("run");
-  auto found = name.empty() ? std::nullopt : runs_.find_run(name);
+  auto found = name.empty() ? std::nullopt : store_.runs().find(name);
   if (!found) throw core::InputError("there is no run '" + name + "'");
   return std::move(*found);
 }
 
 store::AttemptRecord Api::find_attempt(const PageRequest& request) {
   const auto run = find(request);
-  auto attempts = runs_.attempts(run.id, request.value("step"));
+  auto attempts = store_.attempts().list(run.id, request.value("step"));
   const auto number = request.number("attempt", 0);
   if (number > 0) std::erase_if(attempts, [&](const auto& one) { return one.number != number; });
   if (attempts.empty())
@@ -176,13 +176,13 @@ store::AttemptRecord Api::find_attempt(const PageRequest& request) {
 }
 
 Answer Api::run(const PageRequest& request) {
-  return json_answer(report::RunData(runs_, artifacts_, find(request), page_limits()).all());
+  return json_answer(report::RunData(store_, artifacts_, find(request), page_limits()).all());
 }
 
 Answer Api::step(const PageRequest& request) {
   const auto run = find(request);
   auto found =
-      report::RunData(runs_, artifacts_, run, page_limits()).details(request.value("step"));
+      report::RunData(store_, artifacts_, run, page_limits()).details(request.value("step"));
   if (found.is_null())
     throw core::InputError("run " + run.id + " has no step '" + request.value("step") + "'");
   return json_answer(found);
@@ -194,7 +194,7 @@ Answer Api::log(const PageRequest& request) {
       request.number("most", usual_of_log), 1, static_cast<std::int64_t>(most_of_log)));
   const auto from = request.number("from", -1), before = request.number("before", -1);
   LogPart part;
-  if (const auto file = open_log(runs_.log_file(attempt.log)))
+  if (const auto file = open_log(store_.paths().log_file(attempt.log)))
     part = from >= 0
                ? part_from(*file, static_cast<std::uint64_t>(from), most)
                : part_before(*file, before >= 0 ? static_cast<std::uint64_t>(before) : UINT64_MAX,
@@ -209,7 +209,7 @@ Answer Api::log(const PageRequest& request) {
 
 Answer Api::whole_log(const PageRequest& request) {
   const auto attempt = find_attempt(request);
-  auto file = open_log(runs_.log_file(attempt.log));
+  auto file = open_log(store_.paths().log_file(attempt.log));
   if (!file) return refusal(404, "the step has printed nothing");
   const auto size = size_of(*file);
   return download({std::move(*file), 0, size},
@@ -220,11 +220,11 @@ Answer Api::events(const PageRequest& request) {
   Answer answer;
   answer.type = "text/event-stream";
   if (request.value("machine") == "1")
-    answer.feed = machine_feed(runs_.folder());
+    answer.feed = machine_feed(store_.folder());
   else if (request.value("run").empty())
-    answer.feed = runs_feed(runs_);
+    answer.feed = runs_feed(store_);
   else
-    answer.feed = run_feed(runs_, artifacts_, find(request));
+    answer.feed = run_feed(store_, artifacts_, find(request));
   return answer;
 }
 

@@ -21,7 +21,7 @@ struct Assets {
 /// time.
 class Api {
  public:
-  Api(store::RunStore& runs, const store::ArtifactStore& artifacts, Assets assets);
+  Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets);
 
   /// Throws InputError for a request of something that does not exist.
   Answer answer(const PageRequest& request);
@@ -42,7 +42,7 @@ class Api {
   /// The attempt that `run`, `step` and `attempt` name; without a number the last one.
   store::AttemptRecord find_attempt(const PageRequest& request);
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   report::RunTable table_;
   const store::ArtifactStore& artifacts_;
   const Assets assets_;

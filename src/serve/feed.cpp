@@ -14,25 +14,26 @@ using Clock = std::chrono::steady_clock;
 
 class RunsFeed final : public Feed {
  public:
-  explicit RunsFeed(store::RunStore& runs) : runs_(runs), version_(runs.version()) {}
+  explicit RunsFeed(store::RunStore& store) : store_(store), version_(store.version()) {}
   std::string next() override {
-    const auto version = runs_.version();
+    const auto version = store_.version();
     if (std::exchange(version_, version) == version) return {};
     return event_text("runs", json::object());
   }
 
  private:
-  store::RunStore& runs_;
+  store::RunStore& store_;
   std::int64_t version_;
 };
 
 class RunFeed final : public Feed {
  public:
-  RunFeed(store::RunStore& runs, const store::ArtifactStore& artifacts, const store::RunRecord& run)
-      : runs_(runs), data_(runs, artifacts, run, page_limits()) {}
+  RunFeed(store::RunStore& store, const store::ArtifactStore& artifacts,
+          const store::RunRecord& run)
+      : store_(store), data_(store, artifacts, run, page_limits()) {}
 
   std::string next() override {
-    const auto version = runs_.version();
+    const auto version = store_.version();
     const auto now = Clock::now();
     if (!began_) {
       began_ = true;
@@ -50,7 +51,7 @@ class RunFeed final : public Feed {
   }
 
  private:
-  store::RunStore& runs_;
+  store::RunStore& store_;
   report::RunData data_;
   bool began_ = false;
   std::int64_t version_ = 0;
@@ -59,11 +60,13 @@ class RunFeed final : public Feed {
 
 }  // namespace
 
-std::unique_ptr<Feed> runs_feed(store::RunStore& runs) { return std::make_unique<RunsFeed>(runs); }
+std::unique_ptr<Feed> runs_feed(store::RunStore& store) {
+  return std::make_unique<RunsFeed>(store);
+}
 
-std::unique_ptr<Feed> run_feed(store::RunStore& runs, const store::ArtifactStore& artifacts,
+std::unique_ptr<Feed> run_feed(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const store::RunRecord& run) {
-  return std::make_unique<RunFeed>(runs, artifacts, run);
+  return std::make_unique<RunFeed>(store, artifacts, run);
 }
 
 report::ReportLimits page_limits() {

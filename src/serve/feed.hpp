@@ -12,10 +12,10 @@
 namespace pipeline::serve {
 
 /// `runs` whenever another process has committed something.
-std::unique_ptr<Feed> runs_feed(store::RunStore& runs);
+std::unique_ptr<Feed> runs_feed(store::RunStore& store);
 
 /// `run` with all of a run at first, then `changes`.
-std::unique_ptr<Feed> run_feed(store::RunStore& runs, const store::ArtifactStore& artifacts,
+std::unique_ptr<Feed> run_feed(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const store::RunRecord& run);
 
 /// How much of a run its page gets.

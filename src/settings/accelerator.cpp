@@ -16,7 +16,7 @@ using nlohmann::json;
 using Selection = GpuRequest::Selection;
 using Problems = std::vector<GpuProblem>;
 
-constexpr std::int64_t most_devices = 1'000'000;
+constexpr std::int64_t max_devices = 1'000'000;
 
 /// Parses `0` to `4095`. A sign or leading zeros are refused, because they would give one device
 /// two names.
@@ -47,8 +47,8 @@ class Devices {
   void read(const json& value) {
     if (value.is_number_integer())
       read_number(value.is_number_unsigned() &&
-                          value.get<std::uint64_t>() > std::uint64_t{most_devices}
-                      ? most_devices + 1
+                          value.get<std::uint64_t>() > std::uint64_t{max_devices}
+                      ? max_devices + 1
                       : value.get<std::int64_t>());
     else if (value.is_string())
       read_text(value.get<std::string>());
@@ -71,7 +71,7 @@ class Devices {
   }
 
   void read_number(std::int64_t number) {
-    if (number < -1 || number > most_devices)
+    if (number < -1 || number > max_devices)
       return problem({}, "'devices' must be a number of GPUs, or -1 for all, not " +
                              (number > 0 ? "more than 1000000" : std::to_string(number)));
     request_.selection = number == 0    ? Selection::none
@@ -147,7 +147,7 @@ class Devices {
   }
 
   void bad_item(const std::string& text, std::optional<std::size_t> item) {
-    problem(item, "'" + text.substr(0, 60) + "' in 'devices' is no GPU",
+    problem(item, "'" + text.substr(0, 60) + "' in 'devices' is not a GPU",
             text == "-1" ? "did you mean `devices: -1`, all GPUs?" : "",
             {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as MIG-... or "
              "0:1"});

@@ -59,9 +59,9 @@ bool based(std::string_view text, std::string_view prefix, std::string_view digi
 }
 
 std::string shortened(const std::string& text) {
-  constexpr std::size_t longest_allowed = 60;
+  constexpr std::size_t max_shown = 60;
   std::string shown = text.substr(0, text.find('\n'));
-  std::size_t length = std::min(shown.size(), longest_allowed);
+  std::size_t length = std::min(shown.size(), max_shown);
   while (length > 0 && length < shown.size() &&
          (static_cast<unsigned char>(shown[length]) & 0xC0) == 0x80)
     --length;

@@ -219,7 +219,7 @@ class Option {
                          ? "did you mean `gpus: all`?"
                          : "did you mean `gpus: device=" + text.substr(cdi.size(), 60) + "`?");
     if (!device)
-      return problem("'" + text.substr(0, 60) + "' in 'gpus' is no device",
+      return problem("'" + text.substr(0, 60) + "' in 'gpus' is not a device",
                      {"an index such as 0, a UUID such as GPU-8932f937, or a MIG device such as "
                       "MIG-... or 0:1"},
                      text == "all" ? "did you mean `gpus: all`?" : "");
@@ -237,7 +237,7 @@ class Option {
     const bool is_nvidia = text_.find("driver=") == std::string_view::npos ||
                            text_.find("driver=nvidia") != std::string_view::npos;
     if (text.empty() || (is_nvidia && std::find(known.begin(), known.end(), text) == known.end()))
-      return problem("'" + text.substr(0, 60) + "' in 'gpus' is no capability",
+      return problem("'" + text.substr(0, 60) + "' in 'gpus' is not a capability",
                      {"allowed: compute, utility, graphics, video, display, compat32"},
                      core::did_you_mean(text, known));
     if (text != "gpu") request_.capabilities.push_back(text);

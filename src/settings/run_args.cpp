@@ -123,12 +123,12 @@ std::optional<json> read_limits(const std::string& key, const core::Value& value
                                 Diagnostics& diagnostics) {
   if (!expect_map(key, value, diagnostics)) return std::nullopt;
   static const std::vector<std::string> allowed{"soft", "hard"};
-  constexpr std::int64_t most_allowed = std::int64_t{1} << 62;
+  constexpr std::int64_t max_allowed = std::int64_t{1} << 62;
   json limits = json::object();
   for (const auto& [name, limit] : value.members) {
     const std::string limit_key = key + "." + name.scalar;
     if (limit.kind != core::Value::Kind::map) {
-      if (auto number = read_whole(limit_key, limit, -1, most_allowed, diagnostics))
+      if (auto number = read_whole(limit_key, limit, -1, max_allowed, diagnostics))
         limits[name.scalar] = {{"soft", *number}, {"hard", *number}};
       continue;
     }
@@ -138,7 +138,7 @@ std::optional<json> read_limits(const std::string& key, const core::Value& value
       if (!number)
         report(diagnostics, "missing-key", "'" + limit_key + "' lacks '" + part + "'", name.span);
       else if (auto whole =
-                   read_whole(limit_key + "." + part, *number, -1, most_allowed, diagnostics))
+                   read_whole(limit_key + "." + part, *number, -1, max_allowed, diagnostics))
         limits[name.scalar][part] = *whole;
     }
   }

@@ -18,7 +18,7 @@ std::optional<std::string> snapshot_id(std::string_view text);
 /// the future they would answer with the newest packages, and later with others.
 bool has_passed(std::string_view id, std::chrono::system_clock::time_point now);
 
-/// As has_passed(), for a text that may be no moment at all.
+/// As has_passed(), for a text that may not be a moment at all.
 bool is_snapshot(std::string_view text);
 
 /// Returns the date that another notation probably means, such as `1.11.2026` or `2026/11/1`.

@@ -4,6 +4,7 @@
 
 #include "code/code_discovery.hpp"
 #include "core/file.hpp"
+#include "core/joined.hpp"
 #include "python_packages/python_packages.hpp"
 #include "spec/failure_advice.hpp"
 #include "spec/missing_file.hpp"
@@ -14,22 +15,21 @@ namespace pipeline::spec {
 namespace {
 
 std::string advice(const StepSpec& step, const CodeSet& code, const std::string& missing) {
-  constexpr std::size_t most_listed = 12;
+  constexpr std::size_t max_listed = 12;
   const std::string quotes =
       missing.find_first_of(" #,:[]{}'\"*&!|>%@`") == std::string::npos ? "" : "\"";
-  std::string list;
-  const auto add = [&](const std::string& entry) { list += (list.empty() ? "" : ", ") + entry; };
+  std::vector<std::string> entries;
   if (step.code) {
-    for (const auto& pattern : step.code.items()) add(pattern);
-  } else if (code.files.size() <= most_listed) {
-    for (const CodeFile& file : code.files) add(file.relative_path);
+    entries = step.code.items();
+  } else if (code.files.size() <= max_listed) {
+    for (const CodeFile& file : code.files) entries.push_back(file.relative_path);
   } else {
-    return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
+    return "'" + missing + "' is in the pipeline's folder but is not a part of the code of step '" +
            step.name + "': list all that it uses under its `code:`, or add `code: .`";
   }
-  add(quotes + missing + quotes);
-  return "'" + missing + "' is in the pipeline's folder but is no part of the code of step '" +
-         step.name + "': add `code: [" + list + "]` to the step";
+  entries.push_back(quotes + missing + quotes);
+  return "'" + missing + "' is in the pipeline's folder but is not a part of the code of step '" +
+         step.name + "': add `code: [" + core::joined(entries, ", ") + "]` to the step";
 }
 
 /// The code of the steps whose paths refer to one folder.

@@ -36,7 +36,7 @@ class EnvParser {
     const std::string name(text_.substr(begin, at_ - begin));
     skip(blanks);
     if (!is_variable(name))
-      return report("bad-name", begin, "this is no name of a variable",
+      return report("bad-name", begin, "this is not the name of a variable",
                     "a name has letters, digits and `_`, and does not begin with a digit");
     if (ends_line() || text_[at_] != '=')
       return report("bad-env-line", at_, "expected `=` after the variable's name",

@@ -1,8 +1,12 @@
 #include "spec/expansion.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
+#include "core/joined.hpp"
 #include "settings/decode.hpp"
 
 namespace pipeline::spec {
@@ -12,8 +16,8 @@ using Row = std::vector<nlohmann::json>;
 
 /// Maximum number of connections between steps. A matrix that reads all instances of another one
 /// multiplies them.
-constexpr std::size_t most_connections = 2'000'000;
-constexpr std::size_t most_failures_shown = 3;
+constexpr std::size_t max_connections = 2'000'000;
+constexpr std::size_t max_failures_shown = 3, max_values_shown = 20;
 
 /// Formats one combination of values as `c=0.1,kernel=rbf`.
 std::string shown(const std::vector<std::string>& axes, const Row& row) {
@@ -24,199 +28,198 @@ std::string shown(const std::vector<std::string>& axes, const Row& row) {
 }
 
 /// The instances of one step that a selector picks, for each instance of the reading step.
-class Selection {
- public:
-  /// Reports a selector that does not fit the target and then picks nothing.
-  /// @param target the step that is read
-  /// @param output the output that is read, such as `.model`, for messages
-  Selection(const model::Selector& selector, const ReadStep& target, const ReadStep& reader,
-            const std::string& output, core::Span span, settings::Diagnostics& diagnostics)
-      : target_(target) {
+struct Selection {
+  /// Returns the instances that a reader with these values takes; null if there are none.
+  const std::vector<std::uint32_t>* find(const Row* reader) const {
+    std::string key;
+    if (reader)
+      for (const auto& [own, its] : same) key += (*reader)[its].dump() + '\n';
+    const auto found = groups.find(key);
+    return found == groups.end() ? nullptr : &found->second;
+  }
+
+  bool is_gathered = false;
+  /// Axes of the target that must have the values of these axes of the reader.
+  std::vector<std::pair<std::size_t, std::size_t>> same;
+  /// By the values of the target's axes in `same`.
+  std::unordered_map<std::string, std::vector<std::uint32_t>> groups;
+};
+
+/// A step reads the output of another one.
+struct Reading {
+  const model::Selector& selector;
+  const ReadStep& target;
+  const ReadStep& reader;
+  const std::string& output;  ///< Such as `.model`, for messages; empty for an order.
+  core::Span span;
+  settings::Diagnostics& diagnostics;
+
+  /// Returns nothing for a selector that does not fit its target, which is reported.
+  std::optional<Selection> select() const {
     const auto is_broken = [](const ReadStep& step) {
       return !step.matrix && !step.open && step.body->find("matrix");
     };
     if (is_broken(target) || (selector.same && is_broken(reader)))
-      return;  // An error has been reported already.
-    if (target.open) {
-      pick_open(selector, reader, output, span, diagnostics);
-      return;
-    }
-    if (selector.same && reader.open) {
-      settings::report(
-          diagnostics, "bad-selector",
-          "`=` takes what has the reader's own values, and another step makes those of "
-          "'" +
+      return std::nullopt;  // An error has been reported already.
+    if (target.open) return of_open_matrix();
+    if (selector.same && reader.open)
+      return refuse(
+          "`=` takes what has the reader's own values, and another step makes those of '" +
               reader.spec.name + "'",
-          span, {}, "did you mean '" + selector.step + "[*]" + output + "'?");
-      return;
-    }
-    if (!target.matrix) {
-      if (selector.has_brackets)
-        settings::report(diagnostics, "bad-selector",
-                         "step '" + selector.step + "' has no matrix to pick from", span, {},
-                         "did you mean '" + selector.step + output + "'?");
-      else
-        groups_[""].push_back(0);
-      return;
-    }
-    const auto& axes = target.matrix->axes;
-    const auto size = target.matrix->instances.size();
-    const auto example =
-        selector.step + "[" + shown(axes, target.matrix->instances[0]) + "]" + output;
-    if (!selector.has_brackets && !output.empty()) {
-      settings::report(diagnostics, "bad-selector",
-                       "step '" + selector.step + "' is " + std::to_string(size) +
-                           " steps, by its matrix: say which one is meant",
-                       span,
-                       {"'" + selector.step + "[*]" + output + "' gathers all in a folder, '" +
-                        example + "' is one of them"});
-      return;
-    }
-    if (!selector.has_brackets || selector.all) {
-      is_gathered_ = true;
-      auto& all = groups_[""];
-      for (std::uint32_t i = 0; i < size; ++i) all.push_back(i);
-      return;
-    }
-    if (selector.index) {
-      if (*selector.index < size)
-        groups_[""].push_back(static_cast<std::uint32_t>(*selector.index));
-      else
-        settings::report(diagnostics, "bad-selector",
-                         "step '" + selector.step + "' is " + std::to_string(size) +
-                             " steps, from 0 to " + std::to_string(size - 1),
-                         span);
-      return;
-    }
-    if (read_axes(selector, reader, output, span, diagnostics)) group(selector, span, diagnostics);
+          {}, "did you mean '" + selector.step + "[*]" + output + "'?");
+    if (!target.matrix) return of_single_step();
+    if (!selector.has_brackets && !output.empty()) return of_unnamed();
+    if (!selector.has_brackets || selector.all) return of_all();
+    if (selector.index) return of_index(*selector.index);
+    return of_axes();
   }
-
-  bool is_gathered() const { return is_gathered_; }
-  /// Returns the instances that a reader with these values takes; null if there are none.
-  const std::vector<std::uint32_t>* of(const Row* reader) const {
-    std::string key;
-    if (reader)
-      for (const auto& [own, its] : same_) key += (*reader)[its].dump() + '\n';
-    const auto found = groups_.find(key);
-    return found == groups_.end() ? nullptr : &found->second;
-  }
-  bool is_empty() const { return groups_.empty(); }
 
  private:
-  /// Picks from a step whose instances the run makes: all of them, or for a step with the same
-  /// matrix the one with the same values.
-  void pick_open(const model::Selector& selector, const ReadStep& reader, const std::string& output,
-                 core::Span span, settings::Diagnostics& diagnostics) {
-    const bool has_same = reader.open && reader.open->spec.of == target_.open->spec.of;
-    const bool is_same = selector.same && selector.axes.empty() && !output.empty();
-    if (selector.all || (!selector.has_brackets && output.empty())) {
-      is_gathered_ = !output.empty();
-      groups_[""].push_back(0);
-    } else if (is_same && has_same) {
-      groups_[""].push_back(0);
-    } else {
-      settings::report(diagnostics, "bad-selector",
-                       "the values of the matrix of '" + selector.step +
-                           "' are known only when the run has made "
-                           "them",
-                       span,
-                       {"'" + selector.step + "[*]" + output + "' takes all",
-                        "`" + selector.step + "[=]" + output +
-                            "` takes the one with the same values, in a step "
-                            "with `matrix: " +
-                            target_.open->spec.of + "`"});
-    }
+  /// For each axis of the target, the value that the selector has for it.
+  using Fixed = std::vector<const std::string*>;
+
+  std::nullopt_t refuse(std::string message, std::vector<std::string> notes = {},
+                        std::string suggestion = {}) const {
+    settings::report(diagnostics, "bad-selector", std::move(message), span, std::move(notes),
+                     std::move(suggestion));
+    return std::nullopt;
   }
 
-  bool read_axes(const model::Selector& selector, const ReadStep& reader, const std::string& output,
-                 core::Span span, settings::Diagnostics& diagnostics) {
-    const auto& axes = target_.matrix->axes;
-    fixed_.resize(axes.size());
+  static Selection single(std::uint32_t instance) {
+    Selection selection;
+    selection.groups[""].push_back(instance);
+    return selection;
+  }
+
+  /// The run makes the instances of the target: the selector takes all of them, or for a step with
+  /// the same matrix the one with the same values.
+  std::optional<Selection> of_open_matrix() const {
+    const auto& source = target.open->spec.of;
+    if (selector.all || (!selector.has_brackets && output.empty())) {
+      auto selection = single(0);
+      selection.is_gathered = !output.empty();
+      return selection;
+    }
+    const bool has_same = reader.open && reader.open->spec.of == source;
+    if (selector.same && selector.axes.empty() && !output.empty() && has_same) return single(0);
+    return refuse(
+        "the values of the matrix of '" + selector.step +
+            "' are known only when the run has made them",
+        {"'" + selector.step + "[*]" + output + "' takes all",
+         "`" + selector.step + "[=]" + output +
+             "` takes the one with the same values, in a step with `matrix: " + source + "`"});
+  }
+
+  std::optional<Selection> of_single_step() const {
+    if (!selector.has_brackets) return single(0);
+    return refuse("step '" + selector.step + "' has no matrix to pick from", {},
+                  "did you mean '" + selector.step + output + "'?");
+  }
+
+  std::optional<Selection> of_unnamed() const {
+    const auto& [axes, instances] = *target.matrix;
+    return refuse(
+        "step '" + selector.step + "' is " + std::to_string(instances.size()) +
+            " steps, by its matrix: say which one is meant",
+        {"'" + selector.step + "[*]" + output + "' gathers all in a folder, '" + selector.step +
+         "[" + shown(axes, instances[0]) + "]" + output + "' is one of them"});
+  }
+
+  Selection of_all() const {
+    Selection selection;
+    selection.is_gathered = true;
+    auto& all = selection.groups[""];
+    all.resize(target.matrix->instances.size());
+    std::iota(all.begin(), all.end(), 0);
+    return selection;
+  }
+
+  std::optional<Selection> of_index(std::size_t index) const {
+    const auto size = target.matrix->instances.size();
+    if (index < size) return single(static_cast<std::uint32_t>(index));
+    return refuse("step '" + selector.step + "' is " + std::to_string(size) + " steps, from 0 to " +
+                  std::to_string(size - 1));
+  }
+
+  std::optional<Selection> of_axes() const {
+    const auto& axes = target.matrix->axes;
+    Fixed fixed(axes.size());
+    Selection selection;
     bool is_good = true;
     for (const auto& [name, value] : selector.axes) {
       const auto axis = std::ranges::find(axes, name);
       if (axis == axes.end()) {
-        std::string list;
-        for (const auto& each : axes) list += (list.empty() ? "it has: " : ", ") + each;
-        settings::report(diagnostics, "bad-selector",
-                         "the matrix of step '" + selector.step + "' has no axis '" + name + "'",
-                         span, {list}, core::did_you_mean(name, axes));
+        refuse("the matrix of step '" + selector.step + "' has no axis '" + name + "'",
+               {"it has: " + core::joined(axes, ", ")}, core::did_you_mean(name, axes));
         is_good = false;
         continue;
       }
-      fixed_[static_cast<std::size_t>(axis - axes.begin())] = &value;
-      is_gathered_ |= value == "*";
+      fixed[static_cast<std::size_t>(axis - axes.begin())] = &value;
+      selection.is_gathered |= value == "*";
     }
-    if (!is_good) return false;
-    if (selector.same && !reader.matrix) {
-      settings::report(diagnostics, "bad-selector",
-                       "`=` takes what has the reader's own values, but step '" + reader.spec.name +
-                           "' has no matrix",
-                       span, {}, "did you mean '" + selector.step + "[*]" + output + "'?");
-      return false;
-    }
+    if (!is_good) return std::nullopt;
+    if (selector.same && !reader.matrix)
+      return refuse("`=` takes what has the reader's own values, but step '" + reader.spec.name +
+                        "' has no matrix",
+                    {}, "did you mean '" + selector.step + "[*]" + output + "'?");
+    if (!read_same_axes(fixed, selection)) return std::nullopt;
+    return grouped(fixed, std::move(selection));
+  }
+
+  /// Reads the axes that the selector does not fix: they are the reader's own.
+  bool read_same_axes(const Fixed& fixed, Selection& selection) const {
+    const auto& axes = target.matrix->axes;
+    bool is_good = true;
     for (std::size_t i = 0; i < axes.size(); ++i) {
-      if (fixed_[i]) continue;
+      if (fixed[i]) continue;
       const auto own = reader.matrix ? std::ranges::find(reader.matrix->axes, axes[i]) -
                                            reader.matrix->axes.begin()
                                      : 0;
       if (selector.same && own < std::ssize(reader.matrix->axes)) {
-        same_.emplace_back(i, static_cast<std::size_t>(own));
+        selection.same.emplace_back(i, static_cast<std::size_t>(own));
         continue;
       }
-      settings::report(diagnostics, "bad-selector",
-                       selector.same ? "'" + axes[i] + "' is no axis of '" + reader.spec.name +
-                                           "', so `=` does not say which one is meant"
-                                     : "this does not say which '" + axes[i] + "' is meant",
-                       span,
-                       {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
-                        model::axis_text(target_.matrix->instances[0][i]) + "` is one of them"});
+      refuse(selector.same ? "'" + reader.spec.name + "' has no matrix axis '" + axes[i] +
+                                 "', so `=` does not say which one is meant"
+                           : "this does not say which '" + axes[i] + "' is meant",
+             {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
+              model::axis_text(target.matrix->instances[0][i]) + "` is one of them"});
       is_good = false;
     }
     return is_good;
   }
 
-  void group(const model::Selector& selector, core::Span span, settings::Diagnostics& diagnostics) {
-    const auto& [axes, instances] = *target_.matrix;
+  std::optional<Selection> grouped(const Fixed& fixed, Selection selection) const {
+    const auto& [axes, instances] = *target.matrix;
+    const auto fits = [&](std::size_t axis, const Row& row) {
+      return !fixed[axis] || model::stands_for(*fixed[axis], row[axis]);
+    };
     for (std::uint32_t i = 0; i < instances.size(); ++i) {
-      bool fits = true;
-      for (std::size_t axis = 0; axis < axes.size() && fits; ++axis)
-        fits = !fixed_[axis] || model::stands_for(*fixed_[axis], instances[i][axis]);
-      if (!fits) continue;
+      bool fits_all = true;
+      for (std::size_t axis = 0; axis < axes.size() && fits_all; ++axis)
+        fits_all = fits(axis, instances[i]);
+      if (!fits_all) continue;
       std::string key;
-      for (const auto& [own, its] : same_) key += instances[i][own].dump() + '\n';
-      groups_[key].push_back(i);
+      for (const auto& [own, its] : selection.same) key += instances[i][own].dump() + '\n';
+      selection.groups[key].push_back(i);
     }
-    if (!groups_.empty()) return;
+    if (!selection.groups.empty()) return selection;
     std::vector<std::string> notes;
     std::string suggestion;
     for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-      if (!fixed_[axis]) continue;
+      if (std::ranges::any_of(instances, [&](const Row& row) { return fits(axis, row); })) continue;
       std::vector<std::string> values;
       for (const Row& row : instances)
         if (auto text = model::axis_text(row[axis]);
-            std::ranges::find(values, text) == values.end() && values.size() < 20)
+            std::ranges::find(values, text) == values.end() && values.size() < max_values_shown)
           values.push_back(std::move(text));
-      if (std::any_of(instances.begin(), instances.end(),
-                      [&](const Row& row) { return model::stands_for(*fixed_[axis], row[axis]); }))
-        continue;
-      std::string list;
-      for (const auto& value : values) list += (list.empty() ? "" : ", ") + value;
-      notes.push_back("the values of '" + axes[axis] + "': " + list);
-      if (suggestion.empty()) suggestion = core::did_you_mean(*fixed_[axis], values);
+      notes.push_back("the values of '" + axes[axis] + "': " + core::joined(values, ", "));
+      if (suggestion.empty()) suggestion = core::did_you_mean(*fixed[axis], values);
     }
-    if (notes.empty()) notes.push_back("its matrix has these values, but not together");
-    settings::report(diagnostics, "bad-selector",
-                     "no step of '" + selector.step + "' has these values", span, std::move(notes),
-                     std::move(suggestion));
+    if (notes.empty()) notes.emplace_back("its matrix has these values, but not together");
+    return refuse("no step of '" + selector.step + "' has these values", std::move(notes),
+                  std::move(suggestion));
   }
-
-  const ReadStep& target_;
-  bool is_gathered_ = false;
-  std::vector<const std::string*> fixed_;  ///< For each axis of the target, the selector's value.
-  std::vector<std::pair<std::size_t, std::size_t>>
-      same_;  ///< Axes of the target that must have the values of these axes of the reader.
-  std::unordered_map<std::string, std::vector<std::uint32_t>> groups_;
 };
 
 class Expansion {
@@ -247,7 +250,7 @@ class Expansion {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       ReadStep& step = steps_[i];
       read(step);
-      if (connections_ > most_connections) break;
+      if (connections_ > max_connections) break;
       if (step.matrix) {
         add_instances(step, names_[i], all);
         continue;
@@ -309,15 +312,16 @@ class Expansion {
       const auto found = index_.find(selector.step);
       if (found == index_.end())
         return list.push_back(std::nullopt);  // check_references() has reported it.
-      auto& made =
-          list.emplace_back(Connection{found->second, Selection(selector, steps_[found->second],
-                                                                step, output, span, diagnostics_)});
-      const auto* all = made->selection.of(nullptr);
+      auto selection =
+          Reading{selector, steps_[found->second], step, output, span, diagnostics_}.select();
+      if (!selection) return list.push_back(std::nullopt);
+      auto& made = list.emplace_back(Connection{found->second, std::move(*selection)});
+      const auto* all = made->selection.find(nullptr);
       connections_ += (all ? all->size() : 1) * (step.matrix ? step.matrix->instances.size() : 1);
-      if (connections_ > most_connections)
+      if (connections_ > max_connections)
         settings::report(
             diagnostics_, "bad-matrix",
-            "step '" + step.spec.name + "' makes more than " + std::to_string(most_connections) +
+            "step '" + step.spec.name + "' makes more than " + std::to_string(max_connections) +
                 " connections between steps",
             span,
             {"each of its " + std::to_string(step.matrix ? step.matrix->instances.size() : 1) +
@@ -336,7 +340,7 @@ class Expansion {
       for (const auto& value : values) {
         add(list, value.selector, "." + condition->outputs.at(value.name).source.output,
             value.span);
-        if (list.back() && list.back()->selection.is_gathered())
+        if (list.back() && list.back()->selection.is_gathered)
           settings::report(diagnostics_, "bad-selector",
                            "a condition takes the output of one step, not of all instances of '" +
                                value.selector.step + "'",
@@ -349,7 +353,7 @@ class Expansion {
     for (const auto& then : step.then_sources) {
       add(thens_, then.selector, "." + step.spec.inputs[then.input].then->output, then.span);
       for (const auto* end : {&inputs_[then.input], &thens_.back()})
-        if (*end && (*end)->selection.is_gathered())
+        if (*end && (*end)->selection.is_gathered)
           settings::report(diagnostics_, "bad-selector",
                            "`first` and `then` take the output of one step each", then.span, {},
                            "let a step gather them in each round");
@@ -378,9 +382,9 @@ class Expansion {
                                            std::optional<Connection>& connection, const Row* row,
                                            std::size_t k, const model::Selector& selector,
                                            core::Span span) {
-    if (!connection || connection->selection.is_empty()) return nullptr;
-    const auto* found = connection->selection.of(row);
-    if (!found && connection->failures++ < most_failures_shown)
+    if (!connection) return nullptr;
+    const auto* found = connection->selection.find(row);
+    if (!found && connection->failures++ < max_failures_shown)
       settings::report(diagnostics_, "bad-selector",
                        "no step of '" + selector.step + "' has the values of '" + step.spec.name +
                            "[" + shown(step.matrix->axes, step.matrix->instances[k]) + "]'",
@@ -399,7 +403,7 @@ class Expansion {
       input.sources.reserve(sources->size());
       for (const auto source : *sources)
         input.sources.push_back({name_of(inputs_[i]->target, source), output});
-      input.gathered = inputs_[i]->selection.is_gathered();
+      input.gathered = inputs_[i]->selection.is_gathered;
     }
     connect_values(step, row, k, values_, step.condition_values, spec.when);
     if (spec.repeat) connect_values(step, row, k, untils_, step.until_values, spec.repeat->until);

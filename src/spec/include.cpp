@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// More are treated as a mistake.
-constexpr std::size_t most_files = 1000;
+constexpr std::size_t max_files = 1000;
 constexpr const char* expected_include =
     "a list of files, or of {file: FILE, prefix: NAME, parameters: {...}}";
 
@@ -108,7 +108,7 @@ void Files::include(FileScope& parent, const core::Value& entry) {
   if (!name) return;
   if (fs::path(*name).is_absolute() || name->starts_with("~"))
     return settings::report(diagnostics_, "include-absolute",
-                            "'" + *name + "' is no path relative to the file that includes it",
+                            "'" + *name + "' is not a path relative to the file that includes it",
                             file->span,
                             {"where the pipeline goes, what it includes has to go with it"});
   made.file = (parent.folder() / *name).lexically_normal();
@@ -129,9 +129,9 @@ void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
                               {scope == &parent ? "it is this file"
                                                 : "this file is included by it, directly or by "
                                                   "other files"});
-  if (scopes_.size() > most_files)
+  if (scopes_.size() > max_files)
     return settings::report(diagnostics_, "include-cycle",
-                            "more than " + std::to_string(most_files) + " files are included",
+                            "more than " + std::to_string(max_files) + " files are included",
                             place.span);
   made.number = static_cast<unsigned>(texts_.size());
   texts_.push_back(loaded_.emplace_back(core::read_file(made.file)));

@@ -39,7 +39,7 @@ struct FileScope {
 /// The files of a pipeline, in the order of their steps: each after those that it includes.
 class Files {
  public:
-  /// Reads the included files. Reports those that are missing, are no maps, or include themselves.
+  /// Reads the included files. Reports those that are missing, are not maps, or include themselves.
   /// @param source the text of `file`; must outlive this object
   Files(core::Value root, std::filesystem::path file, std::string_view source,
         settings::Diagnostics& diagnostics);

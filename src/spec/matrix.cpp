@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 #include "core/text.hpp"
 #include "model/instance.hpp"
 #include "settings/decode.hpp"
@@ -141,8 +142,7 @@ class MatrixReader {
       return &none_;
     }
     if (items->path.empty()) return &*found->second;
-    std::string path;
-    for (const auto& part : items->path) path += (path.empty() ? "" : ".") + part;
+    const auto path = core::joined(items->path, ".");
     const auto member = member_of(found->first, *found->second, path);
     if (member.value) return member.value;
     settings::report(diagnostics_, "unknown-reference", member.problem, text.span, {},
@@ -278,7 +278,7 @@ class MatrixReader {
       if (axis == matrix_.axes.end())
         settings::report(diagnostics_, "bad-matrix",
                          std::string("`") + key + "` names '" + name.scalar +
-                             "', which is no axis of the matrix",
+                             "', which is not an axis of the matrix",
                          name.span, {}, core::did_you_mean(name.scalar, matrix_.axes));
       else
         row[static_cast<std::size_t>(axis - matrix_.axes.begin())] = read_value(name.scalar, value);
@@ -379,10 +379,10 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       if (auto matrix = reader.read(*value)) step.matrix = std::move(*matrix);
       if (auto open = reader.open()) step.open = std::move(*open);
     }
-    if (step.spec.name.size() > model::longest_base && value)
+    if (step.spec.name.size() > model::max_base && value)
       settings::report(diagnostics, "bad-name",
                        "the name of a step with a matrix can have at most " +
-                           std::to_string(model::longest_base) + " characters",
+                           std::to_string(model::max_base) + " characters",
                        step.key->span, {"those that are made of it have longer ones"});
   }
   if (!has_some) return;

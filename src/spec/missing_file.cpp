@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 16> complaint_patterns{
     "enoent",         "no module named", "cannot access",  "cannot stat"};
 
 void add(std::vector<std::string>& names, std::string_view name) {
-  constexpr std::size_t longest_allowed = 1024, most_allowed = 1000;
-  if (name.empty() || name.size() > longest_allowed || names.size() > most_allowed ||
+  constexpr std::size_t max_name = 1024, max_names = 1000;
+  if (name.empty() || name.size() > max_name || names.size() > max_names ||
       std::find(names.begin(), names.end(), name) != names.end())
     return;
   names.emplace_back(name);

@@ -47,7 +47,7 @@ void read_address(const core::Value& value, const std::filesystem::path& folder,
     return;
   }
   if (value.kind != core::Value::Kind::map) {
-    settings::report(diagnostics, "wrong-type", "'url' is no address", value.span,
+    settings::report(diagnostics, "wrong-type", "'url' is not an address", value.span,
                      {"as in `url: https://hooks.example.com/x`, or from a variable of your "
                       "environment `url: {env: NAME}`, or from a file `url: {file: PATH}`"});
     return;

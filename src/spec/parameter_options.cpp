@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include <nlohmann/json.hpp>
 
 #include "core/diagnostic.hpp"
+#include "core/joined.hpp"
 #include "model/value_builder.hpp"
 #include "spec/matrix.hpp"
 #include "spec/parameter_value.hpp"
@@ -185,11 +187,10 @@ void ParameterOptions::report_unknown(const std::string& name, const Defaults& d
         add(each.spec.name + ".", parameter);
   }
   if (suggestion.empty()) suggestion = core::did_you_mean(name, known);
-  constexpr std::size_t most_named = 20;
+  constexpr std::size_t max_named = 20;
   std::string list = known.empty() ? "the pipeline has no parameters" : "it has: ";
-  for (std::size_t i = 0; i < std::min(known.size(), most_named); ++i)
-    list += (i ? ", " : "") + known[i];
-  if (known.size() > most_named) list += ", ...";
+  list += core::joined(known | std::views::take(max_named), ", ");
+  if (known.size() > max_named) list += ", ...";
   settings::report(diagnostics_, "unknown-parameter",
                    "--param " + name + ": there is no such parameter", {}, {std::move(list)},
                    std::move(suggestion));

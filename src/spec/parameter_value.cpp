@@ -13,7 +13,7 @@ namespace pipeline::spec {
 namespace {
 
 /// A list or map is one word of a command and one variable, which Linux limits to 128 KiB each.
-constexpr std::size_t most_bytes = 64 << 10;
+constexpr std::size_t max_bytes = 64 << 10;
 
 std::optional<nlohmann::json> read(const std::string& name, const core::Value& value,
                                    settings::Diagnostics& diagnostics) {
@@ -62,12 +62,12 @@ std::optional<nlohmann::json> read_parameter(const std::string& name, const core
   }
   auto json = read(name, value, diagnostics);
   if (!json || !json->is_structured()) return json;
-  if (const auto bytes = json->dump().size(); bytes > most_bytes) {
+  if (const auto bytes = json->dump().size(); bytes > max_bytes) {
     settings::report(diagnostics, "wrong-type",
                      "'" + name + "' has " + std::to_string(bytes) +
                          " bytes as JSON, and a list "
                          "or map at most " +
-                         std::to_string(most_bytes),
+                         std::to_string(max_bytes),
                      value.span, {},
                      "write it to a file, and name that under `inputs` of the steps that read it");
     return std::nullopt;

@@ -216,7 +216,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
 
 /// Throws the diagnostics in the order of the files, limited to a readable number.
 [[noreturn]] void fail(settings::Diagnostics diagnostics, std::vector<core::SourceText> sources) {
-  constexpr std::size_t most_reported = 100;
+  constexpr std::size_t max_reported = 100;
   const auto position = [](const core::Diagnostic& each) {
     return std::tuple(each.span.file, each.span.line, each.span.column);
   };
@@ -224,9 +224,9 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
                    [&](const core::Diagnostic& a, const core::Diagnostic& b) {
                      return position(a) < position(b);
                    });
-  if (diagnostics.size() > most_reported) {
-    const auto more = diagnostics.size() - most_reported;
-    diagnostics.resize(most_reported);
+  if (diagnostics.size() > max_reported) {
+    const auto more = diagnostics.size() - max_reported;
+    diagnostics.resize(max_reported);
     settings::report(diagnostics, "too-many-errors",
                      "and " + std::to_string(more) + " further errors", {});
   }
@@ -298,6 +298,7 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
     settings::Diagnostics notices;
     auto pipeline = read_files(ecs_import::pipeline_of(*root, diagnostics, notices), text, file,
                                file, options, diagnostics);
+    pipeline.reserve_gpus_together = true;
     if (options.notes) *options.notes = {true, texts_of(notices, file)};
     return pipeline;
   }
@@ -325,7 +326,7 @@ std::string import_task_definition(const fs::path& file, std::vector<std::string
   const auto root = read_document(text, file, diagnostics);
   if (!root || !ecs_import::is_task_definition(*root))
     throw core::InputError(
-        "'" + file.string() + "' is no ECS task definition: it has no 'containerDefinitions'",
+        "'" + file.string() + "' is not an ECS task definition: it has no 'containerDefinitions'",
         "a pipeline file needs no import: `pipe run FILE`");
   return to_yaml(ecs_import::pipeline_of(*root, diagnostics, ignored_notices));
 }

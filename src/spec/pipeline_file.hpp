@@ -44,7 +44,7 @@ PipelineSpec parse(std::string_view text, const std::filesystem::path& file,
 PipelineSpec read(const core::Value& root, const std::filesystem::path& file,
                   const LoadOptions& options = {});
 /// Converts a task definition to an equivalent pipeline file in YAML. Throws as load() does, and
-/// InputError for a file that is no task definition.
+/// InputError for a file that is not a task definition.
 std::string import_task_definition(const std::filesystem::path& file,
                                    std::vector<std::string>& notices);
 

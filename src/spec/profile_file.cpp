@@ -8,6 +8,7 @@
 
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
@@ -93,7 +94,7 @@ settings::ArtifactStoreSettings read_store(const core::Value& key, const core::V
              text && !settings::read_bucket(*text, store)) {
     const auto meant = "s3://" + *text;
     settings::ArtifactStoreSettings valid;
-    settings::report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is no bucket",
+    settings::report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is not a bucket",
                      bucket->span, {"as in `s3://team`, or `s3://team/pipe` for a part of it"},
                      settings::read_bucket(meant, valid) ? "write `" + meant + "`" : "");
   }
@@ -248,9 +249,7 @@ Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
   if (const auto found = profiles.find(name); found != profiles.end()) return found->second;
   Strings names;
   for (const auto& [each, profile] : profiles) names.push_back(each);
-  std::string files;
-  for (const auto& file : profile_files(pipeline_folder))
-    files += (files.empty() ? "" : " and ") + file.string();
+  const auto files = core::joined(profile_files(pipeline_folder), " and ", &fs::path::native);
   auto hint = core::did_you_mean(name, names);
   throw core::InputError("there is no profile '" + name + "'",
                          hint.empty() ? "profiles are looked for in " + files : hint);

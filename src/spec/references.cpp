@@ -21,7 +21,7 @@ namespace pipeline::spec {
 namespace {
 
 /// Each suggestion is a search among all names, so their number is limited.
-constexpr std::size_t most_suggestions = 100;
+constexpr std::size_t max_suggestions = 100;
 
 using Index = std::unordered_map<std::string_view, model::StepIndex>;
 
@@ -33,7 +33,7 @@ std::vector<std::string> names_of(const std::vector<ReadStep>& steps) {
 
 void report_unknown_step(const std::string& name, core::Span span,
                          const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  const bool cheap = diagnostics.size() < most_suggestions;
+  const bool cheap = diagnostics.size() < max_suggestions;
   settings::report(diagnostics, "unknown-step", "there is no step '" + name + "'", span, {},
                    cheap ? core::did_you_mean(name, names_of(steps)) : "");
 }
@@ -134,11 +134,11 @@ void report_cycle(const std::vector<model::StepIndex>& cycle, const std::vector<
   }
   std::string path;
   std::vector<std::string> notes;
-  constexpr std::size_t most_notes = 10;
+  constexpr std::size_t max_notes = 10;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     path += steps[cycle[i]].spec.name + " -> ";
-    if (i == most_notes) notes.push_back("... and " + std::to_string(cycle.size() - i) + " more");
-    if (i >= most_notes) continue;
+    if (i == max_notes) notes.push_back("... and " + std::to_string(cycle.size() - i) + " more");
+    if (i >= max_notes) continue;
     const auto [why, where] =
         reason_for(steps[cycle[i]], steps[cycle[(i + 1) % cycle.size()]].spec.name);
     notes.push_back((where.file == span.file ? "line " + std::to_string(where.line) + ": " : "") +
@@ -164,7 +164,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
   const core::Value& value = *step.command;
   StepSpec& spec = step.spec;
   TemplateNames names;
-  // An input whose source is wrong has been reported, so its use is no second error.
+  // An input whose source is wrong has been reported, so its use is not a second error.
   if (const core::Value* inputs = step.body->find("inputs"))
     for (const auto& [name, source] : inputs->members) names.inputs.push_back(name.scalar);
   if (step.open)  // An item may be a file.
@@ -281,8 +281,8 @@ void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics&
   std::vector<std::vector<model::StepIndex>> needs;
   needs.reserve(steps.size());
   for (const ReadStep& step : steps) needs.push_back(needs_of(step, steps, index, diagnostics));
-  constexpr int most_cycles = 10;
-  for (int i = 0; i < most_cycles; ++i) {
+  constexpr int max_cycles = 10;
+  for (int i = 0; i < max_cycles; ++i) {
     const auto cycle = model::Graph(needs).find_cycle();
     if (cycle.empty()) return;
     report_cycle(cycle, steps, diagnostics);

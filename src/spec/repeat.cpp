@@ -17,7 +17,7 @@ using core::Value;
 using Steps = std::unordered_map<std::string_view, const ReadStep*>;
 
 /// The names of a round's steps are longer.
-constexpr std::size_t longest_repeated = 80;
+constexpr std::size_t max_repeated_text = 80;
 constexpr const char* example = "as in `{until: \"${fit.metrics.loss} < 0.1\", max: 20}`";
 
 Steps by_name(const std::vector<ReadStep>& steps) {
@@ -41,7 +41,7 @@ void read_rounds(ReadStep& step, settings::Diagnostics& diagnostics) {
       settings::report(diagnostics, "missing-key", "this repeat has no 'max'", map.span, {example});
     return;
   }
-  repeat.max = settings::read_count("max", *max, diagnostics, {1, most_rounds}).value_or(1);
+  repeat.max = settings::read_count("max", *max, diagnostics, {1, max_rounds}).value_or(1);
 }
 
 /// Reads the name of the step in whose rounds this one runs.
@@ -85,9 +85,9 @@ class RepeatCheck {
   void run() {
     const auto& name = step_.spec.name;
     const bool leads = step_.spec.repeat->of == name;
-    if (name.size() > longest_repeated)
+    if (name.size() > max_repeated_text)
       report("bad-name",
-             "the name of a repeated step has at most " + std::to_string(longest_repeated) +
+             "the name of a repeated step has at most " + std::to_string(max_repeated_text) +
                  " characters",
              step_.key->span);
     if (leads && step_.body->find("matrix"))

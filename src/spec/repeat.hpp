@@ -11,7 +11,7 @@
 namespace pipeline::spec {
 
 /// More rounds are treated as a mistake.
-constexpr unsigned most_rounds = 10'000;
+constexpr unsigned max_rounds = 10'000;
 
 /// The parameter that has the number of the round.
 constexpr const char* round_parameter = "round";

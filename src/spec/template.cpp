@@ -6,6 +6,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 #include "spec/parameter_value.hpp"
 
 namespace pipeline::spec {
@@ -38,12 +39,6 @@ std::vector<std::string> all_names(const TemplateNames& names) {
   return all;
 }
 
-std::string list_of(const std::vector<std::string>& names) {
-  std::string list;
-  for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
 std::optional<Template::Reference> resolve(std::string_view expression, const TemplateNames& names,
                                            TemplateProblem& problem) {
   if (expression == "run.id") return Template::Reference{Template::Placeholder::run_id, ""};
@@ -70,7 +65,7 @@ std::optional<Template::Reference> resolve(std::string_view expression, const Te
     }
     problem.message = "the step has no " + std::string(group.what) + " '" + std::string(name) + "'";
     problem.suggestion = core::did_you_mean(name, known);
-    if (!known.empty()) problem.notes.push_back("it has: " + list_of(known));
+    if (!known.empty()) problem.notes.push_back("it has: " + core::joined(known, ", "));
     if (group.placeholder == Template::Placeholder::environment)
       problem.notes.push_back("`environment: [" + std::string(name) +
                               "]` declares it, with the caller's value");

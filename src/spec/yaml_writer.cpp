@@ -6,12 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/joined.hpp"
 #include "settings/decode.hpp"
 
 namespace pipeline::spec {
 namespace {
 
-/// Returns true if the text needs no quotes in any context and is no number, boolean or null,
+/// Returns true if the text needs no quotes in any context and is not a number, boolean or null,
 /// neither in YAML 1.2 nor in YAML 1.1.
 bool is_plain_text(const std::string& text) {
   static const std::set<std::string> booleans{"yes", "no", "on", "off", "y", "n"};
@@ -60,16 +61,12 @@ void write_members(const core::Value& map, const std::string& indent, std::strin
 }  // namespace
 
 std::string to_flow(const core::Value& value) {
-  std::string text;
+  const auto member = [](const core::Value::Member& each) {
+    return key(each.first) + ": " + to_flow(each.second);
+  };
   switch (value.kind) {
-    case core::Value::Kind::list:
-      for (const core::Value& item : value.items)
-        text += (text.empty() ? "" : ", ") + to_flow(item);
-      return "[" + text + "]";
-    case core::Value::Kind::map:
-      for (const auto& [name, member] : value.members)
-        text += (text.empty() ? "" : ", ") + key(name) + ": " + to_flow(member);
-      return "{" + text + "}";
+    case core::Value::Kind::list: return "[" + core::joined(value.items, ", ", to_flow) + "]";
+    case core::Value::Kind::map: return "{" + core::joined(value.members, ", ", member) + "}";
     default: return scalar(value);
   }
 }

@@ -75,32 +75,31 @@ std::uint64_t size_of(const TreeNode& node) {
   return node.kind == TreeNode::Kind::file ? node.bytes : 0;
 }
 
-void check_still(const fs::path& path, std::optional<std::uint64_t> bytes) {
+void check_frozen(const fs::path& path, std::optional<std::uint64_t> bytes) {
   const auto status = status_of(path);
   if (!status || status->st_mtim.tv_sec != held_time ||
       (bytes && static_cast<std::uint64_t>(status->st_size) != *bytes))
     changed(path);
 }
 
-void hold_still(const fs::path& path, mode_t mode) {
+void freeze(const fs::path& path, mode_t mode) {
   set_mode(path, mode);
   set_time(path, held_time, 0);
 }
 
-void hold_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
+void freeze(const fs::path& root, const std::vector<TreeNode>& nodes) {
   for (const auto& node : nodes) {
-    if (node.kind == TreeNode::Kind::file)
-      hold_still(root / node.path, node.executable ? 0555 : 0444);
-    if (node.kind == TreeNode::Kind::directory) hold_still(root / node.path, 0555);
+    if (node.kind == TreeNode::Kind::file) freeze(root / node.path, node.executable ? 0555 : 0444);
+    if (node.kind == TreeNode::Kind::directory) freeze(root / node.path, 0555);
   }
-  hold_still(root, 0755);
+  freeze(root, 0755);
 }
 
-void check_still(const fs::path& root, const std::vector<TreeNode>& nodes) {
-  check_still(root, std::nullopt);
+void check_frozen(const fs::path& root, const std::vector<TreeNode>& nodes) {
+  check_frozen(root, std::nullopt);
   for (const auto& node : nodes) {
-    if (node.kind == TreeNode::Kind::file) check_still(root / node.path, node.bytes);
-    if (node.kind == TreeNode::Kind::directory) check_still(root / node.path, std::nullopt);
+    if (node.kind == TreeNode::Kind::file) check_frozen(root / node.path, node.bytes);
+    if (node.kind == TreeNode::Kind::directory) check_frozen(root / node.path, std::nullopt);
   }
   // Detects entries that were added or replaced before their folder was made read-only.
   const auto now = file_tree::scan_tree(root);

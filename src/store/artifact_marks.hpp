@@ -35,13 +35,13 @@ std::uint64_t size_of(const file_tree::TreeNode& node);
 
 /// Makes a file read-only and gives it a time that any later change replaces, however coarse the
 /// file system's clock is.
-void hold_still(const std::filesystem::path& path, mode_t mode);
+void freeze(const std::filesystem::path& path, mode_t mode);
 /// The same for a folder. The folder itself stays writable, because only a writable folder can be
 /// renamed.
-void hold_still(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
-/// Throws ContentError if the file has changed since hold_still(). @param bytes its size then
-void check_still(const std::filesystem::path& path, std::optional<std::uint64_t> bytes);
-void check_still(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
+void freeze(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
+/// Throws ContentError if the file has changed since freeze(). @param bytes its size then
+void check_frozen(const std::filesystem::path& path, std::optional<std::uint64_t> bytes);
+void check_frozen(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
 
 /// Makes the files below a folder read-only, and marks all that is below it. seal_folder() then
 /// marks the folder itself.

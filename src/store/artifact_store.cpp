@@ -131,10 +131,10 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
     core::sync_to_disk(file);
   };
   if (is_ours_alone(status)) {
-    hold_still(source, executable ? 0555 : 0444);
+    freeze(source, executable ? 0555 : 0444);
     artifact.digest = core::sha256_file(source);
     on_known(artifact);
-    check_still(source, artifact.bytes);
+    check_frozen(source, artifact.bytes);
     if (looks_whole(artifact.digest)) {
       if (executable) set_mode(path(artifact.digest), 0555);
       discard(source);
@@ -156,11 +156,11 @@ StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown&
   auto nodes = scan_tree(source);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
   if (is_ours_alone(source, nodes)) {
-    hold_still(source, nodes);
+    freeze(source, nodes);
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
     on_known(artifact);
-    check_still(source, nodes);
+    check_frozen(source, nodes);
     if (looks_whole(artifact.digest)) {
       discard(source);
       return artifact;

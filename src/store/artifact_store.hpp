@@ -3,15 +3,14 @@
 /// `artifacts/ab/cdef...`. Everything in it is complete, and its files are read-only.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/digest.hpp"
+#include "store/stat_index.hpp"
 
 struct stat;
 
@@ -23,8 +22,8 @@ struct StoredArtifact {
   std::uint64_t bytes = 0;
 };
 
-/// Whether code or inputs with so many bytes and files are read as a whole before a step uses them,
-/// which costs milliseconds. The size and time of a larger artifact do not show a flipped bit.
+/// Returns true if code or inputs of this size are read as a whole before a step uses them, which
+/// costs milliseconds. The size and time of a larger artifact do not show a flipped bit.
 constexpr bool is_read_on_use(std::uint64_t bytes, std::size_t files) {
   return bytes <= 1 << 20 && files <= 256;
 }
@@ -40,40 +39,6 @@ struct TreeFile {
   std::string path;
   core::Digest digest;
   bool executable = false;
-};
-
-using WallClock = std::chrono::system_clock::time_point (*)();
-
-/// Remembers digests of files by (path, size, mtime, ctime, inode), so that unchanged files are not
-/// read again.
-class StatIndex {
- public:
-  /// @param file the index between runs; loaded on first use, written by save()
-  /// @param now  current time, to detect files that changed too recently to be kept
-  explicit StatIndex(std::filesystem::path file, WallClock now = std::chrono::system_clock::now);
-  core::Digest digest(const std::filesystem::path& file);
-  /// Writes the index atomically if it has changed. Files changed in the last two seconds are not
-  /// kept, because a second change could have the same time stamp.
-  void save();
-
- private:
-  struct Stamp {
-    std::uint64_t size = 0;
-    std::int64_t mtime_ns = -1, ctime_ns = -1;
-    std::uint64_t inode = 0, device = 0;
-    bool operator==(const Stamp&) const = default;
-  };
-  struct Entry {
-    Stamp stamp;
-    core::Digest digest;
-    bool kept = false;  ///< May be written to the file.
-    bool used = false;  ///< Requested since the index was loaded.
-  };
-  std::filesystem::path file_;
-  WallClock now_;
-  std::unordered_map<std::string, Entry> entries_;
-  bool loaded_ = false, changed_ = false;
-  void load();
 };
 
 class ArtifactStore {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char name_format[] = "pipe-checked";
 constexpr unsigned char application_id_bytes[] = {
-    0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_store.cpp.
+    0x70, 0x69, 0x70, 0x65};  // "pipe", the application_id of run_schema.hpp.
 
 /// An open file as SQLite sees it; the underlying file follows in the same allocation.
 struct CheckedFile {

@@ -147,14 +147,15 @@ int Database::pragma(const char* sql) {
 
 void Database::create(int application_id, const char* schema, bool may_have_log) {
   require_writable();
-  // One process at a time, because SQLite has no waiting for the change to a write-ahead log.
+  // The lock admits one process at a time, because SQLite does not wait for the change to a
+  // write-ahead log.
   const core::Descriptor folder(
       ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
   if (pragma("PRAGMA schema_version") != 0) return;
   // The first page is written with a journal, which has to be on the disk before it: after a power
-  // failure, a page of zeros would be no database.
+  // failure, a page of zeros would not be a database.
   execute("PRAGMA synchronous=NORMAL");
   if (may_have_log) execute("PRAGMA journal_mode=WAL");
   execute("BEGIN IMMEDIATE");
@@ -217,6 +218,25 @@ void Database::execute(const char* sql) {
   if (const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
       code != SQLITE_OK)
     fail(database_.get(), code, file_);
+}
+
+void Database::transaction(const std::function<void()>& work) {
+  if (in_transaction_) return work();
+  prepare("BEGIN IMMEDIATE").run();
+  in_transaction_ = true;
+  try {
+    work();
+    prepare("COMMIT").run();
+    in_transaction_ = false;
+  } catch (...) {
+    in_transaction_ = false;
+    try {
+      execute("ROLLBACK");
+      // SQLite has rolled back by itself, as it does on a full disk.
+    } catch (const core::EnvironmentError&) {
+    }
+    throw;
+  }
 }
 
 Statement Database::prepare(const char* sql) {

@@ -65,14 +65,14 @@ class Statement {
   const std::filesystem::path& file_;
 };
 
-/// One connection, in WAL mode on a local file system. Waits up to half a minute for another
+/// A connection, in WAL mode on a local file system. Waits up to half a minute for another
 /// process's commit. A file that this process may only read is opened for reading.
 class Database {
  public:
   /// Opens or creates the file; `schema` is run once, in the transaction that sets its version. A
   /// file of an older version of this program is upgraded: `migrations[i]` leads from version i + 1
-  /// to the next. Throws EnvironmentError: no permission, disk full, no database, damaged, or made
-  /// by a newer version of this program.
+  /// to the next. Throws EnvironmentError: no permission, disk full, not a database, damaged, or
+  /// made by a newer version of this program.
   Database(std::filesystem::path file, int application_id, int version, const char* schema,
            std::span<const char* const> migrations = {});
   ~Database();
@@ -81,6 +81,9 @@ class Database {
   /// `sql` must stay where it is, as a literal does: statements are cached by its address.
   Statement prepare(const char* sql);
   void execute(const char* sql);
+  /// Commits all writes of `work` together, or none if it throws. Within another transaction,
+  /// `work` is a part of that one.
+  void transaction(const std::function<void()>& work);
   bool is_read_only() const;
   void require_writable() const;  ///< Throws EnvironmentError if the file may only be read.
   void before_commit(
@@ -104,6 +107,7 @@ class Database {
   std::unique_ptr<sqlite3, Close> database_;
   std::unordered_map<const char*, std::unique_ptr<sqlite3_stmt, Finalize>> statements_;
   std::function<void()> before_commit_;
+  bool in_transaction_ = false;
 };
 
 }  // namespace pipeline::store

@@ -14,7 +14,7 @@
 
 namespace pipeline::store {
 
-/// One value of a metric; it may be infinite or no number.
+/// A value of a metric; may be infinite or not a number.
 struct MetricPoint {
   double value = 0;
   std::optional<std::int64_t> step;  ///< The training's step or epoch, if the step reported one.
@@ -28,6 +28,27 @@ struct MetricRecord {
   unsigned attempt = 0;  ///< 0: the values come from an output with `metrics: true`.
   std::uint64_t points = 0;
   MetricPoint last;
+};
+
+class Database;
+
+class Metrics {
+ public:
+  explicit Metrics(Database& database) : database_(database) {}
+
+  /// Appends points to a metric of an attempt, which has `first` points already.
+  void add_points(const MetricRecord& metric, std::uint64_t first,
+                  std::span<const MetricPoint> points);
+  /// Removes all metrics of an attempt, which will report them again.
+  void remove(const std::string& run, const std::string& step, unsigned attempt);
+  /// Returns the metrics of a run's steps, in the order of the steps; those of reused steps are
+  /// those of the run that made them. @param step only this step; empty: all
+  std::vector<MetricRecord> list(const std::string& run, const std::string& step = {});
+  /// Returns all points of a metric, in the order in which they were reported.
+  std::vector<MetricPoint> points(const MetricRecord& metric);
+
+ private:
+  Database& database_;
 };
 
 /// Returns a value as JSON: a number; for those that JSON does not have "nan", "inf" and "-inf".

@@ -12,7 +12,7 @@ namespace pipeline::store {
 namespace {
 
 /// Returns when the process started, in ticks since the boot: field 22 of /proc/PID/stat, proc(5).
-/// Empty if there is no such process, or only its zombie.
+/// Returns an empty text if the process does not exist or is a zombie.
 std::string start_ticks(std::int64_t pid) {
   const auto text = core::process_fields(static_cast<pid_t>(pid));
   if (text.starts_with('Z') || text.starts_with('X')) return "";

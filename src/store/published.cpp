@@ -9,6 +9,8 @@
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "store/database.hpp"
+#include "store/key_values.hpp"
 #include "store/record_texts.hpp"
 
 namespace pipeline::store {
@@ -117,19 +119,19 @@ unsigned PublishedName::demote() {
 }
 
 PublishedName Published::of(const std::string& name) {
-  const auto text = runs_.get_blob(published_kind, name);
+  const auto text = key_values_.find(published_kind, name);
   return text ? read_published(name, *text) : PublishedName{name, {}, {}};
 }
 
-std::vector<std::string> Published::names() { return runs_.blob_keys(published_kind); }
+std::vector<std::string> Published::names() { return key_values_.keys(published_kind); }
 
 unsigned Published::change(const std::string& name,
                            const std::function<unsigned(PublishedName&)>& edit) {
   unsigned version = 0;
-  runs_.transaction([&] {
+  database_.transaction([&] {
     auto all = of(name);
     version = edit(all);
-    runs_.put_blob(published_kind, name, text_of(all));
+    key_values_.put(published_kind, name, text_of(all));
   });
   return version;
 }

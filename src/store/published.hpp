@@ -9,13 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "store/run_store.hpp"
+#include "store/records.hpp"
 
 namespace pipeline::store {
 
+class Database;
+class KeyValues;
+
 struct PublishedVersion {
   unsigned version = 1;
-  std::string run, step;  ///< What made it.
+  std::string run, step;  ///< The run and the step that produced it.
   OutputRecord output;
   WallTime time{};
   bool is_executable = false;  ///< For a file in a bucket, which keeps no modes.
@@ -39,29 +42,31 @@ struct PublishedName {
   unsigned publish(PublishedVersion made);
   /// Makes a version the current one. Throws InputError if there is none.
   void promote(unsigned version);
-  /// Makes the version current again that was before the current one. Throws InputError if there
-  /// was none. @return its number
+  /// Makes the version current again that was current before. Throws InputError if there was none.
+  /// @return its number
   unsigned demote();
 };
 
 /// Returns the record of a name as JSON, as the run store and buckets have it.
 std::string text_of(const PublishedName& name);
-/// Throws EnvironmentError if the text is no such record.
+/// Throws EnvironmentError if the text is not such a record.
 PublishedName read_published(const std::string& name, const std::string& text);
 
-/// What `NAME` or `NAME@VERSION` names.
+/// A version of a published artifact, written `NAME` or `NAME@VERSION`.
 struct PublishedReference {
   std::string name;
   unsigned version = 0;  ///< 0: the current one.
 
-  /// Returns nothing if the text after `@` is no version's number.
+  /// Returns nothing if the text after `@` is not the number of a version.
   static std::optional<PublishedReference> parse(std::string_view text);
 };
 
 /// Names and versions are kept in the run store; their artifacts stay while a name has them.
 class Published {
  public:
-  explicit Published(RunStore& runs) : runs_(runs) {}
+  /// Keeps references to all arguments.
+  Published(Database& database, KeyValues& key_values)
+      : database_(database), key_values_(key_values) {}
 
   /// Throws EnvironmentError if the record is damaged.
   PublishedName of(const std::string& name);
@@ -70,7 +75,8 @@ class Published {
   unsigned change(const std::string& name, const std::function<unsigned(PublishedName&)>& edit);
 
  private:
-  RunStore& runs_;
+  Database& database_;
+  KeyValues& key_values_;
 };
 
 }  // namespace pipeline::store

@@ -13,18 +13,18 @@
 namespace pipeline::store {
 namespace {
 
-constexpr std::pair<SignOfLife, std::string_view> sign_names[] = {
-    {SignOfLife::lock, "lock"}, {SignOfLife::heartbeat, "heartbeat"}};
+constexpr std::pair<LivenessProbe, std::string_view> probe_names[] = {
+    {LivenessProbe::lock, "lock"}, {LivenessProbe::heartbeat, "heartbeat"}};
 
-/// Removes sign of life and host from the end of the text.
-void read_sign(Driver& driver, std::string& text) {
+/// Moves probe and host from the end of the text to the driver.
+void read_probe(Driver& driver, std::string& text) {
   const auto host = text.rfind(':');
   if (host == std::string::npos || host == 0) return;
   const auto kind = text.rfind(':', host - 1);
   if (kind == std::string::npos) return;
-  for (const auto& [sign, name] : sign_names)
+  for (const auto& [probe, name] : probe_names)
     if (std::string_view(text).substr(kind + 1, host - kind - 1) == name) {
-      driver.sign = sign;
+      driver.probe = probe;
       driver.host = text.substr(host + 1);
       text.resize(kind);
       return;
@@ -86,7 +86,7 @@ std::vector<core::GpuUsage> read_gpu_usage(const nlohmann::json& list) try {
 
 nlohmann::json list_of(const std::string& text) {
   auto list = core::parse_json(text);
-  if (!list.is_array()) throw std::invalid_argument("it is no list");
+  if (!list.is_array()) throw std::invalid_argument("it is not a list");
   return list;
 }
 
@@ -95,8 +95,8 @@ nlohmann::json list_of(const std::string& text) {
 std::string write_driver(const Driver& driver) {
   const auto& [context, name_space, name] = driver.lease;
   if (driver.is_elsewhere()) return nlohmann::json{context, name_space, name}.dump();
-  for (const auto& [sign, text] : sign_names)
-    if (driver.sign == sign)
+  for (const auto& [probe, text] : probe_names)
+    if (driver.probe == probe)
       return driver.process.started + ":" + std::string(text) + ":" + driver.host;
   return driver.process.started;
 }
@@ -104,7 +104,7 @@ std::string write_driver(const Driver& driver) {
 Driver read_driver(std::int64_t pid, std::string text) {
   Driver driver;
   if (!text.starts_with('[')) {
-    read_sign(driver, text);
+    read_probe(driver, text);
     driver.process = {pid, std::move(text)};
     return driver;
   }
@@ -132,7 +132,7 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
     for (const auto& name : {outputs.back().name, outputs.back().file_name})
       if (!core::is_name(name))
         throw std::invalid_argument("'" + core::printable(name) +
-                                    "' is no name of an output or its file");
+                                    "' is not the name of an output or its file");
   }
   return outputs;
 } catch (const std::exception& error) {
@@ -203,11 +203,23 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
               });
 }
 
+std::string write_usage(const core::Usage& usage) {
+  AttemptRecord attempt;
+  attempt.usage = usage;
+  return write_measured(attempt);
+}
+
+core::Usage read_usage(const std::string& text) {
+  AttemptRecord attempt;
+  read_measured(text, attempt);
+  return std::move(attempt.usage);
+}
+
 std::string write_parts(const std::vector<KeyPart>& parts) {
   auto list = nlohmann::json::array();
   for (const auto& part : parts) {
     auto& entry = list.emplace_back(nlohmann::json{part.name, part.value});
-    if (!part.maker.empty()) entry.push_back(part.maker);
+    if (!part.producer.empty()) entry.push_back(part.producer);
   }
   return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Parts of records that are stored as one text in a column of the database. Reading throws
+/// Texts that hold several parts of a record in one column of the database. Reading throws
 /// EnvironmentError for an invalid text, because a run may have been downloaded from a bucket.
 #pragma once
 
@@ -7,12 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "store/run_store.hpp"
+#include "store/attempts.hpp"
+#include "store/cache_entries.hpp"
+#include "store/records.hpp"
 
 namespace pipeline::store {
 
-/// Serialises the column beside the driver's process number: the process's start time, its sign of
-/// life and its host; for a driver elsewhere its Lease as JSON, which the start time never is.
+inline std::int64_t to_integer(WallTime time) { return time.time_since_epoch().count(); }
+inline WallTime to_time(std::int64_t milliseconds) {
+  return WallTime(std::chrono::milliseconds(milliseconds));
+}
+
+/// Serialises the column beside the driver's process number: the process's start time, its liveness
+/// probe and its host; for the holder of a Lease that Lease as JSON, which the start time never is.
 std::string write_driver(const Driver& driver);
 Driver read_driver(std::int64_t pid, std::string text);
 
@@ -22,12 +29,17 @@ std::vector<OutputRecord> read_outputs(const std::string& text);
 std::string write_gpus(const std::vector<event::Gpu>& gpus);
 std::vector<event::Gpu> read_gpus(const std::string& text);
 
-/// What was measured of an attempt, and its code, as a JSON object; empty if nothing is known.
+/// Serialises the resources that a task used as a JSON object; empty if nothing was measured.
+std::string write_usage(const core::Usage& usage);
+core::Usage read_usage(const std::string& text);
+
+/// Serialises usage, phases, code, node and image of an attempt as a JSON object; empty if nothing
+/// is known.
 std::string write_measured(const AttemptRecord& attempt);
 void read_measured(const std::string& text, AttemptRecord& attempt);
 
 std::string write_parts(const std::vector<KeyPart>& parts);
-/// Leaves out what is no part.
+/// Leaves out entries that are not parts of a key.
 std::vector<KeyPart> read_parts(const std::string& text);
 
 }  // namespace pipeline::store

@@ -1,17 +1,21 @@
 /// @file
-/// The tables of the run store, how older ones become them, and the columns of its records.
+/// The tables of the run store, the migrations of older ones, and the columns of its records.
 #pragma once
 
-namespace pipeline::store {
+namespace pipeline::store::run_schema {
 
 inline constexpr int application_id = 0x70697065;  // The text "pipe".
-inline constexpr int schema_version = 4;
+inline constexpr int version = 5;
 #define METRICS_TABLE                                                                           \
   "CREATE TABLE metrics (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT "   \
   "NULL, attempt INTEGER NOT NULL, name TEXT NOT NULL, first INTEGER NOT NULL, count INTEGER "  \
   "NOT NULL, last BLOB NOT NULL, points BLOB NOT NULL, PRIMARY KEY (run, step, attempt, name, " \
   "first)) WITHOUT ROWID;"
-inline constexpr auto schema = R"sql(
+#define TASKS_TABLE                                                                               \
+  "CREATE TABLE tasks (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, " \
+  "attempt INTEGER NOT NULL, rank INTEGER NOT NULL, exit_code INTEGER, node TEXT NOT NULL, log "  \
+  "TEXT NOT NULL, usage TEXT NOT NULL, PRIMARY KEY (run, step, attempt, rank)) WITHOUT ROWID;"
+inline constexpr auto tables = R"sql(
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, pipeline TEXT NOT NULL, orchestrator TEXT NOT NULL, file TEXT NOT NULL, parameters TEXT NOT NULL, git_commit TEXT NOT NULL,
   git_dirty INTEGER NOT NULL, status INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL,
@@ -30,12 +34,13 @@ CREATE TABLE cache (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, run TEXT NOT NULL, pipeline TEXT NOT NULL, step TEXT NOT NULL, outputs TEXT NOT NULL, parts TEXT NOT NULL);
 CREATE INDEX cache_by_step ON cache (pipeline, step);
 CREATE TABLE blobs (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID;
-)sql" METRICS_TABLE;
+)sql" METRICS_TABLE TASKS_TABLE;
 inline constexpr const char* migrations[] = {
     "ALTER TABLE attempts ADD COLUMN gpus TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'",
     "ALTER TABLE attempts ADD COLUMN usage TEXT NOT NULL DEFAULT '';"
-    "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';" METRICS_TABLE};
+    "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';" METRICS_TABLE,
+    TASKS_TABLE};
 
 #define RUN_COLUMNS                                                                               \
   "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, " \
@@ -52,5 +57,6 @@ inline constexpr const char* migrations[] = {
   "outputs = excluded.outputs"
 #define ATTEMPT_COLUMNS \
   "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus, usage"
+#define TASK_COLUMNS "run, step, attempt, rank, exit_code, node, log, usage"
 
-}  // namespace pipeline::store
+}  // namespace pipeline::store::run_schema

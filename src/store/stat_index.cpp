@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
-#include "store/artifact_store.hpp"
+#include "store/stat_index.hpp"
 
 namespace pipeline::store {
 
@@ -20,7 +20,7 @@ constexpr std::int64_t coarse_unit = 2 * one_second, fine_unit = one_second / 20
 /// Unused entries are dropped when they outnumber the used ones by this many.
 constexpr std::size_t spare_size = 20'000;
 /// Ten million files.
-constexpr std::size_t largest_index = std::size_t{1} << 30;
+constexpr std::size_t max_index_bytes = std::size_t{1} << 30;
 
 std::int64_t nanoseconds(const struct timespec& time) {
   return time.tv_sec * one_second + time.tv_nsec;
@@ -97,7 +97,7 @@ void StatIndex::load() {
   loaded_ = true;
   std::string bytes;
   try {
-    bytes = core::read_file(file_, largest_index);
+    bytes = core::read_file(file_, max_index_bytes);
   } catch (const core::EnvironmentError&) {
     return;  // Without the index, files are only read again.
   }

@@ -88,6 +88,16 @@ StateLock StateLock::take(const fs::path& state, std::int64_t byte, Kind kind) {
   return StateLock(std::move(file));
 }
 
+StateLock StateLock::keep_artifacts(const fs::path& state, const std::function<void()>& on_wait) {
+  if (auto lock = try_take(state, artifacts, Kind::shared)) return std::move(*lock);
+  if (on_wait) on_wait();
+  return take(state, artifacts, Kind::shared);
+}
+
+std::optional<StateLock> StateLock::hold_artifacts(const fs::path& state) {
+  return try_take(state, artifacts, Kind::exclusive);
+}
+
 bool StateLock::is_held(const fs::path& state, std::int64_t byte) {
   const core::Descriptor file(::open((state / "locks").c_str(), O_RDONLY | O_CLOEXEC));
   auto seen = range(byte, F_WRLCK);
@@ -103,7 +113,7 @@ Heartbeat::Heartbeat(fs::path file, std::chrono::milliseconds every) : file_(std
     std::unique_lock lock(mutex);
     while (!wake.wait_for(lock, stop, every, [&] { return stop.stop_requested(); }))
       if (::utimensat(AT_FDCWD, file_.c_str(), nullptr, 0) != 0)
-        core::log::info("cannot write the sign of life " + file_.string());
+        core::log::info("cannot write the heartbeat " + file_.string());
   });
 }
 

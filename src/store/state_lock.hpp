@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -36,6 +37,12 @@ class StateLock {
                                            Kind kind);
   /// Waits until the lock is free.
   static StateLock take(const std::filesystem::path& state, std::int64_t byte, Kind kind);
+  /// Prevents the removal of artifacts; waits for a process that is removing some.
+  /// @param on_wait called before it waits
+  static StateLock keep_artifacts(const std::filesystem::path& state,
+                                  const std::function<void()>& on_wait = {});
+  /// Returns the lock for removing artifacts; nothing while any process keeps them.
+  static std::optional<StateLock> hold_artifacts(const std::filesystem::path& state);
   /// Returns true if any process holds the lock, as far as this kernel and the server of a network
   /// file system know.
   static bool is_held(const std::filesystem::path& state, std::int64_t byte);
@@ -48,8 +55,8 @@ class StateLock {
   core::Descriptor file_;
 };
 
-/// A sign of life for file systems whose locks do not reach all machines: a file that is written
-/// again every few seconds and removed at destruction.
+/// The heartbeat of a driver, for file systems whose locks do not reach all machines: a file that
+/// is written again every few seconds and removed at destruction.
 class Heartbeat {
  public:
   static constexpr std::chrono::seconds interval{10};

@@ -46,7 +46,7 @@ std::vector<TreeNode> nodes_of(std::span<const TreeEntry> entries, StatIndex& in
     if (::stat(entry.source.c_str(), &status) != 0)
       throw core::system_error("cannot read " + entry.source.string(), errno);
     if (!S_ISREG(status.st_mode))
-      throw core::EnvironmentError("cannot read " + entry.source.string() + ": it is no file");
+      throw core::EnvironmentError("cannot read " + entry.source.string() + ": not a file");
     TreeNode node{entry.relative_path,
                   TreeNode::Kind::file,
                   (status.st_mode & S_IXUSR) != 0,

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using file_tree::TreeNode;
 
-constexpr std::size_t most_parts = 256;
+constexpr std::size_t max_parts = 256;
 
 struct stat user_status(const fs::path& path) {
   struct stat status {};
@@ -68,7 +68,7 @@ std::string part_of(const TreeNode& node) {
 
 std::vector<std::pair<std::string, std::string>> parts_of(const std::vector<TreeNode>& nodes) {
   std::vector<std::pair<std::string, std::string>> parts;
-  if (nodes.size() <= most_parts) {
+  if (nodes.size() <= max_parts) {
     for (const auto& node : nodes) parts.emplace_back(node.path, part_of(node));
     return parts;
   }

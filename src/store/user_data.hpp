@@ -11,7 +11,7 @@
 
 namespace pipeline::store {
 
-/// What a file or folder contains.
+/// The content of a file or folder.
 struct UserData {
   /// The digest that it would have as an artifact.
   core::Digest digest;

@@ -114,7 +114,7 @@ core::Diagnostic explain_colon(std::string_view text, std::string_view before,
     return invalid("a `:` within a value: put the value in quotes", here,
                    {"as in `key: \"a: b\"`"});
   if (const auto incomplete = find_incomplete_line(text, here.line))
-    return invalid("this line is no key: it lacks the colon at its end", *incomplete);
+    return invalid("this line is not a key: it lacks the colon at its end", *incomplete);
   return invalid("this `:` follows nothing that could be a key here", here,
                  {"is the line above complete (`key:`, with a space or a line end after the "
                   "colon), and this line indented like its siblings?"});
@@ -136,8 +136,8 @@ core::Diagnostic explain_end_of_map(std::string_view source_line, const core::Sp
 }  // namespace
 
 std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
-  constexpr std::size_t longest_line = 1u << 20;
-  constexpr int most_open_brackets = 1000;
+  constexpr std::size_t max_line = 1u << 20;
+  constexpr int max_open_brackets = 1000;
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
     return core::Diagnostic{
         "not-utf8", "the file is in UTF-16", {1, 1, 1}, {"save it as UTF-8"}, {}};
@@ -153,13 +153,13 @@ std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text) {
     // yaml-cpp keeps the tokens of a line until it knows whether they are a key, so a limit on the
     // line bounds its memory.
     brackets.read(c);
-    if (brackets.count() > most_open_brackets)
+    if (brackets.count() > max_open_brackets)
       return core::Diagnostic{"too-deep",
                               "more than 1000 brackets are opened in this line and not closed",
                               span_at(text, i),
                               {},
                               {}};
-    if (i - line_begin > longest_line)
+    if (i - line_begin > max_line)
       return core::Diagnostic{
           "too-large", "this line is longer than 1 MiB", span_at(text, line_begin), {}, {}};
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\r' && c != '\t') || c == 0x7f) {
@@ -220,7 +220,8 @@ core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, u
   if (message == msg::END_OF_MAP) return explain_end_of_map(source_line, here);
   if (message == msg::END_OF_SEQ)
     return invalid(
-        "this is no item of the list above: items begin with `- `, all with the same indentation",
+        "this is not an item of the list above: items begin with `- `, all with the same "
+        "indentation",
         here);
   if (message == msg::BLOCK_ENTRY)
     return invalid("a list item (`- `) cannot begin here", here,

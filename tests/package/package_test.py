@@ -164,14 +164,14 @@ class Package(unittest.TestCase):
         self.assertTrue(archives)
         owners = {line.split(":")[0] for line in run("dpkg-query", "--search", *sorted(archives)).splitlines()}
         named = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib/packages.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
-        headers = {name for name in re.findall(r"(?<![\w.+-])[a-z][a-z0-9+-]*-dev\b", named)} - {"libcurl4-openssl-dev", "libgit2-dev", "libarchive-dev", "libboost-process-dev"}
+        headers = {name for name in re.findall(r"(?<![\w.+-])[a-z][a-z0-9+-]*-dev\b", named)} - {"libcurl4-openssl-dev", "libgit2-dev", "libboost-process-dev"}
         missing = {name for name in owners | headers | {"libfmt-dev", "libc6-dev"} if f"\n {name} (" not in text}
         self.assertEqual(missing, set(), "cmake/copyright does not name them")
 
     def test_debian_packages_name_what_they_need_and_the_command_runs_from_one(self):
         package, root = self.unpacked("pipe")
         depends = run("dpkg-deb", "-f", package, "Depends")
-        for library in ("libc6", "libcurl", "libgit2", "libarchive"):
+        for library in ("libc6", "libcurl", "libgit2"):
             self.assertIn(library, depends)
         version = re.search(r"^project\(pipeline VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
         self.assertRegex(run(root / "usr/bin/pipe", "--version"), rf"^pipe {re.escape(version)}( \([0-9a-f]{{12}}(, changed)?\))?\n$")
@@ -181,7 +181,7 @@ class Package(unittest.TestCase):
         self.assertIn("pipe validate", run("groff", "-man", "-Tutf8", page))
         self.assertTrue((root / "usr/share/pipeline/templates").is_dir())
         needed = run("objdump", "-p", root / "usr/bin/pipe")
-        for lazy in ("libcurl", "libgit2", "libarchive", "libstdc++"):
+        for lazy in ("libcurl", "libgit2", "libstdc++"):
             self.assertNotIn(f"NEEDED               {lazy}", needed, "it is to be loaded on first use only")
 
 

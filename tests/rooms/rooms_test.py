@@ -18,7 +18,6 @@ LIBRARIES = {
     "boost/": "asio",
     "curl/": "curl",
     "git2": "git2",
-    "archive": "archive",
     "sqlite3": "sqlite",
     "yaml-cpp/": "yaml",
     "openssl/": "crypto",

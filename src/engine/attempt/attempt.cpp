@@ -84,7 +84,7 @@ class AttemptRun {
   AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions which,
              OutputsOf outputs_of, const std::string& log_name)
       : context_(context),
-        services_(context.services),
+        services_(context.run.services),
         step_(step),
         which_(which),
         secrets_(resolve_secrets(step)),
@@ -92,89 +92,137 @@ class AttemptRun {
             context.folders, step.name + "." + std::to_string(which.number),
             services_.orchestrator.capabilities_of(step), which.joins)),
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
-        metrics_(services_.runs, context.run_id, step.name, which.number),
+        metrics_(services_.store, run_id(), step.name, which.number),
         log_(
-            services_.runs.log_file(log_name), secret_values(),
+            services_.store.paths().log_file(log_name), secret_values(),
             [this](Stream stream, std::string line) {
               metrics_.line(line);
-              context_.events.emit(
+              context_.run.events.emit(
                   event::StepLog{step_.name, which_.number, stream, std::move(line)});
             },
             [this](std::string row) {
-              context_.events.emit(event::StepProgress{step_.name, which_.number, std::move(row)});
+              context_.run.events.emit(
+                  event::StepProgress{step_.name, which_.number, std::move(row)});
             }) {}
 
   async::Task<AttemptOutcome> run(GpuReservation held) {
     const auto start = Clock::now();
-    // The output of a joined attempt is read from its beginning.
-    if (which_.joins) services_.runs.remove_metrics(context_.run_id, step_.name, which_.number);
-    auto code = co_await inputs_.store_code();
-    outcome_.code = code.tree.digest.hex();
-    outcome_.code_files = std::move(code.files);
-    co_await inputs_.check();
-    const auto before_inputs = Clock::now();
-    auto inputs = co_await inputs_.make();
-    const auto fetched = Clock::now() - before_inputs;
-    outcome_.result.failure = co_await inputs_.changed_data();
+    auto prepared = co_await prepare();
     if (outcome_.result.failure) co_return std::move(outcome_);
-    const auto executor = co_await asio::this_coro::executor;
-    // A shell's user decides when it ends.
-    const auto limit = which_.shell ? std::nullopt : step_.timeout;
-    async::Deadline deadline(executor, context_.stop, limit, core::StopLevel::graceful);
-    StallWatch silence(executor, log_, which_.shell ? std::nullopt : step_.stalled_after);
-    if (services_.orchestrator.capabilities_of(step_).on_this_machine) silence.begin();
-    const orchestrators::Attempt attempt{.step = step_,
-                                         .pipeline = services_.pipeline.name,
-                                         .run_id = context_.run_id,
-                                         .number = which_.number,
-                                         .code = services_.artifacts.path(code.tree.digest),
-                                         .code_digest = outcome_.code,
-                                         .inputs = std::move(inputs),
-                                         .outputs = *folder_ / "outputs",
-                                         .output_names = output_names(),
-                                         .scratch = *folder_ / "scratch",
-                                         .checkpoint = checkpoint(),
-                                         .checkpoint_key = checkpoint_key(),
-                                         .replace_checkpoint = replace_checkpoint(),
-                                         .environment = resolve_environment(step_),
-                                         .secrets = secrets_,
-                                         .gpus = held.gpus,
-                                         .joins = which_.joins,
-                                         .shell = which_.shell,
-                                         .log = silence,
-                                         .on_began = [&] { silence.begin(); },
-                                         .cancel = deadline.source()};
-    const auto handed_over = Clock::now();
-    if (which_.shell) {
-      outcome_.result = co_await services_.orchestrator.run(attempt);
-      co_return std::move(outcome_);
-    }
-    co_await run_measured(attempt, silence, deadline.source(), held);
-    const auto came_back = Clock::now();
+    const auto execution = co_await execute(prepared, held);
     if (!held.locks.empty()) {
       held.locks.clear();
       co_await let_others_start();
     }
-    log_.finish();
-    outcome_.log_tail = log_.tail();
-    const bool is_linked = has_linked_folder();
-    if (!is_linked)
-      judge(deadline.expired());
-    else if (context_.stop.level() == core::StopLevel::none)
-      outcome_.result.failure = linked_folder();
+    const bool is_linked = collect(execution);
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
-    if (!outcome_.result.failure) co_await store_outputs();
-    if (outcome_.result.failure && !is_linked)
-      keep_outputs();
-    else if (which_.number > 1)
-      forget_outputs();
-    metrics_.flush();
-    outcome_.result.moved_in += fetched;
-    note_phases(start, handed_over, came_back);
+    co_await store(is_linked);
+    outcome_.result.moved_in += prepared.fetch_time;
+    note_phases(start, execution);
+    co_return std::move(outcome_);
+  }
+
+  /// Runs a shell in place of the command. Its user decides when it ends, and nothing is stored.
+  async::Task<AttemptOutcome> run_shell(GpuReservation held) {
+    auto prepared = co_await prepare();
+    if (outcome_.result.failure) co_return std::move(outcome_);
+    StallWatch unlimited(context_.run.executor, log_, std::nullopt);
+    const auto attempt = attempt_of(prepared, held, unlimited, context_.stop);
+    outcome_.result = co_await orchestrator().run(attempt);
     co_return std::move(outcome_);
   }
 
  private:
+  struct Prepared {
+    std::vector<orchestrators::AttemptInput> inputs;
+    fs::path code;
+    Clock::duration fetch_time;  ///< For inputs that were not on this machine.
+  };
+  struct Execution {
+    Clock::time_point began, ended;
+    bool has_timed_out;
+  };
+
+  /// Stores the code, and checks and lays out the inputs. The outcome has a failure if the user's
+  /// data has changed.
+  async::Task<Prepared> prepare() {
+    // The output of an attempt that is joined is read from its beginning.
+    if (which_.joins) services_.store.metrics().remove(run_id(), step_.name, which_.number);
+    auto code = co_await inputs_.store_code();
+    outcome_.code = code.tree.digest.hex();
+    outcome_.code_files = std::move(code.files);
+    co_await inputs_.check();
+    const auto before = Clock::now();
+    auto inputs = co_await inputs_.make();
+    const auto fetch_time = Clock::now() - before;
+    outcome_.result.failure = co_await inputs_.changed_data();
+    co_return Prepared{std::move(inputs), services_.artifacts.path(code.tree.digest), fetch_time};
+  }
+
+  /// Runs the command.
+  async::Task<Execution> execute(Prepared& prepared, const GpuReservation& held) {
+    async::Deadline deadline(context_.run.executor, context_.stop, step_.timeout,
+                             core::StopLevel::graceful);
+    StallWatch silence(context_.run.executor, log_, step_.stalled_after);
+    if (orchestrator().capabilities_of(step_).on_this_machine) silence.begin();
+    const auto attempt = attempt_of(prepared, held, silence, deadline.source());
+    const auto began = Clock::now();
+    co_await run_measured(attempt, silence, deadline.source(), held);
+    co_return Execution{began, Clock::now(), deadline.expired()};
+  }
+
+  /// Ends the log and determines whether the attempt has failed.
+  /// @return whether the step has replaced one of its folders by a link
+  bool collect(const Execution& execution) {
+    log_.finish();
+    outcome_.log_tail = log_.tail();
+    const bool is_linked = has_linked_folder();
+    if (!is_linked)
+      determine_failure(execution.has_timed_out);
+    else if (context_.stop.level() == core::StopLevel::none)
+      outcome_.result.failure = linked_folder();
+    return is_linked;
+  }
+
+  /// Stores the outputs of a success, and keeps those of a failure for the user to look at.
+  async::Task<> store(bool is_linked) {
+    if (!outcome_.result.failure) co_await store_outputs();
+    if (outcome_.result.failure && !is_linked)
+      keep_outputs();
+    else if (which_.number > 1)
+      remove_earlier_outputs();
+    metrics_.flush();
+  }
+
+  /// Takes the inputs from `prepared`.
+  orchestrators::Attempt attempt_of(Prepared& prepared, const GpuReservation& held, StallWatch& log,
+                                    core::CancelSource& cancel) {
+    return {.step = step_,
+            .pipeline = services_.pipeline.name,
+            .run_id = run_id(),
+            .number = which_.number,
+            .code = prepared.code,
+            .code_digest = outcome_.code,
+            .inputs = std::move(prepared.inputs),
+            .outputs = *folder_ / "outputs",
+            .output_names = output_names(),
+            .scratch = *folder_ / "scratch",
+            .checkpoint = checkpoint(),
+            .checkpoint_key = which_.checkpoint ? which_.checkpoint->key() : "",
+            .replace_checkpoint = replace_checkpoint(),
+            .environment = resolve_environment(step_),
+            .secrets = secrets_,
+            .gpus = held.gpus,
+            .joins = which_.joins,
+            .shell = which_.shell,
+            .log = log,
+            .on_began = [&log] { log.begin(); },
+            .cancel = cancel};
+  }
+
+  orchestrators::Orchestrator& orchestrator() const { return services_.orchestrator; }
+  const std::string& run_id() const { return context_.run.options.run_id; }
+
   /// Runs the attempt, and samples its GPUs meanwhile.
   async::Task<> run_measured(const orchestrators::Attempt& attempt, StallWatch& silence,
                              core::CancelSource& source, const GpuReservation& held) {
@@ -182,8 +230,8 @@ class AttemptRun {
       co_await run_watched(attempt, silence, source);
       co_return;
     }
-    const auto executor = co_await asio::this_coro::executor;
-    GpuMeter meter(executor, context_.pool, *held.machine, held.gpus);
+    const auto& executor = context_.run.executor;
+    GpuMeter meter(executor, context_.run.pool, *held.machine, held.gpus);
     async::JoinableTask sampling(executor, meter.sample());
     std::exception_ptr error;
     try {
@@ -201,14 +249,13 @@ class AttemptRun {
   async::Task<> run_watched(const orchestrators::Attempt& attempt, StallWatch& silence,
                             core::CancelSource& source) {
     if (!step_.stalled_after) {
-      outcome_.result = co_await services_.orchestrator.run(attempt);
+      outcome_.result = co_await orchestrator().run(attempt);
       co_return;
     }
-    async::JoinableTask watch(co_await asio::this_coro::executor,
-                              report_stalls(attempt, silence, source));
+    async::JoinableTask watch(context_.run.executor, report_stalls(attempt, silence, source));
     std::exception_ptr error;
     try {
-      outcome_.result = co_await services_.orchestrator.run(attempt);
+      outcome_.result = co_await orchestrator().run(attempt);
     } catch (...) {
       error = std::current_exception();
     }
@@ -237,7 +284,7 @@ class AttemptRun {
         source.stop(core::StopLevel::graceful);
         co_return;
       }
-      context_.events.emit(event::Notice{step_.name, "stalled: " + text});
+      context_.run.events.emit(event::Notice{step_.name, "stalled: " + text});
     }
   }
 
@@ -245,7 +292,7 @@ class AttemptRun {
   async::Task<std::vector<std::string>> waits_of(const orchestrators::Attempt& attempt) {
     std::vector<std::string> lines;
     try {
-      lines = co_await services_.orchestrator.waits_of(attempt);
+      lines = co_await orchestrator().waits_of(attempt);
     } catch (const std::exception& error) {
       core::log::info("what '" + step_.name + "' waits in is not known: " + error.what());
     }
@@ -257,15 +304,15 @@ class AttemptRun {
     co_return lines;
   }
 
-  /// An orchestrator that does not know when the command began has the whole time for it.
-  void note_phases(Clock::time_point start, Clock::time_point handed_over,
-                   Clock::time_point came_back) {
+  /// Divides the attempt's time. Where the orchestrator does not know when the command began and
+  /// ended, all of its time counts as the command's.
+  void note_phases(Clock::time_point start, const Execution& execution) {
     const auto between = [](Clock::time_point from, Clock::time_point to) {
       return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
     };
     const auto& result = outcome_.result;
-    const auto began = result.began.value_or(handed_over);
-    const auto ended = result.ended.value_or(came_back);
+    const auto began = result.began.value_or(execution.began);
+    const auto ended = result.ended.value_or(execution.ended);
     const auto now = Clock::now();
     const auto in = std::min<std::chrono::nanoseconds>(result.moved_in, began - start);
     const auto out = std::min<std::chrono::nanoseconds>(result.moved_out, now - ended);
@@ -288,7 +335,7 @@ class AttemptRun {
   }
 
   fs::path failed_folder(unsigned number) const {
-    return services_.runs.failed_folder(context_.run_id) /
+    return services_.store.paths().failed_folder(run_id()) /
            (step_.name + "." + std::to_string(number));
   }
 
@@ -326,8 +373,8 @@ class AttemptRun {
     for (auto number = which_.number; number-- > 1;) core::remove_tree(failed_folder(number));
   }
 
-  /// Files of another owner go with the run.
-  void forget_outputs() {
+  /// The same; files of another owner stay until the run is removed.
+  void remove_earlier_outputs() {
     try {
       remove_kept();
     } catch (const core::EnvironmentError& error) {
@@ -345,7 +392,6 @@ class AttemptRun {
     return own;
   }
 
-  std::string checkpoint_key() const { return which_.checkpoint ? which_.checkpoint->key() : ""; }
   std::function<void(const fs::path&)> replace_checkpoint() const {
     return [kept = which_.checkpoint](const fs::path& fresh) {
       if (kept) kept->replace(fresh);
@@ -358,7 +404,7 @@ class AttemptRun {
 
   /// Adds to the orchestrator's result what it does not know: the timeout, missing outputs, and the
   /// step's own description of its failure.
-  void judge(bool has_timed_out) {
+  void determine_failure(bool has_timed_out) {
     auto& failure = outcome_.result.failure;
     if (stalled_) {
       failure = std::move(stalled_);
@@ -371,7 +417,8 @@ class AttemptRun {
     } else if (!failure) {
       const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
       const auto missing = std::ranges::find_if(step_.outputs, [&](const OutputSpec& output) {
-        std::error_code hidden;  // By a step that has taken away the right to look: storing tells.
+        // The step may have removed the read permission; storing the output reports it.
+        std::error_code hidden;
         return fs::symlink_status(path_of(output), hidden).type() == fs::file_type::not_found &&
                !(which_.joins && taken.find(output.name));
       });
@@ -386,7 +433,7 @@ class AttemptRun {
 
   async::Task<> store_outputs() {
     const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
-    const bool others_may_join = services_.orchestrator.capabilities_of(step_).outlives_driver;
+    const bool others_may_join = orchestrator().capabilities_of(step_).outlives_driver;
     // Outputs that cannot be stored are of no use to another driver either.
     struct CleanUnlessStored {
       std::function<void()>& cleanup;
@@ -399,7 +446,7 @@ class AttemptRun {
       for (const auto& output : step_.outputs) {
         if (output.metrics) take_metrics(output);
         const auto stored = co_await async::on_pool(
-            context_.pool, [&] { return store_output(output, taken, others_may_join); });
+            context_.run.pool, [&] { return store_output(output, taken, others_may_join); });
         context_.checked.insert(stored.digest);
         outcome_.outputs.push_back(
             {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
@@ -459,6 +506,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
   AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of), log_name);
   try {
+    if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
   } catch (const fs::filesystem_error& error) {  // What a step or its user does to files meanwhile.
     throw core::EnvironmentError(error.what());

@@ -3,7 +3,6 @@
 /// enforces the timeout, and stores the outputs.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,31 +13,15 @@
 #include "engine/attempt/work_folders.hpp"
 #include "engine/data/data_input.hpp"
 #include "engine/data/download.hpp"
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 #include "engine/graph/gather.hpp"
 #include "engine/run.hpp"
 
 namespace pipeline::engine {
 
-struct AttemptOutcome {
-  orchestrators::AttemptResult result;
-  std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
-  core::Phases phases = {};
-  std::string code = {};                         ///< Digest of the tree of the step's code, hex.
-  std::vector<store::TreeFile> code_files = {};  ///< What that tree has.
-  store::AttemptRecord record;                   ///< Record of the attempt's end.
-  std::deque<std::string> log_tail;
-  std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
-                                           ///< removed with it once the success is recorded.
-  std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.
-};
-
 struct AttemptContext {
-  const Services& services;
-  EventSink& events;
-  asio::thread_pool& pool;
-  core::CancelSource& stop;  ///< Cancels the run.
-  std::string run_id;
+  const RunContext& run;
+  core::CancelSource& stop;         ///< Ends the attempt.
   std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
   WorkFolders& folders;
   DataInputs& data;  ///< The user's data as the step's key has it.

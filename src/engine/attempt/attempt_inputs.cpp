@@ -34,7 +34,7 @@ std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf&
 AttemptInputs::AttemptInputs(const AttemptContext& context, const StepSpec& step,
                              OutputsOf outputs_of, fs::path folder, bool joins)
     : context_(context),
-      services_(context.services),
+      services_(context.run.services),
       step_(step),
       outputs_of_(std::move(outputs_of)),
       folder_(std::move(folder)),
@@ -43,14 +43,12 @@ AttemptInputs::AttemptInputs(const AttemptContext& context, const StepSpec& step
 async::Task<> AttemptInputs::check() {
   const auto inputs = inputs_to_check(step_, outputs_of_, context_.checked);
   if (inputs.empty()) co_return;
-  co_await async::on_pool(context_.pool, [&] {
+  co_await async::on_pool(context_.run.pool, [&] {
     for (const auto& input : inputs)
       if (!services_.artifacts.is_intact(input.digest))
-        throw core::EnvironmentError(
-            "the input '" + input.name + "' of '" + step_.name +
-                "' is damaged: its content is not what '" + input.made_by + "' made",
-            {"run again: '" + input.made_by + "' runs again, and replaces it",
-             "`pipe verify` looks for more that is damaged"});
+        throw DamagedInput("the input '" + input.name + "' of '" + step_.name +
+                               "' is damaged: its content is not what '" + input.made_by + "' made",
+                           {"`pipe verify` looks for more that is damaged"}, input.made_by);
   });
   for (const auto& input : inputs) context_.checked.insert(input.digest);
 }
@@ -63,7 +61,7 @@ async::Task<StoredCode> AttemptInputs::store_code() {
       !store::is_read_on_use(code.tree.bytes, files.size()))
     co_return code;
   const bool is_intact = co_await async::on_pool(
-      context_.pool, [&] { return services_.artifacts.is_intact(code.tree.digest); });
+      context_.run.pool, [&] { return services_.artifacts.is_intact(code.tree.digest); });
   if (!is_intact) code.tree = services_.artifacts.put_tree(files, services_.stats, &code.files);
   context_.checked.insert(code.tree.digest);
   co_return code;
@@ -80,7 +78,8 @@ async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
       const GatheredFolder gathered(input, outputs_of_);
       if (!joins_ || !fs::exists(folder / "index.json")) {
         core::remove_tree(folder);
-        co_await async::on_pool(context_.pool, [&] { gathered.make(services_.artifacts, folder); });
+        co_await async::on_pool(context_.run.pool,
+                                [&] { gathered.make(services_.artifacts, folder); });
       }
       inputs.push_back({input.name, input.name, folder, {}, gathered.pieces(services_.artifacts)});
     } else {
@@ -113,7 +112,7 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
                                      .digest = pin->sha256};
     if (services_.orchestrator.capabilities_of(step_).fetches_addresses)
       made.remote = context_.downloads.remote(data, *pin);
-    if (!made.remote) co_await context_.downloads.fetch(data, std::move(*pin));
+    if (!made.remote) co_await context_.downloads.fetch(data, std::move(*pin), context_.stop);
     co_return made;
   }
   const auto digest = context_.data.of(data.path).digest;
@@ -125,7 +124,7 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
   }
   if (!services_.artifacts.has(digest)) {
     const auto copy = folder_ / "data";
-    co_await async::on_pool(context_.pool, [&] {
+    co_await async::on_pool(context_.run.pool, [&] {
       return store::store_user_data(data.path, services_.artifacts, copy);
     });
   }
@@ -138,12 +137,12 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_published(const Inp
   if (const auto* version = context_.data.artifact(*input.data)) {
     const auto& output = version->output;
     co_await context_.downloads.fetch_named(*input.data, *version, context_.data.cache(),
-                                            context_.pool);
+                                            context_.run.pool);
     co_return orchestrators::AttemptInput{
         input.name, output.file_name, services_.artifacts.path(output.digest), output.digest.hex()};
   }
   const auto empty = folder_ / "none";
-  const auto stored = co_await async::on_pool(context_.pool, [&] {
+  const auto stored = co_await async::on_pool(context_.run.pool, [&] {
     core::write_file_atomically(empty, "");
     return services_.artifacts.take(empty);
   });
@@ -156,9 +155,9 @@ async::Task<std::optional<Failure>> AttemptInputs::changed_data() {
     if (!input.data || input.data->path.empty()) continue;
     const auto& path = input.data->path;
     const auto stamp =
-        co_await async::on_pool(context_.pool, [&] { return store::stamp_of(path); });
+        co_await async::on_pool(context_.run.pool, [&] { return store::stamp_of(path); });
     if (stamp == context_.data.of(path).stamp) continue;
-    const auto state = fs::absolute(services_.runs.folder()).lexically_relative(path);
+    const auto state = fs::absolute(services_.store.folder()).lexically_relative(path);
     const bool has_state = !state.empty() && *state.begin() != "..";
     co_return Failure{
         FailureKind::environment,

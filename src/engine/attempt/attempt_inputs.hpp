@@ -27,7 +27,7 @@ class AttemptInputs {
   /// Stores the step's code. A tree that is stored already is read once a run, as inputs are; if it
   /// is damaged, it is stored again.
   async::Task<StoredCode> store_code();
-  /// Reads small inputs completely, each once a run. Throws EnvironmentError if one is not what its
+  /// Reads small inputs completely, each once a run. Throws DamagedInput if one is not what its
   /// step made.
   async::Task<> check();
   /// Gathers, fetches and copies what is not a file of this machine yet.

@@ -45,10 +45,10 @@ void MetricLog::drop() {
 void MetricLog::flush() {
   flushed_ = Clock::now();
   if (waiting_ == 0) return;
-  runs_.transaction([&] {
+  store_.transaction([&] {
     for (const auto& [name, series] : series_) {
       store::MetricRecord metric{.run = run_, .step = step_, .name = name, .attempt = attempt_};
-      runs_.add_points(metric, series.stored, series.points);
+      store_.metrics().add_points(metric, series.stored, series.points);
     }
   });
   for (auto& [name, series] : series_) {

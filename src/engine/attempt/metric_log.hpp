@@ -19,8 +19,8 @@ class MetricLog {
   static constexpr std::size_t most_names = 1000, most_points = 10'000'000;
 
   /// Keeps a reference to the store.
-  MetricLog(store::RunStore& runs, std::string run, std::string step, unsigned attempt)
-      : runs_(runs), run_(std::move(run)), step_(std::move(step)), attempt_(attempt) {}
+  MetricLog(store::RunStore& store, std::string run, std::string step, unsigned attempt)
+      : store_(store), run_(std::move(run)), step_(std::move(step)), attempt_(attempt) {}
 
   /// Takes the metric of a line, if the line reports one. Stores the points when there are many, or
   /// when they have waited for some seconds; throws EnvironmentError.
@@ -37,7 +37,7 @@ class MetricLog {
   void drop();
   void warn_of(std::string_view line);
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const std::string run_, step_;
   const unsigned attempt_;
   std::map<std::string, Series, std::less<>> series_;

@@ -1,10 +1,8 @@
 #include "engine/attempt/shell.hpp"
 
-#include <list>
-
-#include "async/joinable_task.hpp"
 #include "core/file.hpp"
 #include "engine/attempt/attempt.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 
 namespace pipeline::engine {
 
@@ -16,9 +14,9 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   async::Semaphore slots(1);
   EngineOptions run;
   run.run_id = options.run_id;
-  std::list<async::JoinableTask> spawned;
-  GpuPool gpus(executor, pool, services.orchestrator, events, stop, slots, run,
-               [&](async::Task<> task) { spawned.emplace_back(executor, std::move(task)); });
+  async::TaskGroup tasks(executor);
+  const RunContext shell{services, run, events, stop, pool, executor, tasks};
+  GpuReserver gpus(shell, slots);
   DataInputs data(services);
   co_await data.look_up(services.pipeline, options.shared);
   Downloads downloads(services, events, stop);
@@ -26,8 +24,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   co_await data.pins().lock(only, downloads, events, stop);
   std::set<core::Digest> checked;
   WorkFolders folders(options.folder);
-  const AttemptContext context{services, events,  pool, stop,     options.run_id,
-                               checked,  folders, data, downloads};
+  const AttemptContext context{shell, stop, checked, folders, data, downloads};
   AttemptOptions which{options.number, false};
   which.shell = std::move(options.request);
   orchestrators::AttemptResult result;
@@ -44,7 +41,7 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
     error = std::current_exception();
   }
   stop.stop(core::StopLevel::immediate);
-  for (auto& task : spawned) co_await task.join();
+  co_await tasks.join();
   core::remove_tree(options.folder);
   if (error) std::rethrow_exception(error);
   co_return result;

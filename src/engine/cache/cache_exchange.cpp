@@ -10,8 +10,8 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr unsigned most_inquiries = 32;  // Maximum number of concurrent requests.
-constexpr std::size_t most_named = 5;
+constexpr std::size_t max_lookups = 32;  ///< Maximum number of concurrent requests.
+constexpr std::size_t max_named = 5;
 
 std::string words_of(const core::EnvironmentError& error) {
   std::string text = error.what();
@@ -19,10 +19,10 @@ std::string words_of(const core::EnvironmentError& error) {
   return text;
 }
 
-async::Task<> answer(RemoteCache& from, CacheLookup& inquiry) {
+async::Task<> look_up(RemoteCache& from, CacheLookup& lookup) {
   try {
-    const auto result = co_await from.find(inquiry.key, nullptr);
-    if (result) inquiry.answer = entry_of(from, *inquiry.step, inquiry.key, *result);
+    const auto result = co_await from.find(lookup.key, nullptr);
+    if (result) lookup.found = entry_of(from, *lookup.step, lookup.key, *result);
   } catch (const DamagedCacheEntry& error) {
     core::log::info(error.what());
   }
@@ -47,76 +47,72 @@ store::CacheEntry entry_of(const RemoteCache& from, const StepSpec& step, const 
   return entry;
 }
 
-async::Task<> bring(RemoteCache& from, const RemoteOutput& output, store::ArtifactStore& artifacts,
-                    std::filesystem::path path, asio::thread_pool& pool,
-                    core::CancelSource& cancel) {
-  co_await from.fetch(output, path, cancel);
+async::Task<> download(RemoteCache& from, const RemoteOutput& output, DownloadTarget target,
+                       core::CancelSource& cancel) {
+  co_await from.fetch(output, target.path, cancel);
   const DamagedCacheEntry damaged("the output '" + output.record.name + "' in " + from.name() +
                                   " is damaged: its SHA-256 is not the one of its record");
   const auto compare = [&](const store::StoredArtifact& found) {
     if (found.digest != output.record.digest) throw damaged;
   };
   try {
-    co_await async::on_pool(pool, [&] { return artifacts.take(path, compare); });
+    co_await async::on_pool(target.pool,
+                            [&] { return target.artifacts.take(target.path, compare); });
   } catch (const DamagedCacheEntry&) {
-    core::remove_tree(path);
+    core::remove_tree(target.path);
     from.invalidate(output);
     throw;
   }
 }
 
-async::Task<> inquire(RemoteCache& from, std::vector<CacheLookup>& inquiries) {
-  const auto executor = co_await asio::this_coro::executor;
-  std::size_t next = 0, open = std::min<std::size_t>(most_inquiries, inquiries.size());
+async::Task<> look_up_all(RemoteCache& from, std::vector<CacheLookup>& lookups) {
+  std::size_t next = 0;
   std::exception_ptr failed;
-  async::Gate done(executor);
-  const auto take_turns = [&]() -> async::Task<> {
-    while (next < inquiries.size() && !failed) {
-      CacheLookup& inquiry = inquiries[next++];
-      co_await answer(from, inquiry);
+  async::TaskGroup workers(co_await asio::this_coro::executor,
+                           [&](const std::exception_ptr& error) {
+                             if (error && !failed) failed = error;
+                           });
+  const auto work = [&]() -> async::Task<> {
+    while (next < lookups.size() && !failed) {
+      CacheLookup& lookup = lookups[next++];
+      co_await look_up(from, lookup);
     }
   };
-  if (open == 0) co_return;
-  for (std::size_t i = open; i > 0; --i)
-    asio::co_spawn(executor, take_turns, [&](std::exception_ptr error) {
-      if (error && !failed) failed = error;
-      if (--open == 0) done.open();
-    });
-  co_await done.wait();
+  for (auto i = std::min(max_lookups, lookups.size()); i > 0; --i) workers.spawn(work());
+  co_await workers.join();
   if (failed) std::rethrow_exception(failed);
 }
 
-async::Task<std::optional<store::CacheEntry>> CacheExchange::bring(const StepSpec& step,
-                                                                   std::string key, bool only_own) {
+async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const StepSpec& step,
+                                                                      std::string key,
+                                                                      bool only_own) {
   std::optional<store::CacheEntry> entry;
-  const auto turn = ++turn_;
-  co_await asking_.acquire(turn);
+  const auto turn = ++next_rank_;
+  co_await finding_.acquire(turn);
+  const async::Permit permit(finding_);
   std::string trouble;
   try {
-    if (asks_ && !is_stopped()) entry = co_await brought(step, std::move(key), only_own);
+    if (cache_is_up_ && !is_stopped())
+      entry = co_await try_download(step, std::move(key), only_own);
   } catch (const DamagedCacheEntry& error) {
     trouble = std::string(error.what()) + ": it runs again";
   } catch (const core::EnvironmentError& error) {
-    if (std::exchange(asks_, false))
+    if (std::exchange(cache_is_up_, false))
       trouble = "what other machines have made cannot be reused: " + words_of(error);
-  } catch (...) {
-    asking_.release();
-    throw;
   }
-  asking_.release();
-  if (!trouble.empty() && !is_stopped()) events_.emit(event::Notice{step.name, trouble});
+  if (!trouble.empty() && !is_stopped()) context_.events.emit(event::Notice{step.name, trouble});
   co_return entry;
 }
 
-async::Task<std::optional<store::CacheEntry>> CacheExchange::brought(const StepSpec& step,
-                                                                     std::string key,
-                                                                     bool only_own) {
+async::Task<std::optional<store::CacheEntry>> CacheExchange::try_download(const StepSpec& step,
+                                                                          std::string key,
+                                                                          bool only_own) {
   std::optional<store::CacheEntry> entry;
-  const auto result = co_await results_.find(key, &user_);
-  const bool is_own = result && result->run == run_;
+  const auto result = co_await cache_.find(key, &context_.user_stop);
+  const bool is_own = result && result->run == context_.options.run_id;
   if (!result || (only_own && !is_own)) co_return entry;
-  auto found = entry_of(results_, step, key, *result);
-  if (is_own) found.run = run_;
+  auto found = entry_of(cache_, step, key, *result);
+  if (is_own) found.run = context_.options.run_id;
   for (const auto& output : result->outputs) {
     const bool is_wanted = std::ranges::find(found.outputs, output.record.name,
                                              &store::OutputRecord::name) != found.outputs.end();
@@ -124,29 +120,28 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::brought(const StepS
     const auto path = staging_ / (step.name + "." + output.record.name);
     core::make_folders(staging_);
     core::remove_tree(path);
-    co_await engine::bring(results_, output, artifacts_, path, pool_, user_);
+    // Named, because g++ 12 destroys a temporary in a co_await expression twice.
+    const DownloadTarget target{artifacts_, path, context_.pool};
+    co_await engine::download(cache_, output, target, context_.user_stop);
   }
-  brought_.insert(found.key);
+  downloaded_.insert(found.key);
   entry = std::move(found);
   co_return entry;
 }
 
 async::Task<> CacheExchange::publish(store::CacheEntry entry) {
-  if (brought_.contains(entry.key)) co_return;
+  if (downloaded_.contains(entry.key)) co_return;
   const auto step = entry.step;
-  const auto turn = ++turn_;
+  const auto turn = ++next_rank_;
   co_await sending_.acquire(turn);
+  const async::Permit permit(sending_);
   std::string why = why_not_;
   try {
     if (why.empty() && is_stopped()) why = "the run was stopped";
-    if (why.empty()) co_await results_.publish(std::move(entry), user_);
+    if (why.empty()) co_await cache_.publish(std::move(entry), context_.user_stop);
   } catch (const core::EnvironmentError& error) {
     why = is_stopped() ? "the run was stopped" : words_of(error);
-  } catch (...) {
-    sending_.release();
-    throw;
   }
-  sending_.release();
   if (why.empty()) co_return;
   not_shared_.push_back(step);
   if (why_not_.empty()) why_not_ = why;
@@ -155,36 +150,34 @@ async::Task<> CacheExchange::publish(store::CacheEntry entry) {
 async::Task<> CacheExchange::publish_names(const StepSpec& step, std::string run,
                                            std::vector<store::OutputRecord> outputs) {
   auto versions = versions_of(step, run, outputs);
-  const auto turn = ++turn_;
+  const auto turn = ++next_rank_;
   co_await naming_.acquire(turn);
+  const async::Permit permit(naming_);
   for (auto& [name, version] : versions) {
     std::string why;
     try {
-      co_await results_.publish_as(name, std::move(version));
+      co_await cache_.publish_as(name, std::move(version));
     } catch (const core::EnvironmentError& error) {
       why = words_of(error);
-    } catch (...) {
-      naming_.release();
-      throw;
     }
     if (why.empty()) continue;
     lacks_names_ = true;
-    events_.emit(event::Notice{step.name, "what it made is not published as '" + name + "' in " +
-                                              results_.name() +
-                                              ", which the next run does: " + why});
+    context_.events.emit(event::Notice{step.name, "what it made is not published as '" + name +
+                                                      "' in " + cache_.name() +
+                                                      ", which the next run does: " + why});
   }
-  naming_.release();
 }
 
 void CacheExchange::conclude() {
   if (not_shared_.empty()) return;
   std::string names;
-  for (std::size_t i = 0; i < std::min(most_named, not_shared_.size()); ++i)
+  for (std::size_t i = 0; i < std::min(max_named, not_shared_.size()); ++i)
     names += (names.empty() ? "'" : ", '") + not_shared_[i] + "'";
-  if (not_shared_.size() > most_named)
-    names += " and " + std::to_string(not_shared_.size() - most_named) + " more";
-  events_.emit(event::Notice{"", results_.name() + " has not got what " + names +
-                                     " made, so other machines make it again: " + why_not_});
+  if (not_shared_.size() > max_named)
+    names += " and " + std::to_string(not_shared_.size() - max_named) + " more";
+  context_.events.emit(
+      event::Notice{"", cache_.name() + " has not got what " + names +
+                            " made, so other machines make it again: " + why_not_});
 }
 
 }  // namespace pipeline::engine

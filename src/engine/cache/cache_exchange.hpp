@@ -15,6 +15,7 @@
 
 #include "async/semaphore.hpp"
 #include "engine/cache/remote_cache.hpp"
+#include "engine/run_context.hpp"
 #include "store/artifact_store.hpp"
 
 namespace pipeline::engine {
@@ -24,43 +25,43 @@ namespace pipeline::engine {
 store::CacheEntry entry_of(const RemoteCache& from, const StepSpec& step, const std::string& key,
                            const RemoteResult& result);
 
-/// Downloads the output by way of `path`, which must not exist, into the artifact store. Throws
-/// DamagedCacheEntry if it differs from its record.
-async::Task<> bring(RemoteCache& from, const RemoteOutput& output, store::ArtifactStore& artifacts,
-                    std::filesystem::path path, asio::thread_pool& pool,
-                    core::CancelSource& cancel);
+/// Where an output is downloaded to.
+struct DownloadTarget {
+  store::ArtifactStore& artifacts;
+  std::filesystem::path path;  ///< On the artifacts' file system; nothing is there.
+  asio::thread_pool& pool;
+};
+/// Downloads the output into the artifact store. Throws DamagedCacheEntry if it differs from its
+/// record.
+async::Task<> download(RemoteCache& from, const RemoteOutput& output, DownloadTarget target,
+                       core::CancelSource& cancel);
 
 /// A step without a result on this machine, and the result in the remote cache.
 struct CacheLookup {
   const StepSpec* step;
   std::string key;
-  std::optional<store::CacheEntry> answer;
+  std::optional<store::CacheEntry> found;
 };
 /// Requests all results concurrently. Damaged entries are ignored.
-async::Task<> inquire(RemoteCache& from, std::vector<CacheLookup>& inquiries);
+async::Task<> look_up_all(RemoteCache& from, std::vector<CacheLookup>& lookups);
 
 class CacheExchange {
  public:
-  /// @param staging a folder of the run on the artifacts' file system; created when needed
-  /// @param run     results of this run, by an earlier driver on another machine, count as its own
-  /// @param user    a stop by the user ends transfers in progress
-  CacheExchange(RemoteCache& results, store::ArtifactStore& artifacts,
-                std::filesystem::path staging, std::string run, EventSink& events,
-                core::CancelSource& user, asio::thread_pool& pool)
-      : results_(results),
-        artifacts_(artifacts),
-        staging_(std::move(staging)),
-        run_(std::move(run)),
-        events_(events),
-        user_(user),
-        pool_(pool) {}
+  /// Results of the run `options.run_id`, by an earlier driver on another machine, count as its
+  /// own. A stop by the user ends transfers in progress.
+  /// @param context has `options.shared`
+  explicit CacheExchange(const RunContext& context)
+      : context_(context),
+        cache_(*context.options.shared),
+        artifacts_(context.services.artifacts),
+        staging_(context.services.store.paths().work_folder(context.options.run_id) / "shared") {}
 
-  async::Task<> check() { return results_.check(); }
+  async::Task<> check() { return cache_.check(); }
   /// Downloads and verifies the result under this key. Returns nothing if there is none or the
   /// cache fails, which is reported to the user.
   /// @param only_own ignore results of other runs
-  async::Task<std::optional<store::CacheEntry>> bring(const StepSpec& step, std::string key,
-                                                      bool only_own = false);
+  async::Task<std::optional<store::CacheEntry>> download(const StepSpec& step, std::string key,
+                                                         bool only_own);
   /// Sends a step's result.
   async::Task<> publish(store::CacheEntry entry);
   /// Publishes outputs under the names that the step gives them. Failures are reported to the user:
@@ -73,21 +74,18 @@ class CacheExchange {
   void conclude();
 
  private:
-  async::Task<std::optional<store::CacheEntry>> brought(const StepSpec& step, std::string key,
-                                                        bool only_own);
-  bool is_stopped() const { return user_.level() != core::StopLevel::none; }
+  async::Task<std::optional<store::CacheEntry>> try_download(const StepSpec& step, std::string key,
+                                                             bool only_own);
+  bool is_stopped() const { return context_.user_stop.level() != core::StopLevel::none; }
 
-  RemoteCache& results_;
+  const RunContext& context_;
+  RemoteCache& cache_;
   store::ArtifactStore& artifacts_;
   const std::filesystem::path staging_;
-  const std::string run_;
-  EventSink& events_;
-  core::CancelSource& user_;
-  asio::thread_pool& pool_;
-  async::Semaphore asking_{16}, sending_{4}, naming_{1};
-  std::size_t turn_ = 0;           ///< Waiting coroutines proceed in the order of their arrival.
-  bool asks_ = true;               ///< False once the cache has failed to respond.
-  std::set<std::string> brought_;  ///< Keys whose results are in the store.
+  async::Semaphore finding_{16}, sending_{4}, naming_{1};
+  std::size_t next_rank_ = 0;         ///< Waiting coroutines proceed in the order of their arrival.
+  bool cache_is_up_ = true;           ///< False once the cache has failed to respond.
+  std::set<std::string> downloaded_;  ///< Keys whose results are in the store.
   std::vector<std::string> not_shared_;  ///< Steps whose results could not be sent.
   bool lacks_names_ = false;
   std::string why_not_;  ///< The error of the first of them; it is not retried for the others.

@@ -10,6 +10,7 @@
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 #include "core/error.hpp"
+#include "store/cache_entries.hpp"
 #include "store/published.hpp"
 
 namespace pipeline::engine {

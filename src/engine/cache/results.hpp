@@ -9,42 +9,33 @@
 #include <string>
 
 #include "engine/cache/cache_exchange.hpp"
-#include "engine/cache/decision.hpp"
-#include "engine/run.hpp"
+#include "engine/cache/step_keys.hpp"
+#include "engine/graph/selection.hpp"
+#include "engine/run_context.hpp"
 
 namespace pipeline::engine {
 
 class Results {
  public:
-  /// Keeps references to all arguments. @param user a stop by the user ends transfers between
-  /// machines
-  Results(const Services& services, EventSink& events, core::CancelSource& user,
-          asio::thread_pool& pool, const EngineOptions& options);
+  /// A stop by the user ends transfers between machines.
+  explicit Results(const RunContext& context);
 
-  StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs) {
-    return decisions_.key(step, environment_id, outputs);
-  }
-
-  StepKey as_it_ran(StepKey key, const std::string& tree,
-                    const std::vector<store::TreeFile>& files) {
-    return decisions_.as_it_ran(std::move(key), tree, files);
-  }
-
-  void read_code(const StepSpec& step) { decisions_.read_code(step); }
-
+  StepKeys& keys() { return keys_; }
   /// The user's data as this run has read it.
-  DataInputs& data() { return decisions_.data(); }
+  DataInputs& data() { return keys_.data(); }
 
   /// Returns this machine's result if the step may reuse it. A resumed run always uses its own
   /// results.
-  std::optional<store::CacheEntry> here(const StepSpec& step, const std::string& key);
+  std::optional<store::CacheEntry> find_local(const StepSpec& step, const std::string& key);
+  /// For a plan: find_local() need not look, because the run store has no results at all.
+  void expect_none() { has_any_ = false; }
 
-  bool has_store() const { return exchange_.has_value(); }
+  bool has_remote_cache() const { return exchange_.has_value(); }
   /// Throws EnvironmentError unless the remote cache can be used.
-  async::Task<> check_store() { return exchange_->check(); }
+  async::Task<> check_remote_cache() { return exchange_->check(); }
   /// Returns true if the remote cache may have a result. An attempt that began before the run was
   /// interrupted is not dropped for another machine's result.
-  bool may_be_elsewhere(const StepSpec& step, bool was_cut_off) const;
+  bool may_be_remote(const StepSpec& step, bool was_cut_off) const;
   /// Downloads another machine's result, which then is a result of this machine, too.
   async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
                                                              const StepKey& key);
@@ -73,25 +64,29 @@ class Results {
 
   /// For a successful attempt: sends its outputs, and cleans up once no driver of the run can need
   /// what it has left.
-  async::Task<> hand_on(const StepSpec& step, store::CacheEntry entry,
-                        std::function<void()> cleanup);
+  async::Task<> publish_and_clean_up(const StepSpec& step, store::CacheEntry entry,
+                                     std::function<void()> cleanup);
   /// Cleans up after a failed attempt.
-  async::Task<> clear_away(std::function<void()> cleanup);
+  async::Task<> clean_up(std::function<void()> cleanup);
   void conclude() {
     if (exchange_) exchange_->conclude();
   }
 
- private:
+  /// Returns true if the step may take a result of another run.
   bool may_be_reused(const StepSpec& step) const {
-    return options_.use_cache && step.cache && !is_forced(forced_, step);
+    return options_.use_cache && step.cache && !is_forced(step);
   }
+  /// Returns true for a step that the user's options force to run.
+  bool is_forced(const StepSpec& step) const { return engine::is_forced(forced_, step); }
 
+ private:
   const PipelineSpec& pipeline_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const EngineOptions& options_;
   const std::set<std::string_view> forced_;
-  Decisions decisions_;
+  StepKeys keys_;
   std::optional<CacheExchange> exchange_;
+  bool has_any_ = true;
 };
 
 }  // namespace pipeline::engine

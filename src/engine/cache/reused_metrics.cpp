@@ -10,13 +10,13 @@
 
 namespace pipeline::engine {
 
-void note_reused_metrics(store::RunStore& runs, const store::ArtifactStore& artifacts,
+void note_reused_metrics(store::RunStore& store, const store::ArtifactStore& artifacts,
                          const std::string& run, const StepSpec& step,
                          const store::CacheEntry& entry) {
   if (std::ranges::none_of(step.outputs, &OutputSpec::metrics)) return;
-  if (!runs.metrics(run, step.name).empty()) return;
+  if (!store.metrics().list(run, step.name).empty()) return;
   const auto now = wall_now();
-  MetricLog log(runs, run, step.name, 1);
+  MetricLog log(store, run, step.name, 1);
   for (const auto& output : step.outputs) {
     const auto made = std::ranges::find(entry.outputs, output.name, &store::OutputRecord::name);
     if (!output.metrics || made == entry.outputs.end()) continue;

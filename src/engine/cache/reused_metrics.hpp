@@ -12,7 +12,7 @@ namespace pipeline::engine {
 /// Stores the metrics in the marked outputs of a reused step with the run that reuses it, where the
 /// run that made them has none: the marks are newer, or another machine has made them. The step is
 /// recorded already.
-void note_reused_metrics(store::RunStore& runs, const store::ArtifactStore& artifacts,
+void note_reused_metrics(store::RunStore& store, const store::ArtifactStore& artifacts,
                          const std::string& run, const StepSpec& step,
                          const store::CacheEntry& entry);
 

@@ -8,6 +8,7 @@
 
 #include "core/digest.hpp"
 #include "engine/clock.hpp"
+#include "engine/run/journal.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -67,19 +68,12 @@ void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path
   if (error) fingerprint.invalidate();
 }
 
-/// What a fingerprint says of the run that it was made of.
-struct Remembered {
-  std::string run;
-  std::size_t steps = 0, skipped = 0;
-  std::vector<std::string> tags;  ///< Those of the pipeline.
-};
-
-/// Returns it if all that it depends on is as it was.
-async::Task<std::optional<Remembered>> unchanged_run(std::string_view text,
-                                                     orchestrators::Orchestrator& orchestrator,
-                                                     store::ArtifactStore& artifacts) {
+/// Returns the fingerprint's run if all that it depends on is as it was.
+async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
+                                                       orchestrators::Orchestrator& orchestrator,
+                                                       store::ArtifactStore& artifacts) {
   if (next_line(text) != header) co_return std::nullopt;
-  Remembered found{.run = std::string(next_line(text))};
+  UnchangedRun found{.run = std::string(next_line(text))};
   const std::string counts(next_line(text));
   char* rest = nullptr;
   found.steps = std::strtoull(counts.c_str(), &rest, 10);
@@ -126,10 +120,10 @@ void RunFingerprint::ran_in(const std::string& recheck) {
   rechecks_.push_back(recheck);
 }
 
-void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::size_t steps,
+void RunFingerprint::save(store::RunStore& store, const std::string& run, std::size_t steps,
                           std::size_t skipped, const std::vector<std::string>& tags) const {
   const auto key = core::sha256(identity_).hex();
-  if (spoiled_) return runs.remove_blob(kind, key);
+  if (spoiled_) return store.key_values().remove(kind, key);
   std::string text(header);
   text.append("\n").append(run).append("\n").append(std::to_string(steps));
   if (skipped) text.append(" ").append(std::to_string(skipped));
@@ -142,7 +136,7 @@ void RunFingerprint::save(store::RunStore& runs, const std::string& run, std::si
   for (const auto& recheck : rechecks_) text.append("e").append(recheck).append("\n");
   for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
   text.append("end\n");
-  runs.put_blob(kind, key, text);
+  store.key_values().put(kind, key, text);
 }
 
 void look_at_sources(RunFingerprint& fingerprint, const Services& services,
@@ -175,59 +169,14 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 }
 
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
-    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step) {
+    orchestrators::Orchestrator& orchestrator, store::RunStore& store,
+    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options) {
   const auto began = Clock::now();
-  const auto started = wall_now();
-  const auto blob = runs.get_blob(kind, core::sha256(identity).hex());
+  const auto blob = store.key_values().find(kind, core::sha256(options.identity).hex());
   if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
   const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
-  const auto model = same ? runs.find_run(same->run) : std::nullopt;
-  if (!model || model->id != same->run) co_return std::nullopt;
-  const auto [earlier, steps, skipped, tags] = *same;
-
-  store::RunRecord record = *model;
-  record.id = options.run_id;
-  record.tags = tags;  // Neither those of `pipe tag` nor a note, which are of one run.
-  record.note.clear();
-  record.git_commit = options.git_commit;
-  record.git_dirty = options.git_dirty;
-  record.driver = {store::ProcessId::self(), {}};
-  record.same_as = earlier;
-  record.status = RunStatus::succeeded;
-  record.started = started;
-  record.cached = steps - skipped;
-  record.failed = 0;
-  record.took = since(began);
-  record.ended = wall_now();
-  bool is_there = true;
-  std::vector<store::StepRecord> shown;
-  runs.transaction([&] {
-    const auto still = runs.find_run(earlier);  // The run may have been removed since.
-    is_there = still && still->id == earlier;
-    if (!is_there) return;
-    runs.add_run(record);
-    runs.finish_run(record);
-    // What fails here leaves no record: a run of this name follows.
-    if (each_step) shown = runs.steps(record.id);
-  });
-  if (!is_there) co_return std::nullopt;
-  events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, steps});
-  for (const auto& step : shown) {
-    const bool is_skipped = step.status == StepStatus::skipped;
-    events.emit(event::StepFinished{step.name,
-                                    is_skipped ? StepStatus::skipped : StepStatus::cached,
-                                    0,
-                                    {},
-                                    std::nullopt,
-                                    step.reused_from,
-                                    step.message});
-  }
-  events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
-  co_return RunSummary{.run = record.id,
-                       .status = RunStatus::succeeded,
-                       .cached = steps - skipped,
-                       .skipped = skipped};
+  if (!same) co_return std::nullopt;
+  co_return Journal::reuse_whole_run(store, events, options, *same, began);
 }
 
 }  // namespace pipeline::engine

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/run.hpp"
+#include "engine/options.hpp"
+#include "engine/services.hpp"
+#include "engine/types.hpp"
 
 namespace pipeline::engine {
 
@@ -35,7 +37,7 @@ class RunFingerprint {
   /// @param run     the run whose rows have the steps
   /// @param skipped how many of the steps were skipped by their conditions
   /// @param tags    those that the pipeline gives its runs
-  void save(store::RunStore& runs, const std::string& run, std::size_t steps,
+  void save(store::RunStore& store, const std::string& run, std::size_t steps,
             std::size_t skipped = 0, const std::vector<std::string>& tags = {}) const;
 
  private:
@@ -58,11 +60,10 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
                      const std::vector<std::filesystem::path>& sources,
                      const std::vector<const StepSpec*>& steps);
 
-/// If a fingerprint for this identity is still valid: records a run that reused every step of that
-/// run, emits its events, and returns its summary. Steps get individual events only if `each_step`.
-/// Needs no spec.
+/// If a fingerprint for `options.identity` is still valid: records a run that reused every step of
+/// that run, emits its events, and returns its summary. Needs no spec.
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    std::string identity, orchestrators::Orchestrator& orchestrator, store::RunStore& runs,
-    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options, bool each_step);
+    orchestrators::Orchestrator& orchestrator, store::RunStore& store,
+    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options);
 
 }  // namespace pipeline::engine

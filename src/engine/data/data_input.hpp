@@ -21,7 +21,7 @@ namespace pipeline::engine {
 class DataInputs {
  public:
   explicit DataInputs(const Services& services)
-      : stats_(services.stats), published_(services.runs), pins_(services) {}
+      : stats_(services.stats), published_(services.store.published()), pins_(services) {}
 
   /// Asks the remote cache for the names of all artifacts that the steps take, in which they then
   /// are instead of in this state folder. @param cache may be null
@@ -40,7 +40,7 @@ class DataInputs {
 
  private:
   store::StatIndex& stats_;
-  store::Published published_;
+  store::Published& published_;
   PinnedData pins_;
   RemoteCache* cache_ = nullptr;
   std::map<std::filesystem::path, store::UserData> read_;

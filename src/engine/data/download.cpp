@@ -81,8 +81,8 @@ struct Downloads::Wanted {
 
 Downloads::Downloads(const Services& services, EventSink& events, core::CancelSource& stop)
     : artifacts_(services.artifacts),
-      runs_(services.runs),
-      folder_(services.runs.folder() / downloads_folder),
+      store_(services.store),
+      folder_(services.store.folder() / downloads_folder),
       buckets_(services.buckets ? *services.buckets : settings::ArtifactStoreSettings()),
       events_(events),
       stop_(stop) {}
@@ -119,10 +119,6 @@ async::Task<fetch::ContentState> Downloads::state(const DataSpec& data, core::Ca
             ", so that a change there would not be noticed",
         {"write `{url: ..., sha256: ...}`; `curl -L URL | sha256sum` prints the digest"});
   co_return state;
-}
-
-async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData pin) {
-  co_return co_await fetch(std::move(data), std::move(pin), stop_);
 }
 
 async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData pin,
@@ -210,8 +206,8 @@ async::Task<> Downloads::fetch_named(const DataSpec& data, const store::Publishe
     core::make_folders(folder_);
     const core::TemporaryFolder folder(folder_);
     const RemoteOutput output{version.output, version.is_executable};
-    co_await bring(*cache, output, artifacts_, folder.path() / version.output.file_name, pool,
-                   stop_);
+    const DownloadTarget target{artifacts_, folder.path() / version.output.file_name, pool};
+    co_await engine::download(*cache, output, target, stop_);
     co_return digest;
   };
   co_await flights(executor).get(digest.hex(), work, &stop_);
@@ -288,7 +284,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
     fs::rename(path, target);
   };
   co_await fetch::for_each(state.objects.size(), most_files_at_once, fetch);
-  runs_.put_blob(list_kind, list_key(wanted.data), list_text(state.objects));
+  store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 
 core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
@@ -335,7 +331,7 @@ std::vector<std::string> Downloads::changes_since(const lockfile::LockedData& lo
   std::vector<std::string> lines{"changed at the source since it was locked"};
   if (state.objects.empty()) return lines;
   const auto address = now.address;
-  const auto before = runs_.get_blob(list_kind, core::sha256(address).hex());
+  const auto before = store_.key_values().find(list_kind, core::sha256(address).hex());
   if (!before || locked.files == 0) return lines;
   const auto after = list_text(state.objects);
   const auto old_files = files_in(*before), new_files = files_in(after);

@@ -33,7 +33,6 @@ class Downloads {
 
   /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
   /// Throws EnvironmentError if it cannot be fetched, or is not what `pin` says.
-  async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin);
   /// @param stop ends this download alone
   async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin,
                                   core::CancelSource& stop);
@@ -76,7 +75,7 @@ class Downloads {
   core::EnvironmentError stopped(const DataSpec& data) const;
 
   store::ArtifactStore& artifacts_;
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const std::filesystem::path folder_;
   const settings::ArtifactStoreSettings buckets_;
   EventSink& events_;

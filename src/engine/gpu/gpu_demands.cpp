@@ -3,7 +3,7 @@
 
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/refusal.hpp"
 #include "gpu/together.hpp"
 #include "gpu/visible.hpp"
@@ -14,8 +14,8 @@ namespace pipeline::engine {
 /// Returns the requests of the steps that run on the engine's machine, where GPUs are reserved
 /// here; elsewhere a scheduler does that. Throws InputError for requests that the orchestrators do
 /// not support.
-std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepSpec*>& steps,
-                                                   const PipelineSpec& pipeline) const {
+std::vector<GpuReserver::Request> GpuReserver::requests_of(
+    const std::vector<const StepSpec*>& steps, const PipelineSpec& pipeline) const {
   std::vector<Request> requests;
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
@@ -52,17 +52,17 @@ std::vector<GpuPool::Request> GpuPool::requests_of(const std::vector<const StepS
 
 /// Returns the GPUs of the machine that the step runs on; nothing if its orchestrator chooses them
 /// itself.
-async::Task<std::optional<gpu::Inventory>> GpuPool::inventory_for(const StepSpec& step) {
+async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const StepSpec& step) {
   const bool is_this_machine = orchestrator_.capabilities_of(step).gpus_of_this_machine;
   gpu::Inventory inventory;
   if (!is_this_machine) machine_ = nullptr;
   if (is_this_machine)
-    inventory = co_await async::on_pool(pool_, [this] {
+    inventory = co_await async::on_pool(context_.pool, [this] {
       if (!machine_) machine_ = (own_machine_ = std::make_unique<gpu::Machine>()).get();
       return machine_->read();
     });
   if (machine_ && !inventory.unavailable) co_return inventory;
-  auto there = co_await orchestrator_.gpus(step, events_, stop_);
+  auto there = co_await orchestrator_.gpus(step, context_.events, context_.user_stop);
   if (!machine_ && !there) co_return std::nullopt;
   if (!there) co_return inventory;
   if (is_this_machine) gpu::show_only_visible(*there);
@@ -72,8 +72,8 @@ async::Task<std::optional<gpu::Inventory>> GpuPool::inventory_for(const StepSpec
 
 /// Adds the step's demand, or the errors in it. Throws EnvironmentError if the machine lacks what
 /// the step asks for.
-void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory,
-                         std::vector<core::Diagnostic>& wrong) {
+void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inventory,
+                             std::vector<core::Diagnostic>& wrong) {
   const auto* step = request.first;
   auto result = gpu::demand_of(request.second, inventory);
   if (auto* demand = std::get_if<gpu::Demand>(&result)) {
@@ -95,8 +95,8 @@ void GpuPool::add_demand(const Request& request, const gpu::Inventory& inventory
                    shortage.suggestion});
 }
 
-async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
-                             const PipelineSpec& pipeline) {
+async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
+                                 const PipelineSpec& pipeline) {
   const auto requests = requests_of(steps, pipeline);
   if (requests.empty()) co_return;
   const auto inventory = co_await inventory_for(*requests.front().first);
@@ -116,7 +116,7 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
            {},
            "leave out `auto_select_gpus`: steps of `pipe` never share a GPU"});
   }
-  if (is_task_) check_together(steps, wrong);
+  if (context_.options.is_task) check_together(steps, wrong);
   refuse(wrong, pipeline);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))
@@ -125,8 +125,8 @@ async::Task<> GpuPool::check(const std::vector<const StepSpec*>& steps,
 
 /// Reports containers of a task that need more GPUs together than there are. Unlike steps of a
 /// pipeline, they run at the same time, and may wait for each other in other ways.
-void GpuPool::check_together(const std::vector<const StepSpec*>& steps,
-                             std::vector<core::Diagnostic>& wrong) const {
+void GpuReserver::check_together(const std::vector<const StepSpec*>& steps,
+                                 std::vector<core::Diagnostic>& wrong) const {
   std::vector<gpu::TogetherMember> members;
   for (const auto* step : steps)
     members.push_back({step->name, demand_of(*step).count, step->after});

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "engine/cache/decision.hpp"
+#include "engine/graph/selection.hpp"
 #include "model/step_needs.hpp"
 
 namespace pipeline::engine {
@@ -18,20 +18,20 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
   for (const auto i : selected_) specs_.push_back(&pipeline_.steps[i]);
   position_.reserve(size());
   for (model::StepIndex i = 0; i < size(); ++i) position_.emplace(spec(i).name, i);
-  note_open(*graph_.topological_order());  // An instance is made after those that it needs.
-  if (!open_.empty())
+  note_dynamic(*graph_.topological_order());  // An instance is made after those that it needs.
+  if (!dynamic_.empty())
     for (model::StepIndex i = 0; i < size(); ++i) note_reads(i);
   note_repeats();
 }
 
 /// Remembers the steps that become their instances. Of repeated steps, those of each round do.
-void RunSteps::note_open(const std::vector<model::StepIndex>& steps) {
+void RunSteps::note_dynamic(const std::vector<model::StepIndex>& steps) {
   std::map<std::string_view, std::size_t> matrices;
   for (const auto i : steps) {
     if (!spec(i).matrix || spec(i).repeat) continue;
-    const auto [place, is_new] = matrices.emplace(spec(i).matrix->of, open_.size());
-    if (is_new) open_.emplace_back();
-    open_[place->second].push_back(i);
+    const auto [place, is_new] = matrices.emplace(spec(i).matrix->of, dynamic_.size());
+    if (is_new) dynamic_.emplace_back();
+    dynamic_[place->second].push_back(i);
     readers_[i];
   }
 }
@@ -40,12 +40,12 @@ void RunSteps::note_repeats() {
   std::map<std::string_view, std::vector<model::StepIndex>> groups;
   for (model::StepIndex i = 0; i < size(); ++i)
     if (spec(i).repeat) groups[spec(i).repeat->of].push_back(i);
-  for (const auto& [leader, members] : groups) {
+  for (const auto& [head, members] : groups) {
     std::vector<const StepSpec*> specs;
     for (const auto i : members) specs.push_back(&spec(i));
     Repeat repeat{Rounds(specs), std::vector<model::StepIndex>(members.size()), {}};
     for (const auto i : members) repeat.steps[repeat.rounds.position_of(spec(i).name)] = i;
-    repeats_.emplace(position_.at(leader), std::move(repeat));
+    repeats_.emplace(position_.at(head), std::move(repeat));
   }
 }
 
@@ -81,8 +81,12 @@ std::vector<const StepSpec*> RunSteps::with(StepStatus status) const {
   return found;
 }
 
-void RunSteps::forget_outcomes() {
-  for (auto& state : states_) state.status = StepStatus::pending;
+model::StepIndex RunSteps::producer(const std::string& name) const {
+  const auto i = position_.at(name);
+  if (i >= graph_.size() || !spec(i).repeat) return i;
+  const auto& repeat = repeats_.at(position_.at(spec(i).repeat->of));
+  return static_cast<model::StepIndex>(repeat.firsts.back() +
+                                       repeat.rounds.position_of(spec(i).name));
 }
 
 std::vector<bool> RunSteps::final_steps() const {
@@ -97,7 +101,7 @@ OutputsOf RunSteps::outputs_of() const {
   };
 }
 
-Predecessors RunSteps::before(model::StepIndex i) const {
+Predecessors RunSteps::before(model::StepIndex i, store::ArtifactStore& artifacts) const {
   auto all = Outcome::made;
   for (const auto need : needs(i)) {
     const auto outcome = outcome_of(need);
@@ -105,13 +109,19 @@ Predecessors RunSteps::before(model::StepIndex i) const {
       all = outcome;
   }
   return {[this](const std::string& step) { return outcome_of(position_.at(step)); }, all,
-          [this](const SourceSpec& source) { return find_output(source); }};
+          find_local(artifacts)};
+}
+
+bool RunSteps::has_skippable_need(model::StepIndex i) const {
+  return std::ranges::any_of(needs(i), [this](auto need) {
+    return states_[need].may_be_skipped || states_[need].status == StepStatus::skipped;
+  });
 }
 
 Outcome RunSteps::outcome_of(model::StepIndex i) const {
   switch (states_[i].status) {
     case StepStatus::succeeded:
-    case StepStatus::cached: return Outcome::made;
+    case StepStatus::cached: return states_[i].may_be_skipped ? Outcome::unknown : Outcome::made;
     case StepStatus::failed:
     case StepStatus::cancelled: return Outcome::failed;
     case StepStatus::skipped: return Outcome::skipped;
@@ -125,9 +135,17 @@ std::pair<Outcome, const StepSpec*> RunSteps::outcome_of_instances(model::StepIn
   for (auto k = first; k < first + count; ++k) {
     const auto outcome = outcome_of(k);
     if (outcome == Outcome::failed) return {outcome, &spec(k)};
-    if (outcome != Outcome::made) worst = {outcome, &spec(k)};
+    if (outcome != Outcome::made && worst.first != Outcome::skipped) worst = {outcome, &spec(k)};
   }
   return worst;
+}
+
+/// Returns a function that finds the outputs that this machine has.
+FindOutput RunSteps::find_local(store::ArtifactStore& artifacts) const {
+  return [this, &artifacts](const SourceSpec& source) {
+    const auto* output = find_output(source);
+    return output && artifacts.has(output->digest) ? output : nullptr;
+  };
 }
 
 const store::OutputRecord* RunSteps::find_output(const SourceSpec& source) const {
@@ -136,18 +154,17 @@ const store::OutputRecord* RunSteps::find_output(const SourceSpec& source) const
   return found == outputs.end() ? nullptr : &*found;
 }
 
-std::vector<model::StepIndex> RunSteps::take_open_matrix() {
-  for (auto group = open_.begin(); group != open_.end(); ++group) {
+std::vector<model::StepIndex> RunSteps::take_dynamic_matrix() {
+  for (auto group = dynamic_.begin(); group != dynamic_.end(); ++group) {
     const auto& axes = spec(group->front()).matrix->axes;
-    const bool are_made = std::ranges::all_of(axes, [&](const AxisSpec& axis) {
-      return !axis.items || outcome_of(position_.at(axis.items->source.step)) == Outcome::made;
-    });
+    const bool are_made = std::ranges::all_of(
+        axes, [&](const AxisSpec& axis) { return !axis.items || find_output(axis.items->source); });
     if (!are_made) continue;
     auto steps = std::move(*group);
-    open_.erase(group);
+    dynamic_.erase(group);
     std::erase_if(steps, [&](auto i) { return states_[i].status != StepStatus::pending; });
     if (!steps.empty()) return steps;
-    return take_open_matrix();
+    return take_dynamic_matrix();
   }
   return {};
 }
@@ -166,13 +183,13 @@ std::vector<RunSteps::InstanceNeeds> RunSteps::expand(const std::vector<model::S
   return needs;
 }
 
-RunSteps::InstanceNeeds RunSteps::add(model::StepIndex of, std::vector<StepSpec> instances,
+RunSteps::InstanceNeeds RunSteps::add(model::StepIndex base, std::vector<StepSpec> instances,
                                       const Growth& growth) {
   const auto first = static_cast<model::StepIndex>(size());
-  states_[of].instances = {first, instances.size()};
-  states_[of].status = StepStatus::running;
+  states_[base].instances = {first, instances.size()};
+  states_[base].status = StepStatus::running;
   append(std::move(instances));
-  for (const auto reader : readers_.at(of)) {
+  for (const auto reader : readers_.at(base)) {
     made_.push_back(spec(reader));
     growth.replace_sources(made_.back());
     specs_[reader] = &made_.back();
@@ -200,52 +217,53 @@ RunSteps::InstanceNeeds RunSteps::connect(model::StepIndex first) {
   return needs;
 }
 
-std::vector<const StepSpec*> RunSteps::repeated_with(model::StepIndex leader) const {
-  std::vector<const StepSpec*> specs{&spec(leader)};
-  for (const auto i : repeats_.at(leader).steps)
-    if (i != leader) specs.push_back(&spec(i));
+std::vector<const StepSpec*> RunSteps::repeated_with(model::StepIndex head) const {
+  std::vector<const StepSpec*> specs{&spec(head)};
+  for (const auto i : repeats_.at(head).steps)
+    if (i != head) specs.push_back(&spec(i));
   return specs;
 }
 
-unsigned RunSteps::rounds(model::StepIndex leader) const {
-  return static_cast<unsigned>(repeats_.at(leader).firsts.size());
+unsigned RunSteps::rounds(model::StepIndex head) const {
+  return static_cast<unsigned>(repeats_.at(head).firsts.size());
 }
 
-RunSteps::InstanceNeeds RunSteps::add_round(model::StepIndex leader) {
-  auto& repeat = repeats_.at(leader);
+RunSteps::InstanceNeeds RunSteps::add_round(model::StepIndex head) {
+  auto& repeat = repeats_.at(head);
   const auto first = static_cast<model::StepIndex>(size());
   std::vector<const StepSpec*> specs;
   for (const auto i : repeat.steps) {
     specs.push_back(&spec(i));
-    states_[i].instances = {first, i == leader ? repeat.steps.size() : 0};
+    states_[i].instances = {first, i == head ? repeat.steps.size() : 0};
     states_[i].status = StepStatus::running;
   }
-  append(repeat.rounds.steps_of(rounds(leader), specs));
+  append(repeat.rounds.steps_of(rounds(head), specs));
   repeat.firsts.push_back(first);
   std::vector<model::StepIndex> made(repeat.steps.size());
   std::iota(made.begin(), made.end(), first);
-  note_open(made);
+  note_dynamic(made);
   return connect(first);
 }
 
-ConditionValue RunSteps::is_last_round(model::StepIndex leader,
+ConditionValue RunSteps::is_last_round(model::StepIndex head,
                                        store::ArtifactStore& artifacts) const {
-  const auto find_here = [&](const SourceSpec& source) {
-    const auto* output = find_output(source);
-    return output && artifacts.has(output->digest) ? output : nullptr;
-  };
-  return repeats_.at(leader).rounds.is_last(rounds(leader) - 1, find_here, artifacts);
+  return repeats_.at(head).rounds.is_last(rounds(head) - 1, find_local(artifacts), artifacts);
 }
 
-void RunSteps::end_rounds(model::StepIndex leader) {
-  const auto& [rounds, steps, firsts] = repeats_.at(leader);
+void RunSteps::end_rounds(model::StepIndex head) {
+  const auto& [rounds, steps, firsts] = repeats_.at(head);
   for (std::size_t k = 0; k < steps.size(); ++k)
     states_[steps[k]].outputs = states_[firsts.back() + k].outputs;
 }
 
+void RunSteps::refresh_loops() {
+  for (const auto& [head, repeat] : repeats_)
+    if (states_[head].status == StepStatus::succeeded) end_rounds(head);
+}
+
 std::vector<std::pair<model::StepIndex, model::StepIndex>> RunSteps::steps_of_rounds(
-    model::StepIndex leader) const {
-  const auto& [rounds, steps, firsts] = repeats_.at(leader);
+    model::StepIndex head) const {
+  const auto& [rounds, steps, firsts] = repeats_.at(head);
   std::vector<std::pair<model::StepIndex, model::StepIndex>> all;
   for (const auto first : firsts)
     for (std::size_t k = 0; k < steps.size(); ++k)

@@ -16,7 +16,7 @@
 #include "engine/graph/gather.hpp"
 #include "engine/graph/growth.hpp"
 #include "engine/graph/rounds.hpp"
-#include "engine/run/journal.hpp"
+#include "engine/types.hpp"
 #include "model/graph.hpp"
 
 namespace pipeline::engine {
@@ -25,6 +25,8 @@ struct StepState {
   StepStatus status = StepStatus::pending;
   std::vector<store::OutputRecord> outputs;  ///< Filled once it has succeeded or is reused.
   Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
+  /// In a plan: a condition over outputs that are not known yet decides whether the step runs.
+  bool may_be_skipped = false;
   /// Set once the step is its instances: the first of them, and their number. It ends with them.
   /// Of the first of the steps that are repeated together, all steps of the current round; of the
   /// others none, since they end with it.
@@ -52,47 +54,54 @@ class RunSteps {
   StepState& state_of(const std::string& name) { return states_[position_.at(name)]; }
   model::StepIndex index_of(const std::string& name) const { return position_.at(name); }
 
+  /// Returns the step that has made the outputs of `name`: of repeated steps, that of the last
+  /// round.
+  model::StepIndex producer(const std::string& name) const;
+
   std::vector<const StepSpec*> with(StepStatus status) const;
-  void forget_outcomes();  ///< Makes all steps pending again.
   /// Returns for each step whether it waits for the end of the steps before it instead of for their
   /// success.
   std::vector<bool> final_steps() const;
   /// The function refers to this object.
   OutputsOf outputs_of() const;
-  /// The functions refer to this object.
-  Predecessors before(model::StepIndex i) const;
+  /// The functions refer to this object, and find only outputs that this machine has.
+  Predecessors before(model::StepIndex i, store::ArtifactStore& artifacts) const;
+  /// Returns `unknown` also for a step with a result that may still be skipped.
+  Outcome outcome_of(model::StepIndex i) const;
+  /// Returns true if one of the steps before it is skipped, or may be.
+  bool has_skippable_need(model::StepIndex i) const;
 
-  /// Returns true if a step still has to become its instances.
-  bool may_grow() const { return !open_.empty() || !repeats_.empty(); }
-  /// Removes and returns the pending steps that share one matrix, if its values are all made; empty
-  /// if there are none.
-  std::vector<model::StepIndex> take_open_matrix();
+  /// Removes and returns the pending steps that share one dynamic matrix, if its values are all
+  /// made; empty if there are none.
+  std::vector<model::StepIndex> take_dynamic_matrix();
   /// The dependencies of each instance of a step.
   using InstanceNeeds = std::vector<std::vector<model::StepIndex>>;
   /// Adds the instances of steps that share one matrix, and makes them the sources of those that
   /// gather the steps. Throws InputError if the values are none of a matrix; nothing is added then.
-  /// @param steps as take_open_matrix() returns them
+  /// @param steps as take_dynamic_matrix() returns them
   /// @return for each of the steps
   std::vector<InstanceNeeds> expand(const std::vector<model::StepIndex>& steps,
                                     store::ArtifactStore& artifacts);
 
-  /// Returns true for the step that stands for all that are repeated together.
-  bool leads_rounds(model::StepIndex i) const { return repeats_.contains(i); }
+  /// Returns true for the step that has the `repeat` of those that are repeated together.
+  bool is_loop_head(model::StepIndex i) const { return repeats_.contains(i); }
   /// Returns the steps that are repeated together, that one first.
-  std::vector<const StepSpec*> repeated_with(model::StepIndex leader) const;
+  std::vector<const StepSpec*> repeated_with(model::StepIndex head) const;
   /// The number of rounds that have begun.
-  unsigned rounds(model::StepIndex leader) const;
+  unsigned rounds(model::StepIndex head) const;
   /// Adds the steps of the next round.
   /// @return for each of them, its dependencies
-  InstanceNeeds add_round(model::StepIndex leader);
+  InstanceNeeds add_round(model::StepIndex head);
   /// Decides whether the current round, which has ended, is the last one, as far as this machine
   /// has what it made. See Rounds::is_last().
-  ConditionValue is_last_round(model::StepIndex leader, store::ArtifactStore& artifacts) const;
+  ConditionValue is_last_round(model::StepIndex head, store::ArtifactStore& artifacts) const;
   /// Gives the repeated steps what the current round has made.
-  void end_rounds(model::StepIndex leader);
+  void end_rounds(model::StepIndex head);
+  /// The same for all loops that have ended, after one of their steps has run again.
+  void refresh_loops();
   /// Returns the steps of all rounds, each with the repeated step that it is one of.
   std::vector<std::pair<model::StepIndex, model::StepIndex>> steps_of_rounds(
-      model::StepIndex leader) const;
+      model::StepIndex head) const;
 
   /// Returns how the step's instances have ended, as one outcome, and the instance that decided it.
   std::pair<Outcome, const StepSpec*> outcome_of_instances(model::StepIndex i) const;
@@ -105,13 +114,13 @@ class RunSteps {
     std::vector<model::StepIndex> firsts;  ///< The first step of each round.
   };
   void note_repeats();
-  void note_open(const std::vector<model::StepIndex>& steps);
+  void note_dynamic(const std::vector<model::StepIndex>& steps);
   void append(std::vector<StepSpec> made);
   InstanceNeeds connect(model::StepIndex first);
-  Outcome outcome_of(model::StepIndex i) const;
   const store::OutputRecord* find_output(const SourceSpec& source) const;
+  FindOutput find_local(store::ArtifactStore& artifacts) const;
   void note_reads(model::StepIndex i);
-  InstanceNeeds add(model::StepIndex of, std::vector<StepSpec> instances, const Growth& growth);
+  InstanceNeeds add(model::StepIndex base, std::vector<StepSpec> instances, const Growth& growth);
 
   const PipelineSpec& pipeline_;
   std::vector<std::size_t> selected_;
@@ -122,7 +131,7 @@ class RunSteps {
   std::deque<StepSpec> made_;
   std::unordered_map<std::string_view, model::StepIndex> position_;
   /// The steps of each matrix whose values are not known yet.
-  std::vector<std::vector<model::StepIndex>> open_;
+  std::vector<std::vector<model::StepIndex>> dynamic_;
   /// For a step with such a matrix, those that gather its outputs.
   std::unordered_map<model::StepIndex, std::vector<model::StepIndex>> readers_;
   std::unordered_map<model::StepIndex, Repeat> repeats_;  ///< By the step that has the `repeat`.

@@ -6,35 +6,23 @@
 
 namespace pipeline::engine {
 
-Environments::Environments(asio::any_io_executor executor, const Services& services,
-                           EventSink& events, bool is_shared, std::size_t steps,
-                           std::function<void(async::Task<>)> spawn,
+Environments::Environments(const RunContext& context, std::size_t steps,
                            std::function<void(model::StepIndex)> on_failure)
-    : executor_(std::move(executor)),
-      orchestrator_(services.orchestrator),
-      pipeline_(services.pipeline),
-      events_(events),
-      is_shared_(is_shared),
-      spawn_(std::move(spawn)),
-      on_failure_(std::move(on_failure)),
-      states_(steps) {}
-
-async::Task<orchestrators::Environment> Environments::look_up(const StepSpec& step) {
-  return environment_of(orchestrator_, step, pipeline_, is_shared_);
-}
+    : context_(context), on_failure_(std::move(on_failure)), states_(steps) {}
 
 void Environments::begin(model::StepIndex i, const StepSpec& step) {
-  states_[i].prepared = std::make_unique<async::Gate>(executor_);
-  spawn_(prepare(i, step));
+  states_[i].prepared = std::make_unique<async::Gate>(context_.executor);
+  context_.tasks.spawn(prepare(i, step));
 }
 
 async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
   auto& state = states_[i];
   auto& stop = step.run_on == RunOn::success ? stop_ : final_stop_;
+  auto& orchestrator = context_.services.orchestrator;
   try {
-    auto environment = co_await orchestrator_.prepare(step, events_, stop);
-    if (is_shared_)
-      environment = co_await shared_environment(orchestrator_, step, std::move(environment));
+    auto environment = co_await orchestrator.prepare(step, context_.events, stop);
+    if (context_.options.shared)
+      environment = co_await shared_environment(orchestrator, step, std::move(environment));
     state.environment = std::move(environment);
   } catch (...) {
     state.error = std::current_exception();
@@ -52,7 +40,7 @@ void Environments::stop_all(core::StopLevel level) {
 void Environments::set(model::StepIndex i, orchestrators::Environment environment) {
   states_[i].environment = std::move(environment);
   if (states_[i].prepared) return;
-  states_[i].prepared = std::make_unique<async::Gate>(executor_);
+  states_[i].prepared = std::make_unique<async::Gate>(context_.executor);
   states_[i].prepared->open();
 }
 

@@ -5,36 +5,27 @@
 
 #include <deque>
 #include <exception>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "async/gate.hpp"
 #include "core/cancel.hpp"
-#include "engine/services.hpp"
+#include "engine/run_context.hpp"
 #include "model/graph.hpp"
 
 namespace pipeline::engine {
 
 class Environments {
  public:
-  /// Keeps references to the objects in `services`, and to the events.
-  /// @param is_shared results are shared between machines: see shared_environment()
   /// @param steps number of steps
-  /// @param spawn runs a coroutine that refers to this object and must have ended before this is
-  /// destroyed
   /// @param on_failure called with a step whose environment could not be prepared, unless stop()
   /// has ended that
-  Environments(asio::any_io_executor executor, const Services& services, EventSink& events,
-               bool is_shared, std::size_t steps, std::function<void(async::Task<>)> spawn,
+  Environments(const RunContext& context, std::size_t steps,
                std::function<void(model::StepIndex)> on_failure);
 
-  /// Returns the step's environment as it is now, and builds nothing. Throws InputError with the
-  /// step's line, or EnvironmentError.
-  async::Task<orchestrators::Environment> look_up(const StepSpec& step);
   bool is_begun(model::StepIndex i) const { return states_[i].prepared != nullptr; }
-  /// Begins to prepare the step's environment. Call it once for each step.
+  /// Begins to prepare the step's environment; once for each step, or after set().
   void begin(model::StepIndex i, const StepSpec& step);
   /// Records that the step's environment is ready.
   void set(model::StepIndex i, orchestrators::Environment environment);
@@ -66,12 +57,7 @@ class Environments {
   };
   async::Task<> prepare(model::StepIndex i, const StepSpec& step);
 
-  asio::any_io_executor executor_;
-  orchestrators::Orchestrator& orchestrator_;
-  const PipelineSpec& pipeline_;
-  EventSink& events_;
-  const bool is_shared_;
-  std::function<void(async::Task<>)> spawn_;
+  const RunContext& context_;
   std::function<void(model::StepIndex)> on_failure_;
   core::CancelSource stop_, final_stop_;  ///< The second one is of steps with a `run_on`.
   std::deque<State> states_;              ///< References to them stay valid.

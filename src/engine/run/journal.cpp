@@ -12,9 +12,9 @@
 
 namespace pipeline::engine {
 
-Journal::Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+Journal::Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
                  const PipelineSpec& pipeline, const EngineOptions& options)
-    : runs_(runs),
+    : store_(store),
       artifacts_(artifacts),
       events_(events),
       publishes_here_(!options.shared),
@@ -48,33 +48,58 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 }
 
 void Journal::commit(const std::function<void()>& write) {
-  runs_.transaction([&] {
-    for (const auto& [step, attempt, parts, origins, spec] : unstored_) {
-      runs_.put_attempt(attempt);
-      runs_.put_step(step);
-      runs_.add_cache_entry({step.key, record_.id, step.name, step.outputs}, record_.pipeline,
-                            parts);
-      for (const auto& [input, pieces] : origins.gathered) runs_.add_gathered(input, pieces);
-      if (!origins.taken.empty()) runs_.add_taken_values(step.key, origins.taken);
-      publish(*spec, record_.id, step.outputs);
-    }
+  store_.transaction([&] {
+    for (const auto& reuse : reused_) put_reused(reuse);
+    for (const auto& success : successes_) put_success(success);
     write();
   });
-  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(unstored_, {}))
+  for (const auto& [step, entry] : std::exchange(reused_, {})) {
+    note_reused_metrics(store_, artifacts_, record_.id, *step, entry);
+    ++summary_.cached;
+    events_.emit(
+        event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
+  }
+  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(successes_, {}))
     events_.emit(
         event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
+}
+
+void Journal::put_reused(const Reuse& reuse) {
+  const auto& [step, entry] = reuse;
+  if (entry.run == record_.id && entry.step == step->name) return;  // Made before an interruption.
+  auto record = record_of(*step, StepStatus::cached, entry.key);
+  record.started = record.ended = wall_now();
+  record.reused_from = entry.run;
+  record.outputs = entry.outputs;
+  store_.runs().put_step(record);
+  publish(*step, entry.run, entry.outputs);
+}
+
+void Journal::put_success(const Success& success) {
+  const auto& [step, attempt, parts, origins, spec] = success;
+  store_.attempts().put(attempt);
+  store_.runs().put_step(step);
+  store_.cache().add({step.key, record_.id, step.name, step.outputs}, record_.pipeline, parts);
+  for (const auto& [input, pieces] : origins.gathered)
+    store_.lineage().record_gather(input, pieces);
+  if (!origins.taken.empty()) store_.lineage().record_matrix_inputs(step.key, origins.taken);
+  publish(*spec, record_.id, step.outputs);
 }
 
 void Journal::publish(const StepSpec& step, const std::string& run,
                       const std::vector<store::OutputRecord>& outputs) {
   if (!publishes_here_) return;
   for (const auto& [name, version] : versions_of(step, run, outputs))
-    store::Published(runs_).change(name,
-                                   [&](store::PublishedName& all) { return all.publish(version); });
+    store_.published().change(name,
+                              [&](store::PublishedName& all) { return all.publish(version); });
 }
 
 void Journal::flush() {
-  if (!unstored_.empty()) commit([] {});
+  if (!reused_.empty() || !successes_.empty()) commit([] {});
+}
+
+void Journal::flush_reused() {
+  if (!reused_.empty()) commit([] {});
 }
 
 void Journal::run_began(const std::string& orchestrator,
@@ -82,10 +107,10 @@ void Journal::run_began(const std::string& orchestrator,
   record_.orchestrator = orchestrator;
   record_.started = wall_now();
   record_.steps = steps.size();
-  runs_.transaction([&] {
-    runs_.add_run(record_);
-    runs_.put_blob(store::declared_kind, record_.id, declared(steps));
-    for (const auto* step : steps) runs_.put_step(record_of(*step, StepStatus::pending));
+  store_.transaction([&] {
+    store_.runs().add(record_);
+    store_.key_values().put(store::declared_kind, record_.id, declared(steps));
+    for (const auto* step : steps) store_.runs().put_step(record_of(*step, StepStatus::pending));
   });
   announce_start(steps);
 }
@@ -93,8 +118,8 @@ void Journal::run_began(const std::string& orchestrator,
 std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orchestrator,
                                                         const std::vector<const StepSpec*>& steps) {
   std::map<std::string, ResumePoint> resume_point;
-  runs_.transaction([&] {
-    const auto before = runs_.find_run(record_.id);
+  store_.transaction([&] {
+    const auto before = store_.runs().find(record_.id);
     const bool is_ours =
         before && record_.driver.is_elsewhere() && before->driver.lease == record_.driver.lease;
     if (!before || (before->status == RunStatus::running && !is_ours))
@@ -104,8 +129,9 @@ std::map<std::string, ResumePoint> Journal::run_resumed(const std::string& orche
     record_.started = before->started;
     record_.took = before->took;
     record_.steps = steps.size();
-    for (auto& record : runs_.steps(record_.id)) earlier_.emplace(record.name, std::move(record));
-    runs_.resume_run(record_);
+    for (auto& record : store_.runs().steps(record_.id))
+      earlier_.emplace(record.name, std::move(record));
+    store_.runs().resume(record_);
     for (const auto* step : steps)
       if (auto point = resume_step(*step)) resume_point.emplace(step->name, std::move(*point));
   });
@@ -119,7 +145,7 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
   if (record.status == StepStatus::succeeded || record.status == StepStatus::cached)
     return std::nullopt;
   ResumePoint state;
-  for (const auto& attempt : runs_.attempts(record_.id, step.name)) {
+  for (const auto& attempt : store_.attempts().list(record_.id, step.name)) {
     if (state.counts.attempts == 0) state.counts.started = attempt.started;
     state.counts.attempts = attempt.number;
     state.is_open = attempt.ended == WallTime{};
@@ -131,7 +157,7 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
   }
   state.key = record.key;
   // With the key, because this driver may be killed before the step starts.
-  runs_.put_step(record_of(step, StepStatus::pending, record.key));
+  store_.runs().put_step(record_of(step, StepStatus::pending, record.key));
   if (state.counts.attempts == 0) return std::nullopt;
   return state;
 }
@@ -143,10 +169,10 @@ std::map<std::string, ResumePoint> Journal::expanded(const std::vector<const Ste
   record_.steps += instances.size();
   if (!round || *round == 0) record_.steps -= steps.size();
   commit([&] {
-    for (const auto* step : steps) runs_.expand_step(record_.id, step->name, record_.steps);
+    for (const auto* step : steps) store_.runs().expand_step(record_.id, step->name, record_.steps);
     for (const auto* instance : instances) {
       if (!earlier_.contains(instance->name))
-        runs_.put_step(record_of(*instance, StepStatus::pending));
+        store_.runs().put_step(record_of(*instance, StepStatus::pending));
       else if (auto point = resume_step(*instance))
         resume_point.emplace(instance->name, std::move(*point));
     }
@@ -186,10 +212,10 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   record.attempts = number;
   record.image = environment;
   commit([&] {
-    // Of what the step made before the run was resumed, nothing is a part of what it makes now.
-    if (number == 1 && is_resumed_) runs_.remove_attempts(record_.id, step.name);
-    runs_.put_step(record);
-    runs_.put_attempt(attempt);
+    // Attempts before the run was resumed have no part in what the step makes now.
+    if (number == 1 && is_resumed_) store_.attempts().remove(record_.id, step.name);
+    store_.runs().put_step(record);
+    store_.attempts().put(attempt);
   });
   events_.emit(event::StepStarted{step.name, number, environment, std::move(held)});
   return attempt;
@@ -212,7 +238,7 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
-    runs_.put_attempt(record);
+    store_.attempts().put(record);
   }
   return record;
 }
@@ -222,26 +248,14 @@ void Journal::retried(const StepSpec& step, unsigned number, const Failure& fail
   events_.emit(event::StepRetried{step.name, number, failure, retry.delay, retry.memory});
 }
 
-void Journal::reused(const std::vector<Reuse>& steps) {
-  if (steps.empty()) return;
-  commit([&] {
-    for (const auto& [step, entry] : steps) {
-      if (entry.run == record_.id && entry.step == step->name)
-        continue;  // Made before the run was resumed.
-      auto record = record_of(*step, StepStatus::cached, entry.key);
-      record.started = record.ended = wall_now();
-      record.reused_from = entry.run;
-      record.outputs = entry.outputs;
-      runs_.put_step(record);
-      publish(*step, entry.run, entry.outputs);
-    }
-  });
-  for (const auto& [step, entry] : steps) {
-    note_reused_metrics(runs_, artifacts_, record_.id, *step, entry);
-    ++summary_.cached;
-    events_.emit(
-        event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
-  }
+void Journal::reused(Reuse reuse) { reused_.push_back(std::move(reuse)); }
+
+unsigned Journal::begun_again(const StepSpec& step, StepStatus ended_as) {
+  flush();
+  if (ended_as == StepStatus::cached) --summary_.cached;
+  if (ended_as == StepStatus::succeeded) --summary_.succeeded;
+  const auto attempts = store_.attempts().list(record_.id, step.name);
+  return attempts.empty() ? 0 : attempts.back().number;
 }
 
 void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
@@ -249,7 +263,7 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  unstored_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
+  successes_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
   ++summary_.succeeded;
 }
 
@@ -260,7 +274,7 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
       record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.image = counts.image;
   record.message = failure.message;
-  commit([&] { runs_.put_step(record); });
+  commit([&] { store_.runs().put_step(record); });
   summary_.build_failed |= failure.kind == FailureKind::build;
   summary_.environment_failed |= failure.kind == FailureKind::environment;
   ++(cancelled ? summary_.cancelled : summary_.failed);
@@ -299,7 +313,7 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
     for (const auto* step : steps) {
       auto record = record_of(*step, status);
       record.message = reason;
-      runs_.put_step(record);
+      store_.runs().put_step(record);
     }
   });
   for (const auto* step : steps) {
@@ -323,13 +337,58 @@ RunSummary Journal::run_ended(bool interrupted) {
   commit([&] {
     // The pipeline of a resumed run may have changed.
     if (record_.status == RunStatus::succeeded)
-      for (const auto& [name, gone] : earlier_) runs_.remove_step(record_.id, name);
-    runs_.finish_run(record_);
+      for (const auto& [name, gone] : earlier_) store_.runs().remove_step(record_.id, name);
+    store_.runs().finish(record_);
   });
   summary_.run = record_.id;
   summary_.status = record_.status;
   events_.emit(event::RunFinished{record_.id, record_.status, record_.took});
   return summary_;
+}
+
+std::optional<RunSummary> Journal::reuse_whole_run(store::RunStore& store, EventSink& events,
+                                                   const EngineOptions& options,
+                                                   const UnchangedRun& earlier,
+                                                   Clock::time_point began) {
+  store::RunRecord record;
+  std::vector<store::StepRecord> steps;
+  bool is_there = false;
+  store.transaction([&] {
+    const auto model = store.runs().find(earlier.run);
+    is_there = model && model->id == earlier.run;
+    if (!is_there) return;
+    record = *model;
+    record.id = options.run_id;
+    record.tags = earlier.tags;  // Neither those of `pipe tag` nor a note, which are of one run.
+    record.note.clear();
+    record.git_commit = options.git_commit;
+    record.git_dirty = options.git_dirty;
+    record.driver = {store::ProcessId::self(), {}};
+    record.same_as = earlier.run;
+    record.status = RunStatus::succeeded;
+    record.took = since(began);
+    record.ended = wall_now();
+    record.started = record.ended - record.took;
+    record.cached = earlier.steps - earlier.skipped;
+    record.failed = 0;
+    store.runs().add(record);
+    store.runs().finish(record);
+    // Read here, so that a failure leaves no record: the caller then starts a run of this name.
+    if (options.reports_reused_steps) steps = store.runs().steps(record.id);
+  });
+  if (!is_there) return std::nullopt;
+  events.emit(event::RunStarted{record.id, record.pipeline, record.orchestrator, earlier.steps});
+  for (const auto& step : steps) {
+    const auto status =
+        step.status == StepStatus::skipped ? StepStatus::skipped : StepStatus::cached;
+    events.emit(event::StepFinished{
+        step.name, status, 0, {}, std::nullopt, step.reused_from, step.message});
+  }
+  events.emit(event::RunFinished{record.id, RunStatus::succeeded, record.took});
+  return RunSummary{.run = record.id,
+                    .status = RunStatus::succeeded,
+                    .cached = record.cached,
+                    .skipped = earlier.skipped};
 }
 
 }  // namespace pipeline::engine

@@ -7,47 +7,25 @@
 #include <string>
 #include <vector>
 
-#include "engine/attempt/attempt.hpp"
-#include "engine/cache/decision.hpp"
-#include "engine/clock.hpp"
+#include "engine/graph/gather.hpp"
+#include "engine/options.hpp"
+#include "engine/types.hpp"
 
 namespace pipeline::engine {
 
-/// The next attempt after a failed one.
-struct Retry {
-  std::chrono::milliseconds delay;
-  std::optional<Bytes> memory = {};  ///< Its limit, if it is higher than the failed attempt's.
-};
-
-/// When a step began, and how often it was tried.
-struct AttemptCounts {
-  WallTime started = wall_now();
-  Clock::time_point start = Clock::now();
-  unsigned attempts = 0;
-  unsigned failures = 0;       ///< Number of attempts that failed because of the step.
-  unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
-  std::string image = {};      ///< What the last attempt ran in, if it has ended.
-};
-
-/// The progress of a step when its run was interrupted.
-struct ResumePoint {
-  AttemptCounts counts;
-  bool is_open = false;              ///< The last attempt has no recorded end.
-  std::string key;                   ///< Key of the step at that time.
-  std::optional<Bytes> memory = {};  ///< The last attempt's limit.
-  bool is_out_of_memory = false;     ///< The last attempt was ended by that limit.
-};
-
-/// A step that is reused from an earlier success.
-struct Reuse {
-  const StepSpec* step;
-  store::CacheEntry entry;
+/// A run that a fingerprint shows to be unchanged.
+struct UnchangedRun {
+  std::string run;
+  std::size_t steps = 0, skipped = 0;
+  std::vector<std::string> tags;  ///< Those of the pipeline.
 };
 
 /// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
+/// reused() and succeeded() only collect: the next write of any kind commits what they have
+/// collected together with its own.
 class Journal {
  public:
-  Journal(store::RunStore& runs, const store::ArtifactStore& artifacts, EventSink& events,
+  Journal(store::RunStore& store, const store::ArtifactStore& artifacts, EventSink& events,
           const PipelineSpec& pipeline, const EngineOptions& options);
 
   void run_began(const std::string& orchestrator, const std::vector<const StepSpec*>& steps);
@@ -74,11 +52,16 @@ class Journal {
                                      const AttemptOutcome& outcome,
                                      const std::optional<Failure>& failure);
   void retried(const StepSpec& step, unsigned number, const Failure& failure, const Retry& retry);
-  void reused(const std::vector<Reuse>& steps);
+  void reused(Reuse reuse);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
                  const AttemptCounts& counts, InputOrigins origins);
-  /// Persists the pending successes.
+  /// Notes that a step, which has ended so, runs again in this run.
+  /// @return the number of its attempts so far
+  unsigned begun_again(const StepSpec& step, StepStatus ended_as);
+  /// Persists what was collected.
   void flush();
+  /// The same if there are reused steps, which none but the next write would publish.
+  void flush_reused();
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
               const AttemptCounts& counts, const std::vector<const StepSpec*>& lost);
@@ -92,6 +75,15 @@ class Journal {
                 StepStatus status);
   RunSummary run_ended(bool interrupted);
 
+  /// Records a whole run that reuses every step of an earlier one, and publishes its events, those
+  /// of steps only if `options.reports_reused_steps`. Returns nothing, and records nothing, if the
+  /// earlier run is gone.
+  /// @param began when the run began
+  static std::optional<RunSummary> reuse_whole_run(store::RunStore& store, EventSink& events,
+                                                   const EngineOptions& options,
+                                                   const UnchangedRun& earlier,
+                                                   Clock::time_point began);
+
   const std::string& run_id() const { return record_.id; }
 
  private:
@@ -102,8 +94,10 @@ class Journal {
     InputOrigins origins;
     const StepSpec* spec;
   };
-  /// Commits the writes of `write` together with the pending successes.
+  /// Commits the writes of `write` together with what was collected, and publishes the latter.
   void commit(const std::function<void()>& write);
+  void put_reused(const Reuse& reuse);
+  void put_success(const Success& success);
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                     StepStatus status, bool is_failure);
   /// Publishes outputs under the names that the step gives them, unless the remote cache has the
@@ -118,7 +112,7 @@ class Journal {
   store::StepRecord record_of(const StepSpec& step, StepStatus status, const std::string& key,
                               const AttemptCounts& counts) const;
 
-  store::RunStore& runs_;
+  store::RunStore& store_;
   const store::ArtifactStore& artifacts_;
   EventSink& events_;
   store::RunRecord record_;
@@ -127,7 +121,8 @@ class Journal {
   RunSummary summary_{};
   /// Of a resumed run, by step: those that it has not come to yet.
   std::map<std::string, store::StepRecord> earlier_;
-  std::vector<Success> unstored_;
+  std::vector<Reuse> reused_;  ///< Not persisted yet, as those below.
+  std::vector<Success> successes_;
   Clock::time_point began_ = Clock::now();
 };
 

@@ -39,14 +39,13 @@ void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline) {
   throw core::InputError(std::move(wrong), std::move(sources));
 }
 
-async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrator& orchestrator,
-                                                       const StepSpec& step,
-                                                       const PipelineSpec& pipeline,
-                                                       bool is_shared) {
+async::Task<orchestrators::Environment> environment_of(const RunContext& context,
+                                                       const StepSpec& step) {
+  auto& orchestrator = context.services.orchestrator;
   std::vector<core::Diagnostic> wrong;
   try {
     auto environment = co_await orchestrator.environment(step);
-    if (!is_shared) co_return environment;
+    if (!context.options.shared) co_return environment;
     co_return co_await shared_environment(orchestrator, step, std::move(environment));
   } catch (const core::InputError& error) {
     if (!error.file().empty()) throw;
@@ -54,7 +53,7 @@ async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrat
   }
   for (auto& diagnostic : wrong)
     if (diagnostic.span.line == 0) diagnostic.span = {step.line, 0, 1, step.file};
-  refuse(std::move(wrong), pipeline);
+  refuse(std::move(wrong), context.services.pipeline);
   co_return orchestrators::Environment{};
 }
 

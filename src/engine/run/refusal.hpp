@@ -7,6 +7,7 @@
 #include <pipeline/spec.hpp>
 
 #include "core/diagnostic.hpp"
+#include "engine/run_context.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::engine {
@@ -22,12 +23,10 @@ void mark_keys(std::vector<core::Diagnostic>& wrong, const std::vector<core::Sou
 /// are none.
 void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline);
 
-/// Calls Orchestrator::environment(); reports errors of the step's settings at its line.
-/// @param is_shared the id is for results that machines share: see shared_environment()
-async::Task<orchestrators::Environment> environment_of(orchestrators::Orchestrator& orchestrator,
-                                                       const StepSpec& step,
-                                                       const PipelineSpec& pipeline,
-                                                       bool is_shared);
+/// Calls Orchestrator::environment(), which builds nothing; reports errors of the step's settings
+/// at its line. With a remote cache, the id is that of shared_environment().
+async::Task<orchestrators::Environment> environment_of(const RunContext& context,
+                                                       const StepSpec& step);
 
 /// Returns the environment for results that machines share. If it has packages whose versions were
 /// chosen when it was made (`resolves`), its id also covers these packages, and is empty until the

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/run/journal.hpp"
+#include "engine/types.hpp"
 
 namespace pipeline::engine {
 

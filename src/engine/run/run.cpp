@@ -1,21 +1,19 @@
 #include "engine/run.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
 
-#include "async/gate.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "engine/cache/results.hpp"
 #include "engine/cache/run_fingerprint.hpp"
-#include "engine/gpu/gpu_pool.hpp"
-#include "engine/graph/run_steps.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
-#include "engine/run/journal.hpp"
 #include "engine/run/run_checks.hpp"
-#include "engine/run/step_endings.hpp"
+#include "engine/run/step_outcomes.hpp"
 #include "engine/run/step_runner.hpp"
 #include "orchestrators/failure_of.hpp"
 
@@ -24,112 +22,126 @@ namespace {
 
 /// A cluster has a queue of its own, but each attempt there costs this driver a connection for its
 /// log.
-constexpr unsigned most_elsewhere = 100;
+constexpr unsigned max_remote_attempts = 100;
 
-/// Events are persisted before they are published.
-class Run {
+JobSlots slots_for(unsigned jobs) {
+  return {
+      .local = async::Semaphore(jobs ? jobs : std::max(1u, std::thread::hardware_concurrency())),
+      .remote = async::Semaphore(jobs ? jobs : max_remote_attempts)};
+}
+
+/// Carries out what the walk over the graph decides: starts steps, and records how they end. Events
+/// are persisted before they are published. All coroutines of the run are tasks of `tasks_`; they
+/// end before execute() returns.
+class Run final : public StepStarter {
  public:
-  Run(const Services& services, EventSink& events, core::CancelSource& user, EngineOptions options,
-      asio::any_io_executor executor)
+  Run(const Services& services, EventSink& events, core::CancelSource& user_stop,
+      EngineOptions options, asio::any_io_executor executor)
       : services_(services),
         pipeline_(services.pipeline),
         orchestrator_(services.orchestrator),
-        events_(events),
-        user_(user),
         options_(std::move(options)),
-        steps_(pipeline_, options_.only_step),
-        scheduler_(steps_.graph(), steps_.final_steps()),
-        executor_(executor),
         wake_(executor),
-        slots_{.here = async::Semaphore(options_.jobs
-                                            ? options_.jobs
-                                            : std::max(1u, std::thread::hardware_concurrency())),
-               .elsewhere = async::Semaphore(options_.jobs ? options_.jobs : most_elsewhere)},
         pool_(2),
-        results_(services_, events, user, pool_, options_),
-        environments_(executor, services_, events, results_.has_store(), steps_.size(), spawner(),
+        tasks_(executor, [this](const std::exception_ptr& error) { task_ended(error); }),
+        context_{services_, options_, events, user_stop, pool_, executor, tasks_},
+        slots_(slots_for(options_.jobs)),
+        results_(context_),
+        walk_(context_, results_),
+        steps_(walk_.steps()),
+        scheduler_(walk_.scheduler()),
+        environments_(context_, steps_.size(),
                       [this](model::StepIndex i) { environment_failed(i); }),
-        gpus_(executor, pool_, orchestrator_, events, user, slots_.here, options_, spawner()),
-        journal_(services_.runs, services_.artifacts, events, pipeline_, options_),
-        checks_(services_, steps_, environments_, results_, gpus_, pool_, options_, events, user),
-        endings_(pipeline_, services_.artifacts, steps_, scheduler_, journal_, results_, stop_,
-                 spawner()),
-        runner_(services_, events, stop_, journal_, pool_, slots_, gpus_, results_),
-        final_runner_(services_, events, user, journal_, pool_, slots_, gpus_, results_) {
+        gpus_(context_, slots_.local),
+        journal_(services_.store, services_.artifacts, events, pipeline_, options_),
+        outcomes_(context_, walk_, journal_, results_, stop_),
+        runner_(context_, journal_, slots_, gpus_, results_) {
     for (model::StepIndex i = 0; i < steps_.size(); ++i)
       has_final_steps_ |= spec(i).run_on != RunOn::success;
-    if (!options_.identity.empty() && options_.use_cache) fingerprint_.emplace(options_.identity);
+    if (!options_.identity.empty() && options_.use_cache)
+      fingerprint_.emplace(options_.identity, options_.now);
   }
 
   async::Task<RunSummary> execute();
   async::Task<> prepare_detached();
 
+  bool may_start() const override {
+    return stop_.level() == core::StopLevel::none && (!outcomes_.has_stopped() || has_final_steps_);
+  }
+  bool excludes(model::StepIndex i) override { return outcomes_.skip_if_stopped(i); }
+  void take(model::StepIndex i, Decision decision) override;
+  void fail(model::StepIndex i, const core::EnvironmentError& error) override {
+    outcomes_.fail(i, orchestrators::failure_of(error));
+  }
+  void fail(model::StepIndex i, Failure failure) override { outcomes_.fail(i, std::move(failure)); }
+  void leave_open(model::StepIndex i, const std::string& reason) override {
+    outcomes_.fail(i, Failure{FailureKind::not_started, reason, {}, {}});
+  }
+  void expanded(const std::vector<const StepSpec*>& steps,
+                std::pair<model::StepIndex, std::size_t> instances,
+                std::optional<unsigned> round) override;
+  void end_instances(model::StepIndex i) override { outcomes_.end_instances(i); }
+  async::Task<bool> wait() override;
+
  private:
   const StepSpec& spec(model::StepIndex i) const { return steps_.spec(i); }
-  std::string places(const std::vector<const StepSpec*>& steps) const;
-  std::function<void(async::Task<>)> spawner() {
-    return [this](async::Task<> task) { spawn(std::move(task)); };
+  /// Returns what ends the step: steps with a `run_on` are not stopped by fail_fast.
+  core::CancelSource& stop_of(model::StepIndex i) {
+    return spec(i).run_on == RunOn::success ? stop_ : context_.user_stop;
   }
-
-  async::Task<> run_steps();
-  bool may_start() const {
-    return stop_.level() == core::StopLevel::none && (!endings_.has_stopped() || has_final_steps_);
-  }
-  async::Task<> start_ready_steps();
-  void grow(std::vector<Reuse>& hits);
-  void expand(const std::vector<model::StepIndex>& steps);
-  void end_or_repeat(model::StepIndex i);
-  void begin_round(model::StepIndex i);
+  std::string orchestrators_of(const std::vector<const StepSpec*>& steps) const;
+  void task_ended(const std::exception_ptr& error);
   async::Task<> prefetch();
-  async::Task<> coroutines_end();
-  void spawn(async::Task<> task);
   void start(model::StepIndex i, std::optional<StepKey> key,
              orchestrators::Environment environment);
   async::Task<> run_step(model::StepIndex i, std::optional<StepKey> key);
-  async::Task<bool> is_made(model::StepIndex i, std::optional<StepKey>& key);
-  async::Task<bool> is_made_elsewhere(model::StepIndex i, const StepKey& key);
+  async::Task<AttemptOutcome> run_attempts(model::StepIndex i, Clock::time_point since,
+                                           StepKey& key, AttemptCounts& counts);
+  async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged);
+  async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
+  async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key);
+  async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
   void environment_failed(model::StepIndex i);
   void show_notices(model::StepIndex i);
-  bool may_be_elsewhere(model::StepIndex i) const {
-    return results_.may_be_elsewhere(spec(i), steps_[i].resume_point.has_value());
+  bool may_be_remote(model::StepIndex i) const {
+    return results_.may_be_remote(spec(i), steps_[i].resume_point.has_value());
   }
 
-  async::Task<> remove_rest();
+  async::Task<> remove_orphans();
   std::string remove_work();
   void remember();
 
   const Services services_;
   const PipelineSpec& pipeline_;
   orchestrators::Orchestrator& orchestrator_;
-  EventSink& events_;
-  core::CancelSource& user_;
-  EngineOptions options_;
-  RunSteps steps_;
-  model::Scheduler scheduler_;
-  asio::any_io_executor executor_;
-  async::Gate wake_;
-  JobSlots slots_;
+  const EngineOptions options_;
+  async::Gate wake_;  ///< Open when there may be something to do for the walk.
   asio::thread_pool pool_;
   core::CancelSource stop_;  ///< Stopped by the user or by fail_fast.
+  async::TaskGroup tasks_;
+  const RunContext context_;
+  JobSlots slots_;
   Results results_;
+  GraphWalk walk_;
+  RunSteps& steps_;
+  model::Scheduler& scheduler_;
   Environments environments_;
-  GpuPool gpus_;
+  GpuReserver gpus_;
   Journal journal_;
-  RunChecks checks_;
-  StepEndings endings_;
+  StepOutcomes outcomes_;
   StepRunner runner_;
-  StepRunner final_runner_;  ///< For steps with a `run_on`, which fail_fast does not stop.
   bool has_final_steps_ = false;
-  std::size_t active_ = 0;
   std::exception_ptr fatal_;        ///< The store itself failed, so nothing more can be recorded.
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
   std::optional<RunFingerprint> fingerprint_;
+  /// Steps that run again because their outputs are damaged; each gate opens at the end.
+  std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_again_;
   bool has_prefetched_ = false;
   bool has_begun_ = false;  ///< The run is recorded.
 };
 
 /// Returns `docker`, or for a run with several orchestrators `local, kubernetes`.
-std::string Run::places(const std::vector<const StepSpec*>& steps) const {
+std::string Run::orchestrators_of(const std::vector<const StepSpec*>& steps) const {
   std::string names;
   std::set<std::string_view> seen;
   for (const auto* step : steps)
@@ -141,38 +153,30 @@ std::string Run::places(const std::vector<const StepSpec*>& steps) const {
 
 async::Task<> Run::prepare_detached() {
   const auto steps = steps_.with(StepStatus::pending);
-  co_await checks_.check(steps);
+  co_await check_run(context_, results_, gpus_, steps);
   const core::CancelSource::Listener builds(
-      user_, [this](core::StopLevel level) { environments_.stop_all(level); });
+      context_.user_stop, [this](core::StopLevel level) { environments_.stop_all(level); });
   for (model::StepIndex i = 0; i < steps_.size(); ++i) environments_.begin(i, spec(i));
-  co_await coroutines_end();
+  co_await tasks_.join();
   co_await orchestrator_.settle();
   if (fatal_) std::rethrow_exception(fatal_);
   environments_.rethrow();
-  journal_.run_began(places(steps), steps);
-}
-
-/// Waits for all coroutines, because they refer to this object.
-async::Task<> Run::coroutines_end() {
-  while (active_ > 0) {
-    wake_.close();
-    co_await wake_.wait();
-  }
+  journal_.run_began(orchestrators_of(steps), steps);
 }
 
 async::Task<RunSummary> Run::execute() {
   const auto steps = steps_.with(StepStatus::pending);
-  // Before what takes long: what changes from here on is noticed by the next run.
+  // First, so that the next run notices whatever changes from here on.
   if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
-  co_await checks_.check(steps);
+  co_await check_run(context_, results_, gpus_, steps);
   if (options_.resume) {
-    for (auto& [step, resume_point] : journal_.run_resumed(places(steps), steps))
+    for (auto& [step, resume_point] : journal_.run_resumed(orchestrators_of(steps), steps))
       steps_.state_of(step).resume_point = std::move(resume_point);
   } else {
-    journal_.run_began(places(steps), steps);
+    journal_.run_began(orchestrators_of(steps), steps);
   }
   has_begun_ = true;
-  const core::CancelSource::Listener listener(user_, [this](core::StopLevel level) {
+  const core::CancelSource::Listener listener(context_.user_stop, [this](core::StopLevel level) {
     environments_.stop_all(level);
     stop_.stop(level);
     wake_.open();
@@ -180,44 +184,44 @@ async::Task<RunSummary> Run::execute() {
   const core::CancelSource::Listener builds(
       stop_, [this](core::StopLevel level) { environments_.stop(level); });
   try {
-    co_await run_steps();
+    co_await walk_.run(*this);
     // fail_fast has stopped the others.
     while (has_final_steps_ && scheduler_.has_ready() && stop_.level() != core::StopLevel::none &&
-           user_.level() == core::StopLevel::none && !fatal_) {
+           context_.user_stop.level() == core::StopLevel::none && !fatal_) {
       stop_.rearm();
       environments_.rearm();
-      co_await run_steps();
+      co_await walk_.run(*this);
     }
   } catch (...) {
     fatal_ = std::current_exception();
   }
   if (fatal_) stop_.stop(core::StopLevel::graceful);
-  co_await coroutines_end();
+  co_await tasks_.join();
   co_await orchestrator_.settle();
   const auto left = remove_work();
   if (fatal_) std::rethrow_exception(fatal_);
-  if (!left.empty()) events_.emit(event::Notice{"", left});
-  endings_.finish_rest(user_.level() != core::StopLevel::none);
+  if (!left.empty()) context_.events.emit(event::Notice{"", left});
+  outcomes_.skip_remaining(context_.user_stop.level() != core::StopLevel::none);
   results_.conclude();
   services_.stats.save();
-  auto summary = journal_.run_ended(user_.level() != core::StopLevel::none);
-  if (options_.resume) co_await remove_rest();
+  auto summary = journal_.run_ended(context_.user_stop.level() != core::StopLevel::none);
+  if (options_.resume) co_await remove_orphans();
   if (fingerprint_ && summary.status == RunStatus::succeeded && results_.has_published())
     remember();
   co_return summary;
 }
 
-async::Task<> Run::run_steps() {
-  co_await start_ready_steps();
-  if (!results_.has_store() || !options_.use_cache)
-    co_await prefetch();  // Otherwise it is called once a step is known to run.
-  while (active_ > 0 || (scheduler_.has_ready() && may_start() && !fatal_)) {
-    // Builds in progress are no longer needed.
-    if (scheduler_.done()) environments_.stop_all(core::StopLevel::immediate);
-    co_await wake_.wait();
-    wake_.close();
-    co_await start_ready_steps();
-  }
+/// Waits until a step has ended, or the run is stopped.
+async::Task<bool> Run::wait() {
+  journal_.flush_reused();
+  // With a remote cache, it is called once a step is known to run.
+  if (!results_.has_remote_cache() || !options_.use_cache) co_await prefetch();
+  if (tasks_.is_empty() && !(scheduler_.has_ready() && may_start() && !fatal_)) co_return false;
+  // Builds in progress are no longer needed.
+  if (scheduler_.done()) environments_.stop_all(core::StopLevel::immediate);
+  co_await wake_.wait();
+  wake_.close();
+  co_return true;
 }
 
 void Run::remember() {
@@ -242,118 +246,38 @@ void Run::remember() {
     for (const auto& path : sources.value_or(std::vector<std::filesystem::path>()))
       fingerprint_->looked_at(path);
   }
-  fingerprint_->save(services_.runs, journal_.run_id(), steps_.size() - expanded, skipped,
+  fingerprint_->save(services_.store, journal_.run_id(), steps_.size() - expanded, skipped,
                      pipeline_.tags);
 }
 
-/// Takes every ready step: reuses it at once, or starts it.
-async::Task<> Run::start_ready_steps() {
-  std::vector<Reuse> hits;
-  while (may_start()) {
-    grow(hits);
-    const auto i = scheduler_.take();
-    if (!i) break;
-    std::optional<Failure> failure;
-    try {
-      if (steps_[*i].instances || steps_.leads_rounds(*i)) {
-        journal_.reused(std::exchange(hits, {}));
-        end_or_repeat(*i);
-        continue;
-      }
-      if (is_conditional(spec(*i)) || endings_.has_stopped()) {
-        journal_.reused(std::exchange(hits, {}));
-        if (endings_.leaves_out(*i)) continue;
-      }
-      auto environment = co_await environments_.look_up(spec(*i));
-      if (scheduler_.is_gone(*i)) continue;  // Its environment could not be prepared meanwhile.
-      std::optional<StepKey> key;
-      if (!environment.id.empty())
-        key = results_.key(spec(*i), environment.id, steps_.outputs_of());
-      if (auto entry = key ? results_.here(spec(*i), key->key) : std::nullopt) {
-        environments_.set(*i, std::move(environment));
-        hits.push_back(endings_.reuse(*i, std::move(*entry)));
-      } else {
-        journal_.reused(std::exchange(hits, {}));
-        start(*i, std::move(key), std::move(environment));
-      }
-    } catch (const core::EnvironmentError& error) {
-      failure = orchestrators::failure_of(error);
-    }
-    if (failure) endings_.fail(*i, std::move(*failure), {}, {});
-  }
-  journal_.reused(hits);
-}
-
-/// Makes the instances of the steps whose matrices are known by now.
-void Run::grow(std::vector<Reuse>& hits) {
-  for (auto steps = steps_.take_open_matrix(); !steps.empty(); steps = steps_.take_open_matrix()) {
-    journal_.reused(std::exchange(hits, {}));
-    std::optional<Failure> failure;
-    try {
-      expand(steps);
-    } catch (const core::InputError& error) {
-      const auto& wrong = error.diagnostics().front();
-      failure = Failure{FailureKind::not_started, "matrix: " + wrong.message, {}, {}};
-      if (!wrong.suggestion.empty()) failure->hints.push_back(wrong.suggestion);
-    } catch (const core::EnvironmentError& error) {
-      failure = orchestrators::failure_of(error);
-    }
-    if (!failure) continue;
-    for (const auto i : steps)
-      if (steps_[i].status == StepStatus::pending) endings_.fail(i, *failure, {}, {});
+void Run::take(model::StepIndex i, Decision decision) {
+  if (decision.action == Decision::Action::skip) return outcomes_.skip(i, decision.reason);
+  if (decision.error.empty() && !decision.condition.empty())
+    decision.error = decision.condition + ": an output that it names is gone";
+  if (!decision.error.empty())
+    return outcomes_.fail(i, Failure{FailureKind::not_started, std::move(decision.error), {}, {}});
+  if (decision.action == Decision::Action::reuse) {
+    environments_.set(i, std::move(decision.environment));
+    outcomes_.reuse(i, std::move(decision.entry));
+  } else {
+    start(i, std::move(decision.key), std::move(decision.environment));
   }
 }
 
-/// @param steps those that share one matrix
-void Run::expand(const std::vector<model::StepIndex>& steps) {
-  const auto needs = steps_.expand(steps, services_.artifacts);
+void Run::expanded(const std::vector<const StepSpec*>& steps,
+                   std::pair<model::StepIndex, std::size_t> instances,
+                   std::optional<unsigned> round) {
   environments_.grow(steps_.size());
-  for (std::size_t k = 0; k < steps.size(); ++k) {
-    scheduler_.grow(steps[k], needs[k]);
-    const auto [first, count] = *steps_[steps[k]].instances;
-    std::vector<const StepSpec*> instances;
-    for (auto i = first; i < first + count; ++i) instances.push_back(&spec(i));
-    for (auto& [name, point] : journal_.expanded({&spec(steps[k])}, instances))
-      steps_.state_of(name).resume_point = std::move(point);
-  }
-}
-
-/// Ends a step that is its instances, or begins the next round of steps that are repeated.
-void Run::end_or_repeat(model::StepIndex i) {
-  if (!steps_.leads_rounds(i)) return endings_.end_instances(i);
-  if (steps_[i].instances) {
-    if (steps_.outcome_of_instances(i).first != Outcome::made) return endings_.end_instances(i);
-    const auto is_last = steps_.is_last_round(i, services_.artifacts);
-    if (!is_last.value) {
-      auto why = is_last.error.empty() ? "until: an output that it names is gone" : is_last.error;
-      return endings_.fail(i, Failure{FailureKind::not_started, std::move(why), {}, {}}, {}, {});
-    }
-    if (is_last.value == true) {
-      if (!is_last.reason.empty())
-        events_.emit(event::Notice{spec(i).name, "no further round after " +
-                                                     std::to_string(steps_.rounds(i)) +
-                                                     ", the most allowed: " + is_last.reason});
-      steps_.end_rounds(i);
-      return endings_.end_instances(i);
-    }
-  }
-  if (!endings_.leaves_out(i)) begin_round(i);
-}
-
-void Run::begin_round(model::StepIndex i) {
-  const auto round = steps_.rounds(i);
-  const auto first = static_cast<model::StepIndex>(steps_.size());
-  scheduler_.grow(i, steps_.add_round(i));
-  environments_.grow(steps_.size());
-  std::vector<const StepSpec*> steps;
-  for (auto k = first; k < steps_.size(); ++k) steps.push_back(&spec(k));
-  for (auto& [name, point] : journal_.expanded(steps_.repeated_with(i), steps, round))
+  std::vector<const StepSpec*> made;
+  for (auto i = instances.first; i < instances.first + instances.second; ++i)
+    made.push_back(&spec(i));
+  for (auto& [name, point] : journal_.expanded(steps, made, round))
     steps_.state_of(name).resume_point = std::move(point);
 }
 
 /// Prepares the environments of later steps while the first ones run.
 async::Task<> Run::prefetch() {
-  if (active_ == 0 || std::exchange(has_prefetched_, true)) co_return;
+  if (tasks_.is_empty() || std::exchange(has_prefetched_, true)) co_return;
   for (model::StepIndex i = 0; i < steps_.size() && stop_.level() == core::StopLevel::none; ++i) {
     if (steps_[i].status != StepStatus::pending || environments_.is_begun(i) ||
         is_conditional(spec(i)))
@@ -372,58 +296,115 @@ void Run::start(model::StepIndex i, std::optional<StepKey> key,
   steps_[i].status = StepStatus::running;
   if (environment.ready && key)
     environments_.set(i, std::move(environment));
-  else if (!environments_.is_begun(i) && !(key && may_be_elsewhere(i)))
+  else if (!environments_.is_begun(i) && !(key && may_be_remote(i)))
     environments_.begin(i, spec(i));
-  spawn(run_step(i, std::move(key)));
+  tasks_.spawn(run_step(i, std::move(key)));
 }
 
-void Run::spawn(async::Task<> task) {
-  ++active_;
-  asio::co_spawn(executor_, std::move(task), [this](std::exception_ptr error) {
-    if (error && !fatal_) {
-      fatal_ = error;
-      stop_.stop(core::StopLevel::graceful);
-    }
-    --active_;
-    wake_.open();
-  });
+void Run::task_ended(const std::exception_ptr& error) {
+  if (error && !fatal_) {
+    fatal_ = error;
+    stop_.stop(core::StopLevel::graceful);
+  }
+  wake_.open();
 }
 
+/// Runs a step that has its turn, or one that has ended and must be made again.
 async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
   const auto ready = Clock::now();
   std::optional<Failure> failure;
   try {
-    const bool has_result = co_await is_made(i, key);
-    if (has_result) co_return;
-    show_notices(i);
-    const auto& point = steps_[i].resume_point;
-    const ReadyStep step{.spec = spec(i),
-                         .key = key->key,
-                         .environment = environments_.of(i),
-                         .since = ready,
-                         .urgency = scheduler_.urgency(i),
-                         .resume_point = point ? &*point : nullptr,
-                         .outputs_of = steps_.outputs_of()};
-    auto& runner = spec(i).run_on == RunOn::success ? runner_ : final_runner_;
-    auto outcome = co_await runner.run(step, counts);
+    if (scheduler_.is_gone(i)) {
+      key = co_await key_to_run_again(i, counts);
+    } else {
+      const bool has_result = co_await find_result(i, key);
+      if (has_result) co_return;
+      show_notices(i);
+    }
+    auto outcome = co_await run_attempts(i, ready, *key, counts);
     failure = outcome.result.failure;
     if (!failure) {
-      const auto ran = results_.as_it_ran(std::move(*key), outcome.code, outcome.code_files);
-      endings_.succeed(i, ran, std::move(outcome), counts);
+      const auto ran = results_.keys().as_it_ran(std::move(*key), outcome.code, outcome.code_files);
+      outcomes_.succeed(i, ran, std::move(outcome), counts);
       co_return;
     }
   } catch (const core::EnvironmentError& error) {
     failure = orchestrators::failure_of(error);
   }
-  const auto& stop = spec(i).run_on == RunOn::success ? stop_ : user_;
-  if (stop.level() != core::StopLevel::none && counts.attempts == 0 && !environments_.has_failed(i))
+  if (stop_of(i).level() != core::StopLevel::none && counts.attempts == 0 &&
+      !environments_.has_failed(i))
     failure = Failure{FailureKind::cancelled, "cancelled before it started", {}, {}};
-  endings_.fail(i, std::move(*failure), key ? key->key : "", counts);
+  outcomes_.fail(i, std::move(*failure), key ? key->key : "", counts);
 }
 
-/// In the mode fail_fast, does not wait until the step would begin. One that has begun tells it
-/// itself.
+/// Runs the step. If an output of a step before it turns out to be damaged, that step runs again,
+/// once, and then this one with what it has made.
+/// @param since when everything that it needs was made
+async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_point since,
+                                              StepKey& key, AttemptCounts& counts) {
+  std::set<std::string> made_again;
+  for (;;) {
+    const auto& point = steps_[i].resume_point;
+    const ReadyStep step{.spec = spec(i),
+                         .key = key.key,
+                         .environment = environments_.of(i),
+                         .since = since,
+                         .urgency = scheduler_.urgency(i),
+                         .resume_point = point && counts.attempts == 0 ? &*point : nullptr,
+                         .outputs_of = steps_.outputs_of(),
+                         .stop = stop_of(i)};
+    std::optional<DamagedInput> damaged;
+    try {
+      auto outcome = co_await runner_.run(step, counts);
+      co_return outcome;
+    } catch (const DamagedInput& error) {
+      if (!made_again.insert(error.producer()).second) throw;
+      damaged = error;
+    }
+    journal_.retried(spec(i), counts.attempts, orchestrators::failure_of(*damaged), Retry{});
+    co_await make_again(steps_.producer(damaged->producer()), *damaged);
+    key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
+    since = Clock::now();
+  }
+}
+
+/// Runs a step again whose outputs are damaged, unless that has been done meanwhile. Throws
+/// EnvironmentError if it fails.
+async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
+  if (const auto found = running_again_.find(i); found != running_again_.end()) {
+    const auto done = found->second;
+    co_await done->wait();
+    co_return;
+  }
+  if (std::ranges::all_of(steps_[i].outputs, [this](const store::OutputRecord& output) {
+        return services_.artifacts.looks_whole(output.digest);
+      }))
+    co_return;
+  const auto done = std::make_shared<async::Gate>(context_.executor);
+  running_again_.emplace(i, done);
+  context_.events.emit(event::Notice{spec(i).name, "runs again, because its output is damaged"});
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) {
+    running_again_.erase(i);
+    done->open();
+  });
+  co_await run_step(i, std::nullopt);
+  steps_.refresh_loops();
+  if (steps_[i].status != StepStatus::succeeded)
+    throw core::EnvironmentError(
+        std::string(damaged.what()) + ", and '" + spec(i).name + "' could not make it again",
+        damaged.advice());
+}
+
+async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& counts) {
+  counts.attempts = journal_.begun_again(spec(i), steps_[i].status);
+  environments_.begin(i, spec(i));
+  co_await environments_.prepared(i);
+  co_return results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
+}
+
+/// In the mode fail_fast, fails the step at once instead of when it would begin. A step that has
+/// begun reports the failure itself.
 void Run::environment_failed(model::StepIndex i) {
   if (!has_begun_ || pipeline_.execution_mode != ExecutionMode::fail_fast ||
       steps_[i].status != StepStatus::pending)
@@ -431,60 +412,59 @@ void Run::environment_failed(model::StepIndex i) {
   try {
     environments_.rethrow(i);
   } catch (const core::EnvironmentError& error) {
-    endings_.fail(i, orchestrators::failure_of(error), {}, {});
+    fail(i, error);
   }
 }
 
 /// Looks for the step's result on this and other machines; if there is none, waits until the step's
 /// environment is ready. Afterwards the key is known.
-async::Task<bool> Run::is_made(model::StepIndex i, std::optional<StepKey>& key) {
+async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& key) {
   if (key) {
-    const bool is_elsewhere = co_await is_made_elsewhere(i, *key);
-    if (is_elsewhere) co_return true;
+    const bool is_remote = co_await find_remote_result(i, *key);
+    if (is_remote) co_return true;
     if (!environments_.is_begun(i)) environments_.begin(i, spec(i));
     co_await environments_.prepared(i);
     co_return false;
   }
   co_await environments_.prepared(i);
-  key = results_.key(spec(i), environments_.of(i).id, steps_.outputs_of());
-  if (auto entry = results_.here(spec(i), key->key)) {
-    const std::vector<Reuse> hit{endings_.reuse(i, std::move(*entry))};
-    journal_.reused(hit);
+  key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
+  if (auto entry = results_.find_local(spec(i), key->key)) {
+    outcomes_.reuse(i, std::move(*entry));
     co_return true;
   }
-  const bool is_elsewhere = co_await is_made_elsewhere(i, *key);
-  co_return is_elsewhere;
+  const bool is_remote = co_await find_remote_result(i, *key);
+  co_return is_remote;
+}
+
+async::Task<bool> Run::find_remote_result(model::StepIndex i, const StepKey& key) {
+  std::optional<store::CacheEntry> entry;
+  if (may_be_remote(i)) entry = co_await results_.fetch_remote(spec(i), key);
+  if (!entry) {
+    // A step is known to run.
+    if (results_.has_remote_cache() && !has_prefetched_) tasks_.spawn(prefetch());
+    co_return false;
+  }
+  outcomes_.reuse(i, std::move(*entry));
+  co_return true;
 }
 
 void Run::show_notices(model::StepIndex i) {
   for (const auto& notice : environments_.of(i).notices)
-    if (reported_.insert(notice).second) events_.emit(event::Notice{spec(i).name, notice});
-}
-
-async::Task<bool> Run::is_made_elsewhere(model::StepIndex i, const StepKey& key) {
-  std::optional<store::CacheEntry> entry;
-  if (may_be_elsewhere(i)) entry = co_await results_.fetch_remote(spec(i), key);
-  if (!entry) {
-    if (results_.has_store() && !has_prefetched_) spawn(prefetch());  // A step is known to run.
-    co_return false;
-  }
-  const std::vector<Reuse> hit{endings_.reuse(i, std::move(*entry))};
-  journal_.reused(hit);
-  co_return true;
+    if (reported_.insert(notice).second) context_.events.emit(event::Notice{spec(i).name, notice});
 }
 
 /// Removes attempts of the run's earlier driver that were not joined.
-async::Task<> Run::remove_rest() {
+async::Task<> Run::remove_orphans() {
   std::string notice;
   try {
     co_await orchestrator_.remove_orphans([this](const std::string& id) {
-      const auto run = services_.runs.find_run(id);
+      const auto run = services_.store.runs().find(id);
       return run && run->status == RunStatus::running;
     });
   } catch (const core::EnvironmentError& error) {
     notice = std::string("cannot remove what the run had left: ") + error.what();
   }
-  if (!notice.empty()) events_.emit(event::Notice{"", notice});
+  if (!notice.empty()) context_.events.emit(event::Notice{"", notice});
 }
 
 /// Removes the attempts' folders. Some files may belong to another user, for example those of a
@@ -492,7 +472,7 @@ async::Task<> Run::remove_rest() {
 /// @return a description of what could not be removed
 std::string Run::remove_work() {
   try {
-    core::remove_tree(services_.runs.work_folder(journal_.run_id()));
+    core::remove_tree(services_.store.paths().work_folder(journal_.run_id()));
     return {};
   } catch (const core::EnvironmentError& error) {
     return std::string(error.what()) +

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "async/on_pool.hpp"
-#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "engine/data/download.hpp"
+#include "engine/run/dry_starter.hpp"
 #include "engine/run/refusal.hpp"
 
 namespace pipeline::engine {
@@ -19,87 +19,76 @@ void check_secrets(const std::vector<const StepSpec*>& steps) {
   }
 }
 
-}  // namespace
-
-RunChecks::RunChecks(const Services& services, RunSteps& steps, Environments& environments,
-                     Results& results, GpuPool& gpus, asio::thread_pool& pool,
-                     const EngineOptions& options, EventSink& events, core::CancelSource& stop)
-    : services_(services),
-      steps_(steps),
-      environments_(environments),
-      results_(results),
-      gpus_(gpus),
-      pool_(pool),
-      options_(options),
-      events_(events),
-      stop_(stop) {}
-
-async::Task<> RunChecks::check(const std::vector<const StepSpec*>& all) {
-  auto steps = all;
-  std::erase_if(steps,
-                [&](const StepSpec* step) { return is_ruled_out(*step, services_.artifacts); });
-  check_secrets(steps);
-  co_await results_.data().look_up(services_.pipeline, options_.shared);
-  for (const auto* step : steps)
-    for (const auto& input : step->inputs)
-      if (input.data && !input.data->artifact.empty()) results_.data().artifact(*input.data);
-  Downloads downloads(services_, events_, stop_);
-  co_await results_.data().pins().lock(steps, downloads, events_, stop_);
-  co_await async::on_pool(pool_, [this] { read_files(); });
-  co_await gpus_.check(steps, services_.pipeline);
-  auto obstacles = co_await services_.orchestrator.check(steps);
-  refuse(std::move(obstacles), services_.pipeline);
-  if (!results_.has_store() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
-  const bool needs_nobody = co_await has_all_results();
-  steps_.forget_outcomes();
-  if (!needs_nobody) co_await results_.check_store();
-}
-
 /// Reads the data and the code of all steps, which takes as long as they are large: on the loop it
 /// would keep signals waiting.
-void RunChecks::read_files() {
-  for (model::StepIndex i = 0; i < steps_.size(); ++i) {
-    for (const auto& input : steps_.spec(i).inputs)
-      if (input.data && !input.data->path.empty()) results_.data().of(input.data->path);
+void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
+  for (const auto* step : steps) {
+    for (const auto& input : step->inputs)
+      if (input.data && !input.data->path.empty()) results.data().of(input.data->path);
     try {
-      results_.read_code(steps_.spec(i));
+      results.keys().read_code(*step);
     } catch (const core::EnvironmentError&) {  // Reported when the step is started.
     } catch (const core::InputError&) {
     }
   }
 }
 
-/// Returns true if every step has an earlier result on this machine, or is skipped. Leaves the
-/// outcomes in the states.
-async::Task<bool> RunChecks::has_all_results() {
-  if (!options_.use_cache || steps_.may_grow()) co_return false;
-  const auto order = steps_.graph().topological_order();
-  const auto is_skipped = [this](model::StepIndex i) {
-    return steps_[i].status == StepStatus::skipped;
-  };
-  try {
-    for (const auto i : *order) {
-      if (is_conditional(steps_.spec(i)) ||
-          std::ranges::any_of(steps_.graph().needs(i), is_skipped)) {
-        const auto decision = decide(steps_.spec(i), steps_.before(i), services_.artifacts);
-        if (!decision.value) co_return false;
-        if (!*decision.value) {
-          steps_[i].status = StepStatus::skipped;
-          continue;
-        }
-      }
-      const auto environment = co_await environments_.look_up(steps_.spec(i));
-      if (environment.id.empty()) co_return false;
-      const auto key = results_.key(steps_.spec(i), environment.id, steps_.outputs_of());
-      auto entry = results_.here(steps_.spec(i), key.key);
-      if (!entry) co_return false;
-      steps_[i].outputs = std::move(entry->outputs);
-      steps_[i].status = StepStatus::cached;
-    }
-  } catch (const core::EnvironmentError&) {  // Reported when the step is started.
-    co_return false;
+/// Walks until a step has no earlier result.
+class ResultCheck final : public DryStarter {
+ public:
+  using DryStarter::DryStarter;
+  bool has_all() const { return has_all_; }
+  bool may_start() const override { return has_all_; }
+  void take(model::StepIndex i, Decision decision) override {
+    has_all_ =
+        decision.error.empty() && decision.condition.empty() &&
+        (decision.action == Decision::Action::reuse || decision.action == Decision::Action::skip);
+    note(i, std::move(decision));
   }
-  co_return true;
+  void fail(model::StepIndex /*i*/, const core::EnvironmentError& /*error*/) override {
+    has_all_ = false;  // Reported when the step is started.
+  }
+  void fail(model::StepIndex /*i*/, Failure /*failure*/) override { has_all_ = false; }
+  void leave_open(model::StepIndex /*i*/, const std::string& /*reason*/) override {
+    has_all_ = false;
+  }
+
+ private:
+  bool has_all_ = true;
+};
+
+/// Returns true if every step has an earlier result on this machine, or is skipped.
+async::Task<bool> has_all_results(const RunContext& context, Results& results) {
+  if (!context.options.use_cache) co_return false;
+  GraphWalk walk(context, results);
+  ResultCheck check(walk);
+  co_await walk.run(check);
+  co_return check.has_all();
+}
+
+}  // namespace
+
+async::Task<> check_run(const RunContext& context, Results& results, GpuReserver& gpus,
+                        const std::vector<const StepSpec*>& all) {
+  const auto& services = context.services;
+  auto steps = all;
+  std::erase_if(steps,
+                [&](const StepSpec* step) { return is_ruled_out(*step, services.artifacts); });
+  check_secrets(steps);
+  auto& data = results.data();
+  co_await data.look_up(services.pipeline, context.options.shared);
+  for (const auto* step : steps)
+    for (const auto& input : step->inputs)
+      if (input.data && !input.data->artifact.empty()) data.artifact(*input.data);
+  Downloads downloads(services, context.events, context.user_stop);
+  co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
+  co_await async::on_pool(context.pool, [&] { read_files(results, all); });
+  co_await gpus.check(steps, services.pipeline);
+  auto obstacles = co_await services.orchestrator.check(steps);
+  refuse(std::move(obstacles), services.pipeline);
+  if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
+  const bool has_all = co_await has_all_results(context, results);
+  if (!has_all) co_await results.check_remote_cache();
 }
 
 }  // namespace pipeline::engine

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "async/retry_policy.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "engine/run/retries.hpp"
@@ -44,22 +45,19 @@ void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Fai
 
 }  // namespace
 
-StepRunner::StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
-                       Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus,
-                       Results& results)
-    : services_(services),
-      events_(events),
-      stop_(stop),
+StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& slots,
+                       GpuReserver& gpus, Results& results)
+    : context_(context),
+      orchestrator_(context.services.orchestrator),
       journal_(journal),
-      pool_(pool),
       slots_(slots),
       gpus_(gpus),
       results_(results),
-      folders_(services.runs.work_folder(journal.run_id())),
-      downloads_(services, events, stop) {}
+      folders_(context.services.store.paths().work_folder(journal.run_id())),
+      downloads_(context.services, context.events, context.user_stop) {}
 
 async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts& counts) {
-  const auto& capabilities = services_.orchestrator.capabilities_of(step.spec);
+  const auto& capabilities = orchestrator_.capabilities_of(step.spec);
   bool joins_next = co_await joins(step);
   if (step.resume_point) {
     counts = step.resume_point->counts;
@@ -67,7 +65,8 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   }
   auto since = step.since;
   std::shared_ptr<Checkpoint> checkpoint;
-  if (step.spec.checkpoint) checkpoint = Checkpoint::open(services_.runs.folder(), step.key);
+  if (step.spec.checkpoint)
+    checkpoint = Checkpoint::open(context_.services.store.folder(), step.key);
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   auto raised = raised_before(step, retries, joins_next);
   for (;;) {
@@ -90,10 +89,10 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     counts.image = outcome.result.image;
     auto& failure = outcome.result.failure;
     if (!failure) co_return outcome;
-    co_await results_.clear_away(std::move(outcome.result.cleanup));
+    co_await results_.clean_up(std::move(outcome.result.cleanup));
     failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
                             outcome.log_tail.end());
-    const auto retry = stop_.level() == core::StopLevel::none
+    const auto retry = step.stop.level() == core::StopLevel::none
                            ? retries.after(*failure, memory, counts)
                            : std::nullopt;
     if (!retry) {
@@ -102,22 +101,22 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     }
     journal_.retried(step.spec, counts.attempts, *failure, *retry);
     if (retry->memory) raised = retry->memory;
-    co_await pause(retry->delay);
+    co_await async::pause_for(retry->delay, &step.stop);
   }
 }
 
 /// Waits for a job slot and the step's GPUs. Returns nothing, and holds nothing, if the run is
 /// stopped.
 async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& step) {
-  auto& slots = slots_.of(services_.orchestrator.capabilities_of(step.spec));
+  auto& slots = slots_.of(orchestrator_.capabilities_of(step.spec));
   std::optional<GpuReservation> reservation;
   if (gpus_.wants(step.spec)) {
-    reservation = co_await gpus_.acquire(step.spec, step.urgency, stop_);
+    reservation = co_await gpus_.acquire(step.spec, step.urgency, step.stop);
   } else {
     co_await slots.acquire(step.urgency);
     reservation.emplace();
   }
-  if (reservation && stop_.level() != core::StopLevel::none) {
+  if (reservation && step.stop.level() != core::StopLevel::none) {
     reservation.reset();
     slots.release();
   }
@@ -128,10 +127,9 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
                                                  Clock::time_point since, GpuReservation gpus) {
   auto record = journal_.attempt_began(
       step.spec, step.key, which.number, step.environment.description,
-      limit_of(step.spec, services_.orchestrator.capabilities_of(step.spec), which.memory),
-      gpus.gpus);
-  const AttemptContext context{services_, events_,  pool_,           stop_,     journal_.run_id(),
-                               checked_,  folders_, results_.data(), downloads_};
+      limit_of(step.spec, orchestrator_.capabilities_of(step.spec), which.memory), gpus.gpus);
+  const AttemptContext context{context_, step.stop,       checked_,
+                               folders_, results_.data(), downloads_};
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
@@ -153,22 +151,11 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
 /// Returns true if the interrupted attempt has the step's current key and may still be running.
 async::Task<bool> StepRunner::joins(const ReadyStep& step) {
   const auto* point = step.resume_point;
-  if (!point || !point->is_open ||
-      !services_.orchestrator.capabilities_of(step.spec).outlives_driver)
+  if (!point || !point->is_open || !orchestrator_.capabilities_of(step.spec).outlives_driver)
     co_return false;
   if (point->key == step.key) co_return true;
-  co_await services_.orchestrator.discard_attempt(journal_.run_id(), step.spec.name,
-                                                  point->counts.attempts);
+  co_await orchestrator_.discard_attempt(journal_.run_id(), step.spec.name, point->counts.attempts);
   co_return false;
-}
-
-/// Waits, unless the run is stopped.
-async::Task<> StepRunner::pause(Duration delay) {
-  asio::steady_timer timer(co_await asio::this_coro::executor, delay);
-  const core::CancelSource::Listener listener(stop_, [&](core::StopLevel) { timer.cancel(); });
-  if (stop_.level() != core::StopLevel::none) co_return;
-  boost::system::error_code ignored;
-  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
 }
 
 }  // namespace pipeline::engine

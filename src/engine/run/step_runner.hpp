@@ -8,18 +8,18 @@
 #include "async/semaphore.hpp"
 #include "engine/attempt/attempt.hpp"
 #include "engine/cache/results.hpp"
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/journal.hpp"
 
 namespace pipeline::engine {
 
 /// Job slots: limits of concurrent attempts.
 struct JobSlots {
-  async::Semaphore here;       ///< On this machine.
-  async::Semaphore elsewhere;  ///< On clusters, which have a queue of their own.
+  async::Semaphore local;   ///< On this machine.
+  async::Semaphore remote;  ///< On clusters, which have a queue of their own.
 
   async::Semaphore& of(const orchestrators::Capabilities& orchestrator) {
-    return orchestrator.on_this_machine ? here : elsewhere;
+    return orchestrator.on_this_machine ? local : remote;
   }
 };
 
@@ -31,15 +31,14 @@ struct ReadyStep {
   Clock::time_point since;  ///< When everything that it needs was made.
   std::size_t urgency;      ///< Rank among the steps that wait for a slot; smaller goes first.
   const ResumePoint*
-      resume_point;      ///< Null if the step had not begun when the run was interrupted.
-  OutputsOf outputs_of;  ///< Returns the outputs of the steps that it takes its inputs from.
+      resume_point;          ///< Null if the step had not begun when the run was interrupted.
+  OutputsOf outputs_of;      ///< Returns the outputs of the steps that it takes its inputs from.
+  core::CancelSource& stop;  ///< Ends its attempts.
 };
 
 class StepRunner {
  public:
-  /// Keeps references to all arguments.
-  StepRunner(const Services& services, EventSink& events, core::CancelSource& stop,
-             Journal& journal, asio::thread_pool& pool, JobSlots& slots, GpuPool& gpus,
+  StepRunner(const RunContext& context, Journal& journal, JobSlots& slots, GpuReserver& gpus,
              Results& results);
 
   /// Runs the step until an attempt succeeds, the retries are used up, or the run is stopped. The
@@ -53,15 +52,12 @@ class StepRunner {
   /// @param since when the attempt could have begun
   async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
                                        Clock::time_point since, GpuReservation gpus);
-  async::Task<> pause(Duration delay);
 
-  const Services& services_;
-  EventSink& events_;
-  core::CancelSource& stop_;
+  const RunContext& context_;
+  orchestrators::Orchestrator& orchestrator_;
   Journal& journal_;
-  asio::thread_pool& pool_;
   JobSlots& slots_;
-  GpuPool& gpus_;
+  GpuReserver& gpus_;
   Results& results_;
   WorkFolders folders_;
   Downloads downloads_;

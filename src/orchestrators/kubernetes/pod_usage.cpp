@@ -72,7 +72,7 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
   take("written", usage.written);
   if (const auto gpus = used.find("gpus"); gpus != used.end() && gpus->is_array())
     for (const auto& entry : *gpus)
-      if (entry.is_object() && result.gpus.size() < gpu::SmiSamples::most_gpus)
+      if (entry.is_object() && result.gpus.size() < gpu::SmiSamples::max_gpus)
         take_pod_gpu(entry, result);
   std::optional<std::chrono::milliseconds> running;
   take("running_ms", running);

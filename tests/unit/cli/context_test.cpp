@@ -100,7 +100,7 @@ TEST_F(ContextTest, a_folder_stands_for_its_pipeline_file) {
 
 TEST_F(ContextTest, a_new_state_folder_is_ignored_by_git) {
   Context context({});
-  context.runs(here_ / ".pipe");
+  context.store(here_ / ".pipe");
   EXPECT_EQ(core::read_file(here_ / ".pipe" / ".gitignore"), "*\n");
 }
 

@@ -34,21 +34,21 @@ std::string error_of(std::string_view text, const Values& values = {}) {
 TEST(Expression, what_is_no_expression_is_refused_with_its_position) {
   EXPECT_EQ(error_of(""), "0+1: the expression ends where a value is expected");
   EXPECT_EQ(error_of("1 <"), "2+1: the expression ends where a value is expected");
-  EXPECT_EQ(error_of("1 = 2"), "2+1: `=` is no operator here; write `==`");
-  EXPECT_EQ(error_of("${a} && ${b}"), "5+2: `&&` is no operator here; write `and`");
-  EXPECT_EQ(error_of("!${a}"), "0+1: `!` is no operator here; write `not`");
+  EXPECT_EQ(error_of("1 = 2"), "2+1: `=` is not an operator here; write `==`");
+  EXPECT_EQ(error_of("${a} && ${b}"), "5+2: `&&` is not an operator here; write `and`");
+  EXPECT_EQ(error_of("!${a}"), "0+1: `!` is not an operator here; write `not`");
   EXPECT_EQ(error_of("1 < 2 < 3"), "6+1: a comparison has two sides; write `A < B and B < C`");
   EXPECT_EQ(error_of("(1 < 2"), "0+1: this `(` is not closed");
   EXPECT_EQ(error_of("1 < 2)"), "5+1: `)` stands where `and`, `or` or the end is expected");
   EXPECT_EQ(error_of("1 < 2 3"), "6+1: `3` stands where `and`, `or` or the end is expected");
-  EXPECT_EQ(error_of("1.2.3 < 2"), "0+5: '1.2.3' is no number, such as 0.9, -1 or 1e-3");
+  EXPECT_EQ(error_of("1.2.3 < 2"), "0+5: '1.2.3' is not a number, such as 0.9, -1 or 1e-3");
   EXPECT_EQ(error_of("1 == 'b"), "5+1: this text has no closing quote");
   EXPECT_EQ(error_of("${a == 1"),
             "0+1: a value of the pipeline is written `${NAME}`; as in "
             "`${params.X}` or `${STEP.OUTPUT.MEMBER}`");
-  EXPECT_EQ(error_of("True"), "0+4: 'True' is no value; write `true`");
+  EXPECT_EQ(error_of("True"), "0+4: 'True' is not a value; write `true`");
   EXPECT_EQ(error_of("lr > 1").substr(0, 60),
-            "0+2: 'lr' is no value; write `'lr'` for a text, `${params.lr");
+            "0+2: 'lr' is not a value; write `'lr'` for a text, `${params.lr");
   EXPECT_EQ(error_of(std::string(10'000, '(')).substr(0, 4), "25+1") << "no stack is exhausted";
 }
 

@@ -181,11 +181,11 @@ TEST(GitIgnore, documented_cases) {
 }
 
 TEST(Glob, components_and_folders) {
-  EXPECT_TRUE(matches_component("*.py", "a.py"));
-  EXPECT_FALSE(matches_component("*.py", "a/b.py"));
-  EXPECT_TRUE(matches_component("[!a]?", "bc"));
-  EXPECT_TRUE(matches_component("\\*", "*"));
-  EXPECT_FALSE(matches_component("\\*", "a"));
+  EXPECT_TRUE(matches_glob("*.py", "a.py"));
+  EXPECT_FALSE(matches_glob("*.py", "a/b.py"));
+  EXPECT_TRUE(matches_glob("[!a]?", "bc"));
+  EXPECT_TRUE(matches_glob("\\*", "*"));
+  EXPECT_FALSE(matches_glob("\\*", "a"));
   EXPECT_TRUE(matches_glob("src/**/*.py", "src/a.py"));
   EXPECT_TRUE(matches_glob("src/**/*.py", "src/x/y/a.py"));
   EXPECT_FALSE(matches_glob("src/**/*.py", "srcx/a.py"));

@@ -33,19 +33,19 @@ class AMirror : public test::BucketTest {
                          .parameters = "{}"};
     run.driver.lease = {"lab", "ml", "pipe-driver"};
     run.status = status;
-    if (!driver.find_run(id))
-      driver.add_run(run);
+    if (!driver.runs().find(id))
+      driver.runs().add(run);
     else
-      driver.finish_run(run);
-    driver.put_step({.run = id, .name = "load", .parameters = "{}"});
-    core::make_folders(driver.log_file(id));
-    core::write_file_atomically(driver.log_file(id + "/load.1.log"), "line\n");
+      driver.runs().finish(run);
+    driver.runs().put_step({.run = id, .name = "load", .parameters = "{}"});
+    core::make_folders(driver.paths().log_file(id));
+    core::write_file_atomically(driver.paths().log_file(id + "/load.1.log"), "line\n");
     auto& replica = replicas.try_emplace(id, artifacts, id).first->second;
     if (is_first.insert(id).second) {
       core::make_folders(folder.path() / "files");
       run_task(loop, replica.upload_all(driver, folder.path() / "files"));
       RunStore elsewhere(folder.path() / ("pod-" + id));
-      run_task(loop, replica.take_over(elsewhere, elsewhere.kept_folder(id)));
+      run_task(loop, replica.take_over(elsewhere, elsewhere.paths().detached_folder(id)));
     }
     run_task(loop, replica.save(driver));
   }
@@ -62,16 +62,17 @@ class AMirror : public test::BucketTest {
 
 TEST_F(AMirror, has_all_runs_of_the_bucket_and_what_their_drivers_save_later) {
   run_task(loop, mirror.refresh());
-  ASSERT_EQ(shown.runs().size(), 2u);
-  const auto run = *shown.find_run("a");
+  ASSERT_EQ(shown.runs().list().size(), 2u);
+  const auto run = *shown.runs().find("a");
   EXPECT_EQ(run.status, RunStatus::running);
-  EXPECT_EQ(shown.liveness(run), store::Liveness::alive) << "its driver has just been heard of";
-  EXPECT_EQ(shown.steps("a").size(), 1u);
-  EXPECT_EQ(core::read_file(shown.log_file("a/load.1.log")), "line\n");
+  EXPECT_EQ(shown.drivers().liveness(run), store::Liveness::alive)
+      << "its driver has just been heard of";
+  EXPECT_EQ(shown.runs().steps("a").size(), 1u);
+  EXPECT_EQ(core::read_file(shown.paths().log_file("a/load.1.log")), "line\n");
   save("a", RunStatus::succeeded);
   run_task(loop, mirror.refresh());
-  EXPECT_EQ(shown.find_run("a")->status, RunStatus::succeeded);
-  EXPECT_EQ(shown.find_run("b")->status, RunStatus::running);
+  EXPECT_EQ(shown.runs().find("a")->status, RunStatus::succeeded);
+  EXPECT_EQ(shown.runs().find("b")->status, RunStatus::running);
 }
 
 TEST_F(AMirror, changes_nothing_in_the_bucket_and_keeps_what_is_gone_from_it) {
@@ -80,7 +81,7 @@ TEST_F(AMirror, changes_nothing_in_the_bucket_and_keeps_what_is_gone_from_it) {
   EXPECT_EQ(objects, before);
   run_task(loop, replicas.at("b").remove());
   run_task(loop, mirror.refresh());
-  EXPECT_EQ(shown.runs().size(), 2u);
+  EXPECT_EQ(shown.runs().list().size(), 2u);
 }
 
 TEST_F(AMirror, of_a_bucket_that_refuses_says_so) {
@@ -92,8 +93,8 @@ TEST_F(AMirror, passes_over_a_run_that_is_damaged) {
   for (auto& [name, content] : objects)
     if (name.ends_with("/a/head.json")) content = "{";
   run_task(loop, mirror.refresh());
-  ASSERT_EQ(shown.runs().size(), 1u);
-  EXPECT_EQ(shown.runs()[0].id, "b");
+  ASSERT_EQ(shown.runs().list().size(), 1u);
+  EXPECT_EQ(shown.runs().list()[0].id, "b");
 }
 
 TEST_F(AMirror, passes_over_a_run_whose_store_has_rows_without_end) {
@@ -116,8 +117,8 @@ TEST_F(AMirror, passes_over_a_run_whose_store_has_rows_without_end) {
     content = core::read_file(file);
   }
   run_task(loop, mirror.refresh());
-  ASSERT_EQ(shown.runs().size(), 1u);
-  EXPECT_EQ(shown.runs()[0].id, "b");
+  ASSERT_EQ(shown.runs().list().size(), 1u);
+  EXPECT_EQ(shown.runs().list()[0].id, "b");
 }
 
 }  // namespace

@@ -40,30 +40,30 @@ class ARunInABucket : public test::BucketTest {
                          .parameters = "{}"};
     run.driver.lease = {"lab", "ml", "pipe-driver"};
     run.steps = 2;
-    home.add_run(run);
+    home.runs().add(run);
     for (const auto* step : {"load", "train"})
-      home.put_step({.run = id, .name = step, .parameters = "{}"});
-    home.put_blob(store::invocation_kind, id, "{}");
-    home.put_blob(store::invocation_kind, "another run", "{}");
+      home.runs().put_step({.run = id, .name = step, .parameters = "{}"});
+    home.key_values().put(store::invocation_kind, id, "{}");
+    home.key_values().put(store::invocation_kind, "another run", "{}");
     core::write_file_atomically(files / "pipeline.yaml", "name: digits\n");
     core::make_folders(files / "src");
     core::write_file_atomically(files / "src/train.py", "print()\n");
     run_task(loop, RunReplica(artifacts, id).upload_all(home, files));
   }
-  bool take_over(RunReplica& bucket, RunStore& runs) {
-    return run_task(loop, bucket.take_over(runs, runs.kept_folder(id)));
+  bool take_over(RunReplica& bucket, RunStore& store) {
+    return run_task(loop, bucket.take_over(store, store.paths().detached_folder(id)));
   }
-  void log(RunStore& runs, const std::string& name, const std::string& text) {
-    core::make_folders(runs.log_file(id));
-    core::write_file_atomically(runs.log_file(std::string(id) + "/" + name), text);
+  void log(RunStore& store, const std::string& name, const std::string& text) {
+    core::make_folders(store.paths().log_file(id));
+    core::write_file_atomically(store.paths().log_file(std::string(id) + "/" + name), text);
   }
   std::string log_at_home(const std::string& name) {
-    return core::read_file(home.log_file(std::string(id) + "/" + name));
+    return core::read_file(home.paths().log_file(std::string(id) + "/" + name));
   }
-  void end(RunStore& runs) {
-    auto run = *runs.find_run(id);
+  void end(RunStore& store) {
+    auto run = *store.runs().find(id);
     run.status = RunStatus::succeeded;
-    runs.finish_run(run);
+    store.runs().finish(run);
   }
 
   core::TemporaryFolder folder;
@@ -81,40 +81,40 @@ class ARunInABucket : public test::BucketTest {
 TEST_F(ARunInABucket, that_nobody_has_left_there_is_not_taken_over) {
   RunReplica other(artifacts, "ffff");
   EXPECT_FALSE(run_task(loop, other.take_over(there, folder.path() / "nothing")));
-  EXPECT_THAT(there.runs(), IsEmpty());
+  EXPECT_THAT(there.runs().list(), IsEmpty());
   run_task(loop, other.bring(home));
   run_task(loop, other.remove());
 }
 
 TEST_F(ARunInABucket, is_found_by_its_driver_with_its_files_and_without_other_runs) {
   ASSERT_TRUE(take_over(driver, there));
-  EXPECT_EQ(there.find_run(id)->driver.lease.name, "pipe-driver");
-  EXPECT_THAT(there.steps(id), SizeIs(2));
-  EXPECT_EQ(there.get_blob(store::invocation_kind, id), "{}");
-  EXPECT_EQ(there.get_blob(store::invocation_kind, "another run"), std::nullopt);
-  EXPECT_EQ(core::read_file(there.kept_folder(id) / "src/train.py"), "print()\n");
+  EXPECT_EQ(there.runs().find(id)->driver.lease.name, "pipe-driver");
+  EXPECT_THAT(there.runs().steps(id), SizeIs(2));
+  EXPECT_EQ(there.key_values().find(store::invocation_kind, id), "{}");
+  EXPECT_EQ(there.key_values().find(store::invocation_kind, "another run"), std::nullopt);
+  EXPECT_EQ(core::read_file(there.paths().detached_folder(id) / "src/train.py"), "print()\n");
 }
 
 TEST_F(ARunInABucket, is_known_at_home_as_far_as_it_has_been_saved) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_step({.run = id,
-                  .name = "load",
-                  .status = StepStatus::succeeded,
-                  .key = "k",
-                  .attempts = 1,
-                  .parameters = "{}"});
-  there.put_attempt({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
+  there.runs().put_step({.run = id,
+                         .name = "load",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .attempts = 1,
+                         .parameters = "{}"});
+  there.attempts().put({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   log(there, "load.1.log", "one\ntwo\n");
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::pending);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::pending);
   run_task(loop, driver.save(there));
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
-  EXPECT_EQ(home.steps(id).at(1).status, StepStatus::pending);
-  EXPECT_EQ(home.attempts(id, "load").at(0).exit_code, 0);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(home.runs().steps(id).at(1).status, StepStatus::pending);
+  EXPECT_EQ(home.attempts().list(id, "load").at(0).exit_code, 0);
   EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
-  EXPECT_EQ(home.find_run(id)->file, "/home/ann/pipeline.yaml");
-  EXPECT_EQ(home.get_blob(store::invocation_kind, "another run"), "{}");
+  EXPECT_EQ(home.runs().find(id)->file, "/home/ann/pipeline.yaml");
+  EXPECT_EQ(home.key_values().find(store::invocation_kind, "another run"), "{}");
 }
 
 TEST_F(ARunInABucket, costs_one_request_where_nothing_is_new) {
@@ -156,22 +156,22 @@ TEST_F(ARunInABucket, goes_on_by_another_driver_where_the_last_one_had_saved_it)
   ASSERT_TRUE(take_over(driver, there));
   log(there, "load.1.log", "one\ntwo\n");
   log(there, "train.1.log", "be");
-  there.put_step({.run = id,
-                  .name = "load",
-                  .status = StepStatus::succeeded,
-                  .key = "k",
-                  .attempts = 1,
-                  .parameters = "{}"});
+  there.runs().put_step({.run = id,
+                         .name = "load",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .attempts = 1,
+                         .parameters = "{}"});
   run_task(loop, driver.save(there));
   RunStore next(folder.path() / "next");
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
-  EXPECT_EQ(next.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(next.runs().steps(id).at(0).status, StepStatus::succeeded);
   log(next, "train.1.log", "begun\n");  // read once more from its beginning
   end(next);
   run_task(loop, second.save(next));
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.find_run(id)->status, RunStatus::succeeded);
+  EXPECT_EQ(home.runs().find(id)->status, RunStatus::succeeded);
   EXPECT_EQ(log_at_home("load.1.log"), "one\ntwo\n");
   EXPECT_EQ(log_at_home("train.1.log"), "begun\n");
 }
@@ -183,7 +183,8 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
   // Its look at the Lease was before it was suspended.
-  there.put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
   log(there, "load.1.log", "of the first driver\n");
   const auto before = objects["/team/pipe/drivers/7f3a/head.json"];
   try {
@@ -193,16 +194,18 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
     EXPECT_THAT(error.what(), HasSubstr("has another driver by now"));
   }
   EXPECT_EQ(objects["/team/pipe/drivers/7f3a/head.json"], before);
-  next.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  next.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
-  EXPECT_FALSE(fs::exists(home.log_file(std::string(id) + "/load.1.log")));
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_FALSE(fs::exists(home.paths().log_file(std::string(id) + "/load.1.log")));
 }
 
 TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_arrives_late) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
   run_task(loop, driver.save(there));
   std::string late;  // Its head was written before the pause, and this object after it.
   for (const auto& [name, content] : objects)
@@ -211,11 +214,12 @@ TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_ar
   RunStore next(folder.path() / "next");
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
-  next.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  next.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
   objects[late] = content;
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
 }
 
 TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanwhile) {
@@ -224,38 +228,41 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
   RunReplica second(artifacts, id);
   std::optional<bool> taken;
   bool is_saved = false;
-  asio::co_spawn(loop, second.take_over(next, next.kept_folder(id)),
+  asio::co_spawn(loop, second.take_over(next, next.paths().detached_folder(id)),
                  [&](const std::exception_ptr& error, bool done) {
                    if (!error) taken = done;
                  });
   // As soon as the successor has read the head.
   const auto reads = server.asked.size();
   while (server.asked.size() == reads) loop.run_one();
-  there.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   asio::co_spawn(loop, driver.save(there),
                  [&](const std::exception_ptr& error) { is_saved = !error; });
   while (!taken) loop.run_one();
   for (int i = 0; i < 100 && !is_saved; ++i) loop.run_for(std::chrono::milliseconds(10));
-  const auto status = next.steps(id).at(0).status;
+  const auto status = next.runs().steps(id).at(0).status;
   EXPECT_EQ(status, is_saved ? StepStatus::succeeded : StepStatus::pending)
       << "either the save counts and the successor has it, or it is refused";
 }
 
 TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   loses_answer = true;
   run_task(loop, driver.save(there));
   EXPECT_FALSE(loses_answer);
   run_task(loop, asker.bring(home));
-  EXPECT_EQ(home.steps(id).at(0).status, StepStatus::succeeded);
+  EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
 }
 
 TEST_F(ARunInABucket, is_left_alone_by_who_only_reads_it) {
   ASSERT_TRUE(take_over(driver, there));
   const auto before = objects;
   RunStore other(folder.path() / "other");
-  ASSERT_TRUE(run_task(loop, RunReplica(artifacts, id).fetch(other, other.kept_folder(id))));
+  ASSERT_TRUE(
+      run_task(loop, RunReplica(artifacts, id).fetch(other, other.paths().detached_folder(id))));
   EXPECT_EQ(objects, before);
   run_task(loop, driver.save(there));
 }
@@ -305,8 +312,8 @@ TEST_F(ARunInABucket, is_not_taken_over_with_files_that_are_not_the_ones_handed_
     if (name.ends_with(".tar"))
       content = test::tar::entry('0', "./pipeline.yaml", "name: other\n") + test::tar::end;
   EXPECT_THROW(take_over(driver, there), core::EnvironmentError);
-  EXPECT_FALSE(fs::exists(there.kept_folder(id)));
-  EXPECT_TRUE(fs::is_empty(there.kept_folder(id).parent_path()));
+  EXPECT_FALSE(fs::exists(there.paths().detached_folder(id)));
+  EXPECT_TRUE(fs::is_empty(there.paths().detached_folder(id).parent_path()));
 }
 
 TEST_F(ARunInABucket, is_not_taken_over_with_other_files_that_its_head_names) {
@@ -321,7 +328,7 @@ TEST_F(ARunInABucket, is_not_taken_over_with_other_files_that_its_head_names) {
   ASSERT_NE(others, handed_over);
   RunReplica careful(artifacts, id, handed_over);
   EXPECT_THROW(take_over(careful, there), core::EnvironmentError);
-  EXPECT_FALSE(fs::exists(there.kept_folder(id)));
+  EXPECT_FALSE(fs::exists(there.paths().detached_folder(id)));
   RunReplica first(artifacts, id, others);
   EXPECT_TRUE(take_over(first, there));
 }
@@ -335,15 +342,15 @@ TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
                          .attempts = 1,
                          .parameters = "{}"};
   step.outputs = {{"data", "../../x", core::sha256("x"), false, 1}};
-  there.put_step(step);
+  there.runs().put_step(step);
   run_task(loop, driver.save(there));
   EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
-  for (const auto& each : home.steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
+  for (const auto& each : home.runs().steps(id)) EXPECT_TRUE(each.outputs.empty()) << each.name;
 }
 
 TEST_F(ARunInABucket, is_not_taken_if_what_an_attempt_used_cannot_be_read) {
   ASSERT_TRUE(take_over(driver, there));
-  there.put_attempt({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
+  there.attempts().put({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   run_task(loop, driver.save(there));
   for (auto& [name, content] : objects) {
     if (name.find("/pipe-") == name.npos) continue;
@@ -357,7 +364,7 @@ TEST_F(ARunInABucket, is_not_taken_if_what_an_attempt_used_cannot_be_read) {
     content = core::read_file(file);
   }
   EXPECT_THROW(run_task(loop, asker.bring(home)), core::EnvironmentError);
-  EXPECT_THAT(home.attempts(id), IsEmpty());
+  EXPECT_THAT(home.attempts().list(id), IsEmpty());
   EXPECT_THAT(home.referenced_artifacts(), IsEmpty()) << "what pipe clean asks for";
 }
 

@@ -7,6 +7,7 @@
 
 #include <map>
 
+#include "engine/plan.hpp"
 #include "engine/run.hpp"
 #include "support/event_recorder.hpp"
 #include "support/run_task.hpp"
@@ -108,7 +109,7 @@ class SharingTest : public ::testing::Test {
   auto on(const std::string& machine, EngineOptions options, Do work) {
     asio::io_context loop;
     const auto state = folder.path() / machine;
-    store::RunStore runs(state);
+    store::RunStore store(state);
     store::ArtifactStore artifacts(state / "artifacts");
     store::StatIndex stats(state / "stat-index");
     const std::vector<store::TreeEntry> none;
@@ -119,29 +120,29 @@ class SharingTest : public ::testing::Test {
     shelf.asked = shelf.checks = 0;
     if (is_shared) options.shared = &shelf;
     if (options.run_id.empty()) options.run_id = machine + "-" + std::to_string(++count);
-    return work(loop, runs, artifacts, stats, code, options);
+    return work(loop, store, artifacts, stats, code, options);
   }
   RunSummary run(const std::string& machine, EngineOptions options = {}) {
     events.events.clear();
     return on(machine, options,
-              [&](auto& loop, auto& runs, auto& artifacts, auto& stats, auto& code, auto& how) {
+              [&](auto& loop, auto& store, auto& artifacts, auto& stats, auto& code, auto& how) {
                 return test::run_task(
-                    loop, engine::run({pipeline, orchestrator, runs, artifacts, stats, code},
+                    loop, engine::run({pipeline, orchestrator, store, artifacts, stats, code},
                                       events, cancel, how));
               });
   }
   std::vector<StepPlan> plan(const std::string& machine, EngineOptions options = {}) {
     return on(machine, options,
-              [&](auto& loop, auto& runs, auto& artifacts, auto& stats, auto& code, auto& how) {
+              [&](auto& loop, auto& store, auto& artifacts, auto& stats, auto& code, auto& how) {
                 return test::run_task(
                     loop,
-                    engine::plan({pipeline, orchestrator, runs, artifacts, stats, code}, how));
+                    engine::plan({pipeline, orchestrator, store, artifacts, stats, code}, how));
               });
   }
   std::string artifact(const std::string& machine, const std::string& name) {
-    store::RunStore runs(folder.path() / machine);
+    store::RunStore store(folder.path() / machine);
     const store::ArtifactStore artifacts(folder.path() / machine / "artifacts");
-    for (const auto& record : runs.steps(runs.find_run("latest")->id))
+    for (const auto& record : store.runs().steps(store.runs().find("latest")->id))
       if (record.name == name) return core::read_file(artifacts.path(record.outputs.at(0).digest));
     return "no such step";
   }
@@ -204,12 +205,12 @@ TEST_F(SharingTest, a_driver_that_has_no_file_of_the_last_one_takes_what_the_run
   options.run_id = "r";
   options.wait_until_persisted = []() -> async::Task<> { co_return; };
   run("here", options);
-  store::RunStore(folder.path() / "there").take_run(store::RunStore(folder.path() / "here"), "r");
+  store::RunStore(folder.path() / "there").import_run(store::RunStore(folder.path() / "here"), "r");
   options.resume = true;
   EXPECT_EQ(run("there", options).cached, 3u);
   EXPECT_THAT(orchestrator.order, IsEmpty());
   store::RunStore there(folder.path() / "there");
-  for (const auto& record : there.steps("r")) {
+  for (const auto& record : there.runs().steps("r")) {
     EXPECT_EQ(record.status, StepStatus::succeeded) << "it is the same run";
     EXPECT_EQ(record.reused_from, "");
   }
@@ -276,7 +277,7 @@ TEST_F(SharingTest, a_store_that_is_not_there_at_the_beginning_is_told_before_it
   shelf.is_closed = true;
   EXPECT_THROW(run("here"), core::EnvironmentError);
   EXPECT_THAT(orchestrator.order, IsEmpty());
-  EXPECT_FALSE(store::RunStore(folder.path() / "here").find_run("latest"));
+  EXPECT_FALSE(store::RunStore(folder.path() / "here").runs().find("latest"));
 }
 
 TEST_F(SharingTest, a_store_that_goes_away_costs_no_step) {
@@ -320,9 +321,9 @@ TEST_F(SharingTest, a_record_that_makes_no_sense_is_as_none) {
 TEST_F(SharingTest, what_was_removed_here_comes_back) {
   run("here");
   {
-    store::RunStore runs(folder.path() / "here");
+    store::RunStore store(folder.path() / "here");
     store::ArtifactStore artifacts(folder.path() / "here" / "artifacts");
-    runs.remove_run("here-1", false);
+    store.remove_run("here-1", false);
     artifacts.collect([](const core::Digest&) { return false; });
   }
   EXPECT_EQ(run("here").cached, 3u);

@@ -66,17 +66,17 @@ TEST_F(MetricFile, columns_of_csv_are_series) {
 }
 
 TEST_F(MetricFile, a_log_stores_what_lines_report_within_bounds) {
-  store::RunStore runs(folder.path() / "state");
+  store::RunStore store(folder.path() / "state");
   store::RunRecord run{.id = "r", .pipeline = "p", .parameters = "{}"};
   run.driver.process = store::ProcessId::self();
-  runs.add_run(run);
+  store.runs().add(run);
   store::StepRecord step{.run = "r", .name = "train", .status = StepStatus::succeeded};
   step.parameters = "{}";
-  runs.put_step(step);
-  MetricLog log(runs, "r", "train", 1);
+  store.runs().put_step(step);
+  MetricLog log(store, "r", "train", 1);
   log.line("loss = 3");
   log.flush();
-  EXPECT_TRUE(runs.metrics("r").empty());
+  EXPECT_TRUE(store.metrics().list("r").empty());
   constexpr int values = 20'000;
   for (int i = 0; i < values; ++i)
     log.line(R"(@pipe {"metric": "loss", "value": )" + std::to_string(i) + "}");
@@ -84,12 +84,12 @@ TEST_F(MetricFile, a_log_stores_what_lines_report_within_bounds) {
     log.add("m" + std::to_string(i), {1, {}, {}});
   log.flush();
   log.flush();
-  const auto metrics = runs.metrics("r");
+  const auto metrics = store.metrics().list("r");
   EXPECT_EQ(metrics.size(), MetricLog::most_names);
   EXPECT_EQ(metrics[0].name, "loss");
   EXPECT_EQ(metrics[0].points, static_cast<std::uint64_t>(values));
   EXPECT_EQ(metrics[0].last.value, values - 1);
-  EXPECT_EQ(runs.points(metrics[0]).at(9'000).value, 9'000);
+  EXPECT_EQ(store.metrics().points(metrics[0]).at(9'000).value, 9'000);
 }
 
 }  // namespace

@@ -33,13 +33,11 @@ class ResultsTest : public ::testing::Test {
     step.name = "train";
     options.run_id = "now";
   }
-  Results results() {
-    return {{pipeline, orchestrator, runs, artifacts, stats, code}, events, user, pool, options};
-  }
+  Results results() { return Results(context); }
   /// Which run's result the step is given, if `key` has been made by `run`.
   std::string given(const std::string& key, const std::string& run) {
-    runs.add_cache_entry({key, run, step.name, {}}, pipeline.name, {});
-    const auto entry = results().here(step, key);
+    store.cache().add({key, run, step.name, {}}, pipeline.name, {});
+    const auto entry = results().find_local(step, key);
     return entry ? entry->run : "none";
   }
 
@@ -47,7 +45,7 @@ class ResultsTest : public ::testing::Test {
   PipelineSpec pipeline;
   StepSpec step;
   FakeOrchestrator orchestrator;
-  store::RunStore runs{folder.path()};
+  store::RunStore store{folder.path()};
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
   store::StatIndex stats{folder.path() / "stat-index"};
   const CodeProvider code;
@@ -56,10 +54,14 @@ class ResultsTest : public ::testing::Test {
   asio::thread_pool pool{1};
   NoStore store;
   EngineOptions options;
+  asio::io_context loop;
+  async::TaskGroup tasks{loop.get_executor()};
+  const Services services{pipeline, orchestrator, store, artifacts, stats, code};
+  const RunContext context{services, options, events, user, pool, loop.get_executor(), tasks};
 };
 
 TEST_F(ResultsTest, whoever_made_it_here_made_it_for_all_runs) {
-  EXPECT_FALSE(results().here(step, "a"));
+  EXPECT_FALSE(results().find_local(step, "a"));
   EXPECT_EQ(given("a", "earlier"), "earlier");
 }
 
@@ -80,14 +82,14 @@ TEST_F(ResultsTest, a_run_that_goes_on_takes_its_own_whatever_else_may_be_reused
 }
 
 TEST_F(ResultsTest, others_are_asked_only_for_what_was_not_begun_here) {
-  EXPECT_FALSE(results().may_be_elsewhere(step, false)) << "there is no store";
+  EXPECT_FALSE(results().may_be_remote(step, false)) << "there is no store";
   options.shared = &store;
-  EXPECT_TRUE(results().may_be_elsewhere(step, false));
-  EXPECT_FALSE(results().may_be_elsewhere(step, true));
+  EXPECT_TRUE(results().may_be_remote(step, false));
+  EXPECT_FALSE(results().may_be_remote(step, true));
   step.cache = false;
-  EXPECT_FALSE(results().may_be_elsewhere(step, false));
+  EXPECT_FALSE(results().may_be_remote(step, false));
   options.resume = true;
-  EXPECT_TRUE(results().may_be_elsewhere(step, false))
+  EXPECT_TRUE(results().may_be_remote(step, false))
       << "its own driver on another machine may have made it";
 }
 

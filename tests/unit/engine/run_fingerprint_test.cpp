@@ -19,19 +19,19 @@ class Silent final : public EventSink {
 
 class MemoTest : public ::testing::Test {
  protected:
-  MemoTest() : runs(folder.path() / "state"), artifacts(folder.path() / "state" / "artifacts") {
+  MemoTest() : store(folder.path() / "state"), artifacts(folder.path() / "state" / "artifacts") {
     core::write_file_atomically(file, "name: x");
-    runs.add_run({.id = "run-1",
-                  .pipeline = "x",
-                  .orchestrator = "fake",
-                  .status = RunStatus::succeeded,
-                  .steps = 1});
+    store.runs().add({.id = "run-1",
+                      .pipeline = "x",
+                      .orchestrator = "fake",
+                      .status = RunStatus::succeeded,
+                      .steps = 1});
     const auto output = folder.path() / "output";
     core::write_file_atomically(output, "made");
     artifact = artifacts.take(output).digest;
     store::StepRecord step{.run = "run-1", .name = "a", .status = StepStatus::succeeded};
     step.outputs = {{"out", "out", artifact, false, 4}};
-    runs.put_step(step);
+    store.runs().put_step(step);
   }
 
   /// No file has just changed.
@@ -46,19 +46,20 @@ class MemoTest : public ::testing::Test {
     fingerprint.took_variable("MEMO_TEST_VARIABLE");
     fingerprint.ran_in("image");
     fingerprint.made(artifact);
-    fingerprint.save(runs, "run-1", 1, 0, tags);
+    fingerprint.save(store, "run-1", 1, 0, tags);
   }
 
   bool holds(const std::string& identity = "asked") {
     asio::io_context loop;
     std::optional<RunSummary> summary;
-    asio::co_spawn(loop,
-                   reuse_by_fingerprint(identity, orchestrator, runs, artifacts, events,
-                                        {.run_id = "again-" + std::to_string(++count)}, true),
-                   [&](std::exception_ptr error, std::optional<RunSummary> result) {
-                     if (error) std::rethrow_exception(error);
-                     summary = std::move(result);
-                   });
+    asio::co_spawn(
+        loop,
+        reuse_by_fingerprint(orchestrator, store, artifacts, events,
+                             {.run_id = "again-" + std::to_string(++count), .identity = identity}),
+        [&](std::exception_ptr error, std::optional<RunSummary> result) {
+          if (error) std::rethrow_exception(error);
+          summary = std::move(result);
+        });
     loop.run();
     if (summary) {
       EXPECT_EQ(summary->cached, 1u);
@@ -68,7 +69,7 @@ class MemoTest : public ::testing::Test {
 
   core::TemporaryFolder folder;
   const std::filesystem::path file = folder.path() / "pipeline.yaml";
-  store::RunStore runs;
+  store::RunStore store;
   store::ArtifactStore artifacts;
   FakeOrchestrator orchestrator;
   Silent events;
@@ -87,9 +88,9 @@ TEST_F(MemoTest, unchanged_world_is_told_by_the_earlier_run) {
   remember();
   ASSERT_TRUE(holds());
   EXPECT_EQ(events.steps, 1);
-  const auto record = runs.find_run("latest");
+  const auto record = store.runs().find("latest");
   EXPECT_EQ(record->status, RunStatus::succeeded);
-  const auto steps = runs.steps(record->id);
+  const auto steps = store.runs().steps(record->id);
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].status, StepStatus::cached);
   EXPECT_EQ(steps[0].reused_from, "run-1");
@@ -97,11 +98,11 @@ TEST_F(MemoTest, unchanged_world_is_told_by_the_earlier_run) {
 }
 
 TEST_F(MemoTest, a_note_and_tags_that_a_user_gave_are_of_one_run) {
-  runs.tag_run("run-1", {"team", "best"});
-  runs.note_run("run-1", "my best run");
+  store.runs().set_tags("run-1", {"team", "best"});
+  store.runs().set_note("run-1", "my best run");
   remember(RunFingerprint("asked", later), {"team"});
   ASSERT_TRUE(holds());
-  const auto record = runs.find_run("latest");
+  const auto record = store.runs().find("latest");
   ASSERT_NE(record->id, "run-1");
   EXPECT_EQ(record->tags, std::vector<std::string>{"team"});
   EXPECT_EQ(record->note, "");
@@ -146,16 +147,16 @@ TEST_F(MemoTest, missing_artifact_ends_it) {
 
 TEST_F(MemoTest, removed_run_ends_it) {
   remember();
-  runs.remove_run("run-1", true);
+  store.remove_run("run-1", true);
   EXPECT_FALSE(holds());
 }
 
 TEST_F(MemoTest, damaged_memo_does_not_hold) {
   remember();
   const auto key = core::sha256("asked").hex();
-  const auto text = runs.get_blob("memo", key).value();
+  const auto text = store.key_values().find("memo", key).value();
   for (std::size_t cut = 0; cut < text.size(); cut += 7) {
-    runs.put_blob("memo", key, text.substr(0, cut));
+    store.key_values().put("memo", key, text.substr(0, cut));
     EXPECT_FALSE(holds()) << cut;
   }
 }

@@ -66,7 +66,7 @@ class RunTest : public ::testing::Test {
   template <class Do>
   RunSummary with_all(EngineOptions options, Do work) {
     asio::io_context loop;
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     store::StatIndex stats(folder.path() / "state" / "stat-index");
     std::map<std::string, std::vector<store::TreeEntry>> files;
@@ -93,7 +93,7 @@ class RunTest : public ::testing::Test {
     orchestrators::Orchestrator& place = places ? *places : orchestrator;
     asio::co_spawn(
         loop,
-        work(Services{pipeline, place, runs, artifacts, stats, code}, recorder, cancel, options),
+        work(Services{pipeline, place, store, artifacts, stats, code}, recorder, cancel, options),
         [&](std::exception_ptr failed, RunSummary result) {
           error = failed;
           summary = std::move(result);
@@ -104,9 +104,9 @@ class RunTest : public ::testing::Test {
     return summary;
   }
   std::string artifact(const std::string& run_id, const std::string& name) {
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
-    for (const auto& record : runs.steps(run_id))
+    for (const auto& record : store.runs().steps(run_id))
       if (record.name == name) return core::read_file(artifacts.path(record.outputs.at(0).digest));
     return "no such step";
   }

@@ -57,9 +57,9 @@ TEST_F(RunWithGpus, steps_hold_their_gpus_while_they_run_and_the_store_knows_whi
   EXPECT_EQ(seen["a"][2].model, "Tesla V100-SXM2-16GB");
   EXPECT_EQ(seen["b"].size(), 2u) << "has waited for the others";
   EXPECT_EQ(seen["c"].size(), 0u);
-  store::RunStore runs(folder.path() / "state");
-  ASSERT_EQ(runs.attempts("run-1", "b").at(0).gpus.size(), 2u);
-  EXPECT_EQ(runs.attempts("run-1", "b")[0].gpus[1].uuid, seen["b"][1].uuid);
+  store::RunStore store(folder.path() / "state");
+  ASSERT_EQ(store.attempts().list("run-1", "b").at(0).gpus.size(), 2u);
+  EXPECT_EQ(store.attempts().list("run-1", "b")[0].gpus[1].uuid, seen["b"][1].uuid);
   gpu::LockFolder locks;
   EXPECT_FALSE(locks.try_enter()->is_held(uuid(0)));
   EXPECT_TRUE(locks.try_enter()->queue().empty());

@@ -31,8 +31,8 @@ TEST_F(RunInPlaces, each_step_runs_where_it_says_with_the_artifacts_of_the_other
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_THAT(near->order, ElementsAre("load", "plot"));
   EXPECT_THAT(far->order, ElementsAre("train"));
-  store::RunStore runs(folder.path() / "state");
-  EXPECT_EQ(runs.find_run("run-1")->orchestrator, "near, far");
+  store::RunStore store(folder.path() / "state");
+  EXPECT_EQ(store.runs().find("run-1")->orchestrator, "near, far");
   EXPECT_EQ(run().cached, 3u);
 }
 
@@ -90,11 +90,11 @@ class ResumedRun : public RunInPlaces {
     const auto state = folder.path() / "state";
     core::remove_tree(state);
     std::filesystem::rename(left, state);
-    store::RunStore runs(state);
-    auto record = *runs.find_run("run-1");
+    store::RunStore store(state);
+    auto record = *store.runs().find("run-1");
     ASSERT_EQ(record.status, RunStatus::running);
     record.status = RunStatus::interrupted;
-    runs.finish_run(record);
+    store.runs().finish(record);
     near->order.clear();
     far->order.clear();
   }
@@ -106,9 +106,9 @@ TEST_F(ResumedRun, what_was_done_stays_and_what_may_still_run_is_joined) {
   EXPECT_EQ(summary.status, RunStatus::succeeded);
   EXPECT_THAT(near->order, ElementsAre("plot"));
   EXPECT_THAT(far->joined, ElementsAre("train.1"));
-  store::RunStore runs(folder.path() / "state");
-  EXPECT_EQ(runs.runs().size(), 1u);
-  for (const auto& step : runs.steps("run-1"))
+  store::RunStore store(folder.path() / "state");
+  EXPECT_EQ(store.runs().list().size(), 1u);
+  for (const auto& step : store.runs().steps("run-1"))
     EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
 }
 
@@ -160,13 +160,13 @@ TEST_F(ResumedRun, what_is_made_anew_has_nothing_of_what_was_made_before) {
   pipeline.steps[0].parameters["rows"] = 2;
   pipeline.steps.pop_back();
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
-  store::RunStore runs(folder.path() / "state");
-  EXPECT_EQ(runs.attempts("run-1", "load").size(), 1u);
-  const auto metrics = runs.metrics("run-1", "load");
+  store::RunStore store(folder.path() / "state");
+  EXPECT_EQ(store.attempts().list("run-1", "load").size(), 1u);
+  const auto metrics = store.metrics().list("run-1", "load");
   ASSERT_EQ(metrics.size(), 1u);
   EXPECT_EQ(metrics[0].name, "new");
   std::vector<std::string> names;
-  for (const auto& each : runs.steps("run-1")) names.push_back(each.name);
+  for (const auto& each : store.runs().steps("run-1")) names.push_back(each.name);
   EXPECT_THAT(names, ElementsAre("load", "train")) << "`plot` is no step of the pipeline any more";
 }
 
@@ -195,8 +195,8 @@ TEST_F(ResumedRun, what_an_attempt_made_is_found_where_the_store_has_it_already)
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
   EXPECT_THAT(far->joined, ElementsAre("train.1"));
   EXPECT_EQ(recorder.end_of("train").attempts, 1u);
-  store::RunStore runs(state);
-  EXPECT_EQ(runs.steps("run-1").at(1).outputs.at(0).digest, stored.digest);
+  store::RunStore store(state);
+  EXPECT_EQ(store.runs().steps("run-1").at(1).outputs.at(0).digest, stored.digest);
 }
 
 TEST_F(ResumedRun, a_note_of_what_the_store_lacks_is_no_output) {
@@ -264,24 +264,24 @@ TEST_F(ResumedRun, memory_that_was_raised_stays_raised) {
   EXPECT_EQ(run({.resume = true, .run_id = "run-1"}).status, RunStatus::succeeded);
   EXPECT_THAT(far->joined, ElementsAre("train.2"));
   std::vector<std::optional<std::uint64_t>> limits;
-  for (const auto& attempt : store::RunStore(state).attempts("run-1", "train"))
+  for (const auto& attempt : store::RunStore(state).attempts().list("run-1", "train"))
     limits.push_back(attempt.usage.memory_limit);
   EXPECT_THAT(limits, ElementsAre(100U, 200U, 400U));
 }
 
 TEST_F(ResumedRun, one_that_goes_on_cannot_be_resumed) {
   kill_during("train");
-  store::RunStore runs(folder.path() / "state");
-  auto record = *runs.find_run("run-1");
+  store::RunStore store(folder.path() / "state");
+  auto record = *store.runs().find("run-1");
   record.driver.process = store::ProcessId::self();
-  runs.resume_run(record);
+  store.runs().resume(record);
   EXPECT_THROW(run({.resume = true, .run_id = "run-1"}), core::InputError);
 }
 
 TEST_F(ResumedRun, who_holds_its_lease_goes_on_with_a_run_that_is_recorded_as_running) {
   const store::LeaseId lease{"lab", "ml", "driver"};
   const auto status = [&] {
-    return store::RunStore(folder.path() / "state").find_run("run-1")->status;
+    return store::RunStore(folder.path() / "state").runs().find("run-1")->status;
   };
   prepare_detached({.run_id = "run-1", .driver = {{}, lease}});
   EXPECT_THAT(near->order, IsEmpty());
@@ -292,8 +292,8 @@ TEST_F(ResumedRun, who_holds_its_lease_goes_on_with_a_run_that_is_recorded_as_ru
   EXPECT_EQ(run({.resume = true, .run_id = "run-1", .driver = {{}, lease}}).status,
             RunStatus::succeeded);
   EXPECT_THAT(near->order, ElementsAre("load", "plot"));
-  store::RunStore runs(folder.path() / "state");
-  EXPECT_EQ(runs.find_run("run-1")->driver.lease, lease);
+  store::RunStore store(folder.path() / "state");
+  EXPECT_EQ(store.runs().find("run-1")->driver.lease, lease);
 }
 
 }  // namespace

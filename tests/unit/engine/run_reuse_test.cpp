@@ -5,9 +5,9 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <thread>
 
 #include "engine/cache/run_fingerprint.hpp"
+#include "engine/plan.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
@@ -73,31 +73,29 @@ TEST_F(RunTest, code_that_changes_before_its_step_begins_is_in_its_key_as_it_ran
 TEST_F(RunTest, source_that_changes_while_the_run_is_checked_is_noticed_by_the_next_one) {
   const auto file = folder.path() / "pipeline.yaml";
   core::write_file_atomically(file, "one");
-  // A file that has just changed is never trusted.
-  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
-  pause();
+  // A file that has just changed is never trusted, so for the run it is an hour later.
+  const auto later = [] { return std::chrono::system_clock::now() + std::chrono::hours(1); };
   pipeline.steps = {step("a")};
   const auto may_be_repeated = [&] {
     asio::io_context loop;
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     bool may = false;
     asio::co_spawn(loop,
-                   reuse_by_fingerprint("asked", orchestrator, runs, artifacts, recorder,
-                                        {.run_id = "again-" + std::to_string(++count)}, false),
+                   reuse_by_fingerprint(orchestrator, store, artifacts, recorder,
+                                        {.run_id = "again-" + std::to_string(++count),
+                                         .identity = "asked",
+                                         .reports_reused_steps = false}),
                    [&](std::exception_ptr error, const std::optional<RunSummary>& summary) {
                      may = !error && summary.has_value();
                    });
     loop.run();
     return may;
   };
-  run({.identity = "asked", .sources = {file}});
+  run({.identity = "asked", .sources = {file}, .now = later});
   EXPECT_TRUE(may_be_repeated());
-  orchestrator.when_checked = [&] {
-    core::write_file_atomically(file, "two");
-    pause();
-  };
-  run({.identity = "asked", .sources = {file}});
+  orchestrator.when_checked = [&] { core::write_file_atomically(file, "two"); };
+  run({.identity = "asked", .sources = {file}, .now = later});
   EXPECT_FALSE(may_be_repeated());
 }
 
@@ -115,15 +113,86 @@ TEST_F(RunTest, damaged_artifact_is_made_again) {
   pipeline.steps = {step("a")};
   run();
   {
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
-    const auto path = artifacts.path(runs.steps("run-1").at(0).outputs.at(0).digest);
+    const auto path = artifacts.path(store.runs().steps("run-1").at(0).outputs.at(0).digest);
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     std::ofstream(path) << "something else";
   }
   run();
   EXPECT_EQ(orchestrator.started["a"], 2);
   EXPECT_EQ(artifact("run-2", "a"), "a");
+}
+
+class DamagedInputTest : public RunTest {
+ protected:
+  DamagedInputTest() {
+    pipeline.steps = {step("load"), step("train", {"load"}), step("plot", {"load"})};
+    for (const std::string name : {"train", "plot"})
+      orchestrator.steps[name] = [](const orchestrators::Attempt& attempt) {
+        return writes(attempt, "from " + core::read_file(attempt.inputs.at(0).path));
+      };
+  }
+  /// Changes a step's output, but neither its size nor its times, so that it still looks whole.
+  void damage(const std::string& run_id, const std::string& name) {
+    store::RunStore store(folder.path() / "state");
+    const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    for (const auto& record : store.runs().steps(run_id)) {
+      if (record.name != name) continue;
+      const auto path = artifacts.path(record.outputs.at(0).digest);
+      const auto time = std::filesystem::last_write_time(path);
+      std::filesystem::permissions(path, std::filesystem::perms(0644));
+      auto text = core::read_file(path);
+      text[0] ^= 1;
+      std::ofstream(path) << text;
+      std::filesystem::last_write_time(path, time);
+      std::filesystem::permissions(path, std::filesystem::perms(0444));
+    }
+  }
+};
+
+TEST_F(DamagedInputTest, step_that_made_it_runs_again_and_then_those_that_take_it) {
+  run();
+  damage("run-1", "load");
+  sources["train"] = {{"train.py", "changed"}};
+  sources["plot"] = {{"plot.py", "changed"}};
+  const auto summary = run();
+  EXPECT_EQ(summary.status, RunStatus::succeeded);
+  EXPECT_EQ(summary.succeeded, 3u);
+  EXPECT_EQ(summary.cached, 0u);
+  EXPECT_EQ(orchestrator.started["load"], 2) << "once for both of them";
+  EXPECT_EQ(status_of("train"), StepStatus::succeeded);
+  EXPECT_EQ(artifact("run-2", "load"), "load");
+  EXPECT_EQ(artifact("run-2", "train"), "from load");
+  EXPECT_EQ(artifact("run-2", "plot"), "from load");
+  EXPECT_EQ(run().cached, 3u);
+}
+
+TEST_F(DamagedInputTest, step_takes_what_is_made_instead_though_it_differs) {
+  run();
+  damage("run-1", "load");
+  orchestrator.steps["load"] = [](const orchestrators::Attempt& attempt) {
+    return writes(attempt, "another");
+  };
+  sources["train"] = {{"train.py", "changed"}};
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(artifact("run-2", "train"), "from another");
+}
+
+TEST_F(DamagedInputTest, step_fails_if_its_input_cannot_be_made_again) {
+  run();
+  damage("run-1", "load");
+  orchestrator.steps["load"] = [](const orchestrators::Attempt&) { return fails_with(4); };
+  sources["train"] = {{"train.py", "changed"}};
+  const auto summary = run();
+  EXPECT_EQ(summary.status, RunStatus::failed);
+  EXPECT_EQ(status_of("load"), StepStatus::failed);
+  EXPECT_EQ(recorder.end_of("load").failure->message, "exited with code 4");
+  EXPECT_THAT(
+      recorder.end_of("train").failure->message,
+      ::testing::HasSubstr(
+          "is damaged: its content is not what 'load' made, and 'load' could not make it again"));
+  EXPECT_EQ(orchestrator.started["train"], 1);
 }
 
 TEST_F(RunTest, failed_attempt_leaves_nothing_to_reuse) {
@@ -165,7 +234,7 @@ class PlanTest : public RunTest {
  protected:
   std::vector<StepPlan> plan() {
     asio::io_context loop;
-    store::RunStore runs(folder.path() / "state");
+    store::RunStore store(folder.path() / "state");
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     store::StatIndex stats(folder.path() / "state" / "stat-index");
     std::map<std::string, std::vector<store::TreeEntry>> files;
@@ -178,7 +247,7 @@ class PlanTest : public RunTest {
                             },
                             {}};
     std::vector<StepPlan> plans;
-    asio::co_spawn(loop, engine::plan({pipeline, orchestrator, runs, artifacts, stats, code}, {}),
+    asio::co_spawn(loop, engine::plan({pipeline, orchestrator, store, artifacts, stats, code}, {}),
                    [&](std::exception_ptr error, std::vector<StepPlan> result) {
                      if (error) std::rethrow_exception(error);
                      plans = std::move(result);

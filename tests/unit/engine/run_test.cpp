@@ -267,7 +267,8 @@ TEST_F(RunTest, step_killed_for_its_memory_gets_more_until_it_has_enough) {
       next.push_back(retried->memory);
       EXPECT_EQ(retried->delay.count(), 0);
     }
-  for (const auto& attempt : store::RunStore(folder.path() / "state").attempts("run-1", "hungry"))
+  for (const auto& attempt :
+       store::RunStore(folder.path() / "state").attempts().list("run-1", "hungry"))
     limits.push_back(attempt.usage.memory_limit);
   EXPECT_THAT(next, ElementsAre(200U, 300U));
   EXPECT_THAT(limits, ElementsAre(100U, 200U, 300U));
@@ -338,7 +339,7 @@ TEST_F(RunTest, a_run_whose_images_cannot_be_made_is_not_handed_over) {
   orchestrator.broken_images = {"broken"};
   EXPECT_THROW(prepare_detached({.run_id = "run-1", .driver = {{}, {"lab", "ml", "driver"}}}),
                core::BuildError);
-  EXPECT_TRUE(store::RunStore(folder.path() / "state").runs().empty());
+  EXPECT_TRUE(store::RunStore(folder.path() / "state").runs().list().empty());
 }
 
 TEST_F(RunTest, what_a_place_knows_of_a_failure_stands_before_the_last_lines_of_the_log) {
@@ -450,27 +451,27 @@ TEST_F(RunTest, run_store_tells_the_run_afterwards) {
     return fails_with(9);
   };
   run();
-  store::RunStore runs(folder.path() / "state");
-  const auto record = runs.find_run("latest");
+  store::RunStore store(folder.path() / "state");
+  const auto record = store.runs().find("latest");
   ASSERT_TRUE(record);
   EXPECT_EQ(record->status, RunStatus::failed);
-  const auto steps = runs.steps(record->id);
+  const auto steps = store.runs().steps(record->id);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].status, StepStatus::succeeded);
   EXPECT_EQ(steps[1].status, StepStatus::failed);
-  const auto attempts = runs.attempts(record->id, "b");
+  const auto attempts = store.attempts().list(record->id, "b");
   ASSERT_EQ(attempts.size(), 1u);
   EXPECT_EQ(attempts[0].exit_code, 9);
-  EXPECT_EQ(core::read_file(runs.log_file(attempts[0].log)), "hello\n");
+  EXPECT_EQ(core::read_file(store.paths().log_file(attempts[0].log)), "hello\n");
 }
 
 TEST_F(RunTest, an_attempt_that_prints_nothing_has_no_log_file) {
   pipeline.steps = {step("a")};
   run();
-  store::RunStore runs(folder.path() / "state");
-  const auto attempts = runs.attempts("run-1", "a");
+  store::RunStore store(folder.path() / "state");
+  const auto attempts = store.attempts().list("run-1", "a");
   ASSERT_EQ(attempts.size(), 1u);
-  EXPECT_FALSE(std::filesystem::exists(runs.log_file(attempts[0].log)));
+  EXPECT_FALSE(std::filesystem::exists(store.paths().log_file(attempts[0].log)));
 }
 
 TEST_F(RunTest, a_success_is_stored_before_it_is_told) {
@@ -480,8 +481,8 @@ TEST_F(RunTest, a_success_is_stored_before_it_is_told) {
     const auto* finished = std::get_if<event::StepFinished>(&event);
     if (!finished) return;
     told.push_back(finished->step);
-    store::RunStore runs(folder.path() / "state");
-    const auto records = runs.steps("run-1");
+    store::RunStore store(folder.path() / "state");
+    const auto records = store.runs().steps("run-1");
     const auto record = std::ranges::find(records, finished->step, &store::StepRecord::name);
     EXPECT_EQ(record->status, StepStatus::succeeded);
   };

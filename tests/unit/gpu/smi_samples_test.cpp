@@ -67,7 +67,7 @@ TEST(SmiSamples, are_of_a_bounded_number_of_gpus) {
   SmiSamples samples;
   for (int i = 0; i < 100; ++i)
     samples.feed(std::to_string(i) + ", GPU-" + std::to_string(i) + ", A100, 1, 2, 3\n");
-  EXPECT_EQ(samples.gpus().size(), SmiSamples::most_gpus);
+  EXPECT_EQ(samples.gpus().size(), SmiSamples::max_gpus);
 }
 
 }  // namespace

@@ -185,7 +185,7 @@ TEST_F(TheClient, old_server_is_refused_and_what_is_none_is_seen) {
   };
   EXPECT_THAT(said(), HasSubstr("too old: it is Kubernetes v1.19.7, and 1.20 is needed"));
   answer = "<html>hello</html>";
-  EXPECT_THAT(said(), HasSubstr("is no Kubernetes API server"));
+  EXPECT_THAT(said(), HasSubstr("is not a Kubernetes API server"));
   answer = R"({"major": "1", "minor": "35"})";
   EXPECT_EQ(said(), "fine");
 }

@@ -104,7 +104,7 @@ TEST_F(Kubeconfig, errors_have_their_place_in_the_file) {
   EXPECT_THAT(error(with_user("{client-key: /nowhere/key}")),
               HasSubstr("'client-key' of user 'u' names a file that is not there: /nowhere/key"));
   EXPECT_THAT(error(with_user("{client-key-data: '?'}")),
-              HasSubstr("'client-key-data' of user 'u' is no base64"));
+              HasSubstr("'client-key-data' of user 'u' is not base64"));
   EXPECT_THAT(error(with_user("{client-key-data: aGk=}")),
               HasSubstr("user 'u' has a client key without a certificate"));
   EXPECT_THAT(error(with_user("{auth-provider: {name: gcp}}")),

@@ -23,18 +23,18 @@ class ReportTest : public testing::Test {
     record.attempts = 1;
     record.parameters = "{}";
     record.message = "</script><script>alert(1)</script>";
-    store.put_step(record);
+    store.runs().put_step(record);
     const auto name = run.id + "/" + step + ".1.log";
-    store.put_attempt({.run = run.id, .step = step, .log = name});
-    std::filesystem::create_directories(store.log_file(name).parent_path());
-    std::ofstream(store.log_file(name)) << log;
+    store.attempts().put({.run = run.id, .step = step, .log = name});
+    std::filesystem::create_directories(store.paths().log_file(name).parent_path());
+    std::ofstream(store.paths().log_file(name)) << log;
   }
   nlohmann::json data(const ReportLimits& limits = {}) {
     return report_data(store, artifacts, run, limits);
   }
   void SetUp() override {
     run.driver.process = store::ProcessId::self();
-    store.add_run(run);
+    store.runs().add(run);
   }
   core::TemporaryFolder folder;
   store::RunStore store{folder.path() / "state"};
@@ -76,7 +76,8 @@ TEST_F(ReportTest, long_series_keep_their_extremes) {
   add("train", StepStatus::succeeded, "");
   std::vector<store::MetricPoint> points;
   for (int i = 0; i < 10'000; ++i) points.push_back({i == 4321 ? 99.0 : 0.5, i, {}});
-  store.add_points({.run = "r1", .step = "train", .name = "loss", .attempt = 1}, 0, points);
+  store.metrics().add_points({.run = "r1", .step = "train", .name = "loss", .attempt = 1}, 0,
+                             points);
   const auto metric = data()["metrics"][0];
   EXPECT_EQ(metric["points"], 10'000);
   EXPECT_LE(metric["curve"].size(), 200u);

@@ -88,20 +88,20 @@ class StepUses : public testing::Test {
     for (const char* id : {"r1", "r2"}) {
       store::RunRecord run{.id = id, .pipeline = "p", .parameters = "{}"};
       run.driver.process = store::ProcessId::self();
-      runs.add_run(run);
+      store.runs().add(run);
     }
   }
   void add(const std::string& run, const std::string& step, int began, core::Usage usage,
            std::chrono::milliseconds running, const std::string& failure = "") {
-    runs.put_attempt({.run = run,
-                      .step = step,
-                      .started = WallTime(std::chrono::milliseconds(began)),
-                      .failure_kind = failure,
-                      .usage = usage,
-                      .phases = {.running = running}});
+    store.attempts().put({.run = run,
+                          .step = step,
+                          .started = WallTime(std::chrono::milliseconds(began)),
+                          .failure_kind = failure,
+                          .usage = usage,
+                          .phases = {.running = running}});
   }
   core::TemporaryFolder folder;
-  store::RunStore runs{folder.path() / "state"};
+  store::RunStore store{folder.path() / "state"};
 };
 
 TEST_F(StepUses, instances_and_runs_count_together_and_short_attempts_have_no_cpus) {
@@ -111,13 +111,13 @@ TEST_F(StepUses, instances_and_runs_count_together_and_short_attempts_have_no_cp
   add("r1", "train.c-2", 2, {.user = seconds(8), .peak_memory = 50}, seconds(4));
   add("r2", "train.c-1", 3, {.user = seconds(1), .peak_memory = 60}, milliseconds(10));
   add("r2", "other", 4, {}, seconds(4));
-  const auto uses = step_uses(runs, "p");
+  const auto uses = step_uses(store, "p");
   const auto& train = uses.at("train");
   EXPECT_EQ(train.runs, 2U);
   EXPECT_EQ(train.memory, 70U);
   EXPECT_DOUBLE_EQ(*train.cpus, 2.0);
   EXPECT_FALSE(uses.at("other").memory);
-  EXPECT_TRUE(step_uses(runs, "q").empty());
+  EXPECT_TRUE(step_uses(store, "q").empty());
 }
 
 TEST_F(StepUses, a_gpu_counts_that_any_long_attempt_kept_busy) {
@@ -128,7 +128,7 @@ TEST_F(StepUses, a_gpu_counts_that_any_long_attempt_kept_busy) {
   add("r1", "train", 2, {.gpus = {busy, idle}}, seconds(4));
   add("r2", "train", 3, {.gpus = {busy, busy}}, milliseconds(10));
   add("r2", "slices", 4, {.gpus = {silent, idle}}, seconds(4));
-  const auto uses = step_uses(runs, "p");
+  const auto uses = step_uses(store, "p");
   EXPECT_EQ(uses.at("train").gpus, 1U);
   EXPECT_EQ(uses.at("train").runs, 2U);
   EXPECT_EQ(uses.at("slices").gpus, 1U) << "a slice does not say";
@@ -140,7 +140,7 @@ TEST_F(StepUses, only_the_last_attempt_says_whether_the_memory_was_too_small) {
   add("r2", "a", 1, {.peak_memory = 1}, {}, killed);
   add("r1", "b", 1, {.peak_memory = 1}, {}, "");
   add("r2", "b", 2, {.peak_memory = 1}, {}, killed);
-  const auto uses = step_uses(runs, "p");
+  const auto uses = step_uses(store, "p");
   EXPECT_FALSE(uses.at("a").is_killed);
   EXPECT_TRUE(uses.at("b").is_killed);
 }

@@ -13,11 +13,11 @@ class RunDataTest : public testing::Test {
   void put(const std::string& name, StepStatus status, unsigned attempts = 0) {
     store::StepRecord step{.run = "r1", .name = name, .status = status, .parameters = "{}"};
     step.attempts = attempts;
-    store.put_step(step);
+    store.runs().put_step(step);
     if (attempts > 0)
-      store.put_attempt({.run = "r1", .step = name, .number = attempts, .log = "r1/" + name});
+      store.attempts().put({.run = "r1", .step = name, .number = attempts, .log = "r1/" + name});
   }
-  void SetUp() override { store.add_run(run); }
+  void SetUp() override { store.runs().add(run); }
   core::TemporaryFolder folder;
   store::RunStore store{folder.path() / "state"};
   store::ArtifactStore artifacts{folder.path() / "state" / "artifacts"};
@@ -37,12 +37,13 @@ TEST_F(RunDataTest, only_what_has_changed_is_returned_again) {
   EXPECT_EQ(changes["steps"][0]["n"], "b");
   EXPECT_EQ(changes["steps"][0]["a"][0]["e"], true) << "the attempt has not ended";
   EXPECT_FALSE(changes.contains("run"));
-  store.tag_run("r1", {"best"});
+  store.runs().set_tags("r1", {"best"});
   changes = data.changes();
   EXPECT_EQ(changes["run"]["tags"][0], "best");
   EXPECT_FALSE(changes.contains("steps"));
   const store::MetricPoint point{.value = 0.5};
-  store.add_points({.run = "r1", .step = "b", .name = "loss", .attempt = 1}, 0, {&point, 1});
+  store.metrics().add_points({.run = "r1", .step = "b", .name = "loss", .attempt = 1}, 0,
+                             {&point, 1});
   EXPECT_EQ(data.changes()["metrics"][0]["last"], 0.5);
   EXPECT_TRUE(data.changes().is_null());
 }
@@ -52,22 +53,22 @@ TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
              gather = core::sha256("gather");
   for (const auto& [name, digest] :
        {std::pair{"train.c-1", same}, {"train.c-2", other}, {"train.c-3", same}})
-    store.put_step({.run = "r1",
-                    .name = name,
-                    .status = StepStatus::succeeded,
-                    .parameters = "{}",
-                    .outputs = {{"model", "model", digest, false, 4}}});
-  store.add_gathered(gather, {{same, {}}, {other, {}}, {same, {}}});
+    store.runs().put_step({.run = "r1",
+                           .name = name,
+                           .status = StepStatus::succeeded,
+                           .parameters = "{}",
+                           .outputs = {{"model", "model", digest, false, 4}}});
+  store.lineage().record_gather(gather, {{same, {}}, {other, {}}, {same, {}}});
   for (const std::string name : {"best", "worst"}) {
-    store.put_step({.run = "r1",
-                    .name = name,
-                    .status = StepStatus::succeeded,
-                    .key = name,
-                    .parameters = "{}"});
-    store.add_cache_entry({name, "r1", name, {}}, "p",
-                          {{"input first", other.hex()},
-                           {"input models", gather.hex()},
-                           {"input outside", core::sha256("outside").hex()}});
+    store.runs().put_step({.run = "r1",
+                           .name = name,
+                           .status = StepStatus::succeeded,
+                           .key = name,
+                           .parameters = "{}"});
+    store.cache().add({name, "r1", name, {}}, "p",
+                      {{"input first", other.hex()},
+                       {"input models", gather.hex()},
+                       {"input outside", core::sha256("outside").hex()}});
   }
   const auto data = RunData(store, artifacts, run, {}).all();
   const auto inputs = nlohmann::json::parse(R"([["first", "train.c-2.model"], ["models", 0]])");
@@ -81,18 +82,18 @@ TEST_F(RunDataTest, an_input_is_an_output_or_those_that_were_gathered) {
 TEST_F(RunDataTest,
        without_details_a_step_has_what_all_steps_show_and_one_is_whole_when_it_is_asked_for) {
   const auto made = core::sha256("made");
-  store.put_step({.run = "r1",
-                  .name = "make",
-                  .status = StepStatus::succeeded,
-                  .parameters = "{}",
-                  .outputs = {{"plot", "plot.png", made, false, 4}}});
-  store.put_step({.run = "r1",
-                  .name = "use.c-1",
-                  .status = StepStatus::succeeded,
-                  .key = "k",
-                  .image = "python",
-                  .parameters = R"({"c": 1})"});
-  store.add_cache_entry({"k", "r1", "use.c-1", {}}, "p", {{"input plot", made.hex()}});
+  store.runs().put_step({.run = "r1",
+                         .name = "make",
+                         .status = StepStatus::succeeded,
+                         .parameters = "{}",
+                         .outputs = {{"plot", "plot.png", made, false, 4}}});
+  store.runs().put_step({.run = "r1",
+                         .name = "use.c-1",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .image = "python",
+                         .parameters = R"({"c": 1})"});
+  store.cache().add({"k", "r1", "use.c-1", {}}, "p", {{"input plot", made.hex()}});
   const ReportLimits limits{.logs = 0, .pictures = 0, .digits = 64, .details = false};
   RunData data(store, artifacts, run, limits);
   const auto all = data.all();
@@ -110,27 +111,29 @@ TEST_F(RunDataTest,
 TEST_F(RunDataTest, metrics_of_reused_steps_are_those_of_the_run_that_made_them) {
   auto earlier = run;
   earlier.id = "r0";
-  store.add_run(earlier);
+  store.runs().add(earlier);
   const store::MetricPoint first{.value = 1}, second{.value = 2};
   for (const std::string step : {"a", "b"})
     for (const unsigned attempt : {1u, 2u})
-      store.add_points({.run = "r0", .step = step, .name = "loss", .attempt = attempt}, 0,
-                       {attempt == 1 ? &first : &second, 1});
-  store.add_points({.run = "r1", .step = "b", .name = "loss", .attempt = 1}, 0, {&first, 1});
-  store.put_step({.run = "r1", .name = "b", .status = StepStatus::succeeded, .parameters = "{}"});
-  store.put_step({.run = "r1",
-                  .name = "a",
-                  .status = StepStatus::cached,
-                  .reused_from = "r0",
-                  .parameters = "{}"});
+      store.metrics().add_points({.run = "r0", .step = step, .name = "loss", .attempt = attempt}, 0,
+                                 {attempt == 1 ? &first : &second, 1});
+  store.metrics().add_points({.run = "r1", .step = "b", .name = "loss", .attempt = 1}, 0,
+                             {&first, 1});
+  store.runs().put_step(
+      {.run = "r1", .name = "b", .status = StepStatus::succeeded, .parameters = "{}"});
+  store.runs().put_step({.run = "r1",
+                         .name = "a",
+                         .status = StepStatus::cached,
+                         .reused_from = "r0",
+                         .parameters = "{}"});
   for (const std::string step : {"", "a"}) {
-    const auto metrics = store.metrics("r1", step);
+    const auto metrics = store.metrics().list("r1", step);
     ASSERT_EQ(metrics.size(), step.empty() ? 2u : 1u);
     EXPECT_EQ(metrics.back().step, "a");
     EXPECT_EQ(metrics.back().run, "r0");
     EXPECT_EQ(metrics.back().last.value, 2) << "the last attempt's";
   }
-  EXPECT_EQ(store.metrics("r1").front().last.value, 1);
+  EXPECT_EQ(store.metrics().list("r1").front().last.value, 1);
 }
 
 TEST_F(RunDataTest, runs_are_sorted_by_a_value_and_those_without_it_come_last) {
@@ -139,7 +142,7 @@ TEST_F(RunDataTest, runs_are_sorted_by_a_value_and_those_without_it_come_last) {
     auto other = run;
     other.id = id;
     other.parameters = parameters;
-    store.add_run(other);
+    store.runs().add(other);
   }
   RunTable table(store);
   const auto ids = [&](const RunQuery& query, std::size_t limit = 0) {
@@ -152,7 +155,7 @@ TEST_F(RunDataTest, runs_are_sorted_by_a_value_and_those_without_it_come_last) {
   EXPECT_EQ(ids({.sort = "params.c", .is_ascending = true}), "r4 r1 r2 r3 ");
   EXPECT_EQ(ids({.where = "params.c > 1", .sort = "params.c"}, 1), "r2 ");
   EXPECT_EQ(table.find({.columns = {"params.c"}}, 1)[0].values[0], 1);
-  store.tag_run("r1", {"best"});
+  store.runs().set_tags("r1", {"best"});
   EXPECT_EQ(table.find({.sort = "params.c", .columns = {"run.tags"}}, 2)[1].values[0], "best")
       << "kept values take the new record";
 }

@@ -325,7 +325,7 @@ TEST_F(CodeResolving, a_missing_file_of_the_folder_is_named_with_the_line_to_add
   write("lib.sh");
   const std::string train = "command: [python, train.py]";
   const char* line =
-      "'data/table.csv' is in the pipeline's folder but is no part of the code of step 's': add "
+      "'data/table.csv' is in the pipeline's folder but is not a part of the code of step 's': add "
       "`code: [train.py, data/table.csv]` to the step";
   EXPECT_THAT(
       advice(

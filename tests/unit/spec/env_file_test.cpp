@@ -27,7 +27,8 @@ TEST(EnvFile, values_are_words_or_quoted_texts) {
 
 TEST(EnvFile, a_wrong_line_has_its_position_and_shows_no_value) {
   EXPECT_TRUE(env_error("A=1\nTOKEN hush\n").starts_with("/p/.env:2:7: error: expected `=`"));
-  EXPECT_TRUE(env_error("A=1\n\n  1B=hush").starts_with("/p/.env:3:3: error: this is no name"));
+  EXPECT_TRUE(
+      env_error("A=1\n\n  1B=hush").starts_with("/p/.env:3:3: error: this is not the name"));
   for (const auto* text :
        {"TOKEN hush\n", "KEY=begin\nhush\n", "1B=hush", "A='hush", "A='hush' hush", "A=hush${B}",
         "A=\"hush ${B}\"", "A=hush\nA=hush", "=hush"}) {

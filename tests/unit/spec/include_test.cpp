@@ -195,7 +195,7 @@ TEST_F(Include, refuses_cycles_and_files_that_are_not_there) {
   EXPECT_THAT(error_of(),
               HasSubstr("ROOT/a.yaml:1:10: error: the file 'none.yaml' does not exist"));
   write("a.yaml", "include: /etc/passwd\n");
-  EXPECT_THAT(error_of(), HasSubstr("is no path relative to the file that includes it"));
+  EXPECT_THAT(error_of(), HasSubstr("is not a path relative to the file that includes it"));
 }
 
 TEST_F(Include, refuses_two_steps_of_one_name) {

@@ -69,7 +69,7 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
     find_profiles(folder.path());
     FAIL();
   } catch (const core::InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is no bucket"));
+    EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is not a bucket"));
     EXPECT_THAT(error.what(), HasSubstr("write `s3://team/pipe`"));
     EXPECT_THAT(error.what(),
                 HasSubstr("'endpoint' must be `https://HOST[:PORT]`, not 'lab:9000'"));
@@ -81,7 +81,7 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
 TEST_F(ProfileTest, an_address_of_another_scheme_is_not_said_to_be_a_bucket_of_s3) {
   write("profiles.yaml", "a: {artifact_store: 'gs://team'}\n");
   const auto error = test::error_text([&] { find_profiles(folder.path()); });
-  EXPECT_THAT(error, HasSubstr("'gs://team' is no bucket"));
+  EXPECT_THAT(error, HasSubstr("'gs://team' is not a bucket"));
   EXPECT_THAT(error, testing::Not(HasSubstr("write `s3://gs")));
 }
 

@@ -84,7 +84,7 @@ class TaskDefinition : public testing::Test {
     FileNotes notes;
     options.notes = &notes;
     auto pipeline = load(file_, options);
-    EXPECT_TRUE(notes.is_task);
+    EXPECT_TRUE(pipeline.reserve_gpus_together);
     notices_ = notes.notices;
     return pipeline;
   }

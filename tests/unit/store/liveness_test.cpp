@@ -103,24 +103,24 @@ class OtherMachine {
 TEST_F(LivenessTest, run_of_another_machine_lives_as_long_as_its_lock) {
   const auto begin = [&] {
     static RunStore theirs(state);
-    theirs.add_run(own_run("far"));
+    theirs.runs().add(own_run("far"));
     return 0;
   };
   OtherMachine machine(begin, true);
   if (machine.answer() == not_allowed) GTEST_SKIP() << "no PID and mount namespaces to be had";
   ASSERT_EQ(machine.answer(), 0);
   RunStore store(state);
-  const auto run = store.find_run("far").value();
+  const auto run = store.runs().find("far").value();
   EXPECT_FALSE(run.driver.process.is_of_this_boot());
-  EXPECT_EQ(store.liveness(run), Liveness::alive);
-  EXPECT_TRUE(store.mark_dead_runs().empty());
+  EXPECT_EQ(store.drivers().liveness(run), Liveness::alive);
+  EXPECT_TRUE(store.runs().mark_dead().empty());
   EXPECT_FALSE(store.remove_run("far", false));
-  EXPECT_FALSE(store.hold("far"));
-  EXPECT_EQ(store.find_run("far")->status, RunStatus::running);
+  EXPECT_FALSE(store.drivers().hold("far"));
+  EXPECT_EQ(store.runs().find("far")->status, RunStatus::running);
   machine.goes_down();
   std::vector<RunRecord> dead;
   for (int i = 0; i < 500 && dead.empty(); ++i) {
-    dead = store.mark_dead_runs();
+    dead = store.runs().mark_dead();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   EXPECT_EQ(dead.size(), 1u) << "its lock is gone, and no other kernel can have one on this disk";
@@ -128,18 +128,18 @@ TEST_F(LivenessTest, run_of_another_machine_lives_as_long_as_its_lock) {
 
 TEST_F(LivenessTest, another_machine_lets_our_run_be) {
   RunStore store(state);
-  store.add_run(own_run("mine"));
+  store.runs().add(own_run("mine"));
   const auto look = [&] {
     RunStore theirs(state);
-    return theirs.mark_dead_runs().empty() &&
-                   theirs.liveness(theirs.find_run("mine").value()) == Liveness::alive
+    return theirs.runs().mark_dead().empty() &&
+                   theirs.drivers().liveness(theirs.runs().find("mine").value()) == Liveness::alive
                ? 0
                : 1;
   };
   const OtherMachine machine(look, false);
   if (machine.answer() == not_allowed) GTEST_SKIP() << "no PID and mount namespaces to be had";
   EXPECT_EQ(machine.answer(), 0);
-  EXPECT_EQ(store.find_run("mine")->status, RunStatus::running);
+  EXPECT_EQ(store.runs().find("mine")->status, RunStatus::running);
 }
 
 TEST_F(LivenessTest, run_of_which_nothing_can_be_told_is_left_alone) {
@@ -148,12 +148,12 @@ TEST_F(LivenessTest, run_of_which_nothing_can_be_told_is_left_alone) {
   run.driver.process = {
       1,
       "00000000-1111-2222-3333-444444444444:pid:[4026531836]:77"};  // as an earlier version has it
-  store.add_run(run);
-  EXPECT_EQ(store.liveness(*store.find_run("old")), Liveness::unknown);
-  EXPECT_TRUE(store.mark_dead_runs().empty());
+  store.runs().add(run);
+  EXPECT_EQ(store.drivers().liveness(*store.runs().find("old")), Liveness::unknown);
+  EXPECT_TRUE(store.runs().mark_dead().empty());
   EXPECT_FALSE(store.remove_run("old", false));
-  EXPECT_EQ(store.find_run("old")->status, RunStatus::running);
-  EXPECT_EQ(store.mark_dead_runs("old").size(), 1u) << "the user has said so";
+  EXPECT_EQ(store.runs().find("old")->status, RunStatus::running);
+  EXPECT_EQ(store.runs().mark_dead("old").size(), 1u) << "the user has said so";
   EXPECT_TRUE(store.remove_run("old", false));
 }
 
@@ -161,41 +161,41 @@ TEST_F(LivenessTest, heartbeat_tells_of_life_and_its_lack_of_nothing) {
   RunStore store(state);
   auto run = own_run("far");
   run.driver.process = {1, "00000000-1111-2222-3333-444444444444:pid:[4026531836]:77"};
-  run.driver.sign = SignOfLife::heartbeat;
+  run.driver.probe = LivenessProbe::heartbeat;
   run.driver.host = "gpu-1";
-  store.add_run(run);
-  run = store.find_run("far").value();
-  EXPECT_EQ(run.driver.sign, SignOfLife::heartbeat);
+  store.runs().add(run);
+  run = store.runs().find("far").value();
+  EXPECT_EQ(run.driver.probe, LivenessProbe::heartbeat);
   EXPECT_EQ(run.driver.host, "gpu-1");
   EXPECT_EQ(run.driver.process.started, "00000000-1111-2222-3333-444444444444:pid:[4026531836]:77");
-  EXPECT_EQ(store.liveness(run), Liveness::unknown);
+  EXPECT_EQ(store.drivers().liveness(run), Liveness::unknown);
   fs::create_directories(state / "drivers");
   std::ofstream(state / "drivers/far") << "";
-  EXPECT_EQ(store.liveness(run), Liveness::alive);
+  EXPECT_EQ(store.drivers().liveness(run), Liveness::alive);
   fs::last_write_time(state / "drivers/far",
                       fs::file_time_type::clock::now() - std::chrono::hours(1));
-  EXPECT_EQ(store.liveness(run), Liveness::unknown);
+  EXPECT_EQ(store.drivers().liveness(run), Liveness::unknown);
 }
 
 TEST_F(LivenessTest, resuming_waits_for_what_removes_the_rest_of_the_run) {
   RunStore store(state);
   auto run = own_run("r1");
   run.status = RunStatus::interrupted;
-  store.add_run(run);
-  auto held = store.hold("r1");
+  store.runs().add(run);
+  auto held = store.drivers().hold("r1");
   ASSERT_TRUE(held);
   std::atomic<bool> resumed = false;
   std::thread other([&] {
     RunStore driver(state);
-    driver.resume_run(run);
+    driver.runs().resume(run);
     resumed = true;
     while (resumed) std::this_thread::yield();
   });
   EXPECT_FALSE(resumed);
   held.reset();
   while (!resumed) std::this_thread::yield();
-  EXPECT_FALSE(store.hold("r1"));
-  EXPECT_EQ(store.liveness(*store.find_run("r1")), Liveness::alive);
+  EXPECT_FALSE(store.drivers().hold("r1"));
+  EXPECT_EQ(store.drivers().liveness(*store.runs().find("r1")), Liveness::alive);
   resumed = false;
   other.join();
 }
@@ -203,14 +203,15 @@ TEST_F(LivenessTest, resuming_waits_for_what_removes_the_rest_of_the_run) {
 TEST_F(LivenessTest, artifacts_stay_while_any_process_wants_them_to) {
   const RunStore store(state), other(state);
   {
-    const auto one = store.keep_artifacts(), two = other.keep_artifacts();
-    EXPECT_FALSE(other.hold_artifacts());
+    const auto one = StateLock::keep_artifacts(store.folder()),
+               two = StateLock::keep_artifacts(other.folder());
+    EXPECT_FALSE(StateLock::hold_artifacts(other.folder()));
   }
-  auto held = other.hold_artifacts();
+  auto held = StateLock::hold_artifacts(other.folder());
   ASSERT_TRUE(held);
-  EXPECT_FALSE(store.hold_artifacts());
+  EXPECT_FALSE(StateLock::hold_artifacts(store.folder()));
   bool has_waited = false;
-  const auto kept = store.keep_artifacts([&] {
+  const auto kept = StateLock::keep_artifacts(store.folder(), [&] {
     has_waited = true;
     held.reset();
   });
@@ -223,7 +224,7 @@ TEST_F(LivenessTest, damage_in_the_database_is_found_by_its_check) {
     for (int i = 0; i < 200; ++i) {
       auto run = own_run("r" + std::to_string(i));
       run.status = RunStatus::succeeded;
-      store.add_run(run);
+      store.runs().add(run);
     }
     EXPECT_TRUE(store.check().empty());
     store.share();

@@ -6,13 +6,13 @@ namespace {
 TEST_F(RunStoreTest, what_took_an_artifact_is_in_the_order_of_its_run) {
   RunStore store(state);
   const auto artifact = core::sha256("data");
-  store.add_run(run_record("r"));
-  for (const auto* name : {"a", "b", "c"}) store.put_step(step_record("r", name));
+  store.runs().add(run_record("r"));
+  for (const auto* name : {"a", "b", "c"}) store.runs().put_step(step_record("r", name));
   for (const auto* name : {"c", "a"}) {  // The order in which they ended.
     const CacheEntry entry{std::string("k-") + name, "r", name, {}};
-    store.add_cache_entry(entry, "digits", {{"input data", artifact.hex() + " data.csv"}});
+    store.cache().add(entry, "digits", {{"input data", artifact.hex() + " data.csv"}});
   }
-  const auto users = store.users(artifact);
+  const auto users = store.lineage().consumers(artifact);
   ASSERT_EQ(users.size(), 2u);
   EXPECT_EQ(users[0].name, "a");
   EXPECT_EQ(users[1].name, "c");
@@ -20,18 +20,18 @@ TEST_F(RunStoreTest, what_took_an_artifact_is_in_the_order_of_its_run) {
 
 TEST_F(RunStoreTest, a_step_is_read_alone_or_with_all_of_its_run) {
   RunStore store(state);
-  store.add_run(run_record("r"));
+  store.runs().add(run_record("r"));
   auto again = run_record("again");
   again.same_as = "r";
-  store.add_run(again);
-  for (const auto* name : {"a", "b", "c"}) store.put_step(step_record("r", name));
-  EXPECT_EQ(store.steps("r").size(), 3u);
+  store.runs().add(again);
+  for (const auto* name : {"a", "b", "c"}) store.runs().put_step(step_record("r", name));
+  EXPECT_EQ(store.runs().steps("r").size(), 3u);
   for (const auto* run : {"r", "again"}) {
-    const auto found = store.steps(run, "b");
+    const auto found = store.runs().steps(run, "b");
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].name, "b");
   }
-  EXPECT_TRUE(store.steps("r", "d").empty());
+  EXPECT_TRUE(store.runs().steps("r", "d").empty());
 }
 
 }  // namespace

@@ -15,13 +15,13 @@ class RunMetricsTest : public testing::Test {
   void add_run(const std::string& id, const std::string& reused_from = {}) {
     RunRecord run{.id = id, .pipeline = "p", .parameters = "{}"};
     run.driver.process = ProcessId::self();
-    store.add_run(run);
+    store.runs().add(run);
     StepRecord step{.run = id, .name = "train"};
     step.status = reused_from.empty() ? StepStatus::succeeded : StepStatus::cached;
     step.reused_from = reused_from;
     step.key = "key";
     step.parameters = "{}";
-    store.put_step(step);
+    store.runs().put_step(step);
   }
   core::TemporaryFolder folder;
   RunStore store{folder.path() / "state"};
@@ -39,11 +39,12 @@ TEST_F(RunMetricsTest, numbers_without_end_and_no_numbers_are_kept) {
                                         {infinity, {}, {}},
                                         {-infinity, 0, {}},
                                         {0.1, 7, {}}};
-  store.add_points({.run = "r", .step = "train", .name = "loss", .attempt = 1}, 0, points);
-  const auto metric = store.metrics("r").at(0);
+  store.metrics().add_points({.run = "r", .step = "train", .name = "loss", .attempt = 1}, 0,
+                             points);
+  const auto metric = store.metrics().list("r").at(0);
   EXPECT_EQ(metric.points, 4u);
   EXPECT_EQ(metric.last.value, 0.1);
-  const auto found = store.points(metric);
+  const auto found = store.metrics().points(metric);
   ASSERT_EQ(found.size(), 4u);
   EXPECT_TRUE(std::isnan(found[0].value));
   EXPECT_EQ(found[0].step, -1);
@@ -56,49 +57,49 @@ TEST_F(RunMetricsTest, numbers_without_end_and_no_numbers_are_kept) {
 TEST_F(RunMetricsTest, blocks_are_one_series_and_the_last_attempt_counts) {
   add_run("r");
   MetricRecord metric{.run = "r", .step = "train", .name = "loss", .attempt = 1};
-  store.add_points(metric, 0, std::vector<MetricPoint>{{9, {}, {}}});
+  store.metrics().add_points(metric, 0, std::vector<MetricPoint>{{9, {}, {}}});
   metric.attempt = 2;
-  store.add_points(metric, 0, std::vector<MetricPoint>{{1, {}, {}}, {2, {}, {}}});
-  store.add_points(metric, 2, std::vector<MetricPoint>{{3, {}, {}}});
-  const auto metrics = store.metrics("r");
+  store.metrics().add_points(metric, 0, std::vector<MetricPoint>{{1, {}, {}}, {2, {}, {}}});
+  store.metrics().add_points(metric, 2, std::vector<MetricPoint>{{3, {}, {}}});
+  const auto metrics = store.metrics().list("r");
   ASSERT_EQ(metrics.size(), 1u);
   EXPECT_EQ(metrics[0].attempt, 2u);
   EXPECT_EQ(metrics[0].points, 3u);
   EXPECT_EQ(metrics[0].last.value, 3);
-  EXPECT_EQ(store.points(metrics[0]).size(), 3u);
-  store.remove_metrics("r", "train", 2);
-  EXPECT_EQ(store.metrics("r").at(0).last.value, 9);
+  EXPECT_EQ(store.metrics().points(metrics[0]).size(), 3u);
+  store.metrics().remove("r", "train", 2);
+  EXPECT_EQ(store.metrics().list("r").at(0).last.value, 9);
 }
 
 TEST_F(RunMetricsTest, a_reused_step_has_the_metrics_of_the_run_that_made_it) {
   add_run("first");
-  store.add_points({.run = "first", .step = "train", .name = "loss", .attempt = 1}, 0,
-                   std::vector<MetricPoint>{{4, {}, {}}});
+  store.metrics().add_points({.run = "first", .step = "train", .name = "loss", .attempt = 1}, 0,
+                             std::vector<MetricPoint>{{4, {}, {}}});
   add_run("second", "first");
-  const auto metrics = store.metrics("second");
+  const auto metrics = store.metrics().list("second");
   ASSERT_EQ(metrics.size(), 1u);
   EXPECT_EQ(metrics[0].run, "first");
-  EXPECT_EQ(store.points(metrics[0]).at(0).value, 4);
+  EXPECT_EQ(store.metrics().points(metrics[0]).at(0).value, 4);
 }
 
 TEST_F(RunMetricsTest, a_reused_step_keeps_them_when_the_run_that_made_it_is_removed) {
   add_run("first");
-  store.add_points({.run = "first", .step = "train", .name = "loss", .attempt = 1}, 0,
-                   std::vector<MetricPoint>{{4, {}, {}}});
-  store.add_cache_entry({"key", "first", "train", {}}, "p", {});
+  store.metrics().add_points({.run = "first", .step = "train", .name = "loss", .attempt = 1}, 0,
+                             std::vector<MetricPoint>{{4, {}, {}}});
+  store.cache().add({"key", "first", "train", {}}, "p", {});
   for (const auto* id : {"second", "third", "fourth"}) add_run(id, "first");
   for (const auto* id : {"first", "second"}) {
-    auto run = *store.find_run(id);
+    auto run = *store.runs().find(id);
     run.status = RunStatus::succeeded;
-    store.finish_run(run);
+    store.runs().finish(run);
     ASSERT_TRUE(store.remove_run(id, true));
     for (const auto* later : {"third", "fourth"}) {
-      const auto metrics = store.metrics(later);
+      const auto metrics = store.metrics().list(later);
       ASSERT_EQ(metrics.size(), 1u) << later << " without " << id;
-      EXPECT_EQ(store.points(metrics[0]).at(0).value, 4);
+      EXPECT_EQ(store.metrics().points(metrics[0]).at(0).value, 4);
     }
   }
-  EXPECT_EQ(store.find_cached("key")->run, "third");
+  EXPECT_EQ(store.cache().find("key")->run, "third");
 }
 
 TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
@@ -107,8 +108,8 @@ TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
   attempt.usage.user = std::chrono::microseconds(1500);
   attempt.usage.peak_memory = std::uint64_t{3} << 40;
   attempt.phases.running = std::chrono::milliseconds(12);
-  store.put_attempt(attempt);
-  const auto found = store.attempts("r", "train").at(0);
+  store.attempts().put(attempt);
+  const auto found = store.attempts().list("r", "train").at(0);
   EXPECT_EQ(found.usage, attempt.usage);
   EXPECT_EQ(found.phases, attempt.phases);
   EXPECT_FALSE(found.usage.system) << "was not measured";
@@ -116,11 +117,11 @@ TEST_F(RunMetricsTest, what_was_measured_is_read_again) {
 
 TEST_F(RunMetricsTest, tags_and_notes_stay) {
   add_run("r");
-  store.tag_run("r", {"best", "müde"});
-  store.note_run("r", "the first");
-  EXPECT_EQ(store.find_run("r")->tags, (std::vector<std::string>{"best", "müde"}));
-  EXPECT_EQ(store.find_run("r")->note, "the first");
-  EXPECT_EQ(store.runs(0, {}, "best").size(), 1u);
+  store.runs().set_tags("r", {"best", "müde"});
+  store.runs().set_note("r", "the first");
+  EXPECT_EQ(store.runs().find("r")->tags, (std::vector<std::string>{"best", "müde"}));
+  EXPECT_EQ(store.runs().find("r")->note, "the first");
+  EXPECT_EQ(store.runs().list(0, {}, "best").size(), 1u);
 }
 
 }  // namespace

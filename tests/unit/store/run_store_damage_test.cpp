@@ -32,9 +32,9 @@ TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
         for (int i = 0;; ++i) {
           const auto id = std::to_string(round) + "-" + std::to_string(i);
           store.transaction([&] {
-            store.add_run(run_record(id));
+            store.runs().add(run_record(id));
             for (int step = 0; step < 20; ++step)
-              store.put_step(step_record(id, "s" + std::to_string(step)));
+              store.runs().put_step(step_record(id, "s" + std::to_string(step)));
           });
           if (::write(committed[1], &i, sizeof i) != sizeof i) break;
         }
@@ -49,9 +49,10 @@ TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
     ::close(committed[0]);
     RunStore store(state);
     for (int i = 0; i <= last; ++i)
-      ASSERT_EQ(store.steps(std::to_string(round) + "-" + std::to_string(i)).size(), 20u) << round;
-    for (const auto& run : store.runs(3))
-      ASSERT_EQ(store.steps(run.id).size(), 20u) << "a transaction is whole";
+      ASSERT_EQ(store.runs().steps(std::to_string(round) + "-" + std::to_string(i)).size(), 20u)
+          << round;
+    for (const auto& run : store.runs().list(3))
+      ASSERT_EQ(store.runs().steps(run.id).size(), 20u) << "a transaction is whole";
   }
   EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
 }
@@ -59,19 +60,19 @@ TEST_F(RunStoreTest, killed_writer_loses_nothing_that_was_committed) {
 /// Everything that can be read, as one text.
 std::string content_of(RunStore& store) {
   std::string text;
-  for (const auto& run : store.runs()) {
+  for (const auto& run : store.runs().list()) {
     text += run.id + run.pipeline + run.parameters + std::to_string(run.took.count());
-    for (const auto& step : store.steps(run.id)) {
+    for (const auto& step : store.runs().steps(run.id)) {
       text += step.name + step.key + step.message;
       for (const auto& output : step.outputs) text += output.name + output.digest.hex();
-      for (const auto& attempt : store.attempts(run.id, step.name)) text += attempt.log;
-      if (const auto entry = store.find_cached(step.key))
+      for (const auto& attempt : store.attempts().list(run.id, step.name)) text += attempt.log;
+      if (const auto entry = store.cache().find(step.key))
         text += entry->run + entry->outputs.at(0).digest.hex();
-      if (const auto parts = store.last_key_parts("digits", step.name))
+      if (const auto parts = store.cache().last_key_parts("digits", step.name))
         text += parts->second.at(0).value;
     }
   }
-  return text + store.get_blob("plan", "x").value_or("none");
+  return text + store.key_values().find("plan", "x").value_or("none");
 }
 
 TEST_F(RunStoreTest, flipped_bits_are_an_error_or_change_nothing) {
@@ -80,16 +81,16 @@ TEST_F(RunStoreTest, flipped_bits_are_an_error_or_change_nothing) {
     RunStore store(state);
     for (int r = 0; r < 3; ++r) {
       const auto id = "r" + std::to_string(r);
-      store.add_run(run_record(id));
+      store.runs().add(run_record(id));
       for (int s = 0; s < 8; ++s) {
         const auto name = "step" + std::to_string(s);
-        store.put_step(step_record(id, name));
-        store.put_attempt({.run = id, .step = name, .log = id + "/" + name});
-        store.add_cache_entry({"k-" + name, id, name, {{"o", "o", core::sha256(id), false, 1}}},
-                              "digits", {{"command", id}});
+        store.runs().put_step(step_record(id, name));
+        store.attempts().put({.run = id, .step = name, .log = id + "/" + name});
+        store.cache().add({"k-" + name, id, name, {{"o", "o", core::sha256(id), false, 1}}},
+                          "digits", {{"command", id}});
       }
     }
-    store.put_blob("plan", "x", std::string(20'000, 'p'));
+    store.key_values().put("plan", "x", std::string(20'000, 'p'));
     expected = content_of(store);
   }
   // What is still in the log has checksums of SQLite's; here it is put into the database.
@@ -128,7 +129,7 @@ TEST_F(RunStoreTest, flipped_bits_are_an_error_or_change_nothing) {
 TEST_F(RunStoreTest, database_that_is_cut_off_or_no_database_is_an_error_with_advice) {
   {
     RunStore store(state);
-    for (int i = 0; i < 200; ++i) store.add_run(run_record("r" + std::to_string(i)));
+    for (int i = 0; i < 200; ++i) store.runs().add(run_record("r" + std::to_string(i)));
   }
   ASSERT_FALSE(sql_of(database, "PRAGMA wal_checkpoint(TRUNCATE)").empty());
   fs::remove(database.string() + "-wal");
@@ -139,7 +140,7 @@ TEST_F(RunStoreTest, database_that_is_cut_off_or_no_database_is_an_error_with_ad
     core::write_file_atomically(database, content);
     try {
       RunStore store(state);
-      store.runs();
+      store.runs().list();
       ADD_FAILURE() << content.size();
     } catch (const core::EnvironmentError& error) {
       EXPECT_NE(std::string(error.what()).find("damaged"), std::string::npos) << error.what();
@@ -151,7 +152,7 @@ TEST_F(RunStoreTest, database_that_is_cut_off_or_no_database_is_an_error_with_ad
 TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
   {
     RunStore store(state);
-    for (int i = 0; i < 10; ++i) store.add_run(run_record("r" + std::to_string(i)));
+    for (int i = 0; i < 10; ++i) store.runs().add(run_record("r" + std::to_string(i)));
   }
   const auto log = database.string() + "-wal";
   const auto good = core::read_file(log), main = core::read_file(database);
@@ -165,7 +166,7 @@ TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
     fs::remove(database.string() + "-shm");
     try {
       RunStore store(state);
-      auto runs = store.runs();
+      auto runs = store.runs().list();
       for (std::size_t i = 0; i < runs.size(); ++i)
         ASSERT_EQ(runs[runs.size() - 1 - i].id, "r" + std::to_string(i)) << "bit " << bit;
     } catch (const core::EnvironmentError&) {
@@ -191,43 +192,43 @@ TEST_F(RunStoreTest, of_somebody_else_has_plain_tables_and_nothing_that_is_compu
     fs::remove_all(state);
     EXPECT_TRUE(is_plain());
     EXPECT_EQ(sql_of(database, "DROP TABLE metrics; CREATE " + metrics, checked_vfs()), "");
-    EXPECT_EQ(RunStore(state).runs().size(), 0u);
+    EXPECT_EQ(RunStore(state).runs().list().size(), 0u);
     EXPECT_FALSE(is_plain()) << metrics;
   }
 }
 
 TEST_F(RunStoreTest, what_an_attempt_used_that_cannot_be_read_is_an_error) {
   RunStore store(state);
-  store.add_run(run_record("r1"));
-  store.put_step(step_record("r1", "zeta"));
-  store.put_attempt({.run = "r1", .step = "zeta", .log = "r1/zeta.1.log"});
+  store.runs().add(run_record("r1"));
+  store.runs().put_step(step_record("r1", "zeta"));
+  store.attempts().put({.run = "r1", .step = "zeta", .log = "r1/zeta.1.log"});
   for (const auto* usage : {"{", "[]", R"({"code": "x"})", R"({"gpus": [1]})"}) {
     const auto change = std::string("UPDATE attempts SET usage = '") + usage + "'";
     EXPECT_EQ(sql_of(database, change, checked_vfs()), "");
-    EXPECT_THROW(store.attempts("r1"), core::EnvironmentError) << usage;
+    EXPECT_THROW(store.attempts().list("r1"), core::EnvironmentError) << usage;
   }
 }
 
 TEST_F(RunStoreTest, log_does_not_grow_without_end) {
   for (int i = 0; i < 4; ++i) {
     RunStore store(state);
-    store.put_blob("k", "v", std::string(3'000'000, 'x'));
+    store.key_values().put("k", "v", std::string(3'000'000, 'x'));
   }
   EXPECT_LT(fs::file_size(database.string() + "-wal"), 100'000u);
-  EXPECT_EQ(RunStore(state).get_blob("k", "v")->size(), 3'000'000u);
+  EXPECT_EQ(RunStore(state).key_values().find("k", "v")->size(), 3'000'000u);
 }
 
 TEST_F(RunStoreTest, other_programs_may_read_it_even_after_a_crash) {
   const pid_t child = ::fork();
   if (child == 0) {
     RunStore store(state);
-    for (int i = 0; i < 100; ++i) store.add_run(run_record("r" + std::to_string(i)));
+    for (int i = 0; i < 100; ++i) store.runs().add(run_record("r" + std::to_string(i)));
     ::kill(::getpid(), SIGKILL);
   }
   wait_for(child);
   EXPECT_EQ(sql_of(database, "SELECT count(*) FROM runs"), "100");
   RunStore store(state);
-  EXPECT_EQ(store.runs().size(), 100u);
+  EXPECT_EQ(store.runs().list().size(), 100u);
 }
 
 /// Returns 0 if this process can read run `r` of the store, and each write is refused with advice.
@@ -244,11 +245,11 @@ int refusals_of_reader(const fs::path& state) {
   try {
     RunStore store(state);
     if (!store.is_read_only()) return 1;
-    if (!store.find_run("r") || store.steps("r").size() != 1) return 2;
+    if (!store.runs().find("r") || store.runs().steps("r").size() != 1) return 2;
     if (!is_refused([&] { store.require_writable(); })) return 3;
-    if (!is_refused([&] { store.add_run(run_record("new")); })) return 4;
-    if (!is_refused([&] { store.put_blob("kind", "key", "value"); })) return 5;
-    return store.find_run("r") ? 0 : 6;
+    if (!is_refused([&] { store.runs().add(run_record("new")); })) return 4;
+    if (!is_refused([&] { store.key_values().put("kind", "key", "value"); })) return 5;
+    return store.runs().find("r") ? 0 : 6;
   } catch (const core::EnvironmentError&) {
     return 7;
   }
@@ -257,8 +258,8 @@ int refusals_of_reader(const fs::path& state) {
 TEST_F(RunStoreTest, of_another_user_can_be_read_and_each_write_is_an_error_with_advice) {
   {
     RunStore store(state);
-    store.add_run(run_record("r"));
-    store.put_step(step_record("r", "one"));
+    store.runs().add(run_record("r"));
+    store.runs().put_step(step_record("r", "one"));
   }
   // The other user must be able to reach it before it looks.
   fs::permissions(folder.path(), fs::perms(0755));
@@ -286,9 +287,10 @@ TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
     RunStore store(state);
     for (;; ++committed) {
       store.transaction([&] {
-        store.add_run(run_record("r" + std::to_string(committed)));
+        store.runs().add(run_record("r" + std::to_string(committed)));
         for (int i = 0; i < 10; ++i)
-          store.put_step(step_record("r" + std::to_string(committed), "step" + std::to_string(i)));
+          store.runs().put_step(
+              step_record("r" + std::to_string(committed), "step" + std::to_string(i)));
       });
     }
   } catch (const core::EnvironmentError& error) {
@@ -300,9 +302,9 @@ TEST_F(RunStoreTest, full_disk_is_a_clear_error_and_the_database_stays_whole) {
   ASSERT_EQ(::mount("tmpfs", state.c_str(), "tmpfs", MS_REMOUNT, "size=8m"), 0);
   {
     RunStore store(state);
-    EXPECT_EQ(store.runs().size(), committed);
-    EXPECT_EQ(store.steps("r0").size(), 10u);
-    store.add_run(run_record("after"));
+    EXPECT_EQ(store.runs().list().size(), committed);
+    EXPECT_EQ(store.runs().steps("r0").size(), 10u);
+    store.runs().add(run_record("after"));
   }
   ::umount(state.c_str());
 }

@@ -20,58 +20,58 @@ namespace {
 
 TEST_F(RunStoreTest, names_of_outputs_that_would_lead_elsewhere_are_not_read) {
   RunStore store(state);
-  store.add_run(run_record("r1"));
+  store.runs().add(run_record("r1"));
   for (const char* name : {"../../x", "..", ".", "", "a/b", "/etc/passwd", "-rf", "a\nb"}) {
     auto step = step_record("r1", "zeta");
     step.outputs[0].file_name = name;
-    store.put_step(step);
-    EXPECT_THROW(store.steps("r1"), core::EnvironmentError) << name;
+    store.runs().put_step(step);
+    EXPECT_THROW(store.runs().steps("r1"), core::EnvironmentError) << name;
     step.outputs[0] = {name, "data.csv", {}, false, 1};
-    store.put_step(step);
-    EXPECT_THROW(store.steps("r1"), core::EnvironmentError) << name;
-    store.add_cache_entry({"k-zeta", "r1", "zeta", step.outputs}, "digits", {});
-    EXPECT_THROW(store.find_cached("k-zeta"), core::EnvironmentError) << name;
+    store.runs().put_step(step);
+    EXPECT_THROW(store.runs().steps("r1"), core::EnvironmentError) << name;
+    store.cache().add({"k-zeta", "r1", "zeta", step.outputs}, "digits", {});
+    EXPECT_THROW(store.cache().find("k-zeta"), core::EnvironmentError) << name;
   }
-  store.put_step(step_record("r1", "zeta"));
-  EXPECT_EQ(store.steps("r1").at(0).outputs.at(0).file_name, "data.csv");
+  store.runs().put_step(step_record("r1", "zeta"));
+  EXPECT_EQ(store.runs().steps("r1").at(0).outputs.at(0).file_name, "data.csv");
 }
 
 TEST_F(RunStoreTest, takes_a_run_as_another_store_has_it_and_nothing_else) {
   core::TemporaryFolder elsewhere;
   RunStore other(elsewhere.path()), store(state);
   for (auto* each : {&other, &store}) {
-    each->add_run(run_record("r1"));
-    each->add_run(run_record("r2"));
-    each->put_step(step_record("r1", "zeta", StepStatus::pending));
-    each->put_step(step_record("r2", "zeta", StepStatus::pending));
-    each->put_blob(invocation_kind, "r1", each == &other ? "theirs" : "ours");
+    each->runs().add(run_record("r1"));
+    each->runs().add(run_record("r2"));
+    each->runs().put_step(step_record("r1", "zeta", StepStatus::pending));
+    each->runs().put_step(step_record("r2", "zeta", StepStatus::pending));
+    each->key_values().put(invocation_kind, "r1", each == &other ? "theirs" : "ours");
   }
   auto ended = run_record("r1");
   ended.status = RunStatus::failed;
   ended.failed = 1;
   ended.file = "/elsewhere/pipeline.yaml";
-  other.finish_run(ended);
-  other.put_step(step_record("r1", "zeta"));
-  other.put_step(step_record("r2", "zeta"));
-  other.put_attempt({.run = "r1", .step = "zeta", .exit_code = 3, .log = "r1/zeta.1.log"});
-  other.add_cache_entry({"k-zeta", "r1", "zeta", {}}, "digits", {});
-  store.take_run(other, "r1");
-  store.take_run(other, "r1");
-  EXPECT_EQ(store.find_run("r1")->status, RunStatus::failed);
-  EXPECT_EQ(store.find_run("r1")->failed, 1u);
-  EXPECT_EQ(store.find_run("r1")->file, "/x/pipeline.yaml") << "where it was begun";
-  ASSERT_EQ(store.steps("r1").size(), 1u);
-  EXPECT_EQ(store.steps("r1")[0].status, StepStatus::succeeded);
-  EXPECT_EQ(store.steps("r1")[0].outputs.size(), 2u);
-  EXPECT_EQ(store.attempts("r1", "zeta").at(0).exit_code, 3);
-  EXPECT_EQ(store.steps("r2")[0].status, StepStatus::pending);
-  EXPECT_EQ(store.get_blob(invocation_kind, "r1"), "ours");
-  EXPECT_FALSE(store.find_cached("k-zeta")) << "its outputs are not here";
+  other.runs().finish(ended);
+  other.runs().put_step(step_record("r1", "zeta"));
+  other.runs().put_step(step_record("r2", "zeta"));
+  other.attempts().put({.run = "r1", .step = "zeta", .exit_code = 3, .log = "r1/zeta.1.log"});
+  other.cache().add({"k-zeta", "r1", "zeta", {}}, "digits", {});
+  store.import_run(other, "r1");
+  store.import_run(other, "r1");
+  EXPECT_EQ(store.runs().find("r1")->status, RunStatus::failed);
+  EXPECT_EQ(store.runs().find("r1")->failed, 1u);
+  EXPECT_EQ(store.runs().find("r1")->file, "/x/pipeline.yaml") << "where it was begun";
+  ASSERT_EQ(store.runs().steps("r1").size(), 1u);
+  EXPECT_EQ(store.runs().steps("r1")[0].status, StepStatus::succeeded);
+  EXPECT_EQ(store.runs().steps("r1")[0].outputs.size(), 2u);
+  EXPECT_EQ(store.attempts().list("r1", "zeta").at(0).exit_code, 3);
+  EXPECT_EQ(store.runs().steps("r2")[0].status, StepStatus::pending);
+  EXPECT_EQ(store.key_values().find(invocation_kind, "r1"), "ours");
+  EXPECT_FALSE(store.cache().find("k-zeta")) << "its outputs are not here";
   RunStore empty(elsewhere.path() / "empty");
-  empty.take_run(other, "r1");
-  EXPECT_EQ(empty.runs().size(), 1u);
-  EXPECT_EQ(empty.find_run("r1")->file, "/x/pipeline.yaml");
-  EXPECT_EQ(empty.get_blob(invocation_kind, "r1"), "theirs");
+  empty.import_run(other, "r1");
+  EXPECT_EQ(empty.runs().list().size(), 1u);
+  EXPECT_EQ(empty.runs().find("r1")->file, "/x/pipeline.yaml");
+  EXPECT_EQ(empty.key_values().find(invocation_kind, "r1"), "theirs");
 }
 
 TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
@@ -90,21 +90,21 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   }();
   {
     RunStore store(state);
-    store.add_run(run_record("r1"));
-    store.put_step(step_record("r1", "zeta", StepStatus::pending));
-    store.put_step(step_record("r1", "alpha", StepStatus::pending));
-    store.put_step(step_record("r1", "zeta"));
-    store.put_attempt(attempt);
-    store.put_attempt({.run = "r1", .step = "train", .number = 2});
+    store.runs().add(run_record("r1"));
+    store.runs().put_step(step_record("r1", "zeta", StepStatus::pending));
+    store.runs().put_step(step_record("r1", "alpha", StepStatus::pending));
+    store.runs().put_step(step_record("r1", "zeta"));
+    store.attempts().put(attempt);
+    store.attempts().put({.run = "r1", .step = "train", .number = 2});
     auto run = run_record("r1");
     run.status = RunStatus::failed;
     run.took = std::chrono::milliseconds(77);
     run.failed = 1;
-    store.finish_run(run);
-    store.put_blob("plan", "x", std::string("a\0b", 3));
+    store.runs().finish(run);
+    store.key_values().put("plan", "x", std::string("a\0b", 3));
   }
   RunStore store(state);
-  const auto run = store.find_run("r1");
+  const auto run = store.runs().find("r1");
   ASSERT_TRUE(run);
   EXPECT_EQ(run->status, RunStatus::failed);
   EXPECT_EQ(run->parameters, R"({"c":1.0})");
@@ -112,7 +112,7 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   EXPECT_EQ(run->took.count(), 77);
   EXPECT_EQ(run->failed, 1u);
   EXPECT_EQ(run->driver.process.started, ProcessId::self().started);
-  const auto steps = store.steps("r1");
+  const auto steps = store.runs().steps("r1");
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].name, "zeta") << "in the order in which they were first put";
   EXPECT_EQ(steps[0].status, StepStatus::succeeded);
@@ -122,7 +122,7 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   EXPECT_EQ(steps[0].outputs[1].digest, core::sha256("mzeta"));
   EXPECT_TRUE(steps[0].outputs[1].is_directory);
   EXPECT_EQ(steps[0].outputs[1].bytes, 34u);
-  const auto attempts = store.attempts("r1", "train");
+  const auto attempts = store.attempts().list("r1", "train");
   ASSERT_EQ(attempts.size(), 2u);
   EXPECT_EQ(attempts[0].exit_code, 137);
   EXPECT_EQ(attempts[0].log, "r1/train.1.log");
@@ -131,98 +131,98 @@ TEST_F(RunStoreTest, what_was_written_is_read_again_by_the_next_process) {
   EXPECT_EQ(attempts[0].node, "node-1");
   EXPECT_EQ(attempts[0].image, "sha256:1a2b");
   EXPECT_FALSE(attempts[1].exit_code);
-  EXPECT_EQ(store.get_blob("plan", "x"), std::string("a\0b", 3));
-  store.remove_blob("plan", "x");
-  EXPECT_FALSE(store.get_blob("plan", "x"));
+  EXPECT_EQ(store.key_values().find("plan", "x"), std::string("a\0b", 3));
+  store.key_values().remove("plan", "x");
+  EXPECT_FALSE(store.key_values().find("plan", "x"));
 }
 
 TEST_F(RunStoreTest, run_is_found_by_identifier_prefix_and_latest) {
   RunStore store(state);
-  EXPECT_FALSE(store.find_run("latest"));
+  EXPECT_FALSE(store.runs().find("latest"));
   for (const auto* id :
        {"20261121-081500-7f3a9c", "20261121-081501-aaaaaa", "20261120-000000-000000"})
-    store.add_run(run_record(id));
-  store.add_run(run_record("20261121-081500", "exactly a prefix"));
-  EXPECT_EQ(store.find_run("20261121-081501")->id, "20261121-081501-aaaaaa");
-  EXPECT_EQ(store.find_run("20261121-081500")->pipeline, "exactly a prefix")
+    store.runs().add(run_record(id));
+  store.runs().add(run_record("20261121-081500", "exactly a prefix"));
+  EXPECT_EQ(store.runs().find("20261121-081501")->id, "20261121-081501-aaaaaa");
+  EXPECT_EQ(store.runs().find("20261121-081500")->pipeline, "exactly a prefix")
       << "the whole identifier wins over a prefix";
-  EXPECT_EQ(store.find_run("latest")->id, "20261121-081500")
+  EXPECT_EQ(store.runs().find("latest")->id, "20261121-081500")
       << "by the order of their coming, not by name";
-  EXPECT_FALSE(store.find_run("2027"));
-  EXPECT_FALSE(store.find_run("%"));
-  EXPECT_FALSE(store.find_run("_0261120-000000-000000"));
+  EXPECT_FALSE(store.runs().find("2027"));
+  EXPECT_FALSE(store.runs().find("%"));
+  EXPECT_FALSE(store.runs().find("_0261120-000000-000000"));
   try {
-    store.find_run("20261121");
+    store.runs().find("20261121");
     FAIL();
   } catch (const core::InputError& error) {
     EXPECT_NE(std::string(error.what()).find("20261121-081501-aaaaaa"), std::string::npos);
   }
-  EXPECT_EQ(store.runs().size(), 4u);
-  EXPECT_EQ(store.runs(1).front().id, "20261121-081500");
-  EXPECT_EQ(store.runs(0, "exactly a prefix").size(), 1u);
+  EXPECT_EQ(store.runs().list().size(), 4u);
+  EXPECT_EQ(store.runs().list(1).front().id, "20261121-081500");
+  EXPECT_EQ(store.runs().list(0, "exactly a prefix").size(), 1u);
 }
 
 TEST_F(RunStoreTest, cache_gives_the_entry_of_a_key_and_the_newest_parts_of_a_step) {
   RunStore store(state);
-  EXPECT_FALSE(store.find_cached("k1"));
-  EXPECT_FALSE(store.last_key_parts("digits", "train"));
-  store.add_cache_entry({"k1", "r1", "train", {{"m", "m", core::sha256("1"), false, 1}}}, "digits",
-                        {{"command", "a"}, {"image", "x"}});
-  store.add_cache_entry({"k2", "r2", "train", {}}, "digits", {{"command", "b"}});
-  store.add_cache_entry({"k3", "r3", "train", {}}, "other", {{"command", "c"}});
-  EXPECT_EQ(store.find_cached("k1")->run, "r1");
-  EXPECT_EQ(store.find_cached("k1")->outputs.at(0).digest, core::sha256("1"));
-  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r2");
-  EXPECT_EQ(store.last_key_parts("digits", "train")->second.at(0).value, "b");
-  store.add_cache_entry({"k1", "r4", "train", {}}, "digits", {{"command", "a"}});
-  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r4")
+  EXPECT_FALSE(store.cache().find("k1"));
+  EXPECT_FALSE(store.cache().last_key_parts("digits", "train"));
+  store.cache().add({"k1", "r1", "train", {{"m", "m", core::sha256("1"), false, 1}}}, "digits",
+                    {{"command", "a"}, {"image", "x"}});
+  store.cache().add({"k2", "r2", "train", {}}, "digits", {{"command", "b"}});
+  store.cache().add({"k3", "r3", "train", {}}, "other", {{"command", "c"}});
+  EXPECT_EQ(store.cache().find("k1")->run, "r1");
+  EXPECT_EQ(store.cache().find("k1")->outputs.at(0).digest, core::sha256("1"));
+  EXPECT_EQ(store.cache().last_key_parts("digits", "train")->first, "r2");
+  EXPECT_EQ(store.cache().last_key_parts("digits", "train")->second.at(0).value, "b");
+  store.cache().add({"k1", "r4", "train", {}}, "digits", {{"command", "a"}});
+  EXPECT_EQ(store.cache().last_key_parts("digits", "train")->first, "r4")
       << "a key that succeeded again is the newest";
-  store.remove_cached("k1");
-  EXPECT_FALSE(store.find_cached("k1"));
-  EXPECT_EQ(store.last_key_parts("digits", "train")->first, "r2");
+  store.cache().remove("k1");
+  EXPECT_FALSE(store.cache().find("k1"));
+  EXPECT_EQ(store.cache().last_key_parts("digits", "train")->first, "r2");
 }
 
 TEST_F(RunStoreTest, the_right_to_write_is_checked_before_each_commit) {
   RunStore store(folder.path());
   int checks = 0;
   store.before_commit([&] { ++checks; });
-  store.add_run(run_record("r1"));
+  store.runs().add(run_record("r1"));
   EXPECT_EQ(checks, 1);
   store.transaction([&] {
-    store.put_step(step_record("r1", "a"));
-    store.put_step(step_record("r1", "b"));
+    store.runs().put_step(step_record("r1", "a"));
+    store.runs().put_step(step_record("r1", "b"));
   });
   EXPECT_EQ(checks, 2);
   store.before_commit({});
-  store.put_step(step_record("r1", "c"));
+  store.runs().put_step(step_record("r1", "c"));
   EXPECT_EQ(checks, 2);
 }
 
 TEST_F(RunStoreTest, transaction_is_all_or_nothing) {
   RunStore store(state);
   EXPECT_THROW(store.transaction([&] {
-    store.add_run(run_record("r1"));
-    store.transaction([&] { store.put_step(step_record("r1", "a")); });
+    store.runs().add(run_record("r1"));
+    store.transaction([&] { store.runs().put_step(step_record("r1", "a")); });
     throw std::runtime_error("half-way");
   }),
                std::runtime_error);
-  EXPECT_FALSE(store.find_run("r1"));
-  store.transaction([&] { store.add_run(run_record("r2")); });
-  EXPECT_TRUE(RunStore(state).find_run("r2"));
+  EXPECT_FALSE(store.runs().find("r1"));
+  store.transaction([&] { store.runs().add(run_record("r2")); });
+  EXPECT_TRUE(RunStore(state).runs().find("r2"));
 }
 
 TEST_F(RunStoreTest, run_that_reused_everything_shows_the_other_ones_steps_and_inherits_them) {
   RunStore store(state);
   for (const auto* id : {"r1", "r2", "r3"}) {
     auto run = run_record(id);
-    store.add_run(run);
+    store.runs().add(run);
     run.status = RunStatus::succeeded;
     if (run.id != "r1") run.same_as = "r1";
-    store.finish_run(run);
+    store.runs().finish(run);
   }
-  store.put_step(step_record("r1", "a"));
+  store.runs().put_step(step_record("r1", "a"));
   const auto check = [&](const std::string& run) {
-    const auto steps = store.steps(run);
+    const auto steps = store.runs().steps(run);
     ASSERT_EQ(steps.size(), 1u);
     EXPECT_EQ(steps[0].run, run);
     EXPECT_EQ(steps[0].status, StepStatus::cached);
@@ -242,69 +242,69 @@ TEST_F(RunStoreTest, removed_run_takes_its_steps_logs_and_cache_entries_along) {
   for (const auto* id : {"r1", "r2"}) {
     auto run = run_record(id);
     run.status = RunStatus::succeeded;
-    store.add_run(run);
-    store.put_step(step_record(id, std::string("a") + id));
-    store.put_attempt({.run = id, .step = "a"});
-    store.add_cache_entry(
-        {std::string("key") + id, id, "a", {{"o", "o", core::sha256(id), false, 1}}}, "digits", {});
+    store.runs().add(run);
+    store.runs().put_step(step_record(id, std::string("a") + id));
+    store.attempts().put({.run = id, .step = "a"});
+    store.cache().add({std::string("key") + id, id, "a", {{"o", "o", core::sha256(id), false, 1}}},
+                      "digits", {});
     fs::create_directories(state / "logs" / id);
-    std::ofstream(store.log_file(std::string(id) + "/a.log")) << "text";
+    std::ofstream(store.paths().log_file(std::string(id) + "/a.log")) << "text";
   }
   EXPECT_EQ(store.referenced_artifacts().size(), 6u);
   store.remove_run("r1", false);
-  EXPECT_FALSE(store.find_run("r1"));
-  EXPECT_TRUE(store.steps("r1").empty());
-  EXPECT_TRUE(store.attempts("r1", "a").empty());
-  EXPECT_FALSE(store.find_cached("keyr1"));
+  EXPECT_FALSE(store.runs().find("r1"));
+  EXPECT_TRUE(store.runs().steps("r1").empty());
+  EXPECT_TRUE(store.attempts().list("r1", "a").empty());
+  EXPECT_FALSE(store.cache().find("keyr1"));
   EXPECT_FALSE(fs::exists(state / "logs/r1"));
   EXPECT_TRUE(fs::exists(state / "logs/r2/a.log"));
   EXPECT_EQ(store.referenced_artifacts().size(), 3u);
   store.remove_run("r2", true);
-  EXPECT_TRUE(store.find_cached("keyr2"));
+  EXPECT_TRUE(store.cache().find("keyr2"));
   EXPECT_EQ(store.referenced_artifacts().size(), 1u);
 }
 
 TEST_F(RunStoreTest, log_stays_below_its_folder) {
   RunStore store(state);
   for (const auto* name : {"", "/etc/passwd", "../pipe.db", "a/../../pipe.db", ".."})
-    EXPECT_THROW(store.log_file(name), core::EnvironmentError) << name;
-  EXPECT_EQ(store.log_file("r1/train.1.log"), state / "logs/r1/train.1.log");
+    EXPECT_THROW(store.paths().log_file(name), core::EnvironmentError) << name;
+  EXPECT_EQ(store.paths().log_file("r1/train.1.log"), state / "logs/r1/train.1.log");
 }
 
 TEST_F(RunStoreTest, run_that_is_driven_elsewhere_is_dead_only_for_who_knows) {
   RunStore store(state);
   auto run = run_record("far");
   run.driver = {{}, {"la'b", "ml", "pipe-driver-1"}};
-  store.add_run(run);
-  store.put_blob(detached_kind, "far", "{}");
-  std::filesystem::create_directories(store.kept_folder("far"));
-  EXPECT_EQ(store.find_run("far")->driver.lease, run.driver.lease);
-  EXPECT_TRUE(store.mark_dead_runs().empty());
-  ASSERT_EQ(store.mark_dead_runs("far").size(), 1u);
-  EXPECT_EQ(store.find_run("far")->status, RunStatus::interrupted);
-  EXPECT_EQ(store.find_run("far")->driver.lease, run.driver.lease);
+  store.runs().add(run);
+  store.key_values().put(detached_kind, "far", "{}");
+  std::filesystem::create_directories(store.paths().detached_folder("far"));
+  EXPECT_EQ(store.runs().find("far")->driver.lease, run.driver.lease);
+  EXPECT_TRUE(store.runs().mark_dead().empty());
+  ASSERT_EQ(store.runs().mark_dead("far").size(), 1u);
+  EXPECT_EQ(store.runs().find("far")->status, RunStatus::interrupted);
+  EXPECT_EQ(store.runs().find("far")->driver.lease, run.driver.lease);
   store.remove_run("far", false);
-  EXPECT_FALSE(store.get_blob(detached_kind, "far"));
-  EXPECT_FALSE(std::filesystem::exists(store.kept_folder("far")));
+  EXPECT_FALSE(store.key_values().find(detached_kind, "far"));
+  EXPECT_FALSE(std::filesystem::exists(store.paths().detached_folder("far")));
 }
 
 TEST_F(RunStoreTest, shared_one_has_no_write_ahead_log_and_stays_so) {
   {
     RunStore store(state);
-    store.add_run(run_record("before"));
+    store.runs().add(run_record("before"));
     RunStore other(state);
-    other.runs();
+    other.runs().list();
     EXPECT_THROW(store.share(), core::EnvironmentError) << "the other still uses the log";
   }
   {
     RunStore store(state);
     store.share();
-    store.add_run(run_record("after"));
+    store.runs().add(run_record("after"));
   }
   EXPECT_FALSE(std::filesystem::exists(state / "pipe.db-wal"));
   RunStore store(state), other(state);
-  store.add_run(run_record("last"));
-  EXPECT_EQ(other.runs().size(), 3u);
+  store.runs().add(run_record("last"));
+  EXPECT_EQ(other.runs().list().size(), 3u);
   EXPECT_FALSE(std::filesystem::exists(state / "pipe.db-wal"));
 }
 
@@ -315,9 +315,9 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
   if (child == 0) {
     try {
       RunStore store(state);
-      store.add_run(run_record("dead"));
-      store.put_step(step_record("dead", "a", StepStatus::running));
-      store.put_step(step_record("dead", "b", StepStatus::succeeded));
+      store.runs().add(run_record("dead"));
+      store.runs().put_step(step_record("dead", "a", StepStatus::running));
+      store.runs().put_step(step_record("dead", "b", StepStatus::succeeded));
       if (::write(ready[1], "x", 1) == 1) ::pause();
     } catch (const std::exception&) {
     }
@@ -326,22 +326,22 @@ TEST_F(RunStoreTest, run_whose_driver_died_becomes_interrupted) {
   char byte;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   RunStore store(state);
-  store.add_run(run_record("mine"));
-  EXPECT_TRUE(store.mark_dead_runs().empty());
+  store.runs().add(run_record("mine"));
+  EXPECT_TRUE(store.runs().mark_dead().empty());
   ::kill(child, SIGKILL);
   // Until it is waited for it is a zombie, which is dead, too.
   std::vector<RunRecord> dead;
   for (int i = 0; i < 500 && dead.empty(); ++i) {
-    dead = store.mark_dead_runs();
+    dead = store.runs().mark_dead();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   wait_for(child);
   ASSERT_EQ(dead.size(), 1u);
   EXPECT_EQ(dead[0].id, "dead");
-  EXPECT_EQ(store.find_run("dead")->status, RunStatus::interrupted);
-  EXPECT_EQ(store.steps("dead")[0].status, StepStatus::cancelled);
-  EXPECT_EQ(store.steps("dead")[1].status, StepStatus::succeeded);
-  EXPECT_EQ(store.find_run("mine")->status, RunStatus::running);
+  EXPECT_EQ(store.runs().find("dead")->status, RunStatus::interrupted);
+  EXPECT_EQ(store.runs().steps("dead")[0].status, StepStatus::cancelled);
+  EXPECT_EQ(store.runs().steps("dead")[1].status, StepStatus::succeeded);
+  EXPECT_EQ(store.runs().find("mine")->status, RunStatus::running);
 }
 
 TEST_F(RunStoreTest, process_is_known_after_its_number_was_given_again) {
@@ -368,12 +368,12 @@ TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {
           RunStore store(state);  // opened, migrated, checkpointed and closed all the time
           const auto id = std::to_string(i) + "-" + std::to_string(round);
           store.transaction([&] {
-            store.add_run(run_record(id));
-            store.put_step(step_record(id, "a"));
+            store.runs().add(run_record(id));
+            store.runs().put_step(step_record(id, "a"));
           });
-          store.put_step(step_record(id, "b"));
-          store.put_blob("k", "shared", id);
-          if (store.steps(id).size() != 2) throw std::runtime_error("lost");
+          store.runs().put_step(step_record(id, "b"));
+          store.key_values().put("k", "shared", id);
+          if (store.runs().steps(id).size() != 2) throw std::runtime_error("lost");
         }
         result = 0;
       } catch (const std::exception& error) {
@@ -383,7 +383,7 @@ TEST_F(RunStoreTest, processes_that_create_and_write_at_once_never_see_a_lock) {
     }
   }
   for (const auto child : children) EXPECT_EQ(wait_for(child), 0);
-  EXPECT_EQ(RunStore(state).runs().size(), std::size_t{processes * rounds});
+  EXPECT_EQ(RunStore(state).runs().list().size(), std::size_t{processes * rounds});
   EXPECT_EQ(sql_of(database, "PRAGMA integrity_check"), "ok");
 }
 TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
@@ -413,62 +413,63 @@ TEST_F(RunStoreTest, newer_and_foreign_databases_are_left_alone) {
   EXPECT_EQ(sql_of(database, "SELECT group_concat(name) FROM sqlite_master"), "theirs");
 }
 
-TEST_F(RunStoreTest, a_database_of_the_format_before_opens_and_shows_its_runs) {
+TEST_F(RunStoreTest, a_database_of_the_third_version_opens_and_shows_its_runs) {
   {
     RunStore store(state);
-    store.add_run(run_record("r"));
-    store.put_step(step_record("r", "a"));
-    store.put_attempt({.run = "r", .step = "a", .log = "r/a.1.log"});
+    store.runs().add(run_record("r"));
+    store.runs().put_step(step_record("r", "a"));
+    store.attempts().put({.run = "r", .step = "a", .log = "r/a.1.log"});
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
               SQLITE_OK);
     EXPECT_EQ(sqlite3_exec(handle,
                            "ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs DROP COLUMN "
-                           "note; DROP TABLE metrics; PRAGMA user_version = 3",
+                           "note; DROP TABLE metrics; DROP TABLE tasks; PRAGMA user_version = 3",
                            nullptr, nullptr, nullptr),
               SQLITE_OK);
     sqlite3_close(handle);
   }
   RunStore store(state);
-  ASSERT_EQ(store.runs().size(), 1u);
-  EXPECT_EQ(store.runs()[0].note, "");
-  ASSERT_EQ(store.attempts("r", "a").size(), 1u);
-  EXPECT_EQ(store.attempts("r", "a")[0].usage, core::Usage());
-  EXPECT_TRUE(store.metrics("r").empty());
-  store.add_points({.run = "r", .step = "a", .name = "loss", .attempt = 1}, 0,
-                   std::vector<MetricPoint>{{0.5, 1, {}}});
-  EXPECT_EQ(store.metrics("r").size(), 1u);
+  ASSERT_EQ(store.runs().list().size(), 1u);
+  EXPECT_EQ(store.runs().list()[0].note, "");
+  ASSERT_EQ(store.attempts().list("r", "a").size(), 1u);
+  EXPECT_EQ(store.attempts().list("r", "a")[0].usage, core::Usage());
+  EXPECT_TRUE(store.metrics().list("r").empty());
+  store.metrics().add_points({.run = "r", .step = "a", .name = "loss", .attempt = 1}, 0,
+                             std::vector<MetricPoint>{{0.5, 1, {}}});
+  EXPECT_EQ(store.metrics().list("r").size(), 1u);
 }
 
 TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_keeps_its_runs) {
   {
     RunStore store(state);
-    store.add_run(run_record("r"));
-    store.put_attempt({.run = "r", .step = "a", .log = "r/a.1.log"});
+    store.runs().add(run_record("r"));
+    store.attempts().put({.run = "r", .step = "a", .log = "r/a.1.log"});
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
               SQLITE_OK);
     EXPECT_EQ(sqlite3_exec(handle,
                            "ALTER TABLE attempts DROP COLUMN gpus; ALTER TABLE runs DROP COLUMN "
                            "tags; ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs DROP "
-                           "COLUMN note; DROP TABLE metrics; PRAGMA user_version = 1",
+                           "COLUMN note; DROP TABLE metrics; DROP TABLE tasks; PRAGMA "
+                           "user_version = 1",
                            nullptr, nullptr, nullptr),
               SQLITE_OK);
     sqlite3_close(handle);
   }
   for (int times = 0; times < 2; ++times) {
     RunStore store(state);
-    ASSERT_EQ(store.attempts("r", "a").size(), 1u);
-    EXPECT_EQ(store.attempts("r", "a")[0].log, "r/a.1.log");
-    EXPECT_TRUE(store.attempts("r", "a")[0].gpus.empty());
-    store.put_attempt({.run = "r",
-                       .step = "b",
-                       .log = "r/b.1.log",
-                       .gpus = {{"GPU-1", 1, "V100"}, {"MIG-2", 0, "A100 1g.5gb"}}});
-    ASSERT_EQ(store.attempts("r", "b").at(0).gpus.size(), 2u);
-    EXPECT_EQ(store.attempts("r", "b")[0].gpus[0].uuid, "GPU-1");
-    EXPECT_EQ(store.attempts("r", "b")[0].gpus[0].index, 1u);
-    EXPECT_EQ(store.attempts("r", "b")[0].gpus[1].model, "A100 1g.5gb");
+    ASSERT_EQ(store.attempts().list("r", "a").size(), 1u);
+    EXPECT_EQ(store.attempts().list("r", "a")[0].log, "r/a.1.log");
+    EXPECT_TRUE(store.attempts().list("r", "a")[0].gpus.empty());
+    store.attempts().put({.run = "r",
+                          .step = "b",
+                          .log = "r/b.1.log",
+                          .gpus = {{"GPU-1", 1, "V100"}, {"MIG-2", 0, "A100 1g.5gb"}}});
+    ASSERT_EQ(store.attempts().list("r", "b").at(0).gpus.size(), 2u);
+    EXPECT_EQ(store.attempts().list("r", "b")[0].gpus[0].uuid, "GPU-1");
+    EXPECT_EQ(store.attempts().list("r", "b")[0].gpus[0].index, 1u);
+    EXPECT_EQ(store.attempts().list("r", "b")[0].gpus[1].model, "A100 1g.5gb");
   }
 }
 

@@ -1,6 +1,7 @@
-#include "engine/cache/decision.hpp"
+#include "engine/graph/selection.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "core/diagnostic.hpp"
@@ -55,45 +56,6 @@ void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& 
 }
 
 }  // namespace
-
-std::vector<store::KeyPart> Decisions::own_parts(const StepSpec& step,
-                                                 const std::string& environment_id) {
-  auto parts = key_parts(pipeline_.name, step, resolve_environment(step),
-                         code_parts_.of(code_.files(step)), environment_id);
-  if (step.program) parts.push_back(program_parts_.of(*step.program));
-  for (const auto& input : step.inputs)
-    if (input.data) std::ranges::move(data_.parts(input), std::back_inserter(parts));
-  return parts;
-}
-
-StepKey Decisions::key(const StepSpec& step, const std::string& environment_id,
-                       const OutputsOf& outputs) {
-  StepKey result;
-  result.parts = own_parts(step, environment_id);
-  for (const auto& input : step.inputs)
-    if (!input.data) result.parts.push_back(input_part(input, content_of(input, outputs)));
-  result.key = key_of(result.parts);
-  return result;
-}
-
-StepKey Decisions::as_it_ran(StepKey key, const std::string& tree,
-                             const std::vector<store::TreeFile>& files) {
-  const auto [ran, is_new] = parts_of_trees_.try_emplace(tree);
-  if (is_new) ran->second = code_parts(files);
-  if (replace_code(key.parts, ran->second)) key.key = key_of(key.parts);
-  return key;
-}
-
-std::optional<store::CacheEntry> Decisions::success_of(const std::string& key) {
-  auto entry = runs_.find_cached(key);
-  if (!entry) return std::nullopt;
-  if (std::ranges::all_of(entry->outputs, [&](const auto& output) {
-        return artifacts_.looks_whole(output.digest);
-      }))
-    return entry;
-  runs_.remove_cached(key);
-  return std::nullopt;
-}
 
 std::vector<std::size_t> steps_called(const PipelineSpec& pipeline, const std::string& name) {
   auto found = model::pick(name, pipeline.steps.size(), [&](std::size_t i) {

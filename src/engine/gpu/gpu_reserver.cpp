@@ -1,4 +1,4 @@
-#include "engine/gpu/gpu_pool.hpp"
+#include "engine/gpu/gpu_reserver.hpp"
 
 #include <pwd.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ constexpr milliseconds safety{1000};
 constexpr milliseconds after_change[] = {milliseconds(5), milliseconds(50)};
 /// Maximum number of this run's requests in the machine's queue, so that a run with thousands of
 /// waiting steps does not fill it.
-constexpr std::size_t most_queued = 64;
+constexpr std::size_t max_queued = 64;
 
 std::string user_name() {
   const auto* user = ::getpwuid(::getuid());
@@ -33,7 +33,7 @@ std::string user_name() {
 
 }  // namespace
 
-struct GpuPool::Ticket {
+struct GpuReserver::Ticket {
   const StepSpec& step;
   gpu::Waiting waiting;
   gpu::HolderInfo holder;
@@ -42,27 +42,18 @@ struct GpuPool::Ticket {
   std::string reported_reason;  ///< The last reported reason.
 };
 
-GpuPool::GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
-                 orchestrators::Orchestrator& orchestrator, EventSink& events,
-                 core::CancelSource& stop, async::Semaphore& slots, const EngineOptions& options,
-                 std::function<void(async::Task<>)> spawn)
-    : executor_(executor),
-      pool_(pool),
-      orchestrator_(orchestrator),
-      events_(events),
-      stop_(stop),
+GpuReserver::GpuReserver(const RunContext& context, async::Semaphore& slots)
+    : context_(context),
+      orchestrator_(context.services.orchestrator),
       slots_(slots),
-      run_id_(options.run_id),
-      is_task_(options.is_task),
-      spawn_(std::move(spawn)),
-      machine_(options.machine),
-      timer_(executor) {}
+      machine_(context.options.machine),
+      timer_(context.executor) {}
 
-GpuPool::~GpuPool() {
+GpuReserver::~GpuReserver() {
   if (changes_) changes_->release();  // The folder owns the descriptor.
 }
 
-const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
+const gpu::Demand& GpuReserver::demand_of(const StepSpec& step) const {
   static const gpu::Demand none;
   auto found = demands_.find(step.name);
   if (found == demands_.end() && step.instance)
@@ -70,26 +61,22 @@ const gpu::Demand& GpuPool::demand_of(const StepSpec& step) const {
   return found == demands_.end() ? none : found->second;
 }
 
-async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step, std::size_t rank,
-                                                            core::CancelSource& stop) {
+async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& step,
+                                                                std::size_t rank,
+                                                                core::CancelSource& stop) {
   Ticket ticket{step,
                 {.demand = demand_of(step)},
                 {.pid = ::getpid(),
                  .user = user_name(),
-                 .run = run_id_,
+                 .run = context_.options.run_id,
                  .step = step.name,
                  .since = wall_now()},
-                async::Gate(executor_)};
+                async::Gate(context_.executor)};
   tickets_.push_back(&ticket);
-  struct Leave {
-    GpuPool& pool;
-    Ticket& ticket;
-    ~Leave() {
-      pool.tickets_.remove(&ticket);
-      pool.kicked_ = true;
-      pool.timer_.cancel();
-    }
-  } leave{*this, ticket};
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) {
+    tickets_.remove(&ticket);
+    wake();
+  });
   const core::CancelSource::Listener listener(stop,
                                               [&](core::StopLevel) { ticket.offered.open(); });
 
@@ -100,80 +87,73 @@ async::Task<std::optional<GpuReservation>> GpuPool::acquire(const StepSpec& step
     if (stop.level() != core::StopLevel::none) break;
     if (!slots_.try_acquire()) {
       ticket.waiting.paused = true;
-      kicked_ = true;
-      timer_.cancel();
+      wake();
       co_await slots_.acquire(rank);
       ticket.waiting.paused = false;
     }
     ticket.offered.close();
     std::exception_ptr error;
     if (stop.level() == core::StopLevel::none) try {
-        reservation = co_await take(ticket);
+        reservation = co_await try_reserve(ticket);
       } catch (...) {
         error = std::current_exception();
       }
     if (reservation) break;
     slots_.release();
     if (error) std::rethrow_exception(error);
-    if (!std::exchange(pumping_, true)) spawn_(pump());
+    if (!std::exchange(is_offering_, true)) context_.tasks.spawn(offer_gpus());
   }
   co_return reservation;
 }
 
 /// Runs while steps wait: after each change, determines which steps can have GPUs, and reports why
 /// the others cannot.
-async::Task<> GpuPool::pump() {
-  struct Done {
-    bool& pumping;
-    ~Done() { pumping = false; }
-  } done{pumping_};
-  std::size_t tries = 0;
+async::Task<> GpuReserver::offer_gpus() {
+  const std::shared_ptr<void> at_end(nullptr, [&](void*) { is_offering_ = false; });
+  std::size_t quiet = 0;  // The number of waits in a row without a change.
   for (;;) {
-    if (processes_matter_ || tries > std::size(after_change)) co_await look_for_processes();
-    co_await ask_the_place();
+    if (processes_matter_ || quiet > std::size(after_change)) co_await refresh_processes();
+    co_await refresh_containers();
     {
       auto session = co_await enter();
-      const auto entries = line_up(session);
+      const auto entries = merge_queue(session);
       for (const auto& grant : grants(session, entries))
         for (auto* ticket : tickets_)
           if (is_of(entries[grant.index], *ticket)) ticket->offered.open();
       for (auto* ticket : tickets_)
         if (!shortage_of(*ticket).empty()) ticket->offered.open();  // It is to fail.
-      tell(session, entries);
+      report_reasons(session, entries);
       session.put_queue(entries);
     }
     if (tickets_.empty()) co_return;
-    kicked_ = false;
-    const auto before = Clock::now();
-    const auto most = tries < std::size(after_change) ? after_change[tries] : safety;
-    co_await pause(most);
-    tries = Clock::now() - before >= most ? tries + 1 : 0;
+    const auto timeout = quiet < std::size(after_change) ? after_change[quiet] : safety;
+    const bool has_changed = co_await wait_for_change(timeout);
+    quiet = has_changed ? 0 : quiet + 1;
   }
 }
 
-/// Waits until something changes on the machine or in this run, for at most `most`.
-async::Task<> GpuPool::pause(Duration most) {
-  if (kicked_) co_return;
+/// Waits for a change of the machine's reservations, or a wake() of this run. Returns false if the
+/// time is up before.
+async::Task<bool> GpuReserver::wait_for_change(Duration timeout) {
   if (!changes_)
-    if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(executor_, watch);
-  timer_.expires_after(most);
-  if (changes_) {
-    // The coroutine waits for the timer; a change cancels it early.
+    if (const int watch = folder_->watch(); watch >= 0) changes_.emplace(context_.executor, watch);
+  timer_.expires_after(timeout);
+  if (changes_)
     changes_->async_wait(asio::posix::stream_descriptor::wait_read,
                          [this](boost::system::error_code error) {
-                           if (!error) timer_.cancel();
+                           if (!error) wake();
                          });
-  }
-  boost::system::error_code ignored;
-  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  boost::system::error_code cancelled;
+  co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
   if (changes_) {
     changes_->cancel();
     folder_->forget_changes();
   }
+  co_return bool(cancelled);
 }
 
-async::Task<GpuPool::Session> GpuPool::enter() {
-  asio::steady_timer timer(executor_);
+async::Task<GpuReserver::Session> GpuReserver::enter() {
+  asio::steady_timer timer(context_.executor);
   for (auto wait = std::chrono::microseconds(100);;
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
     if (auto session = folder_->try_enter()) co_return std::move(*session);
@@ -184,9 +164,10 @@ async::Task<GpuPool::Session> GpuPool::enter() {
   }
 }
 
-async::Task<> GpuPool::look_for_processes() {
+async::Task<> GpuReserver::refresh_processes() {
   if (!machine_) co_return;  // On another machine, only the first report is known.
-  const auto inventory = co_await async::on_pool(pool_, [this] { return machine_->read(); });
+  const auto inventory =
+      co_await async::on_pool(context_.pool, [this] { return machine_->read(); });
   if (inventory.unavailable) co_return;  // The steps themselves will report it.
   const auto all = gpu::units_of(inventory);
   lost_.clear();
@@ -202,7 +183,7 @@ async::Task<> GpuPool::look_for_processes() {
 }
 
 /// Says why the request cannot be met any more; empty if it can be.
-std::string GpuPool::shortage_of(const Ticket& ticket) const {
+std::string GpuReserver::shortage_of(const Ticket& ticket) const {
   if (lost_.empty()) return {};
   const auto& demand = ticket.waiting.demand;
   std::string names;
@@ -221,7 +202,7 @@ std::string GpuPool::shortage_of(const Ticket& ticket) const {
               : "");
 }
 
-async::Task<> GpuPool::ask_the_place() {
+async::Task<> GpuReserver::refresh_containers() {
   std::vector<orchestrators::GpuHold> holds;
   try {
     holds = co_await orchestrator_.gpus_in_use();
@@ -230,11 +211,11 @@ async::Task<> GpuPool::ask_the_place() {
   }  // The steps themselves will report it.
   in_containers_.clear();
   for (const auto& hold : holds)
-    if (hold.run != run_id_) in_containers_.insert(hold.uuid);
+    if (hold.run != context_.options.run_id) in_containers_.insert(hold.uuid);
 }
 
 /// Returns the machine's queue with this run's current entries; new ones get their numbers.
-std::vector<LockEntry> GpuPool::line_up(const Session& session) {
+std::vector<LockEntry> GpuReserver::merge_queue(const Session& session) {
   auto entries = session.queue();
   const auto& token = folder_->sign_in();
   std::uint64_t last = 0;
@@ -249,7 +230,7 @@ std::vector<LockEntry> GpuPool::line_up(const Session& session) {
   std::size_t queued = 0;
   for (auto* ticket : tickets_) {
     if (ticket->served) continue;
-    if (queued++ == most_queued) break;
+    if (queued++ == max_queued) break;
     if (ticket->waiting.number == 0) ticket->waiting.number = ++last;
     entries.push_back({token, ticket->waiting, ticket->holder});
   }
@@ -258,18 +239,18 @@ std::vector<LockEntry> GpuPool::line_up(const Session& session) {
   return entries;
 }
 
-bool GpuPool::is_of(const LockEntry& entry, const Ticket& ticket) {
+bool GpuReserver::is_of(const LockEntry& entry, const Ticket& ticket) {
   return entry.waiting.number == ticket.waiting.number && entry.driver == folder_->sign_in();
 }
 
-std::vector<gpu::Grant> GpuPool::grants(const Session& session,
-                                        const std::vector<LockEntry>& entries) const {
+std::vector<gpu::Grant> GpuReserver::grants(const Session& session,
+                                            const std::vector<LockEntry>& entries) const {
   std::vector<gpu::Waiting> waiting;
   for (const auto& entry : entries) waiting.push_back(entry.waiting);
   return gpu::grants(waiting, devices(session));
 }
 
-std::vector<gpu::DeviceState> GpuPool::devices(const Session& session) const {
+std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const {
   std::vector<gpu::DeviceState> devices;
   for (const auto& unit : units_) {
     const bool occupied = !unit.processes.empty();
@@ -280,58 +261,64 @@ std::vector<gpu::DeviceState> GpuPool::devices(const Session& session) const {
   return devices;
 }
 
-async::Task<std::optional<GpuReservation>> GpuPool::take(Ticket& ticket) {
-  // After a wait, pump() has just read the processes, so GPUs do not idle while they are read
+async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& ticket) {
+  // After a wait, offer_gpus() has just read the processes, so GPUs do not idle while they are read
   // again.
   const bool is_first_try = ticket.waiting.number == 0;
-  if (is_first_try || processes_matter_) co_await look_for_processes();
-  if (is_first_try) co_await ask_the_place();
+  if (is_first_try || processes_matter_) co_await refresh_processes();
+  if (is_first_try) co_await refresh_containers();
   if (const auto shortage = shortage_of(ticket); !shortage.empty())
     throw core::EnvironmentError(shortage, {"`nvidia-smi` and `dmesg | grep NVRM` say more"});
   for (;;) {
-    GpuReservation reservation{.machine = machine_};
+    std::optional<GpuReservation> reservation;
     {
       auto session = co_await enter();
-      auto entries = line_up(session);
-      const auto granted = grants(session, entries);
-      const auto grant = std::ranges::find_if(
-          granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
-      if (grant == granted.end()) {
-        session.put_queue(entries);
-        co_return std::nullopt;
-      }
-      auto holder = ticket.holder;
-      holder.since = wall_now();
-      for (const auto& uuid : grant->uuids) {
-        reservation.locks.push_back(session.take(uuid, holder));
-        const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
-        reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
-                                    reservation.locks.back().get()});
-      }
-      std::vector<gpu::Waiting> line;
-      for (const auto& entry : entries) line.push_back(entry.waiting);
-      gpu::count_overtaking(line, granted, *grant);
-      for (std::size_t i = 0; i < entries.size(); ++i)
-        entries[i].waiting.overtaken = line[i].overtaken;
-      entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
-      session.put_queue(entries);
-      ticket.served = true;
+      reservation = take_granted(session, ticket);
     }
+    if (!reservation) co_return reservation;
     // A container that a killed driver had requested may have started since.
-    co_await ask_the_place();
-    if (std::ranges::none_of(reservation.gpus, [&](const orchestrators::AssignedGpu& gpu) {
+    co_await refresh_containers();
+    if (std::ranges::none_of(reservation->gpus, [&](const orchestrators::AssignedGpu& gpu) {
           return in_containers_.contains(gpu.uuid);
-        })) {
-      std::ranges::sort(reservation.gpus, {}, [](const orchestrators::AssignedGpu& gpu) {
-        return std::pair(gpu.index, gpu.uuid);
-      });
+        }))
       co_return reservation;
-    }
     ticket.served = false;
   }
 }
 
-void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries) {
+/// Takes what the queue grants the request now; else queues the request, and returns nothing.
+std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket& ticket) {
+  auto entries = merge_queue(session);
+  const auto granted = grants(session, entries);
+  const auto grant = std::ranges::find_if(
+      granted, [&](const gpu::Grant& one) { return is_of(entries[one.index], ticket); });
+  if (grant == granted.end()) {
+    session.put_queue(entries);
+    return std::nullopt;
+  }
+  GpuReservation reservation{.machine = machine_};
+  auto holder = ticket.holder;
+  holder.since = wall_now();
+  for (const auto& uuid : grant->uuids) {
+    reservation.locks.push_back(session.take(uuid, holder));
+    const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
+    reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
+                                reservation.locks.back().get()});
+  }
+  std::ranges::sort(reservation.gpus, {}, [](const orchestrators::AssignedGpu& gpu) {
+    return std::pair(gpu.index, gpu.uuid);
+  });
+  std::vector<gpu::Waiting> line;
+  for (const auto& entry : entries) line.push_back(entry.waiting);
+  gpu::count_overtaking(line, granted, *grant);
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].waiting.overtaken = line[i].overtaken;
+  entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(grant->index));
+  session.put_queue(entries);
+  ticket.served = true;
+  return reservation;
+}
+
+void GpuReserver::report_reasons(const Session& session, const std::vector<LockEntry>& entries) {
   std::size_t ahead = 0;
   for (const auto& entry : entries) {
     const auto ticket =
@@ -342,7 +329,7 @@ void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries
         ((*ticket)->reported_reason.empty() || ahead == 0)) {
       auto text = reason(session, **ticket, std::span(entries).first(ahead));
       if (text != (*ticket)->reported_reason) {
-        events_.emit(event::StepWaits{(*ticket)->step.name, text});
+        context_.events.emit(event::StepWaits{(*ticket)->step.name, text});
         (*ticket)->reported_reason = std::move(text);
       }
     }
@@ -350,8 +337,8 @@ void GpuPool::tell(const Session& session, const std::vector<LockEntry>& entries
   }
 }
 
-std::string GpuPool::reason(const Session& session, const Ticket& ticket,
-                            std::span<const LockEntry> ahead) const {
+std::string GpuReserver::reason(const Session& session, const Ticket& ticket,
+                                std::span<const LockEntry> ahead) const {
   const auto& demand = ticket.waiting.demand;
   std::string text = gpus(demand.count);
   if (demand.count < demand.candidates.size())

@@ -1,3 +1,5 @@
+#include "store/metrics.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -7,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "store/record_texts.hpp"
-#include "store/run_store_implementation.hpp"
+#include "core/error.hpp"
+#include "store/database.hpp"
 
 namespace pipeline::store {
 namespace {
@@ -59,11 +61,11 @@ nlohmann::json number_json(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-void RunStore::add_points(const MetricRecord& metric, std::uint64_t first,
-                          std::span<const MetricPoint> points) {
+void Metrics::add_points(const MetricRecord& metric, std::uint64_t first,
+                         std::span<const MetricPoint> points) {
   if (points.empty()) return;
   const auto bytes = write_points(points);
-  self_->database
+  database_
       .prepare(
           "INSERT OR REPLACE INTO metrics (run, step, attempt, name, first, count, last, points) "
           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, CAST(?7 AS BLOB), CAST(?8 AS BLOB))")
@@ -72,8 +74,8 @@ void RunStore::add_points(const MetricRecord& metric, std::uint64_t first,
       .run();
 }
 
-void RunStore::remove_metrics(const std::string& run, const std::string& step, unsigned attempt) {
-  self_->database.prepare("DELETE FROM metrics WHERE run = ?1 AND step = ?2 AND attempt = ?3")
+void Metrics::remove(const std::string& run, const std::string& step, unsigned attempt) {
+  database_.prepare("DELETE FROM metrics WHERE run = ?1 AND step = ?2 AND attempt = ?3")
       .bind(run, step, attempt)
       .run();
 }
@@ -111,9 +113,9 @@ StepMetrics read_metrics(Database& database, const std::string& run, const std::
 
 }  // namespace
 
-std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::string& step) {
+std::vector<MetricRecord> Metrics::list(const std::string& run, const std::string& step) {
   // A step, its run and the one that made it. A run that had nothing to do shows another's steps.
-  auto row = self_->database.prepare(
+  auto row = database_.prepare(
       "SELECT name, run, CASE reused_from WHEN '' THEN run ELSE reused_from END FROM steps WHERE "
       "run = coalesce((SELECT nullif(same_as, '') FROM runs WHERE id = ?1), ?1) ORDER BY id");
   row.bind(run);
@@ -121,7 +123,7 @@ std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::s
   std::map<std::string, StepMetrics> of_runs;  // Steps can be reused from several runs.
   const auto append = [&](const std::string& from, const std::string& name) {
     const auto [of_run, is_new] = of_runs.try_emplace(from);
-    if (is_new) of_run->second = read_metrics(self_->database, from, step);
+    if (is_new) of_run->second = read_metrics(database_, from, step);
     const auto of_step = of_run->second.find(name);
     if (of_step == of_run->second.end()) return false;
     for (const auto& [metric_name, metric] : of_step->second) found.push_back(metric);
@@ -135,8 +137,8 @@ std::vector<MetricRecord> RunStore::metrics(const std::string& run, const std::s
   return found;
 }
 
-std::vector<MetricPoint> RunStore::points(const MetricRecord& metric) {
-  auto row = self_->database.prepare(
+std::vector<MetricPoint> Metrics::points(const MetricRecord& metric) {
+  auto row = database_.prepare(
       "SELECT points FROM metrics WHERE run = ?1 AND step = ?2 AND attempt = ?3 AND name = ?4 "
       "ORDER BY first");
   row.bind(metric.run, metric.step, metric.attempt, metric.name);
@@ -146,15 +148,6 @@ std::vector<MetricPoint> RunStore::points(const MetricRecord& metric) {
     points.insert(points.end(), block.begin(), block.end());
   }
   return points;
-}
-
-void RunStore::tag_run(const std::string& run, const std::vector<std::string>& tags) {
-  const auto text = nlohmann::json(tags).dump();
-  self_->database.prepare("UPDATE runs SET tags = ?2 WHERE id = ?1").bind(run, text).run();
-}
-
-void RunStore::note_run(const std::string& run, const std::string& note) {
-  self_->database.prepare("UPDATE runs SET note = ?2 WHERE id = ?1").bind(run, note).run();
 }
 
 }  // namespace pipeline::store

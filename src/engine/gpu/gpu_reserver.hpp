@@ -15,33 +15,32 @@
 #include "async/semaphore.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "engine/run.hpp"
+#include "engine/run_context.hpp"
+#include "engine/types.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/lock_folder.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::engine {
 
-/// Reserved GPUs. They are released when this object is destroyed and no process is left that has
-/// inherited a descriptor.
-struct GpuReservation {
-  std::vector<orchestrators::AssignedGpu> gpus;
-  std::vector<core::Descriptor> locks;
-  gpu::Machine* machine = nullptr;  ///< NVML that sees the GPUs; null if they are elsewhere.
-};
-
 /// A step waits for GPUs without a job slot, which a step without GPUs can use. When GPUs become
 /// available, it takes a slot first and then the GPUs, so that neither is idle because of the
 /// other. A step gets all its GPUs or none, so no two steps can wait for each other.
-class GpuPool {
+///
+///   acquire()       for each step: waits for an offer -> takes a slot -> try_reserve()
+///                     granted:  returns with slot and GPUs
+///                     not:      gives the slot back, queues the request, waits for the next offer
+///   offer_gpus()    one for the run, while steps wait: merges their requests into the machine's
+///                   queue -> opens the offers of those that are granted something ->
+///                   wait_for_change()
+///   wake()          ends that wait; what changes in the machine's lock folder does so too
+///
+/// An offer is a hint: only try_reserve(), which holds the folder's mutex, takes GPUs.
+class GpuReserver {
  public:
-  /// @param spawn runs a coroutine that refers to this object; it must have ended before this is
-  /// destroyed
-  GpuPool(asio::any_io_executor executor, asio::thread_pool& pool,
-          orchestrators::Orchestrator& orchestrator, EventSink& events, core::CancelSource& stop,
-          async::Semaphore& slots, const EngineOptions& options,
-          std::function<void(async::Task<>)> spawn);
-  ~GpuPool();
+  /// @param slots those of this machine
+  GpuReserver(const RunContext& context, async::Semaphore& slots);
+  ~GpuReserver();
 
   /// Looks what the machine has; before anything is built. Throws InputError for what the steps can
   /// never get here, all of it at once, and EnvironmentError where there is no driver. Costs
@@ -68,32 +67,28 @@ class GpuPool {
                   std::vector<core::Diagnostic>& wrong);
   void check_together(const std::vector<const StepSpec*>& steps,
                       std::vector<core::Diagnostic>& wrong) const;
-  async::Task<> pump();
+  async::Task<> offer_gpus();
+  async::Task<bool> wait_for_change(Duration timeout);
+  void wake() { timer_.cancel(); }
   async::Task<Session> enter();
-  async::Task<> pause(Duration most);
-  async::Task<> look_for_processes();
-  async::Task<std::optional<GpuReservation>> take(Ticket& ticket);
-  async::Task<> ask_the_place();
-  std::vector<gpu::LockEntry> line_up(const Session& session);
+  async::Task<> refresh_processes();
+  async::Task<> refresh_containers();
+  async::Task<std::optional<GpuReservation>> try_reserve(Ticket& ticket);
+  std::optional<GpuReservation> take_granted(Session& session, Ticket& ticket);
+  std::vector<gpu::LockEntry> merge_queue(const Session& session);
   std::vector<gpu::Grant> grants(const Session& session,
                                  const std::vector<gpu::LockEntry>& entries) const;
   bool is_of(const gpu::LockEntry& entry, const Ticket& ticket);
   std::string shortage_of(const Ticket& ticket) const;
   std::vector<gpu::DeviceState> devices(const Session& session) const;
-  void tell(const Session& session, const std::vector<gpu::LockEntry>& entries);
+  void report_reasons(const Session& session, const std::vector<gpu::LockEntry>& entries);
   /// @param ahead the entries of the queue before the ticket's
   std::string reason(const Session& session, const Ticket& ticket,
                      std::span<const gpu::LockEntry> ahead) const;
 
-  asio::any_io_executor executor_;
-  asio::thread_pool& pool_;
+  const RunContext& context_;
   orchestrators::Orchestrator& orchestrator_;
-  EventSink& events_;
-  core::CancelSource& stop_;
   async::Semaphore& slots_;
-  const std::string run_id_;
-  const bool is_task_;
-  std::function<void(async::Task<>)> spawn_;
 
   std::map<std::string, gpu::Demand> demands_;  ///< By step.
   gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.
@@ -105,8 +100,7 @@ class GpuPool {
   std::optional<gpu::LockFolder> folder_;
   std::list<Ticket*> tickets_;  ///< In the order of arrival.
   bool processes_matter_ = false;
-  bool pumping_ = false;
-  bool kicked_ = false;
+  bool is_offering_ = false;
   asio::steady_timer timer_;
   std::optional<asio::posix::stream_descriptor> changes_;
 };

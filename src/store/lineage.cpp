@@ -1,4 +1,5 @@
-// What made an artifact, and what was made with it.
+#include "store/lineage.hpp"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,14 +8,17 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "store/cache_entries.hpp"
+#include "store/database.hpp"
+#include "store/key_values.hpp"
 #include "store/record_texts.hpp"
-#include "store/run_store_implementation.hpp"
+#include "store/runs.hpp"
 
 namespace pipeline::store {
 namespace {
 
 constexpr const char* gathered_kind = "gathered";
-constexpr const char* taken_kind = "taken values";
+constexpr const char* matrix_kind = "taken values";
 constexpr std::size_t digits = 64;
 
 bool takes(const std::vector<KeyPart>& parts, const std::string& digest) {
@@ -26,11 +30,11 @@ bool takes(const std::vector<KeyPart>& parts, const std::string& digest) {
 void add_inputs(const std::vector<KeyPart>& parts, InputDigests& inputs) {
   for (const auto& part : parts)
     if (const auto input = part.name.starts_with("input ") ? artifact_of(part) : std::nullopt)
-      inputs.push_back({part.name.substr(6), *input, part.maker});
+      inputs.push_back({part.name.substr(6), *input, part.producer});
 }
 
-/// An item of a folder is an input itself, but no artifact.
-void add_taken(const TakenValues& values, InputDigests& inputs) {
+/// Replaces inputs that are items of a folder, which are not artifacts, by the folder.
+void add_matrix_inputs(const MatrixInputs& values, InputDigests& inputs) {
   for (const auto& value : values) {
     std::erase_if(inputs, [&](const auto& input) { return input.name == value.first; });
     inputs.push_back({value.first, value.second});
@@ -39,11 +43,11 @@ void add_taken(const TakenValues& values, InputDigests& inputs) {
 
 }  // namespace
 
-std::optional<StepRecord> RunStore::maker(const core::Digest& artifact, std::optional<WallTime> by,
-                                          const std::string& step) {
+std::optional<StepRecord> Lineage::producer(const core::Digest& artifact,
+                                            std::optional<WallTime> by, const std::string& step) {
   std::string run, name;
   {
-    auto row = self_->database.prepare(
+    auto row = database_.prepare(
         "SELECT run, name FROM steps WHERE status = ?1 AND instr(outputs, ?2) > 0 ORDER BY "
         "ended <= ?3 DESC, name = ?4 DESC, id DESC LIMIT 1");
     const auto digest = artifact.hex();
@@ -54,21 +58,21 @@ std::optional<StepRecord> RunStore::maker(const core::Digest& artifact, std::opt
     run = row.text(0);
     name = row.text(1);
   }
-  auto found = steps(run, name);
+  auto found = runs_.steps(run, name);
   return found.empty() ? std::nullopt : std::optional(std::move(found.front()));
 }
 
-void RunStore::add_gathered(const core::Digest& input, const std::vector<GatheredPiece>& pieces) {
+void Lineage::record_gather(const core::Digest& input, const std::vector<GatheredPiece>& pieces) {
   std::string text, steps;
   for (const auto& [artifact, step] : pieces) {
     text += artifact.hex();
     steps += "\n" + step;
   }
-  put_blob(gathered_kind, input.hex(), text + steps);
+  key_values_.put(gathered_kind, input.hex(), text + steps);
 }
 
-std::vector<GatheredPiece> RunStore::gathered(const core::Digest& input) {
-  const auto text = get_blob(gathered_kind, input.hex()).value_or("");
+std::vector<GatheredPiece> Lineage::gathered(const core::Digest& input) {
+  const auto text = key_values_.find(gathered_kind, input.hex()).value_or("");
   std::istringstream steps(text);
   std::string artifacts, step;
   std::getline(steps, artifacts);
@@ -81,15 +85,15 @@ std::vector<GatheredPiece> RunStore::gathered(const core::Digest& input) {
   return pieces;
 }
 
-void RunStore::add_taken_values(const std::string& key, const TakenValues& values) {
+void Lineage::record_matrix_inputs(const std::string& key, const MatrixInputs& values) {
   auto list = nlohmann::json::array();
   for (const auto& [axis, artifact] : values) list.push_back({axis, artifact.hex()});
-  put_blob(taken_kind, key, list.dump());
+  key_values_.put(matrix_kind, key, list.dump());
 }
 
-TakenValues RunStore::taken_values(const std::string& key) {
-  TakenValues values;
-  const auto text = get_blob(taken_kind, key);
+MatrixInputs Lineage::matrix_inputs(const std::string& key) {
+  MatrixInputs values;
+  const auto text = key_values_.find(matrix_kind, key);
   const auto list = text ? core::parse_json(*text) : nlohmann::json::array();
   for (const auto& row : list)
     if (row.is_array() && row.size() == 2 && row[0].is_string() && row[1].is_string())
@@ -97,68 +101,67 @@ TakenValues RunStore::taken_values(const std::string& key) {
   return values;
 }
 
-std::unordered_map<std::string, InputDigests> RunStore::inputs_of_run(const std::string& run) {
+std::unordered_map<std::string, InputDigests> Lineage::inputs_of_run(const std::string& run) {
   std::unordered_map<std::string, InputDigests> all;
   // Inputs are the last parts of a key. Within a text, the quote would be escaped.
-  auto row = self_->database.prepare(
+  auto row = database_.prepare(
       "SELECT key, substr(parts, instr(parts, '[\"input ')) FROM cache WHERE key IN "
       "(SELECT key FROM steps WHERE run = ?1) AND instr(parts, '[\"input ') > 0");
   row.bind(run);
   while (row.step()) add_inputs(read_parts("[" + row.text(1)), all[row.text(0)]);
-  auto taken = self_->database.prepare(
+  auto matrices = database_.prepare(
       "SELECT key FROM blobs WHERE kind = ?1 AND key IN (SELECT key FROM steps WHERE run = ?2)");
-  taken.bind(taken_kind, run);
-  while (taken.step()) add_taken(taken_values(taken.text(0)), all[taken.text(0)]);
+  matrices.bind(matrix_kind, run);
+  while (matrices.step()) add_matrix_inputs(matrix_inputs(matrices.text(0)), all[matrices.text(0)]);
   return all;
 }
 
-InputDigests RunStore::inputs_of_step(const std::string& key) {
+InputDigests Lineage::inputs_of_step(const std::string& key) {
   InputDigests inputs;
-  add_inputs(key_parts(key), inputs);
-  add_taken(taken_values(key), inputs);
+  add_inputs(cache_.key_parts(key), inputs);
+  add_matrix_inputs(matrix_inputs(key), inputs);
   return inputs;
 }
 
-void RunStore::remove_unused_origins() {
-  transaction([&] {
+void Lineage::remove_unused() {
+  database_.transaction([&] {
     std::set<core::Digest> used;
     {
-      auto row = self_->database.prepare("SELECT parts FROM cache");
+      auto row = database_.prepare("SELECT parts FROM cache");
       InputDigests inputs;
       while (row.step()) add_inputs(read_parts(row.text(0)), inputs);
       for (const auto& input : inputs) used.insert(input.digest);
     }
-    for (const auto& input : blob_keys(gathered_kind))
-      if (!used.contains(core::Digest::from_hex(input))) remove_blob(gathered_kind, input);
-    self_->database
-        .prepare("DELETE FROM blobs WHERE kind = ?1 AND key NOT IN (SELECT key FROM cache)")
-        .bind(taken_kind)
+    for (const auto& input : key_values_.keys(gathered_kind))
+      if (!used.contains(core::Digest::from_hex(input))) key_values_.remove(gathered_kind, input);
+    database_.prepare("DELETE FROM blobs WHERE kind = ?1 AND key NOT IN (SELECT key FROM cache)")
+        .bind(matrix_kind)
         .run();
   });
 }
 
-std::vector<StepRecord> RunStore::users(const core::Digest& artifact) {
+std::vector<StepRecord> Lineage::consumers(const core::Digest& artifact) {
   std::vector<std::string> inputs{artifact.hex()};
   {
-    auto row = self_->database.prepare(
+    auto row = database_.prepare(
         "SELECT key FROM blobs WHERE kind = ?1 AND instr(value, ?2) > 0 ORDER BY key");
     row.bind(gathered_kind, inputs.front());
     while (row.step()) inputs.push_back(row.text(0));
   }
   std::map<std::int64_t, std::pair<std::string, std::string>> found;  // In the order of the rows.
   for (const auto& input : inputs) {
-    auto row = self_->database.prepare(
-        "SELECT id, run, step, parts FROM cache WHERE instr(parts, ?1) > 0");
+    auto row =
+        database_.prepare("SELECT id, run, step, parts FROM cache WHERE instr(parts, ?1) > 0");
     row.bind(input);
     while (row.step())
       if (takes(read_parts(row.text(3)), input))
         found.try_emplace(row.integer(0), row.text(1), row.text(2));
   }
   {
-    auto row = self_->database.prepare(
+    auto row = database_.prepare(
         "SELECT id, run, step FROM cache WHERE key IN "
         "(SELECT key FROM blobs WHERE kind = ?1 AND instr(value, ?2) > 0)");
-    row.bind(taken_kind, inputs.front());
+    row.bind(matrix_kind, inputs.front());
     while (row.step()) found.try_emplace(row.integer(0), row.text(1), row.text(2));
   }
   std::vector<std::string> runs;
@@ -168,14 +171,15 @@ std::vector<StepRecord> RunStore::users(const core::Digest& artifact) {
     if (is_new) runs.push_back(step.first);
     of_run->second.insert(step.second);
   }
-  std::vector<StepRecord> users;
+  std::vector<StepRecord> consumers;
   for (const auto& run : runs) {
     const auto& names = steps_of.at(run);
-    // One step of many is read alone: a chain of steps has one user after the other.
-    for (auto& record : steps(run, names.size() == 1 ? *names.begin() : std::string()))
-      if (names.contains(record.name)) users.push_back(std::move(record));
+    // Reads a single step of a run alone, because a chain of steps has one consumer after the
+    // other.
+    for (auto& record : runs_.steps(run, names.size() == 1 ? *names.begin() : std::string()))
+      if (names.contains(record.name)) consumers.push_back(std::move(record));
   }
-  return users;
+  return consumers;
 }
 
 }  // namespace pipeline::store

@@ -1,0 +1,46 @@
+#include "engine/cache/step_keys.hpp"
+
+#include <algorithm>
+
+namespace pipeline::engine {
+
+std::vector<store::KeyPart> StepKeys::own_parts(const StepSpec& step,
+                                                const std::string& environment_id) {
+  auto parts = key_parts(pipeline_.name, step, resolve_environment(step),
+                         code_parts_.of(code_.files(step)), environment_id);
+  if (step.program) parts.push_back(program_parts_.of(*step.program));
+  for (const auto& input : step.inputs)
+    if (input.data) std::ranges::move(data_.parts(input), std::back_inserter(parts));
+  return parts;
+}
+
+StepKey StepKeys::key(const StepSpec& step, const std::string& environment_id,
+                      const OutputsOf& outputs) {
+  StepKey result;
+  result.parts = own_parts(step, environment_id);
+  for (const auto& input : step.inputs)
+    if (!input.data) result.parts.push_back(input_part(input, content_of(input, outputs)));
+  result.key = key_of(result.parts);
+  return result;
+}
+
+StepKey StepKeys::as_it_ran(StepKey key, const std::string& tree,
+                            const std::vector<store::TreeFile>& files) {
+  const auto [ran, is_new] = parts_of_trees_.try_emplace(tree);
+  if (is_new) ran->second = code_parts(files);
+  if (replace_code(key.parts, ran->second)) key.key = key_of(key.parts);
+  return key;
+}
+
+std::optional<store::CacheEntry> StepKeys::success_of(const std::string& key) {
+  auto entry = store_.cache().find(key);
+  if (!entry) return std::nullopt;
+  if (std::ranges::all_of(entry->outputs, [&](const auto& output) {
+        return artifacts_.looks_whole(output.digest);
+      }))
+    return entry;
+  store_.cache().remove(key);
+  return std::nullopt;
+}
+
+}  // namespace pipeline::engine

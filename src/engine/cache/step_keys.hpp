@@ -1,0 +1,54 @@
+/// @file
+/// The keys of steps, and the earlier successes with the same keys.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cache/cache_key.hpp"
+#include "engine/data/data_input.hpp"
+#include "engine/graph/gather.hpp"
+#include "engine/services.hpp"
+#include "engine/types.hpp"
+
+namespace pipeline::engine {
+
+class StepKeys {
+ public:
+  explicit StepKeys(const Services& services)
+      : pipeline_(services.pipeline),
+        store_(services.store),
+        artifacts_(services.artifacts),
+        code_(services.code),
+        code_parts_(services.stats),
+        program_parts_(services.stats),
+        data_(services) {}
+
+  /// Returns all parts except the inputs; `environment_id` must not be empty.
+  std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
+  StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
+  /// Returns the key of what ran: the code may have changed since the step's key was made.
+  /// @param tree the digest of the code that ran, hex @param files what that tree has
+  StepKey as_it_ran(StepKey key, const std::string& tree,
+                    const std::vector<store::TreeFile>& files);
+  /// Reads the step's code, which takes as long as it is large; later keys need not.
+  void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
+  /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
+  /// decides whether the step may reuse it.
+  std::optional<store::CacheEntry> success_of(const std::string& key);
+  DataInputs& data() { return data_; }
+
+ private:
+  const PipelineSpec& pipeline_;
+  store::RunStore& store_;
+  store::ArtifactStore& artifacts_;
+  const CodeProvider& code_;
+  CodeParts code_parts_;
+  std::map<std::string, std::vector<store::KeyPart>> parts_of_trees_;
+  ProgramParts program_parts_;
+  DataInputs data_;
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,57 @@
+/// @file
+/// The options of a run or a plan.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "async/task.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::gpu {
+class Machine;
+}
+
+namespace pipeline::engine {
+
+class RemoteCache;
+
+struct EngineOptions {
+  unsigned jobs = 0;  ///< Maximum number of concurrent attempts; 0: the number of CPUs.
+  bool use_cache = true;
+  std::vector<std::string> force = {};  ///< Steps that run although they have a result.
+  std::vector<std::string> from = {};   ///< The same, with all steps that depend on them.
+  bool resume = false;    ///< `run_id` is an interrupted run: its results stay, and its running
+                          ///< attempts are joined.
+  std::string only_step;  ///< Run only this step and its dependencies; empty: all.
+  std::string run_id;
+  std::string git_commit;  ///< Recorded with the run; empty: no repository.
+  bool git_dirty = false;
+  std::string identity;  ///< The run's request for the fingerprint (run_fingerprint.hpp): file and
+                         ///< relevant options; empty: no fingerprint is stored.
+  std::vector<std::filesystem::path>
+      sources;  ///< Files that the spec was made from, besides the steps' code.
+  /// Called when all steps have succeeded; returns further files that determine the run, such as
+  /// those that it has written itself. Nothing if one of them has changed meanwhile.
+  std::function<std::optional<std::vector<std::filesystem::path>>()> final_sources = {};
+  bool is_task = false;  ///< An ECS task: containers that run at the same time need their GPUs
+                         ///< together and do not wait for one another's.
+  gpu::Machine* machine = nullptr;  ///< NVML if it is in use already; must outlive the run.
+  RemoteCache* shared = nullptr;    ///< The remote cache; must outlive the run.
+  /// Awaited before what an attempt has left outside is removed. Afterwards a later driver, which
+  /// has none of this one's files, knows of the attempt and has its outputs. Empty: the run store
+  /// suffices.
+  std::function<async::Task<>()> wait_until_persisted = {};
+  store::Driver driver = {};  ///< The Lease that this process holds; without one, this process is
+                              ///< the driver. With resume, the run may have this driver already.
+  /// A run that a fingerprint shows to be unchanged reports its steps one by one.
+  bool reports_reused_steps = true;
+  /// Current time, to detect files that changed too recently for a fingerprint to trust them.
+  store::WallClock now = std::chrono::system_clock::now;
+};
+
+}  // namespace pipeline::engine

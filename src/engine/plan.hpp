@@ -1,0 +1,44 @@
+/// @file
+/// Plans a run: what it would do with each step, and why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "engine/options.hpp"
+#include "engine/services.hpp"
+
+namespace pipeline::engine {
+
+/// What a run would do with a step.
+struct StepPlan {
+  std::string step;
+  enum class Action {
+    run,
+    reuse,
+    depends,
+    skip,
+    unknown
+  } action = Action::run;  ///< depends: reused if the outputs that it waits for are the same as
+                           ///< before, or skipped if a condition over them is false. unknown: the
+                           ///< run makes the instances from an output that is not known yet.
+  const StepSpec* spec =
+      nullptr;              ///< The pipeline's step that it is, or that it is an instance of.
+  std::string reused_from;  ///< The run that made it.
+  std::vector<std::string>
+      changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.
+  /// What has changed where its data comes from, which a run does not take by itself.
+  std::vector<std::string> notes;
+  std::vector<store::KeyPart> key;
+  std::string environment;  ///< Description of the environment.
+  std::string build;        ///< What will be built and why, if the environment is not ready.
+};
+
+/// Plans a run without side effects. @param with_keys whether to fill StepPlan::key, which takes
+/// most of the memory
+async::Task<std::vector<StepPlan>> plan(Services services, EngineOptions options,
+                                        bool with_keys = true);
+
+}  // namespace pipeline::engine

@@ -1,0 +1,194 @@
+#include "engine/run/graph_walk.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/diagnostic.hpp"
+#include "core/error.hpp"
+#include "engine/run/refusal.hpp"
+
+namespace pipeline::engine {
+
+GraphWalk::GraphWalk(const RunContext& context, Results& results)
+    : context_(context),
+      results_(results),
+      steps_(context.services.pipeline, context.options.only_step),
+      scheduler_(steps_.graph(), steps_.final_steps()) {}
+
+async::Task<> GraphWalk::run(StepStarter& starter) {
+  for (bool goes_on = true; goes_on;) {
+    co_await start_ready_steps(starter);
+    goes_on = co_await starter.wait();
+  }
+}
+
+async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
+  while (starter.may_start()) {
+    expand_matrices(starter);
+    const auto i = scheduler_.take();
+    if (!i) co_return;
+    try {
+      if (steps_[*i].instances || steps_.spec(*i).repeat) {
+        end_or_repeat(*i, starter);
+      } else if (!starter.excludes(*i)) {
+        auto decision = co_await decide(*i);
+        // Its environment could not be prepared meanwhile.
+        if (scheduler_.is_gone(*i)) continue;
+        starter.take(*i, std::move(decision));
+      }
+    } catch (const core::EnvironmentError& error) {
+      starter.fail(*i, error);
+    }
+  }
+}
+
+async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
+  const auto& step = steps_.spec(i);
+  auto decision = decide_by_conditions(i);
+  if (decision.action == Decision::Action::skip) co_return decision;
+  decision.environment = co_await environment_of(context_, step);
+  decision.waits_for = unknown_source(step);
+  if (step.matrix || !decision.waits_for.empty()) {
+    decision.action = Decision::Action::unknown;
+  } else if (const auto& id = decision.environment.id; !id.empty()) {
+    decision.key = results_.keys().key(step, id, steps_.outputs_of());
+    if (auto entry = results_.find_local(step, decision.key->key)) {
+      decision.action = Decision::Action::reuse;
+      decision.entry = std::move(*entry);
+    }
+  }
+  co_return decision;
+}
+
+Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
+  const auto& step = steps_.spec(i);
+  Decision decision;
+  if (step.matrix) {  // Its instances have the condition.
+    if (step.when) decision.condition = "when: " + step.when->text;
+    return decision;
+  }
+  if (!is_conditional(step) && !steps_.has_skippable_need(i)) return decision;
+  auto& artifacts = context_.services.artifacts;
+  auto runs = engine::decide(step, steps_.before(i, artifacts), artifacts);
+  decision.error = std::move(runs.error);
+  if (runs.value == false) {
+    decision.action = Decision::Action::skip;
+    decision.reason = std::move(runs.reason);
+  } else if (!runs.value) {
+    decision.condition = std::move(runs.reason);
+  } else if (step.run_on == RunOn::success) {
+    for (const auto need : steps_.needs(i))
+      if (steps_[need].may_be_skipped && decision.condition.empty())
+        decision.condition = "unless '" + steps_.spec(need).name + "' is skipped";
+  }
+  return decision;
+}
+
+/// Returns a step whose outputs the step takes and which may run again in a plan; empty if there is
+/// none.
+std::string GraphWalk::unknown_source(const StepSpec& step) const {
+  std::string unknown;
+  for (const auto& input : step.inputs)
+    for (const auto& source : input.sources)
+      if (steps_.outcome_of(steps_.index_of(source.step)) != Outcome::made) unknown = source.step;
+  return unknown;
+}
+
+/// Makes the instances of the steps whose matrices are known by now.
+void GraphWalk::expand_matrices(StepStarter& starter) {
+  for (auto steps = steps_.take_dynamic_matrix(); !steps.empty();
+       steps = steps_.take_dynamic_matrix()) {
+    if (!has_values(*steps_.spec(steps.front()).matrix)) {
+      for (const auto i : steps) starter.leave_open(i, "matrix: an output with its values is gone");
+      continue;
+    }
+    std::optional<Failure> failure;
+    try {
+      expand(steps, starter);
+    } catch (const core::InputError& error) {
+      const auto& wrong = error.diagnostics().front();
+      failure = Failure{FailureKind::not_started, "matrix: " + wrong.message, {}, {}};
+      if (!wrong.suggestion.empty()) failure->hints.push_back(wrong.suggestion);
+    } catch (const core::EnvironmentError& error) {
+      for (const auto i : steps)
+        if (steps_[i].status == StepStatus::pending) starter.fail(i, error);
+    }
+    if (!failure) continue;
+    for (const auto i : steps)
+      if (steps_[i].status == StepStatus::pending) starter.fail(i, *failure);
+  }
+}
+
+/// @param steps those that share one matrix
+void GraphWalk::expand(const std::vector<model::StepIndex>& steps, StepStarter& starter) {
+  const auto needs = steps_.expand(steps, context_.services.artifacts);
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    scheduler_.grow(steps[k], needs[k]);
+    starter.expanded({&steps_.spec(steps[k])}, *steps_[steps[k]].instances, std::nullopt);
+  }
+}
+
+/// Returns true if this machine has the outputs with the matrix's values. A plan fetches none.
+bool GraphWalk::has_values(const MatrixSpec& matrix) const {
+  const auto outputs = steps_.outputs_of();
+  return std::ranges::all_of(matrix.axes, [&](const AxisSpec& axis) {
+    return !axis.items ||
+           context_.services.artifacts.has(outputs(axis.items->source).output->digest);
+  });
+}
+
+/// Ends a step that is its instances, or begins the next round of steps that are repeated.
+void GraphWalk::end_or_repeat(model::StepIndex i, StepStarter& starter) {
+  if (!steps_.is_loop_head(i)) return starter.end_instances(i);
+  if (!(steps_[i].instances ? has_further_round(i, starter) : begins_rounds(i, starter))) return;
+  const auto round = steps_.rounds(i);
+  const std::pair instances(static_cast<model::StepIndex>(steps_.size()),
+                            steps_.repeated_with(i).size());
+  scheduler_.grow(i, steps_.add_round(i));
+  starter.expanded(steps_.repeated_with(i), instances, round);
+}
+
+/// Returns true if another round follows the one that has ended; else ends the loop.
+bool GraphWalk::has_further_round(model::StepIndex i, StepStarter& starter) {
+  const auto outcome = steps_.outcome_of_instances(i).first;
+  const bool has_until = steps_.spec(i).repeat->until.has_value();
+  if (outcome == Outcome::unknown && has_until) {
+    starter.leave_open(i, {});
+    return false;
+  }
+  if (outcome == Outcome::failed || outcome == Outcome::skipped) {
+    starter.end_instances(i);
+    return false;
+  }
+  const auto is_last = steps_.is_last_round(i, context_.services.artifacts);
+  if (!is_last.error.empty()) {
+    starter.fail(i, Failure{FailureKind::not_started, is_last.error, {}, {}});
+  } else if (!is_last.value) {
+    starter.leave_open(i, "until: an output that it names is gone");
+  } else if (*is_last.value) {
+    if (!is_last.reason.empty())
+      context_.events.emit(event::Notice{
+          steps_.spec(i).name, "no further round after " + std::to_string(steps_.rounds(i)) +
+                                   ", the most allowed: " + is_last.reason});
+    steps_.end_rounds(i);
+    starter.end_instances(i);
+  }
+  return is_last.value == false;
+}
+
+/// Returns true if the first round begins; else ends the loop.
+bool GraphWalk::begins_rounds(model::StepIndex i, StepStarter& starter) {
+  if (starter.excludes(i)) return false;
+  auto decision = decide_by_conditions(i);
+  if (decision.action == Decision::Action::skip)
+    starter.take(i, std::move(decision));
+  else if (!decision.error.empty())
+    starter.fail(i, Failure{FailureKind::not_started, std::move(decision.error), {}, {}});
+  else if (!decision.condition.empty())
+    starter.leave_open(i, decision.condition);
+  else
+    return true;
+  return false;
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,86 @@
+/// @file
+/// The walk over a pipeline's graph: for each step that has its turn, whether it runs, is reused or
+/// is skipped, and why. A run, a plan and the checks before a run differ only in the StepStarter.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/cache/results.hpp"
+#include "engine/graph/run_steps.hpp"
+#include "engine/run_context.hpp"
+#include "model/graph.hpp"
+
+namespace pipeline::engine {
+
+/// What is to be done with a step, and why.
+struct Decision {
+  /// unknown: outputs that the step takes, or the values of its matrix, do not exist yet, and
+  /// nothing makes them, because this is a plan.
+  enum class Action { run, reuse, skip, unknown } action = Action::run;
+  std::string reason;     ///< skip: why.
+  std::string error;      ///< Its condition cannot be evaluated: why. The step fails.
+  std::string condition;  ///< The condition that may still skip the step, in a plan.
+  std::string waits_for;  ///< unknown: the step whose outputs are not known.
+  orchestrators::Environment environment;
+  std::optional<StepKey> key;  ///< Unset if it is unknown, or known only with the environment.
+  store::CacheEntry entry;     ///< reuse: the earlier result.
+};
+
+/// Carries out what the walk has decided. Every step that it is given must end by a call of the
+/// scheduler's succeeded() or failed(), at once or by the time that wait() returns.
+class StepStarter {
+ public:
+  virtual ~StepStarter() = default;
+  /// Returns false once no further step is to be decided.
+  virtual bool may_start() const = 0;
+  /// Returns true if the step is left out whatever its conditions say, and records that.
+  virtual bool excludes(model::StepIndex /*i*/) { return false; }
+  virtual void take(model::StepIndex i, Decision decision) = 0;
+  /// Fails a step whose decision threw; called while the exception is handled.
+  virtual void fail(model::StepIndex i, const core::EnvironmentError& error) = 0;
+  virtual void fail(model::StepIndex i, Failure failure) = 0;
+  /// Leaves a matrix or a loop as it is, because the outputs that decide about it do not exist.
+  virtual void leave_open(model::StepIndex i, const std::string& reason) = 0;
+  /// Called after the instances of `steps`, or those of their next round, were added to the walk.
+  virtual void expanded(const std::vector<const StepSpec*>& steps,
+                        std::pair<model::StepIndex, std::size_t> instances,
+                        std::optional<unsigned> round) = 0;
+  /// Ends a step whose instances have ended.
+  virtual void end_instances(model::StepIndex i) = 0;
+  /// Waits until a step that was started has ended. Returns false if there is nothing to wait for.
+  virtual async::Task<bool> wait() = 0;
+};
+
+class GraphWalk {
+ public:
+  /// Throws InputError if there is no step `options.only_step`.
+  GraphWalk(const RunContext& context, Results& results);
+
+  RunSteps& steps() { return steps_; }
+  const RunSteps& steps() const { return steps_; }
+  model::Scheduler& scheduler() { return scheduler_; }
+
+  /// Decides about every step that is or becomes ready, until the starter has nothing to wait for.
+  async::Task<> run(StepStarter& starter);
+
+ private:
+  async::Task<> start_ready_steps(StepStarter& starter);
+  async::Task<Decision> decide(model::StepIndex i);
+  Decision decide_by_conditions(model::StepIndex i);
+  std::string unknown_source(const StepSpec& step) const;
+  void expand_matrices(StepStarter& starter);
+  void expand(const std::vector<model::StepIndex>& steps, StepStarter& starter);
+  bool has_values(const MatrixSpec& matrix) const;
+  void end_or_repeat(model::StepIndex i, StepStarter& starter);
+  bool has_further_round(model::StepIndex i, StepStarter& starter);
+  bool begins_rounds(model::StepIndex i, StepStarter& starter);
+
+  const RunContext& context_;
+  Results& results_;
+  RunSteps steps_;
+  model::Scheduler scheduler_;
+};
+
+}  // namespace pipeline::engine

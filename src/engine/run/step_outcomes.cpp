@@ -1,0 +1,122 @@
+#include "engine/run/step_outcomes.hpp"
+
+#include <utility>
+
+#include "async/retry_policy.hpp"
+#include "engine/attempt/checkpoint.hpp"
+
+namespace pipeline::engine {
+
+StepOutcomes::StepOutcomes(const RunContext& context, GraphWalk& walk, Journal& journal,
+                           Results& results, core::CancelSource& stop)
+    : context_(context),
+      steps_(walk.steps()),
+      scheduler_(walk.scheduler()),
+      journal_(journal),
+      results_(results),
+      stop_(stop) {}
+
+void StepOutcomes::reuse(model::StepIndex i, store::CacheEntry entry) {
+  const auto& step = steps_.spec(i);
+  if (results_.may_be_unsent(step, entry)) context_.tasks.spawn(results_.send(entry));
+  if (results_.shares_names(step))
+    context_.tasks.spawn(results_.publish_names(step, entry.run, entry.outputs));
+  steps_[i].outputs = entry.outputs;
+  steps_[i].status = StepStatus::cached;
+  journal_.reused({&step, std::move(entry)});
+  scheduler_.succeeded(i);
+}
+
+void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
+                           const AttemptCounts& counts) {
+  const auto& step = steps_.spec(i);
+  steps_[i].outputs = outcome.outputs;
+  steps_[i].status = StepStatus::succeeded;
+  journal_.succeeded(step, key, outcome, counts, origins_of(step, steps_.outputs_of()));
+  if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(step)) {
+    journal_.flush();
+    if (outcome.checkpoint) outcome.checkpoint->remove();
+    if (outcome.result.remove_checkpoint) outcome.result.remove_checkpoint();
+    store::CacheEntry entry{key.key, journal_.run_id(), step.name, outcome.outputs};
+    context_.tasks.spawn(
+        results_.publish_and_clean_up(step, std::move(entry), std::move(outcome.result.cleanup)));
+  } else if (!std::exchange(flushes_soon_, true)) {
+    context_.tasks.spawn(flush_soon());
+  }
+  if (results_.shares_names(step))
+    context_.tasks.spawn(results_.publish_names(step, journal_.run_id(), steps_[i].outputs));
+  if (!scheduler_.is_gone(i)) scheduler_.succeeded(i);
+}
+
+/// Waits briefly, so that the next step can start and be persisted together with earlier successes.
+async::Task<> StepOutcomes::flush_soon() {
+  co_await async::pause_for(std::chrono::milliseconds(1), nullptr);
+  flushes_soon_ = false;
+  journal_.flush();
+}
+
+void StepOutcomes::fail(model::StepIndex i, Failure failure, const std::string& key,
+                        const AttemptCounts& counts) {
+  const auto& step = steps_.spec(i);
+  const auto mode = context_.services.pipeline.execution_mode;
+  const bool cancelled = failure.kind == FailureKind::cancelled;
+  steps_[i].status = cancelled ? StepStatus::cancelled : StepStatus::failed;
+  const auto lost = skip_dependents(i);
+  journal_.failed(step, std::move(failure), key, counts, lost);
+  if (cancelled || mode == ExecutionMode::continue_on_failure || step.run_on != RunOn::success)
+    return;
+  if (stopped_by_.empty()) stopped_by_ = step.name;
+  if (mode == ExecutionMode::fail_fast) stop_.stop(core::StopLevel::graceful);
+}
+
+bool StepOutcomes::skip_if_stopped(model::StepIndex i) {
+  const auto& step = steps_.spec(i);
+  if (stopped_by_.empty() || step.run_on != RunOn::success) return false;
+  auto lost = skip_dependents(i);
+  steps_[i].status = StepStatus::skipped;
+  lost.insert(lost.begin(), &step);
+  journal_.left_out(lost, stop_reason(), StepStatus::skipped);
+  return true;
+}
+
+void StepOutcomes::skip(model::StepIndex i, const std::string& reason) {
+  const auto lost = skip_dependents(i);
+  steps_[i].status = StepStatus::skipped;
+  journal_.skipped(steps_.spec(i), reason, lost);
+}
+
+void StepOutcomes::end_instances(model::StepIndex i) {
+  const auto [outcome, instance] = steps_.outcome_of_instances(i);
+  if (outcome == Outcome::made) {
+    steps_[i].status = StepStatus::succeeded;
+    return scheduler_.succeeded(i);
+  }
+  steps_[i].status = steps_.state_of(instance->name).status;
+  journal_.lost(*instance, steps_[i].status, skip_dependents(i));
+}
+
+/// Removes the steps that can no longer run because this one does not.
+std::vector<const StepSpec*> StepOutcomes::skip_dependents(model::StepIndex i) {
+  std::vector<const StepSpec*> lost;
+  if (scheduler_.is_gone(i)) return lost;
+  for (const auto dependent : scheduler_.failed(i)) {
+    steps_[dependent].status = StepStatus::skipped;
+    // A repeated step is its rounds once they have begun.
+    if (!steps_[dependent].instances) lost.push_back(&steps_.spec(dependent));
+  }
+  return lost;
+}
+
+void StepOutcomes::skip_remaining(bool by_user) {
+  journal_.left_out(steps_.with(StepStatus::pending),
+                    by_user ? "the run was interrupted" : stop_reason(),
+                    by_user ? StepStatus::cancelled : StepStatus::skipped);
+}
+
+std::string StepOutcomes::stop_reason() const {
+  const bool is_fast = context_.services.pipeline.execution_mode == ExecutionMode::fail_fast;
+  const std::string mode = is_fast ? "fail_fast" : "stop_on_failure";
+  return "not started, since '" + stopped_by_ + "' failed (execution_mode: " + mode + ")";
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,56 @@
+/// @file
+/// Records how steps have ended, and what follows for the steps that need them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/cache/results.hpp"
+#include "engine/run/graph_walk.hpp"
+#include "engine/run/journal.hpp"
+
+namespace pipeline::engine {
+
+/// A step that has ended may run again, if its outputs are damaged: the steps that need it have had
+/// their turn then.
+class StepOutcomes {
+ public:
+  /// @param stop stopped by a failure, if the pipeline's mode is fail_fast
+  StepOutcomes(const RunContext& context, GraphWalk& walk, Journal& journal, Results& results,
+               core::CancelSource& stop);
+
+  /// Takes an earlier result.
+  void reuse(model::StepIndex i, store::CacheEntry entry);
+  void succeed(model::StepIndex i, const StepKey& key, AttemptOutcome outcome,
+               const AttemptCounts& counts);
+  void fail(model::StepIndex i, Failure failure, const std::string& key,
+            const AttemptCounts& counts);
+  /// Fails a step that has not begun.
+  void fail(model::StepIndex i, Failure failure) { fail(i, std::move(failure), {}, {}); }
+  /// Records that the conditions of the step rule it out.
+  void skip(model::StepIndex i, const std::string& reason);
+  /// Records that the step does not start, if a failure prevents that.
+  bool skip_if_stopped(model::StepIndex i);
+  /// Ends a step that is its instances, which have ended.
+  void end_instances(model::StepIndex i);
+  /// Records the steps that were not started because the run was stopped.
+  void skip_remaining(bool by_user);
+  /// Returns true if a failure prevents other steps from starting.
+  bool has_stopped() const { return !stopped_by_.empty(); }
+
+ private:
+  std::vector<const StepSpec*> skip_dependents(model::StepIndex i);
+  async::Task<> flush_soon();
+  std::string stop_reason() const;
+
+  const RunContext& context_;
+  RunSteps& steps_;
+  model::Scheduler& scheduler_;
+  Journal& journal_;
+  Results& results_;
+  core::CancelSource& stop_;
+  std::string stopped_by_;  ///< The step whose failure prevents others from starting.
+  bool flushes_soon_ = false;
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,105 @@
+/// @file
+/// Values that several parts of the engine pass to one another.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "engine/clock.hpp"
+#include "orchestrators/orchestrator.hpp"
+#include "store/artifact_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::engine {
+
+class Checkpoint;
+
+struct RunSummary {
+  std::string run;
+  RunStatus status;
+  std::size_t succeeded = 0, cached = 0, failed = 0, skipped = 0, cancelled = 0;
+  bool build_failed = false;
+  bool environment_failed = false;
+};
+
+/// A step's key, and the named parts that it is the digest of.
+struct StepKey {
+  std::string key;
+  std::vector<store::KeyPart> parts;
+};
+
+/// A step that is reused from an earlier success.
+struct Reuse {
+  const StepSpec* step;
+  store::CacheEntry entry;
+};
+
+/// Reserved GPUs. They are released when this object is destroyed and no process is left that has
+/// inherited a descriptor.
+struct GpuReservation {
+  std::vector<orchestrators::AssignedGpu> gpus;
+  std::vector<core::Descriptor> locks;
+  gpu::Machine* machine = nullptr;  ///< NVML that sees the GPUs; null if they are elsewhere.
+};
+
+struct AttemptOutcome {
+  orchestrators::AttemptResult result;
+  std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
+  core::Phases phases = {};
+  std::string code = {};                         ///< Digest of the tree of the step's code, hex.
+  std::vector<store::TreeFile> code_files = {};  ///< What that tree has.
+  store::AttemptRecord record;                   ///< Record of the attempt's end.
+  std::deque<std::string> log_tail;
+  std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
+                                           ///< removed with it once the success is recorded.
+  std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.
+};
+
+/// The content of an input is not what its step has made.
+class DamagedInput : public core::EnvironmentError {
+ public:
+  DamagedInput(const std::string& message, std::vector<std::string> advice, std::string producer)
+      : EnvironmentError(message, std::move(advice)), producer_(std::move(producer)) {}
+  /// The step that made it.
+  const std::string& producer() const { return producer_; }
+
+ private:
+  std::string producer_;
+};
+
+/// The next attempt after a failed one.
+struct Retry {
+  std::chrono::milliseconds delay;
+  std::optional<Bytes> memory = {};  ///< Its limit, if it is higher than the failed attempt's.
+};
+
+/// When a step began, and how often it was tried.
+struct AttemptCounts {
+  WallTime started = wall_now();
+  Clock::time_point start = Clock::now();
+  unsigned attempts = 0;
+  unsigned failures = 0;       ///< Number of attempts that failed because of the step.
+  unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
+  std::string image = {};      ///< What the last attempt ran in, if it has ended.
+};
+
+/// The progress of a step when its run was interrupted.
+struct ResumePoint {
+  AttemptCounts counts;
+  bool is_open = false;              ///< The last attempt has no recorded end.
+  std::string key;                   ///< Key of the step at that time.
+  std::optional<Bytes> memory = {};  ///< The last attempt's limit.
+  bool is_out_of_memory = false;     ///< The last attempt was ended by that limit.
+};
+
+}  // namespace pipeline::engine

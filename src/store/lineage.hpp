@@ -1,0 +1,77 @@
+/// @file
+/// Which steps produced an artifact, and which consumed it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/digest.hpp"
+#include "store/records.hpp"
+
+namespace pipeline::store {
+
+class CacheEntries;
+class Database;
+class KeyValues;
+class Runs;
+
+/// An artifact of a gathered input.
+struct GatheredPiece {
+  core::Digest artifact;
+  std::string step;  ///< The step that produced it; empty if not recorded.
+};
+
+/// The artifacts that a step's matrix takes its values from, by axis.
+using MatrixInputs = std::vector<std::pair<std::string, core::Digest>>;
+
+/// An input of a step, with the digest that stands for it in its key, or the artifact that its
+/// matrix takes values from.
+struct InputDigest {
+  std::string name;
+  core::Digest digest;
+  std::string producer = {};  ///< As in KeyPart.
+};
+using InputDigests = std::vector<InputDigest>;
+
+class Lineage {
+ public:
+  /// Keeps references to all arguments.
+  Lineage(Database& database, Runs& runs, CacheEntries& cache, KeyValues& key_values)
+      : database_(database), runs_(runs), cache_(cache), key_values_(key_values) {}
+
+  /// Returns the newest succeeded step that produced an artifact with this digest.
+  /// @param by when that step had ended, such as the start of a step that consumed the artifact; if
+  /// none had, by the clocks of the machines, any @param step of several, the one with this name
+  std::optional<StepRecord> producer(const core::Digest& artifact,
+                                     std::optional<WallTime> by = std::nullopt,
+                                     const std::string& step = {});
+  /// Returns the succeeded steps that took the artifact as an input, or as a part of a gathered
+  /// one, the oldest first.
+  std::vector<StepRecord> consumers(const core::Digest& artifact);
+
+  /// Records which artifacts a gathered input consists of, by the digest that stands in keys.
+  void record_gather(const core::Digest& input, const std::vector<GatheredPiece>& pieces);
+  /// Returns the artifacts of a gathered input, in order; none if the input is not known.
+  std::vector<GatheredPiece> gathered(const core::Digest& input);
+  /// Records which artifacts the matrix of the step with this key takes values from.
+  void record_matrix_inputs(const std::string& key, const MatrixInputs& inputs);
+  MatrixInputs matrix_inputs(const std::string& key);
+  /// Removes what record_gather() and record_matrix_inputs() have recorded of cache entries that
+  /// are gone.
+  void remove_unused();
+
+  /// Returns the inputs of each of the run's steps that has any, by the step's key.
+  std::unordered_map<std::string, InputDigests> inputs_of_run(const std::string& run);
+  InputDigests inputs_of_step(const std::string& key);
+
+ private:
+  Database& database_;
+  Runs& runs_;
+  CacheEntries& cache_;
+  KeyValues& key_values_;
+};
+
+}  // namespace pipeline::store
