@@ -1,7 +1,10 @@
 # What `cmake --install` brings, and the Debian packages that CPack makes of it: `pipe` (the command) and `pipe-dev` (headers, libraries, CMake package).
 include(CMakePackageConfigHelpers)
 
-set(PIPELINE_ROOMS core model templates async net vcs settings gpu file_tree store yaml python_packages code ecs_import spec dsl lockfile docker agent kubernetes_api s3 fetch orchestrators engine remote_cache report serve notify exports sbom detached cli)
+# All rooms but the stager's, which is a program of its own.
+get_property(PIPELINE_ROOMS GLOBAL PROPERTY PIPELINE_ROOMS)
+list(REMOVE_ITEM PIPELINE_ROOMS stager)
+list(TRANSFORM PIPELINE_ROOMS REPLACE "/" "_")
 set(PIPELINE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/pipeline)
 
 # The command, with what it reads.

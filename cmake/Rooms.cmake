@@ -1,5 +1,6 @@
 # A room is one static library made of the sources of one folder below src/. USES names the rooms it may enter: only their headers are on its
-# include path through the link, and tests/rooms checks the includes themselves.
+# include path through the link, and tests/rooms checks the includes themselves. A folder of a room can be a nested room, `orchestrators/local`, which
+# may use the outer one, but not the other way round; its target is pipeline_orchestrators_local.
 # Only with the compiler that CI has: another one's new warnings are no reason to stop a user's build.
 set(warnings_are_errors OFF)
 if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
@@ -30,11 +31,31 @@ target_compile_options(pipeline_options INTERFACE -Wall -Wextra -Wpedantic -Wsha
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>)
 target_include_directories(pipeline_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 
-function(pipeline_room name)
+# Removes what lies in nested rooms from the list of a room's sources.
+function(pipeline_remove_nested room list)
+  get_property(rooms GLOBAL PROPERTY PIPELINE_ROOMS)
+  foreach(other ${rooms})
+    if(other MATCHES "^${room}/")
+      list(FILTER ${list} EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${other}/")
+    endif()
+  endforeach()
+  set(${list} ${${list}} PARENT_SCOPE)
+endfunction()
+
+function(pipeline_room room)
   cmake_parse_arguments(ROOM "COMPUTES" "" "USES;DEPENDS" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
-  # Programs that the room embeds are targets of their own.
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  set_property(GLOBAL APPEND PROPERTY PIPELINE_ROOMS ${room})
+  string(REPLACE "/" "_" name ${room})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cpp)
+  # Programs that the room embeds are targets of their own, and an orchestrator's entry belongs to the catalog.
+  list(FILTER sources EXCLUDE REGEX "/(main|entry)\\.cpp$")
+  pipeline_remove_nested(${room} sources)
+  cmake_path(GET room PARENT_PATH outer)
+  if(outer AND TARGET pipeline_${outer})
+    get_target_property(outer_sources pipeline_${outer} SOURCES)
+    pipeline_remove_nested(${outer} outer_sources)
+    set_property(TARGET pipeline_${outer} PROPERTY SOURCES ${outer_sources})
+  endif()
   if(NOT sources)
     file(TOUCH ${CMAKE_BINARY_DIR}/empty.cpp)
     set(sources ${CMAKE_BINARY_DIR}/empty.cpp)
@@ -46,8 +67,9 @@ function(pipeline_room name)
   if(NOT ROOM_COMPUTES)
     target_compile_options(pipeline_${name} PRIVATE $<$<CONFIG:Release>:${PIPELINE_WAITING_FLAGS}>)
   endif()
-  foreach(room ${ROOM_USES})
-    target_link_libraries(pipeline_${name} PUBLIC pipeline_${room})
+  foreach(used ${ROOM_USES})
+    string(REPLACE "/" "_" used ${used})
+    target_link_libraries(pipeline_${name} PUBLIC pipeline_${used})
   endforeach()
   foreach(dependency ${ROOM_DEPENDS})
     target_link_libraries(pipeline_${name} PUBLIC $<BUILD_INTERFACE:pipeline_dep_${dependency}> $<INSTALL_INTERFACE:pipeline::dep_${dependency}>)
@@ -63,4 +85,29 @@ function(pipeline_room name)
       target_precompile_headers(pipeline_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src/async/task.hpp)
     endif()
   endif()
+endfunction()
+
+# An orchestrator is a room orchestrators/NAME. Its entry.cpp defines `orchestrators::NAME_entry()`, plain data that rooms below orchestrators read, and is
+# compiled into the catalog; the rest defines `orchestrators::make_NAME_orchestrator()`. An object that registers itself would not be linked from a static
+# library, so pipeline_registry() writes the two lists, in the order of these calls.
+function(pipeline_orchestrator name)
+  pipeline_room(orchestrators/${name} ${ARGN})
+  target_sources(pipeline_orchestrators_catalog PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/orchestrators/${name}/entry.cpp)
+  set_property(GLOBAL APPEND PROPERTY PIPELINE_ORCHESTRATORS ${name})
+endfunction()
+
+# The rooms orchestrators/catalog and orchestrators/registry read what this writes. It is called behind the last orchestrator.
+function(pipeline_registry)
+  get_property(names GLOBAL PROPERTY PIPELINE_ORCHESTRATORS)
+  foreach(name ${names})
+    string(APPEND entries "Entry ${name}_entry();\n")
+    string(APPEND entry_calls "${name}_entry(), ")
+    string(APPEND factories "Factory make_${name}_orchestrator;\n")
+    string(APPEND factory_rows "{\"${name}\", make_${name}_orchestrator}, ")
+    target_link_libraries(pipeline_orchestrators_registry PUBLIC pipeline_orchestrators_${name})
+  endforeach()
+  foreach(room catalog registry)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/${room}.cpp.in ${CMAKE_BINARY_DIR}/orchestrators/${room}.cpp @ONLY)
+    target_sources(pipeline_orchestrators_${room} PRIVATE ${CMAKE_BINARY_DIR}/orchestrators/${room}.cpp)
+  endforeach()
 endfunction()

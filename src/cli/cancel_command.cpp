@@ -65,8 +65,8 @@ bool stop_driver(Context& context, store::RunStore& store, detached::Drivers& dr
   const auto lease = run.driver.lease;
   kubernetes_api::Client client(context.loop(),
                                 kubernetes_api::find_cluster(detached::cluster_of(lease)));
-  if (context.await(orchestrators::driver_continues(client, lease.name))) {
-    auto owners = context.await(orchestrators::owned_by_driver(client, lease.name));
+  if (context.await(orchestrators::kubernetes::driver_continues(client, lease.name))) {
+    auto owners = context.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
     context.await(kubernetes_api::leave_word(
         client, lease.name, context.options().cancel.now ? "immediate" : "graceful",
         std::move(owners)));
@@ -87,7 +87,7 @@ bool stop_driver(Context& context, store::RunStore& store, detached::Drivers& dr
     }
     ::poll(nullptr, 0, 300);
   }
-  context.await(orchestrators::remove_driver(
+  context.await(orchestrators::kubernetes::remove_driver(
       client, lease.name));  // The driver's pod, if there is one, releases the Lease.
   auto options = recorded_options(store, run.id, context.options()).value_or(context.options());
   Context with_cluster(std::move(options));

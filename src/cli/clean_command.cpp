@@ -169,9 +169,9 @@ void Cleaner::resolver_cache() {
 /// Removes virtual environments of local steps, which all pipelines of the user share.
 void Cleaner::environments() {
   if (some_run_goes_on()) return kept("the virtual environments, since a run is in progress");
-  for (const auto& folder : orchestrators::unused_environments()) {
+  for (const auto& folder : orchestrators::local::unused_environments()) {
     const auto bytes = size_of(folder);
-    if (!dry_run_ && !orchestrators::remove_environment(folder))
+    if (!dry_run_ && !orchestrators::local::remove_environment(folder))
       kept("the virtual environment " + folder.filename().string() + ", which is being made");
     else
       removed("virtual environment", folder.filename().string(), bytes);
@@ -189,7 +189,7 @@ bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>
       kept(name + ": " + error.what());
     }
   }
-  if (is_gone && !dry_run_) orchestrators::forget_use(id);
+  if (is_gone && !dry_run_) orchestrators::containers::forget_use(id);
   return is_gone;
 }
 
@@ -199,7 +199,7 @@ void Cleaner::images_above_budget() {
   const auto budget = *core::parse_bytes(text);
   auto images = context_.await(docker::stored_images(engine()));
   const auto used = [](const docker::StoredImage& image) {
-    return std::max(image.created, orchestrators::last_use(image.id));
+    return std::max(image.created, orchestrators::containers::last_use(image.id));
   };
   std::ranges::stable_sort(images, {}, used);
   auto storage = docker::storage_of(images);
@@ -330,8 +330,8 @@ void Cleaner::runs() {
   }
   remove_checkpoints(keys);
   if (!dry_run_)
-    for (const auto* folder :
-         {orchestrators::users_folder, engine::shells_folder, engine::downloads_folder})
+    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
+                               engine::downloads_folder})
       core::remove_tree(store_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

@@ -6,6 +6,7 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/utf8.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 #include "settings/settings.hpp"
 #include "spec/parameters_file.hpp"
 
@@ -79,9 +80,8 @@ void add_cluster(CLI::App& app, Options& options) {
 
 void add_orchestrator(CLI::App& app, Options& options) {
   app.add_option("-o,--orchestrator", options.orchestrator,
-                 "Where steps run: docker, in containers; local, as processes of this machine; "
-                 "kubernetes, as Jobs of a cluster")
-      ->check(CLI::IsMember(settings::orchestrator_names()))
+                 "Where steps run: " + orchestrators::describe_orchestrators())
+      ->check(CLI::IsMember(orchestrators::orchestrator_names()))
       ->type_name("NAME")
       ->capture_default_str();
   add_cluster(app, options);

@@ -86,12 +86,13 @@ StringMap variables_of(Session& session) {
     const auto [place, is_new] = all.emplace(name, value);
     if (!is_new && place->second != value)
       throw core::InputError("step '" + step.name + "' takes another value of " + name +
-                                 " than a step before it or the artifact store: a driver in the "
+                                 " than a step before it or the remote store: a driver in the "
                                  "cluster has one of each",
                              "give one of them another name, or run without --detach");
   };
-  if (session.bucket())
-    all = detached::variables_of_bucket(session.context.driver_context(), *session.bucket());
+  if (session.remote_store())
+    all = detached::store_variables_of_driver(session.context.driver_context(),
+                                              session.remote_store()->store());
   for (const auto* step : session.source.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -114,24 +115,26 @@ std::vector<std::string> pull_secrets_of(Session& session) {
 
 std::string repository_of(Session& session) {
   for (const auto* step : session.source.selected_steps())
-    if (auto repository = orchestrators::registry_repository(*step); !repository.empty())
+    if (auto repository = orchestrators::kubernetes::registry_repository(*step);
+        !repository.empty())
       return repository;
   return {};
 }
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::DriverJob driver_of(Session& session, const detached::DetachedRecord& detached,
-                                   orchestrators::DriverImage image) {
+orchestrators::kubernetes::DriverJob driver_of(Session& session,
+                                               const detached::DetachedRecord& detached,
+                                               orchestrators::kubernetes::DriverImage image) {
   const auto& options = session.context.options();
-  orchestrators::DriverJob driver;
+  orchestrators::kubernetes::DriverJob driver;
   driver.run_id = session.run_id;
   driver.pipeline = session.pipeline().name;
   driver.owner = detached.owner;
   driver.service_account = options.service_account;
   driver.user = core::user_and_group();
   driver.image = std::move(image);
-  driver.has_own_state = session.bucket() != nullptr;
+  driver.has_own_state = session.remote_store() != nullptr;
   driver.state = driver.has_own_state ? detached::state_of_driver
                                       : fs::weakly_canonical(session.store.folder());
   if (!options.claim.empty())
@@ -184,7 +187,7 @@ void keep(Session& session, const fs::path& file, const detached::DetachedRecord
 }
 
 /// Uploads the run for a driver that sees no file of this machine. Returns the key of its files.
-async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
+async::Task<std::string> upload_run(Session& session, const fs::path& file) {
   const core::TemporaryFolder folder;
   store::RunStore store(folder.path());
   store.import_run(session.store, session.run_id);
@@ -193,21 +196,21 @@ async::Task<std::string> put_in_bucket(Session& session, const fs::path& file) {
   options.file = fs::path(detached::state_of_driver) / "detached" / session.run_id /
                  file.lexically_relative(kept);
   if (!options.root.empty()) options.root = options.file.parent_path();
-  options.artifact_store = detached::bucket_of_driver(*session.bucket());
+  options.remote_store = detached::store_settings_of_driver(session.remote_store()->store());
   detached::keep_invocation(store, session.run_id, options);
-  detached::RunReplica bucket(*session.bucket(), session.run_id);
-  auto files = co_await bucket.upload_all(store, kept);
+  detached::RunReplica replica(*session.remote_store(), session.run_id);
+  auto files = co_await replica.upload_all(store, kept);
   co_return files;
 }
 
 /// Waits until the driver has started, or will not start, or the time is up.
-async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, Session& session,
-                                               Display& display) {
+async::Task<orchestrators::kubernetes::DriverStatus> begun(kubernetes_api::Client& client,
+                                                           Session& session, Display& display) {
   const auto until = std::chrono::steady_clock::now() + retry_policy;
   std::string reported;
   for (;;) {
-    auto status = co_await orchestrators::driver_status_of(
-        client, orchestrators::driver_name(session.run_id));
+    auto status = co_await orchestrators::kubernetes::driver_status_of(
+        client, orchestrators::kubernetes::driver_name(session.run_id));
     const auto run = session.store.runs().find(session.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
@@ -224,16 +227,17 @@ async::Task<orchestrators::DriverStatus> begun(kubernetes_api::Client& client, S
 
 /// Waits for the driver. If it cannot start, marks the run as failed with the reason.
 void await_driver(kubernetes_api::Client& client, Session& session, Display& display,
-                  orchestrators::DriverStatus& status) {
+                  orchestrators::kubernetes::DriverStatus& status) {
   auto& context = session.context;
   status = context.await(begun(client, session, display));
-  if (session.bucket())
-    context.await(detached::RunReplica(*session.bucket(), session.run_id)
+  if (session.remote_store())
+    context.await(detached::RunReplica(*session.remote_store(), session.run_id)
                       .bring(session.store));  // The run may have ended.
   const auto run = session.store.runs().find(session.run_id);
   if (!status.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status.failure.empty() && !status.hopeless && status.goes_on) return;
-  context.await(orchestrators::remove_driver(client, orchestrators::driver_name(session.run_id)));
+  context.await(orchestrators::kubernetes::remove_driver(
+      client, orchestrators::kubernetes::driver_name(session.run_id)));
   recover_dead_runs(context, session.store, {}, session.run_id);
   const std::string why = status.failure.empty()
                               ? status.hopeless ? status.waits_for : "its Job was deleted"
@@ -243,7 +247,7 @@ void await_driver(kubernetes_api::Client& client, Session& session, Display& dis
                                 "` continues the run from here"});
 }
 
-void tell(Session& session, const orchestrators::DriverStatus& status) {
+void tell(Session& session, const orchestrators::kubernetes::DriverStatus& status) {
   auto& context = session.context;
   const auto run = session.store.runs().find(session.run_id);
   const auto& lease = run->driver.lease;
@@ -273,23 +277,32 @@ void tell(Session& session, const orchestrators::DriverStatus& status) {
   context.print(text);
 }
 
+void refuse_unreachable_store(Session& session) {
+  const auto* remote = session.remote_store();
+  if (!remote || blobs::can_presign(remote->url())) return;
+  throw core::InputError("a driver in the cluster cannot reach the remote store " + remote->url(),
+                         "leave out --detach, or give an `artifact_store` that pods reach, such as "
+                         "`s3://team/pipe`");
+}
+
 core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& access) {
   detached::DetachedRecord detached;
   Session session(context, {}, &detached);
   detached.owner = orchestrators::owner_of(session.store.folder());
   recover_dead_runs(context, session.store);
-  if (!session.bucket() &&
+  if (!session.remote_store() &&
       (!context.options().claim.empty() || is_on_network(session.store.folder())))
     session.store.share();
   refuse_other_places(session);
+  refuse_unreachable_store(session);
   kubernetes_api::Client client(context.loop(), access);
-  for (const auto& notice :
-       context.await(orchestrators::check_driver(client, context.options().service_account)))
+  for (const auto& notice : context.await(
+           orchestrators::kubernetes::check_driver(client, context.options().service_account)))
     context.note("note: " + notice);
 
   auto options = session.run_options();
   options.driver.lease = {access.context, access.name_space,
-                          orchestrators::driver_name(session.run_id)};
+                          orchestrators::kubernetes::driver_name(session.run_id)};
   if (const auto state = vcs::source_state(session.source.file().parent_path())) {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
@@ -300,14 +313,14 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
   require_engine(session);
   report_gpu_warnings(session, display.progress());
   const auto folder = session.store.paths().detached_folder(session.run_id);
-  orchestrators::DriverJob driver;
+  orchestrators::kubernetes::DriverJob driver;
   fs::path file;
   try {
     driver = driver_of(session, detached, {});
     file = keep_files(session, fs::weakly_canonical(folder));
-    driver.image = context.await(
-        orchestrators::make_driver_image(context.loop(), repository_of(session), session.run_id,
-                                         display.progress(), display.cancel()));
+    driver.image = context.await(orchestrators::kubernetes::make_driver_image(
+        context.loop(), repository_of(session), session.run_id, display.progress(),
+        display.cancel()));
     options.machine = session.machine_in_use();
     context.await(engine::prepare_detached(session.services(), display.progress(), display.cancel(),
                                            options));
@@ -319,12 +332,12 @@ core::ExitCode detach(Context& context, const kubernetes_api::ClusterAccess& acc
     context.note("stopped before the run began");
     return core::ExitCode::interrupted;
   }
-  orchestrators::DriverStatus status;
+  orchestrators::kubernetes::DriverStatus status;
   try {
     keep(session, file, detached);
-    if (session.bucket())
-      driver.variables[detached::files_variable] = context.await(put_in_bucket(session, file));
-    context.await(orchestrators::start_driver(client, std::move(driver)));
+    if (session.remote_store())
+      driver.variables[detached::files_variable] = context.await(upload_run(session, file));
+    context.await(orchestrators::kubernetes::start_driver(client, std::move(driver)));
   } catch (...) {
     recover_dead_runs(context, session.store, {}, session.run_id);
     throw;

@@ -328,7 +328,7 @@ class Doctor {
     } else {
       add("Python", Level::ok, version + ", for `--orchestrator local`");
     }
-    if (orchestrators::Sandbox::is_available())
+    if (orchestrators::local::Sandbox::is_available())
       add("Landlock", Level::ok, "local steps read only their code, inputs and the system");
     else
       add("Landlock", Level::warn,
@@ -354,7 +354,8 @@ class Doctor {
       auto& store = context_.store(*state);
       const auto runs = store.runs().list();
       for (const auto& run : runs)
-        dead += run.status == RunStatus::running && store.drivers().liveness(run) == store::Liveness::dead;
+        dead += run.status == RunStatus::running &&
+                store.drivers().liveness(run) == store::Liveness::dead;
       if (!store::is_local_file_system(*state))
         add("state", Level::ok,
             shown_path(*state) +

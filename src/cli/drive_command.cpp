@@ -76,7 +76,7 @@ void run_to_its_end(Context& context, const store::RunRecord& run,
 nlohmann::json owners_of(Context& context, const store::LeaseId& lease) {
   kubernetes_api::Client client(context.loop(),
                                 kubernetes_api::find_cluster({.name_space = lease.name_space}));
-  return context.await(orchestrators::owned_by_driver(client, lease.name));
+  return context.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
 }
 
 /// Removes the driver's own Job, which ends this process; the last action.
@@ -84,7 +84,7 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
   asio::io_context loop;
   kubernetes_api::Client client(loop, kubernetes_api::find_cluster({.name_space = name_space}));
   std::exception_ptr failed;
-  asio::co_spawn(loop, orchestrators::remove_driver(client, name),
+  asio::co_spawn(loop, orchestrators::kubernetes::remove_driver(client, name),
                  [&](std::exception_ptr error) { failed = error; });
   loop.run();
   if (failed) std::rethrow_exception(failed);
@@ -93,14 +93,14 @@ core::ExitCode leave(const std::string& name_space, const std::string& name) {
 
 /// Drives the run while this process holds its Lease. A signal, which is sent to a pod that must
 /// end and is replaced, hands the Lease on.
-/// @param bucket_settings where the run is saved, if its driver shares no files with other machines
+/// @param remote where the run is saved, if its driver shares no files with other machines
 void drive_with_lease(Context& context, store::RunStore& store, store::RunRecord run,
                       detached::DetachedRecord& detached, nlohmann::json owners,
-                      const std::optional<settings::ArtifactStoreSettings>& bucket_settings) {
+                      const std::optional<settings::RemoteStoreSettings>& remote) {
   core::CancelSource cancel;
   detached::HeldLease* held = nullptr;
-  std::optional<s3::BucketArtifacts> artifacts;
-  std::optional<detached::RunReplica> bucket;
+  std::optional<blobs::RemoteArtifacts> artifacts;
+  std::optional<detached::RunReplica> replica;
   std::optional<detached::RunUploader> uploader;
   asio::signal_set signals(context.loop(), SIGTERM, SIGINT, SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int) {
@@ -118,11 +118,11 @@ void drive_with_lease(Context& context, store::RunStore& store, store::RunRecord
       std::move(owners));
   held = &lease;
   lease.guard(store);
-  if (bucket_settings) {  // Saved once more, because no other process saves it now.
-    artifacts.emplace(context.loop(), *bucket_settings);
-    bucket.emplace(*artifacts, run.id, core::variable(detached::files_variable));
-    if (context.await(bucket->take_over(store, store.paths().detached_folder(run.id))))
-      uploader.emplace(context.loop(), *bucket, store, [&lease] { lease.check(); });
+  if (remote) {  // Saved once more, because no other process saves it now.
+    artifacts.emplace(context.loop(), *remote);
+    replica.emplace(*artifacts, run.id, core::variable(detached::files_variable));
+    if (context.await(replica->take_over(store, store.paths().detached_folder(run.id))))
+      uploader.emplace(context.loop(), *replica, store, [&lease] { lease.check(); });
   }
   run = store.runs().find(run.id).value_or(run);
   std::exception_ptr failed;
@@ -144,14 +144,14 @@ void drive_with_lease(Context& context, store::RunStore& store, store::RunRecord
 }  // namespace
 
 core::ExitCode drive_command(Context& outside) {
-  const auto bucket_settings = detached::bucket_from_environment(outside.options().state);
-  auto& store = bucket_settings ? outside.store(outside.options().state) : outside.existing_store();
-  if (bucket_settings) {
-    s3::BucketArtifacts artifacts(outside.loop(), *bucket_settings);
+  const auto remote = detached::store_from_environment(outside.options().state);
+  auto& store = remote ? outside.store(outside.options().state) : outside.existing_store();
+  if (remote) {
+    blobs::RemoteArtifacts artifacts(outside.loop(), *remote);
     const auto& run = outside.options().run;
-    detached::RunReplica bucket(artifacts, run, core::variable(detached::files_variable));
-    if (!outside.await(bucket.fetch(store, store.paths().detached_folder(run))))
-      return leave({}, orchestrators::driver_name(run));
+    detached::RunReplica replica(artifacts, run, core::variable(detached::files_variable));
+    if (!outside.await(replica.fetch(store, store.paths().detached_folder(run))))
+      return leave({}, orchestrators::kubernetes::driver_name(run));
   }
   const auto run = outside.find_run(store);
   auto options = recorded_options(store, run.id, outside.options());
@@ -163,7 +163,7 @@ core::ExitCode drive_command(Context& outside) {
   const auto lease = run.driver.lease;
   auto owners = owners_of(context, lease);
   if (owners.is_null()) return core::ExitCode::ok;
-  drive_with_lease(context, store, run, *detached, std::move(owners), bucket_settings);
+  drive_with_lease(context, store, run, *detached, std::move(owners), remote);
   return leave(lease.name_space, lease.name);
 }
 

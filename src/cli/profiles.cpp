@@ -34,15 +34,15 @@ void use_profile(Options& options) {
     if (!options.given.contains(option) && from != std::decay_t<decltype(from)>{}) value = from;
   };
   fill("--orchestrator", options.orchestrator, profile.orchestrator);
-  fill("--context", options.context, profile.context);
-  fill("--namespace", options.name_space, profile.name_space);
+  fill("--context", options.context, profile.field("context"));
+  fill("--namespace", options.name_space, profile.field("namespace"));
   fill("--jobs", options.jobs, profile.jobs);
   fill("--state", options.state, profile.state);
-  fill("--service-account", options.service_account, profile.service_account);
+  fill("--service-account", options.service_account, profile.field("service_account"));
   options.keep_storage = profile.keep_storage;
-  options.claim = profile.claim;
-  options.claim_path = profile.claim_path;
-  options.artifact_store = profile.artifact_store;
+  options.claim = profile.field("claim");
+  options.claim_path = profile.field("claim_path");
+  options.remote_store = profile.remote_store;
 }
 
 core::ExitCode profiles_command(Context& context) {
@@ -58,25 +58,23 @@ core::ExitCode profiles_command(Context& context) {
   Table table;
   table.add({"PROFILE", "ORCHESTRATOR", "CLUSTER", "REGISTRY", "STATE", "FILE"});
   for (const auto& [name, profile] : profiles) {
-    const auto cluster =
-        profile.context + (profile.name_space.empty() ? "" : "/" + profile.name_space);
+    const auto name_space = profile.field("namespace");
+    const auto cluster = profile.field("context") + (name_space.empty() ? "" : "/" + name_space);
     const auto registry = profile.settings.docker.target_repository.value_or("");
     table.add({name, profile.orchestrator, for_terminal(cluster, false), registry,
                for_terminal(shown_path(profile.state), false), shown_path(profile.file)});
-    list.push_back(
-        {{"profile", name},
-         {"description", profile.description},
-         {"orchestrator", profile.orchestrator},
-         {"context", profile.context},
-         {"namespace", profile.name_space},
-         {"registry", registry},
-         {"state", profile.state.string()},
-         {"claim", profile.claim},
-         {"artifact_store",
-          profile.artifact_store.is_given() ? settings::url_of(profile.artifact_store) : ""},
-         {"service_account", profile.service_account},
-         {"jobs", profile.jobs},
-         {"file", profile.file.string()}});
+    list.push_back({{"profile", name},
+                    {"description", profile.description},
+                    {"orchestrator", profile.orchestrator},
+                    {"context", profile.field("context")},
+                    {"namespace", name_space},
+                    {"registry", registry},
+                    {"state", profile.state.string()},
+                    {"claim", profile.field("claim")},
+                    {"artifact_store", profile.remote_store.url},
+                    {"service_account", profile.field("service_account")},
+                    {"jobs", profile.jobs},
+                    {"file", profile.file.string()}});
   }
   if (context.options().json) {
     context.print_json(list);

@@ -11,7 +11,7 @@
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"
-#include "remote_cache/bucket_names.hpp"
+#include "remote_cache/remote_names.hpp"
 #include "remote_cache/run_outputs.hpp"
 #include "store/published.hpp"
 
@@ -20,17 +20,17 @@ namespace {
 
 using nlohmann::json;
 
-/// The names of the bucket that the options' profile has, or else of the state folder.
+/// The names of the remote store that the options' profile has, or else of the state folder.
 class Names {
  public:
   Names(Context& context, store::RunStore& store)
       : context_(context),
         here_(store),
         outputs_(context.loop(), context.artifacts(), store.folder(),
-                 context.options().artifact_store) {
-    if (!context.options().artifact_store.is_given()) return;
-    bucket_.emplace(context.loop(), context.options().artifact_store);
-    there_.emplace(*bucket_, context.artifacts());
+                 context.options().remote_store) {
+    if (!context.options().remote_store.is_given()) return;
+    remote_.emplace(context.loop(), context.options().remote_store);
+    there_.emplace(*remote_, context.artifacts());
   }
 
   store::PublishedName of(const std::string& name) {
@@ -39,7 +39,7 @@ class Names {
   std::vector<std::string> all() {
     return there_ ? context_.await(there_->names()) : here_.names();
   }
-  void change(const std::string& name, const remote_cache::BucketNames::Edit& edit) {
+  void change(const std::string& name, const remote_cache::RemoteNames::Edit& edit) {
     there_ ? context_.await(there_->change(name, edit)) : here_.change(name, edit);
   }
   void publish(const std::string& name, store::PublishedVersion made) {
@@ -56,8 +56,8 @@ class Names {
   Context& context_;
   store::Published here_;
   remote_cache::RunOutputs outputs_;
-  std::optional<s3::BucketArtifacts> bucket_;
-  std::optional<remote_cache::BucketNames> there_;
+  std::optional<blobs::RemoteArtifacts> remote_;
+  std::optional<remote_cache::RemoteNames> there_;
 };
 
 void list_versions(Context& context, Names& names, const store::PublishedName& name) {
@@ -142,10 +142,10 @@ std::pair<store::PublishedName, unsigned> named(Names& names, const std::string&
 }  // namespace
 
 core::ExitCode published_command(Context& given) {
-  // A bucket's names need no state folder.
+  // A remote store's names need no state folder.
   std::optional<core::TemporaryFolder> no_state;
   auto chosen = given.options();
-  if (chosen.artifact_store.is_given() && !given.existing_state())
+  if (chosen.remote_store.is_given() && !given.existing_state())
     chosen.state = no_state.emplace().path();
   Context context(std::move(chosen));
   Names names(context, context.store(context.required_state()));

@@ -10,8 +10,8 @@
 
 namespace pipeline::cli {
 
-/// Lists, copies, promotes or demotes versions of the name that the options give: in the bucket of
-/// the options' profile, or else in the state folder.
+/// Lists, copies, promotes or demotes versions of the name that the options give: in the remote
+/// store of the options' profile, or else in the state folder.
 core::ExitCode published_command(Context& context);
 
 /// Publishes an output of a run, which must be in the artifact store, and makes it current.

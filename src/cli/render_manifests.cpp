@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "blobs/addresses.hpp"
 #include "cli/step_errors.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/reference.hpp"
@@ -33,7 +34,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   const bool is_built = plan.build || step.program;
   const auto repository = step.settings->docker.target_repository.value_or("pipe");
   const bool has_registry = docker::names_registry(repository);
-  orchestrators::ExampleJobOptions place;
+  orchestrators::kubernetes::ExampleJobOptions place;
   place.pipeline = pipeline.name;
   place.state =
       context.state_beside(pipeline.file.empty() ? pipeline.root / pipeline.name : pipeline.file);
@@ -41,7 +42,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   place.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   place.pull = !is_built || has_registry;
-  place.carries = context.options().artifact_store.is_given();
+  place.carries = blobs::can_presign(context.options().remote_store.url);
   if (has_registry) place.agent_image = repository + "@AGENT-DIGEST";
   place.file_name_of = [&](const InputSpec& input) {
     const auto& source = input.sources.front();
@@ -49,7 +50,7 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
         input.gathered ? file_names.end() : file_names.find(source.step + " " + source.output);
     return found == file_names.end() ? input.name : found->second;
   };
-  return orchestrators::example_job(step, place);
+  return orchestrators::kubernetes::example_job(step, place);
 }
 
 /// Returns the text of the job as an item of a list, formatted as print_json() does.

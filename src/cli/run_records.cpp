@@ -107,7 +107,7 @@ remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
                                     const store::RunRecord& run) {
   const auto options = detached::invocation_of(store, run.id);
   return {context.loop(), context.artifacts(), store.folder(),
-          options ? options->artifact_store : settings::ArtifactStoreSettings{}};
+          options ? options->remote_store : settings::RemoteStoreSettings{}};
 }
 
 json output_json(Context& context, const remote_cache::RunOutputs& outputs, const std::string& step,

@@ -10,13 +10,13 @@ BucketRuns::BucketRuns(const Context& context, const std::string& profile) {
   const auto& file = context.options().file;
   std::error_code error;
   const auto beside = std::filesystem::absolute(file).parent_path();
-  auto bucket = spec::find_profile(profile, beside).artifact_store;
-  if (!bucket.is_given())
+  const auto remote = spec::find_profile(profile, beside).remote_store;
+  if (!remote.is_given())
     throw core::InputError(
-        "the profile '" + profile + "' has no bucket",
+        "the profile '" + profile + "' has no remote store",
         "give it an `artifact_store:`, or leave out --bucket to show the runs of "
         "a state folder");
-  mirror_.emplace(loop_, std::move(bucket), folder_.path() / "state");
+  mirror_.emplace(loop_, remote, folder_.path() / "state");
   async::await(loop_, mirror_->refresh());
   const auto say = [&context](const std::string& trouble) {
     context.note("note: " + core::printable(trouble));

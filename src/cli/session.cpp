@@ -15,7 +15,7 @@
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
-#include "remote_cache/bucket_cache.hpp"
+#include "remote_cache/blob_cache.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -71,10 +71,11 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
                                                        })),
       code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), c.options().lock),
-      bucket_(c.options().artifact_store.is_given()
-                  ? std::make_unique<s3::BucketArtifacts>(c.loop(), c.options().artifact_store)
-                  : nullptr),
-      remote_cache_(bucket_ ? remote_cache::make_bucket_cache(*bucket_, c.artifacts()) : nullptr),
+      remote_store_(c.options().remote_store.is_given() ? std::make_unique<blobs::RemoteArtifacts>(
+                                                              c.loop(), c.options().remote_store)
+                                                        : nullptr),
+      remote_cache_(remote_store_ ? remote_cache::make_blob_cache(*remote_store_, c.artifacts())
+                                  : nullptr),
       orchestrator_(orchestrators::make_routing_orchestrator(
           c.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(context, name,
@@ -83,11 +84,8 @@ Session::Session(Context& c, std::string id, detached::DetachedRecord* detached)
                                       .template_dir = context.options().template_dir,
                                       .run_id = run_id,
                                       .lock = &lock_,
-                                      .context = context.options().context,
-                                      .name_space = context.options().name_space,
-                                      .claim = context.options().claim,
-                                      .claim_path = context.options().claim_path,
-                                      .artifacts = bucket_.get(),
+                                      .connection = detached::connection_of(context.options()),
+                                      .artifacts = remote_store_.get(),
                                       .owner = detached ? detached->owner : "",
                                       .images = detached ? &detached->images : nullptr});
           })) {}
@@ -120,11 +118,7 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
     Context& context, const std::string& name, orchestrators::OrchestratorOptions options) {
   if (auto* executor = context.options().executor; executor && name == executor->name())
     return orchestrators::make_executor_orchestrator(context.loop(), *executor);
-  if (name == "local")
-    return orchestrators::make_local_orchestrator(context.loop(), std::move(options));
-  if (name == "kubernetes")
-    return orchestrators::make_kubernetes_orchestrator(context.loop(), std::move(options));
-  return orchestrators::make_docker_orchestrator(context.loop(), std::move(options));
+  return orchestrators::make_orchestrator(name, context.loop(), std::move(options));
 }
 
 void require_engine(Session& session) {
@@ -132,8 +126,7 @@ void require_engine(Session& session) {
   const auto steps = session.source.selected_steps();
   // A cluster's images are built on an engine, too.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
-        const auto& name = session.orchestrator().capabilities_of(*step).name;
-        return name == "docker" || name == "kubernetes";
+        return session.orchestrator().capabilities_of(*step).traits.needs_engine;
       }))
     return;
   const auto endpoint = docker::find_endpoint();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "blobs/remote_artifacts.hpp"
 #include "cli/context.hpp"
 #include "cli/pipeline_source.hpp"
 #include "detached/detached_record.hpp"
@@ -14,8 +15,7 @@
 #include "engine/run.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
 #include "lockfile/lock_file.hpp"
-#include "orchestrators/factory.hpp"
-#include "s3/artifacts.hpp"
+#include "orchestrators/registry/registry.hpp"
 
 namespace pipeline::cli {
 
@@ -42,9 +42,9 @@ class Session {
   /// Removes from the lock file what no step uses any more, if all steps were looked up, and
   /// returns the file; nothing if another program has changed it.
   std::optional<std::vector<std::filesystem::path>> settle_lock();
-  /// Returns the bucket that a profile names for artifacts; null: none.
-  s3::BucketArtifacts* bucket() { return bucket_.get(); }
-  /// Returns the results that are shared through the bucket; null: none.
+  /// Returns the remote store that a profile names; null: none.
+  blobs::RemoteArtifacts* remote_store() { return remote_store_.get(); }
+  /// Returns the results that are shared through the remote store; null: none.
   engine::RemoteCache* remote_cache() { return remote_cache_.get(); }
   /// Returns NVML, which is loaded by the first call.
   gpu::Machine& machine();
@@ -53,7 +53,7 @@ class Session {
   /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
     return {pipeline,        *orchestrator_, store,  context.artifacts(),
-            context.stats(), code_,          &lock_, &context.options().artifact_store};
+            context.stats(), code_,          &lock_, &context.options().remote_store};
   }
   engine::Services services() { return services(pipeline()); }
   /// Returns the options of the command line for the engine. Throws InputError if `--until` leaves
@@ -65,7 +65,7 @@ class Session {
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
   lockfile::LockFile lock_;
-  const std::unique_ptr<s3::BucketArtifacts> bucket_;
+  const std::unique_ptr<blobs::RemoteArtifacts> remote_store_;
   const std::unique_ptr<engine::RemoteCache> remote_cache_;
   const std::unique_ptr<orchestrators::Orchestrator> orchestrator_;
   std::unique_ptr<gpu::Machine> machine_;

@@ -73,7 +73,8 @@ bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
 void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
   do {
     take_outputs(steps, recorded);
-    for (auto group = steps.take_dynamic_matrix(); !group.empty(); group = steps.take_dynamic_matrix()) {
+    for (auto group = steps.take_dynamic_matrix(); !group.empty();
+         group = steps.take_dynamic_matrix()) {
       steps.expand(group, artifacts);
       take_outputs(steps, recorded);
     }

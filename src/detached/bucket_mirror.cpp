@@ -13,12 +13,12 @@ constexpr async::RetryPolicy mirror_retries{std::chrono::milliseconds(200),
 
 }  // namespace
 
-BucketMirror::BucketMirror(asio::io_context& loop, settings::ArtifactStoreSettings bucket,
+BucketMirror::BucketMirror(asio::io_context& loop, const settings::RemoteStoreSettings& remote,
                            const std::filesystem::path& folder)
-    : pause_(loop), artifacts_(loop, std::move(bucket), mirror_retries), store_(folder) {}
+    : pause_(loop), artifacts_(loop, remote, mirror_retries), store_(folder) {}
 
 async::Task<> BucketMirror::refresh() {
-  const auto found = co_await artifacts_.bucket().folders("drivers");
+  const auto found = co_await artifacts_.store().folders("drivers");
   for (const auto& run : found) {
     if (is_stopped_) co_return;
     if (!core::is_name(run)) continue;

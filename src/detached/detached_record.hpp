@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "orchestrators/containers/image_lock.hpp"
+#include "orchestrators/image_lock.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::detached {

@@ -1,6 +1,6 @@
 /// @file
-/// Passes a run's bucket to its driver in the cluster through variables of its pod, because the pod
-/// sees no file of this machine.
+/// Passes a run's remote store to its driver in the cluster through variables of its pod, because
+/// the pod sees no file of this machine.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 #include <pipeline/settings.hpp>
 
+#include "blobs/remote_artifacts.hpp"
 #include "detached/driver_context.hpp"
-#include "s3/artifacts.hpp"
 
 namespace pipeline::detached {
 
@@ -19,14 +19,14 @@ inline constexpr const char* state_of_driver = "/var/lib/pipe";
 /// Name of the variable with what RunReplica::upload_all() has returned.
 inline constexpr const char* files_variable = "PIPE_DRIVER_FILES";
 
-/// Returns the settings in the form that is valid in the pod.
-settings::ArtifactStoreSettings bucket_of_driver(s3::BucketArtifacts& here);
+/// Returns the settings in the form that is valid in the pod. @param store has PodAccess
+settings::RemoteStoreSettings store_settings_of_driver(blobs::BlobStore& store);
 /// Returns the variables for the driver. They contain keys and must never be shown. Reports notes
 /// to the user.
-StringMap variables_of_bucket(DriverContext context, s3::BucketArtifacts& here);
+StringMap store_variables_of_driver(DriverContext context, blobs::BlobStore& store);
 /// In the driver: reads the settings from these variables. Returns nothing if its state folder is
 /// shared. Writes the CA file that they contain into `state`.
-std::optional<settings::ArtifactStoreSettings> bucket_from_environment(
+std::optional<settings::RemoteStoreSettings> store_from_environment(
     const std::filesystem::path& state);
 
 }  // namespace pipeline::detached

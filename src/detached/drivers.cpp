@@ -21,7 +21,7 @@ async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
   kubernetes_api::Client client(loop, kubernetes_api::find_cluster(cluster_of(lease)));
   const auto until = std::chrono::steady_clock::now() + kubernetes_api::LeaseTerms().duration;
   while (std::chrono::steady_clock::now() < until) {
-    const bool may_save = co_await orchestrators::driver_has_pod(client, lease.name);
+    const bool may_save = co_await orchestrators::kubernetes::driver_has_pod(client, lease.name);
     if (!may_save) co_return;
     co_await async::pause_for(std::chrono::milliseconds(300), nullptr);
   }
@@ -44,8 +44,8 @@ std::string name_of(const store::Driver& driver) {
 
 /// The replica to which the driver saves the run; empty if the driver shares the state folder.
 struct Drivers::Elsewhere {
-  std::optional<s3::BucketArtifacts> artifacts;
-  std::optional<RunReplica> bucket;
+  std::optional<blobs::RemoteArtifacts> artifacts;
+  std::optional<RunReplica> replica;
   std::optional<Clock::time_point> asked;
   bool is_told = false;  ///< The user has been notified that the replica does not answer.
 };
@@ -59,17 +59,17 @@ Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
   if (place) return *place;
   place = std::make_unique<Elsewhere>();
   const auto options = invocation_of(store_, run.id);
-  if (run.driver.is_elsewhere() && options && options->artifact_store.is_given()) {
+  if (run.driver.is_elsewhere() && options && options->remote_store.is_given()) {
     auto& artifacts = place->artifacts.emplace(
-        context_.loop, options->artifact_store,
+        context_.loop, options->remote_store,
         async::RetryPolicy{std::chrono::milliseconds(200), std::chrono::milliseconds(10'000), 2});
-    place->bucket.emplace(artifacts, run.id);
+    place->replica.emplace(artifacts, run.id);
   }
   return *place;
 }
 
 void Drivers::update(store::RunRecord& run) {
-  if (run.status == RunStatus::running && run.driver.is_elsewhere() && elsewhere_of(run).bucket)
+  if (run.status == RunStatus::running && run.driver.is_elsewhere() && elsewhere_of(run).replica)
     liveness_of(run);
 }
 
@@ -82,14 +82,14 @@ Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
 /// @param is_gone the driver is dead and has saved all that it could
 void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
   auto& elsewhere = elsewhere_of(run);
-  if (!elsewhere.bucket ||
+  if (!elsewhere.replica ||
       (!is_gone && elsewhere.asked && Clock::now() - *elsewhere.asked < news_good_for))
     return;
   try {
     bring(run, elsewhere);
     if (run.status != RunStatus::running)
       context_.await(
-          elsewhere.bucket->remove());  // The end of a run is the last thing that is saved.
+          elsewhere.replica->remove());  // The end of a run is the last thing that is saved.
   } catch (const core::EnvironmentError& error) {
     if (!std::exchange(elsewhere.is_told, true))
       context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());
@@ -98,16 +98,16 @@ void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
 }
 
 void Drivers::bring(store::RunRecord& run, Elsewhere& elsewhere) {
-  context_.await(elsewhere.bucket->bring(store_));
+  context_.await(elsewhere.replica->bring(store_));
   run = store_.runs().find(run.id).value_or(run);
 }
 
 void Drivers::bring_home(store::RunRecord& run) {
   auto& elsewhere = elsewhere_of(run);
-  if (!elsewhere.bucket) return;
+  if (!elsewhere.replica) return;
   context_.await(wait_for_last_save(context_.loop, run.driver.lease));
   bring(run, elsewhere);
-  context_.await(elsewhere.bucket->remove());
+  context_.await(elsewhere.replica->remove());
 }
 
 Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
@@ -131,8 +131,9 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   hasty);
-    life = context_.await(orchestrators::driver_continues(client, lease.name)) ? Liveness::alive
-                                                                               : Liveness::dead;
+    life = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name))
+               ? Liveness::alive
+               : Liveness::dead;
   } catch (const core::EnvironmentError& error) {
     silence_ = error.what();
   } catch (const core::InputError& error) {
@@ -160,7 +161,8 @@ std::string Drivers::described(store::RunRecord& run) {
   try {
     kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
                                   hasty);
-    const auto news = context_.await(orchestrators::driver_status_of(client, lease.name));
+    const auto news =
+        context_.await(orchestrators::kubernetes::driver_status_of(client, lease.name));
     if (!news.goes_on)
       text += ", which is gone; `" + context_.program + " resume " + run.id +
               "` continues the run from here";

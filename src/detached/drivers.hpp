@@ -1,6 +1,6 @@
 /// @file
 /// The drivers of runs: their liveness, and the progress of runs whose drivers share no files with
-/// this machine. Checks local processes, and queries clusters and buckets.
+/// this machine. Checks local processes, and queries clusters and remote stores.
 #pragma once
 
 #include <chrono>

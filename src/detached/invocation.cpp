@@ -18,6 +18,13 @@ std::string absolute_text(const fs::path& path) {
 
 }  // namespace
 
+StringMap connection_of(const Invocation& invocation) {
+  return {{"context", invocation.context},
+          {"namespace", invocation.name_space},
+          {"claim", invocation.claim},
+          {"claim_path", invocation.claim_path.string()}};
+}
+
 void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation) {
   const nlohmann::json record{{"version", invocation_version},
                               {"file", absolute_text(invocation.file)},
@@ -29,7 +36,7 @@ void keep_invocation(store::RunStore& store, const std::string& run, const Invoc
                               {"namespace", invocation.name_space},
                               {"claim", invocation.claim},
                               {"claim_path", invocation.claim_path.string()},
-                              {"artifact_store", settings::to_json(invocation.artifact_store)},
+                              {"artifact_store", settings::to_json(invocation.remote_store)},
                               {"step", invocation.step},
                               {"execution_mode", invocation.execution_mode},
                               {"jobs", invocation.jobs},
@@ -56,8 +63,8 @@ std::optional<Invocation> invocation_of(store::RunStore& store, const std::strin
   invocation.name_space = text_of("namespace");
   invocation.claim = text_of("claim");
   invocation.claim_path = text_of("claim_path");
-  invocation.artifact_store =
-      settings::artifact_store_of(record.value("artifact_store", nlohmann::json()));
+  invocation.remote_store =
+      settings::remote_store_of(record.value("artifact_store", nlohmann::json()));
   invocation.step = text_of("step");
   invocation.execution_mode = text_of("execution_mode");
   if (record.contains("jobs")) invocation.jobs = core::integer_of<unsigned>(record.at("jobs"));

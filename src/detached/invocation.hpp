@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "settings/artifact_store.hpp"
+#include "settings/remote_store.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::detached {
@@ -23,7 +23,7 @@ struct Invocation {
   std::string context, name_space;   ///< Of the cluster; if empty, the kubeconfig's.
   std::string claim;                 ///< Volume claim through which pods see the state folder.
   std::filesystem::path claim_path;  ///< The folder on this machine that is the claim's content.
-  settings::ArtifactStoreSettings artifact_store;  ///< Bucket of the run; may be unset.
+  settings::RemoteStoreSettings remote_store;  ///< Of the run; may be unset.
   std::string step;            ///< Run only this step and its dependencies; empty: all.
   std::string execution_mode;  ///< If empty, the file's.
   unsigned jobs = 0;           ///< Maximum number of concurrent attempts; 0: the number of CPUs.
@@ -32,6 +32,9 @@ struct Invocation {
   std::vector<std::string> from;       ///< The same, with all steps that depend on them.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
 };
+
+/// Returns the values with which the invocation's orchestrators find their services.
+StringMap connection_of(const Invocation& invocation);
 
 /// Records the invocation of a run, with a schema version; paths are made absolute.
 void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation);

@@ -67,9 +67,10 @@ std::vector<store::RunRecord> recover_dead_runs(const DriverContext& context,
     for (const auto& run : *runs_to_recover) add_used(store, run, caller, used);
   for (const auto& [name, cluster, name_space, owner] : used) {
     try {
-      const auto orchestrator = make_orchestrator(
-          name,
-          {.state = store.folder(), .context = cluster, .name_space = name_space, .owner = owner});
+      const auto orchestrator =
+          make_orchestrator(name, {.state = store.folder(),
+                                   .connection = {{"context", cluster}, {"namespace", name_space}},
+                                   .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
       context.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == resumed) return can_join;

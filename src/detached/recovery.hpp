@@ -10,7 +10,8 @@
 
 #include "detached/driver_context.hpp"
 #include "detached/invocation.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/options.hpp"
+#include "orchestrators/orchestrator.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::detached {

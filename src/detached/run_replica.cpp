@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <limits>
 #include <random>
 
 #include <nlohmann/json.hpp>
@@ -43,7 +42,7 @@ std::string new_writer() {
 
 core::EnvironmentError no_sense(const std::string& key) {
   return core::EnvironmentError("the object " + key +
-                                " of the artifact store is not one that pipe wrote");
+                                " of the remote store is not one that pipe wrote");
 }
 
 /// Reads a piece of a file; shorter at the file's end.
@@ -75,9 +74,9 @@ bool write_piece(const fs::path& file, std::uint64_t offset, std::string_view by
 
 async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
   std::optional<Head> head;
-  auto text = co_await artifacts_.bucket().find_tagged(key(head_name));
+  auto text = co_await artifacts_.store().find_tagged(key(head_name));
   if (!text) co_return head;
-  const auto document = core::parse_json(text->first);
+  const auto document = core::parse_json(text->text);
   try {
     Head found;
     if (document.at("format") != record_format)
@@ -87,7 +86,7 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
     found.files = document.at("files").get<std::string>();
     found.store = document.value("store", first_store);
     if (found.store.find('/') != found.store.npos) throw no_sense(key(head_name));
-    found.tag = std::move(text->second);
+    found.tag = std::move(text->tag);
     for (const auto& log : document.at("logs")) {
       const auto count = core::integer_of<std::size_t>(log.at(1));
       if (count > most_log_objects) throw no_sense(key(head_name));
@@ -101,9 +100,9 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
 }
 
 /// Replaces the head that this object knows.
-/// @return false if the bucket has another one
+/// @return false if the store has another one
 async::Task<bool> RunReplica::put_head() {
-  auto& bucket = artifacts_.bucket();
+  auto& remote = artifacts_.store();
   json document;
   document["format"] = record_format;
   document["saved"] = head_.saved;
@@ -111,15 +110,15 @@ async::Task<bool> RunReplica::put_head() {
   document["store"] = head_.store;
   document["logs"] = head_.writers;
   const auto text = document.dump() + "\n";
-  const auto tag = co_await bucket.put_if(key(head_name), text, head_.tag);
+  const auto tag = co_await remote.put_if(key(head_name), text, head_.tag);
   if (tag && !tag->empty()) {
     head_.tag = *tag;
     co_return true;
   }
   // The server does not say what it has written, or the response to this write was lost.
-  auto present = co_await bucket.find_tagged(key(head_name));
-  const bool is_mine = present && present->first == text;
-  if (is_mine) head_.tag = std::move(present->second);
+  auto present = co_await remote.find_tagged(key(head_name));
+  const bool is_mine = present && present->text == text;
+  if (is_mine) head_.tag = std::move(present->tag);
   co_return is_mine;
 }
 
@@ -132,10 +131,10 @@ async::Task<> RunReplica::replace_head() {
 
 async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::path& folder) {
   try {
-    co_await artifacts_.receive(key(name), folder / first_store, false, false, largest_store,
-                                nullptr);
-  } catch (const s3::S3Error& error) {
-    if (error.status() != 404) throw;
+    co_await artifacts_.receive(key(name), folder / first_store, blobs::RemoteArtifacts::Form::file,
+                                largest_store, nullptr);
+  } catch (const blobs::BlobError& error) {
+    if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
     co_return false;
   }
   store::RunStore found(folder);
@@ -164,8 +163,8 @@ async::Task<> RunReplica::put_store(store::RunStore& store) {
   }
   co_await replace_head();
   bytes = core::read_file(folder.path() / "pipe.db", largest_store);
-  auto body = s3::body_of(std::move(bytes));
-  co_await artifacts_.bucket().put(key(head_.store), std::move(body));
+  auto body = blobs::body_of(std::move(bytes));
+  co_await artifacts_.store().put(key(head_.store), std::move(body));
   last_store_ = std::move(digest);
 }
 
@@ -173,8 +172,8 @@ async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path
   auto nodes = file_tree::scan_tree(folder);
   file_tree::hash_tree(folder, nodes);
   auto digest = file_tree::tree_digest(nodes).hex();
-  auto present = co_await artifacts_.bucket().find_tagged(key(head_name));
-  if (present) head_.tag = std::move(present->second);
+  auto present = co_await artifacts_.store().find_tagged(key(head_name));
+  if (present) head_.tag = std::move(present->tag);
   head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
   head_.store = first_store;
   co_await put_store(store);
@@ -209,8 +208,8 @@ async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder)
     head_ = std::move(*head);
     head_.writers.emplace_back(writer, 0);
     head_.store = store_of(writer);
-    auto body = s3::body_of(core::read_file(fetched.path() / first_store, largest_store));
-    co_await artifacts_.bucket().put(key(head_.store), std::move(body));
+    auto body = blobs::body_of(core::read_file(fetched.path() / first_store, largest_store));
+    co_await artifacts_.store().put(key(head_.store), std::move(body));
     // The earlier driver may have saved once more meanwhile.
     is_mine = co_await put_head();
     if (is_mine) store.import_run(store::RunStore(fetched.path()), run_);
@@ -226,11 +225,11 @@ async::Task<> RunReplica::fetch_files(fs::path folder) {
   core::make_folders(folder.parent_path());
   const core::TemporaryFolder fetched(folder.parent_path());
   const auto files = fetched.path() / "files";
-  constexpr auto most_bytes = std::numeric_limits<std::uint64_t>::max();
-  co_await artifacts_.receive(head_.files, files, true, false, most_bytes, nullptr);
+  co_await artifacts_.receive(head_.files, files, blobs::RemoteArtifacts::Form::tree,
+                              blobs::unlimited, nullptr);
   auto nodes = file_tree::scan_tree(files);
   file_tree::hash_tree(files, nodes);
-  if (s3::BucketArtifacts::key_of(file_tree::tree_digest(nodes).hex(), true) != head_.files)
+  if (blobs::RemoteArtifacts::key_of(file_tree::tree_digest(nodes).hex(), true) != head_.files)
     throw no_sense(head_.files);
   fs::rename(files, folder);
 }
@@ -274,8 +273,8 @@ async::Task<> RunReplica::save_logs(const store::RunStore& store) {
   if (parts.empty()) co_return;
   auto& [writer, count] = head_.writers.back();
   auto body =
-      s3::body_of(parts.dump(-1, ' ', false, json::error_handler_t::replace) + "\n" + bytes);
-  co_await artifacts_.bucket().put(key(log_name(writer, count)), std::move(body));
+      blobs::body_of(parts.dump(-1, ' ', false, json::error_handler_t::replace) + "\n" + bytes);
+  co_await artifacts_.store().put(key(log_name(writer, count)), std::move(body));
   ++count;
   for (auto& [name, size] : grown) sent_[name] = size;
   last_store_.clear();  // The head has changed.
@@ -286,7 +285,7 @@ async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& h
   for (const auto& [writer, count] : head.writers)
     for (auto& next = brought_[writer]; next < count; ++next) {
       const auto object = key(log_name(writer, next));
-      const auto text = co_await artifacts_.bucket().get_text(object);
+      const auto text = co_await artifacts_.store().get_text(object);
       const auto end = text.find('\n');
       const auto parts = core::parse_json(text.substr(0, end));
       std::string_view rest =
@@ -326,12 +325,12 @@ async::Task<> RunReplica::bring(store::RunStore& store) {
 }
 
 async::Task<> RunReplica::remove() {
-  auto& bucket = artifacts_.bucket();
+  auto& remote = artifacts_.store();
   const auto head = key(head_name);
-  const auto objects = co_await bucket.list(key(""));
-  for (const auto& object : objects)
-    if (object != head) co_await bucket.remove(object);
-  co_await bucket.remove(head);  // Last, so that a run that was removed in part is still found.
+  const auto blobs = co_await remote.list(key(""));
+  for (const auto& blob : blobs)
+    if (blob != head) co_await remote.remove(blob);
+  co_await remote.remove(head);  // Last, so that a run that was removed in part is still found.
 }
 
 }  // namespace pipeline::detached

@@ -1,7 +1,7 @@
 /// @file
 /// The replica of a run whose driver shares no files with the machine that started it. The record
-/// of the run is kept in the bucket of its artifacts, where the next driver finds it after any loss
-/// of a pod, and where other machines query it.
+/// of the run is kept in the remote store of its artifacts, where the next driver finds it after
+/// any loss of a pod, and where other machines query it.
 ///
 ///   drivers/RUN/head.json        where the run's files and its store are, and the number of log
 ///                                objects
@@ -21,17 +21,17 @@
 #include <utility>
 #include <vector>
 
-#include "s3/artifacts.hpp"
+#include "blobs/remote_artifacts.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::detached {
 
-/// All functions throw EnvironmentError if the bucket cannot be reached.
+/// All functions throw EnvironmentError if the remote store cannot be reached.
 class RunReplica {
  public:
   /// @param files what upload_all() has returned, for the driver: a head that names other files is
   /// refused. Empty: not known
-  RunReplica(s3::BucketArtifacts& artifacts, std::string run, std::string files = {})
+  RunReplica(blobs::RemoteArtifacts& artifacts, std::string run, std::string files = {})
       : artifacts_(artifacts), run_(std::move(run)), handed_over_(std::move(files)) {}
 
   /// Uploads the run for its first driver.
@@ -40,7 +40,7 @@ class RunReplica {
   /// @return the key of the artifact with these files
   async::Task<std::string> upload_all(store::RunStore& store, std::filesystem::path folder);
   /// Downloads the run's record into a store that may not know the run yet, and its files into a
-  /// folder, unless that exists. Changes nothing in the bucket.
+  /// folder, unless that exists. Changes nothing in the remote store.
   /// @return false if there is no replica, or it was already brought home
   async::Task<bool> fetch(store::RunStore& store, std::filesystem::path folder);
   /// The same for the process that drives the run from now on, and holds its Lease. What an earlier
@@ -61,8 +61,8 @@ class RunReplica {
   struct Head {
     std::uint64_t saved = 0;  ///< Number of saves by all drivers.
     std::string files;        ///< Key of an artifact.
-    std::string store;        ///< Name of the object with the run store.
-    std::string tag;          ///< ETag of the head; empty: there is none.
+    std::string store;        ///< Name of the blob with the run store.
+    std::string tag;          ///< Tag of the head; empty: there is none.
     std::vector<std::pair<std::string, std::size_t>>
         writers;  ///< Number of log objects of each driver.
   };
@@ -80,7 +80,7 @@ class RunReplica {
   async::Task<> save_logs(const store::RunStore& store);
   async::Task<> bring_logs(const store::RunStore& store, const Head& head);
 
-  s3::BucketArtifacts& artifacts_;
+  blobs::RemoteArtifacts& artifacts_;
   const std::string run_;
   const std::string handed_over_;  ///< Key of the artifact with the run's files.
   Head head_;

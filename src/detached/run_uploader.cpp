@@ -41,7 +41,7 @@ async::Task<> RunUploader::go() {
     const auto begin = Clock::now();
     try {
       before_write_();
-      co_await bucket_.save(store_);
+      co_await replica_.save(store_);
     } catch (const std::exception& error) {
       core::log::warn(std::string("the run cannot be saved: ") + error.what());
     }
@@ -56,7 +56,7 @@ async::Task<> RunUploader::end() {
   pause_.cancel();
   co_await going_.join();
   before_write_();
-  co_await bucket_.save(store_);
+  co_await replica_.save(store_);
 }
 
 }  // namespace pipeline::detached

@@ -13,12 +13,12 @@ namespace pipeline::detached {
 /// Runs from construction until end(), which must be awaited.
 class RunUploader {
  public:
-  /// @param bucket a replica that has taken the run over
+  /// @param replica one that has taken the run over
   /// @param before_write called before each save; may end the process
   RunUploader(
-      asio::io_context& loop, RunReplica& bucket, store::RunStore& store,
+      asio::io_context& loop, RunReplica& replica, store::RunStore& store,
       std::function<void()> before_write = [] {})
-      : bucket_(bucket),
+      : replica_(replica),
         store_(store),
         before_write_(std::move(before_write)),
         executor_(loop.get_executor()),
@@ -34,7 +34,7 @@ class RunUploader {
  private:
   async::Task<> go();
 
-  RunReplica& bucket_;
+  RunReplica& replica_;
   store::RunStore& store_;
   std::function<void()> before_write_;
   asio::any_io_executor executor_;

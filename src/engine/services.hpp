@@ -18,7 +18,7 @@ namespace pipeline::lockfile {
 class LockFile;
 }
 namespace pipeline::settings {
-struct ArtifactStoreSettings;
+struct RemoteStoreSettings;
 }
 
 namespace pipeline::engine {
@@ -43,8 +43,8 @@ struct Services {
   store::StatIndex& stats;
   const CodeProvider& code;
   lockfile::LockFile* lock = nullptr;  ///< Of data without a digest; null: there can be none.
-  /// How buckets with data are reached; null: as the environment says.
-  const settings::ArtifactStoreSettings* buckets = nullptr;
+  /// Says how buckets with data are reached; null: as the environment says.
+  const settings::RemoteStoreSettings* remote_store = nullptr;
 };
 
 }  // namespace pipeline::engine

@@ -8,6 +8,9 @@
 #include "fetch/number.hpp"
 
 namespace pipeline::fetch {
+
+namespace s3 = blobs::s3;
+
 namespace {
 
 constexpr unsigned most_redirects = 5;
@@ -77,8 +80,8 @@ std::optional<ContentRange> range_of(const net::Response& response) {
   return range_in(response.header("content-range"));
 }
 
-Sources::Sources(asio::io_context& loop, settings::ArtifactStoreSettings buckets)
-    : loop_(loop), settings_(std::move(buckets)), client_(loop) {
+Sources::Sources(asio::io_context& loop, const settings::RemoteStoreSettings& store)
+    : loop_(loop), settings_(s3::bucket_settings(store)), client_(loop) {
   settings_.prefix.clear();
 }
 Sources::~Sources() = default;
@@ -148,7 +151,7 @@ async::Task<std::string> Sources::signed_url(const DataAddress& from) {
   if (!from.is_s3()) co_return from.url;
   s3::Query query;
   if (!from.version.empty()) query["versionId"] = from.version;
-  co_return co_await bucket(from.bucket).presigned("GET", from.key, std::move(query));
+  co_return co_await bucket(from.bucket).presigned_request("GET", from.key, std::move(query));
 }
 
 core::EnvironmentError Sources::refused(const DataAddress& from, const net::Response& response) {
@@ -180,7 +183,7 @@ async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSou
   if (state.objects.empty())
     throw core::EnvironmentError("there is no object below " + from.url,
                                  {"the address of one object does not end with `/`"});
-  std::ranges::sort(state.objects, {}, &s3::Object::key);
+  std::ranges::sort(state.objects, {}, &Object::key);
   core::Hasher hasher;
   state.size = 0;
   for (const auto& object : state.objects) {

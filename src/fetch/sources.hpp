@@ -11,22 +11,24 @@
 #include <vector>
 
 #include "async/retry_policy.hpp"
+#include "blobs/s3/bucket.hpp"
 #include "core/cancel.hpp"
 #include "fetch/address.hpp"
 #include "fetch/content_range.hpp"
 #include "net/http.hpp"
-#include "s3/bucket.hpp"
-#include "settings/artifact_store.hpp"
 
 namespace pipeline::fetch {
+
+/// A file of a folder in a bucket.
+using Object = blobs::s3::Object;
 
 /// What a server says of content, without the content itself.
 struct ContentState {
   std::optional<std::uint64_t> size;
-  std::string etag;      ///< Of a folder a digest over the ETags of its objects.
-  std::string modified;  ///< The header Last-Modified.
-  std::string version;   ///< Version id of an object; empty if the bucket keeps no versions.
-  std::vector<s3::Object> objects;  ///< Of a folder; keys are paths in it, sorted.
+  std::string etag;             ///< Of a folder a digest over the ETags of its objects.
+  std::string modified;         ///< The header Last-Modified.
+  std::string version;          ///< Version id of an object; empty if the bucket keeps no versions.
+  std::vector<Object> objects;  ///< Of a folder; keys are paths in it, sorted.
 };
 
 /// The server cannot be reached, or has no answer for now.
@@ -47,9 +49,9 @@ inline constexpr async::RetryPolicy source_retries{.most_tries = 6};
 
 class Sources {
  public:
-  /// @param buckets how buckets are reached: endpoint, region, CA, profile of ~/.aws; its own
-  /// bucket and prefix have no meaning here
-  Sources(asio::io_context& loop, settings::ArtifactStoreSettings buckets);
+  /// @param store a remote store, whose options say how buckets are reached if it is a bucket, too:
+  /// endpoint, region, CA, profile of ~/.aws
+  Sources(asio::io_context& loop, const settings::RemoteStoreSettings& store);
   ~Sources();
 
   /// Returns what the server says of the content. Throws EnvironmentError if there is none, or if
@@ -71,11 +73,11 @@ class Sources {
                                                std::optional<net::Response>& busy);
   async::Task<net::Request> request(const DataAddress& from, const std::string& url,
                                     const Reading& reading);
-  s3::Bucket& bucket(const std::string& name);
+  blobs::s3::Bucket& bucket(const std::string& name);
 
   asio::io_context& loop_;
-  settings::ArtifactStoreSettings settings_;
-  std::map<std::string, std::unique_ptr<s3::Bucket>> buckets_;
+  blobs::s3::BucketSettings settings_;
+  std::map<std::string, std::unique_ptr<blobs::s3::Bucket>> buckets_;
   net::HttpClient client_;
 };
 

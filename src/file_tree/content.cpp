@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include <fcntl.h>
@@ -10,76 +9,21 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "file_tree/tar_writer.hpp"
 
 namespace pipeline::file_tree {
 namespace {
 
-constexpr std::uint64_t tar_block = 512;
-
-void put(std::string& header, std::size_t offset, const std::string& text) {
-  std::memcpy(header.data() + offset, text.data(), text.size());
-}
-
-std::string octal(std::uint64_t value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%0*llo", digits, static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string padding(std::uint64_t size) {
-  return std::string((tar_block - size % tar_block) % tar_block, '\0');
-}
-
-/// Returns a header of POSIX's ustar format.
-std::string header(const std::string& name, char type, unsigned mode, std::uint64_t size,
-                   const std::string& link) {
-  std::string text(tar_block, '\0');
-  put(text, 0, name);
-  put(text, 100, octal(mode, 7));
-  put(text, 108, octal(0, 7));
-  put(text, 116, octal(0, 7));
-  put(text, 124, octal(size, 11));
-  put(text, 136, octal(0, 11));
-  put(text, 148, "        ");
-  text[156] = type;
-  put(text, 157, link);
-  put(text, 257,
-      std::string("ustar\0"
-                  "00",
-                  8));
-  std::uint64_t sum = 0;
-  for (const char c : text) sum += static_cast<unsigned char>(c);
-  put(text, 148, octal(sum, 6));
-  text[154] = '\0';
-  return text;
-}
-
-/// Returns `LENGTH KEY=VALUE\n`; the length includes itself.
-std::string record(const std::string& key, const std::string& value) {
-  const auto rest = key.size() + value.size() + 3;
-  auto length = rest + std::to_string(rest).size();
-  length = rest + std::to_string(length).size();
-  return std::to_string(length) + " " + key + "=" + value + "\n";
-}
-
-/// Returns the header, preceded by a pax extension for values that do not fit into it.
-std::string headers(const TreeNode& node, const std::string& name) {
-  constexpr std::size_t longest = 100;
-  constexpr std::uint64_t largest = 077777777777;
-  const char type = node.kind == TreeNode::Kind::directory ? '5'
-                    : node.kind == TreeNode::Kind::link    ? '2'
-                                                           : '0';
-  const unsigned mode = node.kind == TreeNode::Kind::file && !node.executable ? 0644 : 0755;
-  const auto size = node.kind == TreeNode::Kind::file ? node.bytes : 0;
-  std::string more;
-  if (name.size() > longest) more += record("path", name);
-  if (node.target.size() > longest) more += record("linkpath", node.target);
-  if (size > largest) more += record("size", std::to_string(size));
-  std::string text;
-  if (!more.empty())
-    text = header("././@PaxHeader", 'x', 0644, more.size(), {}) + more + padding(more.size());
-  return text + header(name.substr(0, longest), type, mode, std::min(size, largest),
-                       node.target.substr(0, longest));
+std::string header_of(const TreeNode& node) {
+  using Kind = TreeNode::Kind;
+  const bool is_file = node.kind == Kind::file;
+  return tar_header({.type = node.kind == Kind::directory ? '5'
+                             : node.kind == Kind::link    ? '2'
+                                                          : '0',
+                     .name = "./" + node.path,
+                     .link = node.target,
+                     .mode = is_file && !node.executable ? 0644U : 0755U,
+                     .size = is_file ? node.bytes : 0});
 }
 
 }  // namespace
@@ -96,15 +40,15 @@ Content::Content(const std::filesystem::path& file) {
 Content::Content(const std::filesystem::path& folder, const std::vector<TreeNode>& nodes) {
   TreeNode root;
   root.kind = TreeNode::Kind::directory;
-  add(headers(root, "./"));
+  add(header_of(root));
   for (const auto& node : nodes) {
-    add(headers(node, "./" + node.path + (node.kind == TreeNode::Kind::directory ? "/" : "")));
+    add(header_of(node));
     if (node.kind != TreeNode::Kind::file || node.bytes == 0) continue;
     pieces_.push_back({size_, {}, folder / node.path});
     size_ += node.bytes;
-    add(padding(node.bytes));
+    add(tar_padding(node.bytes));
   }
-  add(std::string(2 * tar_block, '\0'));
+  add(tar_end());
 }
 
 void Content::add(std::string text) {

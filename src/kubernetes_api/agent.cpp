@@ -72,9 +72,11 @@ std::string_view stager_program(std::string_view architecture) {
                             : bytes(pipeline_other_stager_begin, pipeline_other_stager_end);
   if (found.empty())
     throw core::EnvironmentError(
-        "this `pipe` was built without the program that carries files between a bucket and pods",
+        "this `pipe` was built without the program that carries files between the remote store and "
+        "pods",
         {"build it where OpenSSL has static libraries, as on Debian and Ubuntu",
-         "or let pods and this machine share a folder or a volume claim instead of a bucket"});
+         "or let pods and this machine share a folder or a volume claim instead of the remote "
+         "store"});
   return found;
 }
 

@@ -18,6 +18,7 @@
 #include "core/digest.hpp"
 #include "core/usage.hpp"
 #include "gpu/inventory.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 
 namespace pipeline::orchestrators {
 
@@ -25,6 +26,7 @@ namespace pipeline::orchestrators {
 /// ignored.
 struct Capabilities {
   std::string name;  ///< `docker`, `local`.
+  Traits traits = {};
   bool gpus = false;
   bool gpus_of_this_machine =
       true;  ///< The GPUs are those that NVML shows on this machine, so the engine reserves them;

@@ -1,5 +1,5 @@
 /// @file
-/// Reads a result's record in a bucket. Any user with write access may have written it.
+/// Reads a result's record in a remote store. Any user with write access may have written it.
 #pragma once
 
 #include <optional>

@@ -6,26 +6,26 @@
 #include "async/await.hpp"
 #include "core/file.hpp"
 #include "engine/cache/cache_exchange.hpp"
-#include "remote_cache/bucket_cache.hpp"
+#include "remote_cache/blob_cache.hpp"
 
 namespace pipeline::remote_cache {
 
 RunOutputs::RunOutputs(asio::io_context& loop, store::ArtifactStore& artifacts,
-                       std::filesystem::path state, const settings::ArtifactStoreSettings& bucket)
+                       std::filesystem::path state, const settings::RemoteStoreSettings& remote)
     : loop_(loop), artifacts_(artifacts), state_(std::move(state)) {
-  if (!bucket.is_given()) return;
-  bucket_.emplace(loop, bucket);
-  cache_ = make_bucket_cache(*bucket_, artifacts);
+  if (!remote.is_given()) return;
+  remote_.emplace(loop, remote);
+  cache_ = make_blob_cache(*remote_, artifacts);
 }
 
 bool RunOutputs::is_here(const store::OutputRecord& output) const {
-  return !bucket_ || artifacts_.looks_whole(output.digest);
+  return !remote_ || artifacts_.looks_whole(output.digest);
 }
 
 std::string RunOutputs::location(const store::OutputRecord& output) const {
   if (is_here(output)) return artifacts_.path(output.digest).string();
-  return settings::url_of(bucket_->settings()) + "/" +
-         s3::BucketArtifacts::key_of(output.digest.hex(), output.is_directory);
+  return remote_->url() + "/" +
+         blobs::RemoteArtifacts::key_of(output.digest.hex(), output.is_directory);
 }
 
 void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord& output) {
@@ -39,14 +39,14 @@ void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord&
     return each.record.digest == output.digest;
   });
   if (found == result->outputs.end()) throw lost;
-  bring(*found);
+  download(*found);
 }
 
 void RunOutputs::fetch(const store::PublishedVersion& version) {
-  if (!is_here(version.output)) bring({version.output, version.is_executable});
+  if (!is_here(version.output)) download({version.output, version.is_executable});
 }
 
-void RunOutputs::bring(const engine::RemoteOutput& output) {
+void RunOutputs::download(const engine::RemoteOutput& output) {
   const core::TemporaryFolder folder(state_);
   asio::thread_pool pool(1);
   core::CancelSource never;

@@ -1,5 +1,5 @@
 /// @file
-/// The outputs of a run, on this machine or in the remote cache's bucket.
+/// The outputs of a run, on this machine or in the remote store.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "blobs/remote_artifacts.hpp"
 #include "engine/cache/remote_cache.hpp"
-#include "s3/artifacts.hpp"
-#include "settings/artifact_store.hpp"
 #include "store/artifact_store.hpp"
 
 namespace pipeline::remote_cache {
@@ -18,27 +17,27 @@ class RunOutputs {
  public:
   /// Keeps references to the loop and the store.
   /// @param state the store's folder, for temporary files
-  /// @param bucket the run's bucket; if not given, outputs are only on this machine
+  /// @param remote the run's remote store; if not given, outputs are only on this machine
   RunOutputs(asio::io_context& loop, store::ArtifactStore& artifacts, std::filesystem::path state,
-             const settings::ArtifactStoreSettings& bucket);
+             const settings::RemoteStoreSettings& remote);
 
-  /// Returns false for an output that is known to be only in the bucket.
+  /// Returns false for an output that is known to be only in the remote store.
   bool is_here(const store::OutputRecord& output) const;
-  /// The output's path on this machine, or the URL of its object in the bucket.
+  /// The output's path on this machine, or the URL of its blob in the remote store.
   std::string location(const store::OutputRecord& output) const;
-  /// Fetches the output from the bucket unless this machine has it. Throws EnvironmentError if the
-  /// bucket no longer has it.
+  /// Fetches the output from the remote store unless this machine has it. Throws
+  /// EnvironmentError if that no longer has it.
   void fetch(const store::StepRecord& step, const store::OutputRecord& output);
-  /// The same for a version that the bucket has under a name.
+  /// The same for a version that the store has under a name.
   void fetch(const store::PublishedVersion& version);
 
  private:
-  void bring(const engine::RemoteOutput& output);
+  void download(const engine::RemoteOutput& output);
 
   asio::io_context& loop_;
   store::ArtifactStore& artifacts_;
   const std::filesystem::path state_;
-  std::optional<s3::BucketArtifacts> bucket_;
+  std::optional<blobs::RemoteArtifacts> remote_;
   std::unique_ptr<engine::RemoteCache> cache_;
 };
 

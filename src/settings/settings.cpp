@@ -417,11 +417,6 @@ Settings decode_settings(const core::Value& value, Diagnostics& diagnostics) {
   return settings;
 }
 
-const std::vector<std::string>& orchestrator_names() {
-  static const std::vector<std::string> names{"docker", "local", "kubernetes"};
-  return names;
-}
-
 RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics) {
   return decode<RetrySettings>(value, "retry", diagnostics);
 }

@@ -28,9 +28,6 @@ using Diagnostics = std::vector<core::Diagnostic>;
 Settings decode_settings(const core::Value& value, Diagnostics& diagnostics);
 RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics);
 
-/// The names of the orchestrators: `docker`, `local`, `kubernetes`.
-const std::vector<std::string>& orchestrator_names();
-
 /// Merges the step's values over the pipeline's, key by key: a step's scalars and lists replace the
 /// pipeline's, maps are merged.
 Settings merge(const Settings& pipeline, const Settings& step);

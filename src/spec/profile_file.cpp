@@ -6,9 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "blobs/addresses.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
@@ -23,13 +25,23 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-const Strings profile_keys{
-    "description",    "orchestrator",    "context", "namespace", "registry",     "state",   "claim",
-    "artifact_store", "service_account", "jobs",    "notify",    "keep_storage", "settings"};
-const Strings claim_keys{"name", "path"};
-const Strings store_keys{"bucket",     "endpoint",   "pod_endpoint",
-                         "region",     "path_style", "certificate_authority",
-                         "aws_profile"};
+/// Returns the part of a field's key before the dot, which is the key in a profile.
+std::string map_key(const orchestrators::ConnectionField& field) {
+  return field.key.substr(0, field.key.find('.'));
+}
+
+const Strings& profile_keys() {
+  static const Strings keys = [] {
+    Strings all{"description", "orchestrator", "registry",     "state",   "artifact_store",
+                "jobs",        "notify",       "keep_storage", "settings"};
+    for (const auto& entry : orchestrators::catalog())
+      for (const auto& field : entry.connection)
+        if (const auto key = map_key(field); std::ranges::find(all, key) == all.end())
+          all.push_back(key);
+    return all;
+  }();
+  return keys;
+}
 
 /// Reports settings that name files of the pipeline's folder, which a profile does not know.
 void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostics) {
@@ -56,67 +68,106 @@ fs::path read_path(const char* key, const core::Value& value, const fs::path& fi
 }
 
 /// Reads `s3://team/pipe`, or a map with such a `bucket`.
-settings::ArtifactStoreSettings read_store(const core::Value& key, const core::Value& value,
-                                           const fs::path& file,
-                                           settings::Diagnostics& diagnostics) {
-  settings::ArtifactStoreSettings store;
-  const auto read_text_of = [&](const char* name, std::string& into) {
-    if (const auto* given = value.find(name))
-      into = settings::read_text(name, *given, settings::formats::word, diagnostics).value_or("");
-  };
-  const core::Value* bucket = &value;
-  if (value.kind != core::Value::Kind::scalar) {
-    if (!settings::expect_map("artifact_store", value, diagnostics)) return store;
-    settings::report_unknown_keys(value, store_keys, "an artifact store", diagnostics);
-    read_text_of("endpoint", store.endpoint);
-    read_text_of("pod_endpoint", store.pod_endpoint);
-    read_text_of("region", store.region);
-    read_text_of("aws_profile", store.aws_profile);
-    if (const auto* given = value.find("path_style"))
-      store.path_style = settings::read_bool("path_style", *given, diagnostics);
-    if (const auto* given = value.find("certificate_authority"))
-      store.certificate_authority = read_path("certificate_authority", *given, file, diagnostics);
-    for (const auto& [name, url] :
-         {std::pair("endpoint", &store.endpoint), std::pair("pod_endpoint", &store.pod_endpoint)})
-      if (!url->empty() && !url->starts_with("https://") && !url->starts_with("http://"))
-        settings::report(
-            diagnostics, "bad-profile",
-            std::string("'") + name + "' must be `https://HOST[:PORT]`, not '" + *url + "'",
-            value.find(name)->span);
-    bucket = value.find("bucket");
+std::string read_address(const core::Value& value, const fs::path& file,
+                         settings::Diagnostics& diagnostics) {
+  const auto text = settings::read_text("bucket", value, settings::formats::word, diagnostics);
+  if (!text) return {};
+  const auto folder = fs::absolute(file).parent_path();
+  if (const auto url = blobs::read_address(*text, folder)) return *url;
+  const auto meant = "s3://" + *text;
+  settings::report(diagnostics, "bad-profile",
+                   "'" + text->substr(0, 100) + "' is not the address of a remote store",
+                   value.span, {"as in `" + core::joined(blobs::example_addresses(), "`, `") + "`"},
+                   blobs::read_address(meant, folder) ? "write `" + meant + "`" : "");
+  return {};
+}
+
+std::string read_option(const blobs::Option& option, const core::Value& value, const fs::path& file,
+                        settings::Diagnostics& diagnostics) {
+  const auto* name = option.name.c_str();
+  if (option.type == blobs::Option::Type::boolean) {
+    const auto given = settings::read_bool(name, value, diagnostics);
+    return !given ? "" : *given ? "true" : "false";
   }
-  if (!bucket) {
-    if (!has_misspelt(value, "bucket"))
-      settings::report(diagnostics, "missing-key", "an artifact store has a `bucket`", key.span,
-                       {"as in `artifact_store: {bucket: s3://team/pipe}`"});
-  } else if (const auto text =
-                 settings::read_text("bucket", *bucket, settings::formats::word, diagnostics);
-             text && !settings::read_bucket(*text, store)) {
-    const auto meant = "s3://" + *text;
-    settings::ArtifactStoreSettings valid;
-    settings::report(diagnostics, "bad-profile", "'" + text->substr(0, 100) + "' is not a bucket",
-                     bucket->span, {"as in `s3://team`, or `s3://team/pipe` for a part of it"},
-                     settings::read_bucket(meant, valid) ? "write `" + meant + "`" : "");
+  if (option.type == blobs::Option::Type::file)
+    return read_path(name, value, file, diagnostics).string();
+  auto text = settings::read_text(name, value, settings::formats::word, diagnostics).value_or("");
+  if (option.type == blobs::Option::Type::server && !text.empty() &&
+      !text.starts_with("https://") && !text.starts_with("http://"))
+    settings::report(diagnostics, "bad-profile",
+                     "'" + option.name + "' must be `https://HOST[:PORT]`, not '" + text + "'",
+                     value.span);
+  return text;
+}
+
+settings::RemoteStoreSettings read_store(const core::Value& key, const core::Value& value,
+                                         const fs::path& file, settings::Diagnostics& diagnostics) {
+  settings::RemoteStoreSettings store;
+  if (value.kind == core::Value::Kind::scalar) {
+    store.url = read_address(value, file, diagnostics);
+    return store;
   }
+  if (!settings::expect_map("artifact_store", value, diagnostics)) return store;
+  if (const auto* address = value.find("bucket"))
+    store.url = read_address(*address, file, diagnostics);
+  else if (!has_misspelt(value, "bucket"))
+    settings::report(diagnostics, "missing-key", "a remote store has a `bucket`", key.span,
+                     {"as in `artifact_store: {bucket: s3://team/pipe}`"});
+  Strings known{"bucket"};
+  for (const auto& option : blobs::options_of(store.url)) {
+    known.push_back(option.name);
+    const auto* given = value.find(option.name);
+    if (!given) continue;
+    if (auto text = read_option(option, *given, file, diagnostics); !text.empty())
+      store.options[option.name] = std::move(text);
+  }
+  settings::report_unknown_keys(value, known, "a remote store", diagnostics);
   return store;
 }
 
-/// Reads the claim through which pods and this machine see the same files.
-void read_claim(const core::Value& key, const core::Value& claim, Profile& profile,
-                settings::Diagnostics& diagnostics) {
-  if (!settings::expect_map("claim", claim, diagnostics)) return;
-  settings::report_unknown_keys(claim, claim_keys, "a claim", diagnostics);
-  const auto* name = claim.find("name");
-  const auto* path = claim.find("path");
-  if (name)
-    profile.claim =
-        settings::read_text("name", *name, settings::formats::word, diagnostics).value_or("");
-  if (path) profile.claim_path = read_path("path", *path, profile.file, diagnostics);
-  if (!name || !path)
-    settings::report(diagnostics, "missing-key",
-                     "a claim has a `name`, in the cluster, and a `path`, where this machine "
-                     "sees what is in it",
-                     key.span, {"as in `claim: {name: pipe-artifacts, path: /mnt/lab}`"});
+/// Reads a field of an orchestrator, unless the value is not a valid one.
+void read_field(const orchestrators::ConnectionField& field, const core::Value& value,
+                Profile& profile, settings::Diagnostics& diagnostics) {
+  const auto key = field.key.substr(field.key.find('.') + 1);
+  const auto text =
+      field.kind == orchestrators::ConnectionField::Kind::path
+          ? read_path(key.c_str(), value, profile.file, diagnostics).string()
+          : settings::read_text(key, value, settings::formats::word, diagnostics).value_or("");
+  if (!text.empty()) profile.connection[field.name] = text;
+}
+
+/// Reads the fields of an orchestrator that are in one map.
+void read_connection_map(const orchestrators::Entry& entry,
+                         const orchestrators::ConnectionMap& which, const core::Value& key,
+                         const core::Value& map, Profile& profile,
+                         settings::Diagnostics& diagnostics) {
+  if (!settings::expect_map(which.key, map, diagnostics)) return;
+  const auto prefix = which.key + ".";
+  Strings keys;
+  for (const auto& field : entry.connection)
+    if (field.key.starts_with(prefix)) keys.push_back(field.key.substr(prefix.size()));
+  settings::report_unknown_keys(map, keys, "a " + which.key, diagnostics);
+  bool is_complete = true;
+  for (const auto& field : entry.connection) {
+    if (!field.key.starts_with(prefix)) continue;
+    const auto* value = map.find(field.key.substr(prefix.size()));
+    if (value) read_field(field, *value, profile, diagnostics);
+    is_complete &= value != nullptr;
+  }
+  if (!is_complete)
+    settings::report(diagnostics, "missing-key", which.missing, key.span,
+                     {"as in `" + which.example + "`"});
+}
+
+/// Reads what the key sets of how orchestrators find their services.
+void read_connection(const core::Value& key, const core::Value& value, Profile& profile,
+                     settings::Diagnostics& diagnostics) {
+  for (const auto& entry : orchestrators::catalog()) {
+    for (const auto& field : entry.connection)
+      if (field.key == key.scalar) read_field(field, value, profile, diagnostics);
+    for (const auto& map : entry.connection_maps)
+      if (map.key == key.scalar) read_connection_map(entry, map, key, value, profile, diagnostics);
+  }
 }
 
 /// Reads the short form of `settings.docker.target_repository`, after the settings.
@@ -134,19 +185,11 @@ void read_registry(const core::Value& registry, Profile& profile,
   target = std::move(*repository);
 }
 
-struct ProfileWord {
-  std::string_view key;
-  std::string Profile::*member;
-};
-constexpr ProfileWord profile_words[] = {{"context", &Profile::context},
-                                         {"namespace", &Profile::name_space},
-                                         {"service_account", &Profile::service_account}};
-
 Profile read_profile(const core::Value& map, const fs::path& file,
                      settings::Diagnostics& diagnostics) {
   Profile profile;
   profile.file = file;
-  settings::report_unknown_keys(map, profile_keys, "a profile", diagnostics);
+  settings::report_unknown_keys(map, profile_keys(), "a profile", diagnostics);
   for (const auto& [key, value] : map.members) {
     if (key.scalar == "description")
       profile.description =
@@ -154,7 +197,7 @@ Profile read_profile(const core::Value& map, const fs::path& file,
               .value_or("");
     else if (key.scalar == "orchestrator")
       profile.orchestrator =
-          read_word("orchestrator", value, settings::orchestrator_names(), diagnostics)
+          read_word("orchestrator", value, orchestrators::orchestrator_names(), diagnostics)
               .value_or("");
     else if (key.scalar == "jobs")
       profile.jobs = settings::read_count("jobs", value, diagnostics).value_or(0);
@@ -162,26 +205,23 @@ Profile read_profile(const core::Value& map, const fs::path& file,
       profile.keep_storage = settings::read_bytes("keep_storage", value, diagnostics).value_or(0);
     else if (key.scalar == "state")
       profile.state = read_path("state", value, file, diagnostics);
-    else if (key.scalar == "claim")
-      read_claim(key, value, profile, diagnostics);
     else if (key.scalar == "artifact_store")
-      profile.artifact_store = read_store(key, value, file, diagnostics);
+      profile.remote_store = read_store(key, value, file, diagnostics);
     else if (key.scalar == "notify")
       profile.notify = read_notify(value, fs::absolute(file).parent_path(), diagnostics);
     else if (key.scalar == "settings") {
       profile.settings = settings::decode_settings(value, diagnostics);
       refuse_files(value, diagnostics);
     }
-    for (const auto& word : profile_words)
-      if (key.scalar == word.key)
-        profile.*word.member =
-            settings::read_text(key.scalar, value, settings::formats::word, diagnostics)
-                .value_or("");
+    read_connection(key, value, profile, diagnostics);
   }
-  if (const auto* store = map.find("artifact_store"); store && map.find("claim"))
-    settings::report(diagnostics, "contradiction",
-                     "pods get their files either through a claim or through an artifact store",
-                     store->span, {"leave out `claim` or `artifact_store`"});
+  if (const auto* store = map.find("artifact_store");
+      store && blobs::can_presign(profile.remote_store.url))
+    for (const auto& entry : orchestrators::catalog())
+      for (const auto& other : entry.connection_maps)
+        if (!other.excludes_artifact_store.empty() && map.find(other.key))
+          settings::report(diagnostics, "contradiction", other.excludes_artifact_store, store->span,
+                           {"leave out `" + other.key + "` or `artifact_store`"});
   if (const auto* registry = map.find("registry")) read_registry(*registry, profile, diagnostics);
   return profile;
 }

@@ -11,7 +11,7 @@
 
 #include <pipeline/spec.hpp>
 
-#include "settings/artifact_store.hpp"
+#include "settings/remote_store.hpp"
 
 namespace pipeline::spec {
 
@@ -20,17 +20,19 @@ struct Profile {
   std::string description;
   std::string orchestrator;  ///< This and the following members: empty or 0 if the profile does not
                              ///< set them.
-  std::string context, name_space;
+  StringMap connection;  ///< By the names of the orchestrators' fields; see orchestrators::Entry.
   std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
-  Bytes keep_storage = 0;            ///< Room that artifacts should take at most.
-  std::string service_account;       ///< Service account of a driver in the cluster.
-  std::string claim;                 ///< PersistentVolumeClaim through which pods see `state`.
-  std::filesystem::path claim_path;  ///< Path at which this machine sees the claim's content;
-                                     ///< resolved against the file.
-  settings::ArtifactStoreSettings artifact_store;
-  std::vector<NotifySpec> notify;  ///< Webhooks, besides the pipeline's.
+  Bytes keep_storage = 0;                      ///< Room that artifacts should take at most.
+  settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
+  std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
   Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.
+
+  /// Returns the value of a field of `connection`; an empty text if the profile does not set it.
+  std::string field(const std::string& name) const {
+    const auto found = connection.find(name);
+    return found == connection.end() ? std::string() : found->second;
+  }
 };
 using Profiles = std::map<std::string, Profile>;
 

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "orchestrators/catalog/catalog.hpp"
 #include "settings/settings.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/pipeline_file.hpp"
@@ -212,7 +213,7 @@ json step_schema() {
       "Names under which outputs are published once the step succeeds, by output: `{model: "
       "production}`. Other pipelines take them as `artifact:production`.");
   properties["orchestrator"] =
-      described({{"enum", settings::orchestrator_names()}},
+      described({{"enum", orchestrators::orchestrator_names()}},
                 "Where this step runs, if elsewhere than the run (`--orchestrator`).");
   properties["version"] = described({{"type", {"string", "number"}}},
                                     "A text that enters the step's key: change it when what the "

@@ -6,6 +6,7 @@
 
 #include "core/identifier.hpp"
 #include "gpu/resource_checks.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 #include "settings/contradictions.hpp"
 #include "settings/decode.hpp"
 #include "spec/condition.hpp"
@@ -229,7 +230,7 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
       step.publish = &value;
     } else if (name.scalar == "orchestrator") {
       spec.orchestrator =
-          read_word("orchestrator", value, settings::orchestrator_names(), diagnostics_)
+          read_word("orchestrator", value, orchestrators::orchestrator_names(), diagnostics_)
               .value_or("");
     }
   }

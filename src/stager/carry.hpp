@@ -1,7 +1,7 @@
 /// @file
 /// Transfers the files of a pod that shares no files with the driver: downloads the step's inputs
 /// and uploads its outputs. The driver writes documents that list the transfers
-/// (orchestrators/kubernetes/bucket_files.hpp), with signed URLs, so that the pod has no keys.
+/// (orchestrators/kubernetes/pod_staging.hpp), with signed URLs, so that the pod has no keys.
 #pragma once
 
 #include <filesystem>

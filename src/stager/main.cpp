@@ -1,6 +1,6 @@
-// Transfers a step's files between its pod and the bucket (carry.hpp). Linked statically, so that
-// it runs in any image.
-// Usage: pipe-stager fetch DOCUMENT FOLDER         downloads the inputs; copies itself and the
+// Transfers a step's files between its pod and the remote store (carry.hpp). Linked statically, so
+// that it runs in any image. Usage: pipe-stager fetch DOCUMENT FOLDER         downloads the inputs;
+// copies itself and the
 //                                                  agent beside it to FOLDER
 //        pipe-stager keep DOCUMENT                 uploads the checkpoint whenever it has changed
 //        pipe-stager save DOCUMENT                 uploads it now; no process may write to it

@@ -9,19 +9,20 @@
 
 #include <openssl/evp.h>
 
+#include "blobs/error_document.hpp"
 #include "core/base64.hpp"
-#include "s3/answer.hpp"
 
 namespace pipeline::stager {
 namespace {
 
 /// Throws NoAnswer for transient failures, TransferError for permanent ones.
 [[noreturn]] void refuse(const std::string& what, const Reply& reply) {
-  const auto code = s3::xml_text(reply.body, "Code"), words = s3::xml_text(reply.body, "Message");
+  const auto code = blobs::xml_text(reply.body, "Code"),
+             words = blobs::xml_text(reply.body, "Message");
   auto message = "cannot " + what + ": " +
                  (code.empty() ? "status " + std::to_string(reply.status) : code + ": " + words);
   constexpr int not_found = 404;
-  if (s3::is_retryable(reply.status, code)) throw NoAnswer(message, true);
+  if (blobs::is_retryable(reply.status, code)) throw NoAnswer(message, true);
   if (code == "AccessDenied" && words.find("expired") != words.npos)
     message +=
         "; what the driver had permitted was good for 7 days, or for as long as its keys were";

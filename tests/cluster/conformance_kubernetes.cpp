@@ -1,5 +1,5 @@
 // The suite that every orchestrator passes, on the cluster that KUBECONFIG names.
-#include "orchestrators/factory.hpp"
+#include "orchestrators/kubernetes/kubernetes_orchestrator.hpp"
 #include "support/cluster.hpp"
 #include "support/conformance.hpp"
 

@@ -99,7 +99,7 @@ class DetachedThroughABucketTest(Served, S3Bucket, detach_test.GrowsAnywhere, de
         self.write_chain(1)
         result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--namespace", self.namespace, "--detach", AWS_ACCESS_KEY_ID="")
         self.assertEqual(result.code, 3, result)
-        self.assertIn("there are no keys for the artifact store", result.err)
+        self.assertIn("there are no keys for the remote store", result.err)
         self.assertEqual(self.cluster_objects(), [])
 
 

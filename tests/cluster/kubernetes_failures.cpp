@@ -9,7 +9,7 @@
 #include "kubernetes_api/client.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/kubernetes/kubernetes_orchestrator.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/owner.hpp"
 #include "support/attempt_builder.hpp"
@@ -82,7 +82,8 @@ TEST_F(OnACluster, pod_that_somebody_deletes_is_no_fault_of_the_step) {
   AttemptBuilder step(shell("echo ready; sleep 1000"));
   step.log.on_write = [&](const Log&) {
     step.log.on_write = {};
-    asio::co_spawn(loop, delete_pods(orchestrators::job_name(step.attempt())), asio::detached);
+    asio::co_spawn(loop, delete_pods(orchestrators::kubernetes::job_name(step.attempt())),
+                   asio::detached);
   };
   const auto result = run(step);
   ASSERT_TRUE(result.failure);

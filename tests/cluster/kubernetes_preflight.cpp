@@ -6,7 +6,7 @@
 
 #include "kubernetes_api/client.hpp"
 #include "kubernetes_api/json.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/kubernetes/kubernetes_orchestrator.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/cluster.hpp"
@@ -42,8 +42,9 @@ class BeforeARun : public testing::Test {
   /// Returns all diagnostics with their notes.
   std::string told() {
     std::string text;
-    for (const auto& each :
-         run_task(loop, orchestrators::check_steps(client, {&step}, {.state = "/state"})).obstacles)
+    for (const auto& each : run_task(loop, orchestrators::kubernetes::check_steps(
+                                               client, {&step}, {.state = "/state"}))
+                                .obstacles)
       text += core::render(each, "", "") + "\n";
     return text;
   }
@@ -145,7 +146,7 @@ TEST_F(BeforeARun, namespace_that_is_not_there_is_told_with_what_to_do) {
   kubernetes_api::Client other(
       loop, kubernetes_api::find_cluster({.context = {}, .name_space = "no-such-namespace"}));
   try {
-    run_task(loop, orchestrators::check_steps(other, {&step}, {.state = "/state"}));
+    run_task(loop, orchestrators::kubernetes::check_steps(other, {&step}, {.state = "/state"}));
     FAIL();
   } catch (const core::EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("namespaces \"no-such-namespace\" not found"));

@@ -146,7 +146,7 @@ class S3Test(S3Bucket, ClusterTest):
             return result.text
 
         text = refusal(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
-        self.assertIn("there are no keys for the artifact store", text)
+        self.assertIn("there are no keys for the remote store", text)
         self.assertIn("aws configure export-credentials", text)
         self.assertIn("the keys are from the environment (AWS_ACCESS_KEY_ID): they are not this server's", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
         self.assertIn("SignatureDoesNotMatch", refusal(AWS_SECRET_ACCESS_KEY="wrong"))

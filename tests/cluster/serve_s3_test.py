@@ -72,7 +72,7 @@ class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
         self.write("profiles.yaml", json.dumps({"lab": {"orchestrator": "local"}}))
         without = self.pipe("serve", "--bucket", "lab")
         self.assertEqual(without.code, 2)
-        self.assertIn("the profile 'lab' has no bucket", without.err)
+        self.assertIn("the profile 'lab' has no remote store", without.err)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ class OnDocker(S3Bucket, PipeTest):
             return result.text
 
         self.assertIn("they are not this server's", refusal(AWS_ACCESS_KEY_ID="SOMEBODY"))
-        self.assertIn("there are no keys for the artifact store", refusal(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY=""))
+        self.assertIn("there are no keys for the remote store", refusal(AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY=""))
         self.assertIn("they are not this server's", self.pipe("plan", "pipeline.yaml", AWS_ACCESS_KEY_ID="SOMEBODY").text)
         self.profile(bucket=f"s3://{self.bucket}-not")
         self.assertIn("make it (`aws s3 mb", refusal())

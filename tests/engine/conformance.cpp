@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "orchestrators/factory.hpp"
+#include "orchestrators/docker/docker_orchestrator.hpp"
 #include "support/conformance.hpp"
 #include "support/second_engine.hpp"
 

@@ -13,8 +13,8 @@
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/container_shell.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/docker_orchestrator.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
-#include "orchestrators/factory.hpp"
 #include "orchestrators/preflight.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
@@ -42,8 +42,9 @@ class DockerGpus : public testing::Test {
     options.run_id = run_id_;
     orchestrator_ = orchestrators::make_docker_orchestrator(loop_, options);
     core::CancelSource never;
-    inventory_ = test::run_task(loop_, orchestrators::probe_gpus(engine_, *access_, plain_image,
-                                                                 {{"pipe.run", run_id_}}, never));
+    inventory_ =
+        test::run_task(loop_, orchestrators::docker_engine::probe_gpus(
+                                  engine_, *access_, plain_image, {{"pipe.run", run_id_}}, never));
     ASSERT_FALSE(inventory_.unavailable) << inventory_.unavailable->reason;
     if (inventory_.devices.size() < 4) GTEST_SKIP() << "the engine has fewer than 4 GPUs";
   }
@@ -116,7 +117,7 @@ class DockerGpus : public testing::Test {
                             co_return text;
                           }(engine_, name, std::move(body)));
   }
-  orchestrators::ContainerOptions place() {
+  orchestrators::docker_engine::ContainerOptions place() {
     return {.image = plain_image,
             .root = folder_.path(),
             .home = "/",
@@ -236,7 +237,7 @@ TEST_F(DockerGpus, a_step_without_gpus_sees_none_even_by_nvidias_runtime) {
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_TRUE(step.log.out.ends_with("none\n")) << step.log.out;
 
-  auto body = orchestrators::container_body(attempt(step, {}), place());
+  auto body = orchestrators::docker_engine::container_body(attempt(step, {}), place());
   body["HostConfig"]["Runtime"] = "nvidia";  // as an engine whose default it is
   const auto withheld = output("pipe-" + run_id_ + "-withheld", body);
   EXPECT_NE(withheld.find("none\n"), std::string::npos)
@@ -256,8 +257,8 @@ TEST_F(DockerGpus, the_runtime_is_the_way_where_device_requests_are_not) {
     access_->try_next(access_->ways().front(), "could not select device driver");
   AttemptBuilder step(test::shell("nvidia-smi -L"));
   EXPECT_EQ(orchestrators::visible_gpus(
-                output("pipe-" + run_id_ + "-runtime",
-                       orchestrators::container_body(attempt(step, {3, 1}), place())))
+                output("pipe-" + run_id_ + "-runtime", orchestrators::docker_engine::container_body(
+                                                           attempt(step, {3, 1}), place())))
                 .size(),
             2U);
 }
@@ -272,8 +273,8 @@ TEST_F(DockerGpus, a_way_that_the_engine_lacks_is_given_up_for_the_next) {
   where.gpu_access = &access;
   orchestrators::Removals removals;
   const auto one = attempt(step, {2});
-  const auto result = test::run_task(
-      loop_, orchestrators::run_container(engine_, one, where, plain_image, removals));
+  const auto result = test::run_task(loop_, orchestrators::docker_engine::run_container(
+                                                engine_, one, where, plain_image, removals));
   test::run_task(loop_, removals.settle());
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(seen(step), std::vector{uuid(2)});
@@ -289,8 +290,8 @@ TEST_F(DockerGpus, a_shell_too_takes_the_next_way) {
   AttemptBuilder step(test::shell("true"));
   auto one = attempt(step, {2});
   one.shell = {.words = {"sh", "-c", "nvidia-smi -L | grep -q " + uuid(2)}};
-  const auto result =
-      test::run_task(loop_, orchestrators::run_shell(engine_, one, where, plain_image));
+  const auto result = test::run_task(
+      loop_, orchestrators::docker_engine::run_shell(engine_, one, where, plain_image));
   EXPECT_FALSE(result.failure) << message(result);
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(access.ways().front(), docker::GpuWay::device_request);
@@ -328,13 +329,14 @@ TEST_F(DockerGpus, an_image_that_needs_a_newer_driver_is_explained) {
 TEST_F(DockerGpus, what_the_engine_says_of_gpus_that_it_cannot_give_is_explained) {
   const auto refused = [&](const json& request, const char* runtime) -> std::string {
     AttemptBuilder step(test::program({"true"}));
-    auto body = orchestrators::container_body(attempt(step, {}), place());
+    auto body = orchestrators::docker_engine::container_body(attempt(step, {}), place());
     if (!request.is_null()) body["HostConfig"]["DeviceRequests"] = json::array({request});
     if (runtime) body["HostConfig"]["Runtime"] = runtime;
     try {
       output("pipe-" + run_id_ + "-refused", body);
     } catch (const docker::EngineError& error) {
-      return orchestrators::start_failure(error, attempt(step, {}), plain_image).message;
+      return orchestrators::containers::start_failure(error, attempt(step, {}), plain_image)
+          .message;
     }
     return "not refused";
   };

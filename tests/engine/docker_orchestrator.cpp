@@ -14,7 +14,7 @@
 #include "core/identifier.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/docker/docker_orchestrator.hpp"
 #include "orchestrators/removals.hpp"
 #include "support/event_recorder.hpp"
 #include "support/podman.hpp"
@@ -122,7 +122,7 @@ class DockerOrchestrator : public testing::Test {
     }(engine_, name, std::move(body), start, id));
     return id;
   }
-  orchestrators::ContainerOptions place() {
+  orchestrators::docker_engine::ContainerOptions place() {
     return {.image = "debian:bookworm-slim",
             .root = folder_.path(),
             .home = "/",
@@ -414,7 +414,8 @@ TEST_F(DockerOrchestrator, a_container_of_that_name_that_is_not_ours_is_left_alo
   nlohmann::json body;
   body["Image"] = "debian:bookworm-slim";
   body["Cmd"] = nlohmann::json::array({"true"});
-  const auto id = make_container(orchestrators::container_name(attempt(a)), body, false);
+  const auto id =
+      make_container(orchestrators::docker_engine::container_name(attempt(a)), body, false);
   EXPECT_THROW(
       try { run(a); } catch (const core::EnvironmentError& error) {
         EXPECT_NE(std::string(error.what()).find("it is not this step's"), std::string::npos);
@@ -430,8 +431,9 @@ TEST_F(DockerOrchestrator, the_container_that_a_dead_driver_left_is_joined_with_
                            "echo before; echo after; exit 4"}) {  // still running; ended already
     AttemptOptions a(folder_.path(), line[13] == 's' ? "running" : "ended");
     a.shell(line);
-    const auto id = make_container(orchestrators::container_name(attempt(a)),
-                                   orchestrators::container_body(attempt(a), its_place), true);
+    const auto id =
+        make_container(orchestrators::docker_engine::container_name(attempt(a)),
+                       orchestrators::docker_engine::container_body(attempt(a), its_place), true);
     const auto result = run(a);
     EXPECT_EQ(result.exit_code, 4);
     EXPECT_EQ(a.log.out, "before\nafter\n");
@@ -442,8 +444,8 @@ TEST_F(DockerOrchestrator, a_container_that_was_made_but_never_started_is_replac
   const auto its_place = place();
   AttemptOptions a(folder_.path(), "made");
   a.shell("echo once");
-  make_container(orchestrators::container_name(attempt(a)),
-                 orchestrators::container_body(attempt(a), its_place), false);
+  make_container(orchestrators::docker_engine::container_name(attempt(a)),
+                 orchestrators::docker_engine::container_body(attempt(a), its_place), false);
   EXPECT_FALSE(run(a).failure);
   EXPECT_EQ(a.log.out, "once\n");
 }
@@ -452,13 +454,14 @@ TEST_F(DockerOrchestrator, orphans_of_dead_runs_are_removed_and_of_live_ones_kep
   const auto its_place = place();
   AttemptOptions a(folder_.path(), "orphan");
   a.list({"sleep", "600"});
-  make_container(orchestrators::container_name(attempt(a)),
-                 orchestrators::container_body(attempt(a), its_place), true);
+  make_container(orchestrators::docker_engine::container_name(attempt(a)),
+                 orchestrators::docker_engine::container_body(attempt(a), its_place), true);
   auto other = its_place;
   other.owner = "somebody-else";
   a.number = 2;
-  const auto foreign = make_container(orchestrators::container_name(attempt(a)),
-                                      orchestrators::container_body(attempt(a), other), false);
+  const auto foreign =
+      make_container(orchestrators::docker_engine::container_name(attempt(a)),
+                     orchestrators::docker_engine::container_body(attempt(a), other), false);
   const std::function<bool(const std::string&)> all = [](const std::string&) { return true; };
   const std::function<bool(const std::string&)> none = [](const std::string&) { return false; };
   await(orchestrator_->remove_orphans(all));

@@ -11,8 +11,8 @@
 #include "core/identifier.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/docker_orchestrator.hpp"
 #include "orchestrators/docker/file_copy.hpp"
-#include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/engine_proxy.hpp"
 #include "support/event_recorder.hpp"
@@ -82,7 +82,8 @@ class EngineFaults : public testing::Test {
   void docker_on(const std::string& command) { docker_cli(command + " " + id()); }
 
   std::string id() const {
-    return orchestrators::container_name(const_cast<AttemptBuilder&>(*builder_).attempt());
+    return orchestrators::docker_engine::container_name(
+        const_cast<AttemptBuilder&>(*builder_).attempt());
   }
   /// True if none of the run's containers is running.
   bool nothing_runs() const {
@@ -190,7 +191,7 @@ TEST_P(MissingFiles, outputs_that_a_stopping_engine_does_not_find_are_asked_for_
   auto& attempt = step("exit 0");
   docker_cli("create -v /pipe --network none --name " + id() +
              " debian:bookworm-slim sh -c 'echo made > /pipe/outputs/f'");
-  run_task(loop_, orchestrators::copy_in(engine_, attempt.attempt(), id()));
+  run_task(loop_, orchestrators::docker_engine::copy_in(engine_, attempt.attempt(), id()));
   docker_on("start -a");
   First calls{GetParam()};
   EngineProxy proxy([&](const std::string&, const std::string& target) {
@@ -199,7 +200,7 @@ TEST_P(MissingFiles, outputs_that_a_stopping_engine_does_not_find_are_asked_for_
   setenv("DOCKER_HOST", proxy.url().c_str(), 1);
   docker::EngineApi engine(loop_, docker::find_endpoint());
   unsetenv("DOCKER_HOST");
-  run_task(loop_, orchestrators::copy_out(engine, attempt.attempt(), id()));
+  run_task(loop_, orchestrators::docker_engine::copy_out(engine, attempt.attempt(), id()));
   EXPECT_EQ(attempt.written("f"), "made\n");
 }
 
@@ -215,12 +216,13 @@ TEST_P(MissingFiles, a_folder_that_a_stopping_engine_does_not_find_is_filled_lat
   setenv("DOCKER_HOST", proxy.url().c_str(), 1);
   docker::EngineApi engine(loop_, docker::find_endpoint());
   unsetenv("DOCKER_HOST");
-  run_task(loop_, orchestrators::copy_in(engine, attempt.attempt(), id()));
+  run_task(loop_, orchestrators::docker_engine::copy_in(engine, attempt.attempt(), id()));
   docker_on("start -a");
-  run_task(loop_, orchestrators::copy_out(engine_, attempt.attempt(), id()));
+  run_task(loop_, orchestrators::docker_engine::copy_out(engine_, attempt.attempt(), id()));
   EXPECT_EQ(attempt.written("f"), "made\n");
-  EXPECT_THROW(run_task(loop_, orchestrators::copy_in(engine, attempt.attempt(), "no-such")),
-               docker::EngineError);
+  EXPECT_THROW(
+      run_task(loop_, orchestrators::docker_engine::copy_in(engine, attempt.attempt(), "no-such")),
+      docker::EngineError);
 }
 // The engine comes back after the first request, or the second.
 INSTANTIATE_TEST_SUITE_P(EngineFaults, MissingFiles, testing::Values(1, 2));
@@ -228,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(EngineFaults, MissingFiles, testing::Values(1, 2));
 TEST_F(EngineFaults, outputs_of_an_engine_that_unmounts_them_meanwhile_are_asked_for_again) {
   auto& attempt = step("exit 0");
   docker_cli("create -v /pipe --network none --name " + id() + " debian:bookworm-slim true");
-  run_task(loop_, orchestrators::copy_in(engine_, attempt.attempt(), id()));
+  run_task(loop_, orchestrators::docker_engine::copy_in(engine_, attempt.attempt(), id()));
   docker_on("start -a");
   const auto file = attempt.folder.path() / "f";
   write(file, "made\n");
@@ -242,7 +244,7 @@ TEST_F(EngineFaults, outputs_of_an_engine_that_unmounts_them_meanwhile_are_asked
   setenv("DOCKER_HOST", proxy.url().c_str(), 1);
   docker::EngineApi engine(loop_, docker::find_endpoint());
   unsetenv("DOCKER_HOST");
-  run_task(loop_, orchestrators::copy_out(engine, attempt.attempt(), id()));
+  run_task(loop_, orchestrators::docker_engine::copy_out(engine, attempt.attempt(), id()));
   EXPECT_EQ(attempt.written("f"), "made\n");
 }
 

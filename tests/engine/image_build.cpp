@@ -25,7 +25,7 @@ TEST_F(ImageTest, requirements_are_installed_with_pip) {
 }
 
 TEST_F(ImageTest, packages_of_an_image_are_listed_with_what_chose_them_or_told_apart_by_its_id) {
-  using orchestrators::installed_packages;
+  using orchestrators::containers::installed_packages;
   DockerSettings loose;
   loose.requirements = {"six<1.17"};
   const auto made = ensure(step("loose", loose));

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "docker/engine_api.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/docker/docker_orchestrator.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/prepare_and_run.hpp"

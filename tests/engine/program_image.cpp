@@ -18,7 +18,7 @@
 #include "docker/engine_connection.hpp"
 #include "model/running_program.hpp"
 #include "net/url.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/docker/docker_orchestrator.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/podman.hpp"

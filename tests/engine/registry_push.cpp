@@ -181,7 +181,8 @@ TEST_F(RegistryPush, users_are_told_why_a_push_fails_and_what_to_do) {
 
 class StepsInARegistry : public RegistryPush {
  protected:
-  orchestrators::StepImage prepared(orchestrators::StepImages& images, const StepSpec& spec) {
+  orchestrators::containers::StepImage prepared(orchestrators::containers::StepImages& images,
+                                                const StepSpec& spec) {
     wait(images.prepare(spec, events, cancel));
     return wait(images.image_of(spec));
   }
@@ -190,7 +191,7 @@ class StepsInARegistry : public RegistryPush {
 };
 
 TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_digest) {
-  orchestrators::StepImages images(loop, *engine, place, &published);
+  orchestrators::containers::StepImages images(loop, *engine, place, &published);
   const auto spec =
       step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}}});
   EXPECT_FALSE(wait(images.environment(spec)).ready);
@@ -211,7 +212,7 @@ TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_
 }
 
 TEST_F(StepsInARegistry, program_goes_there_as_the_layer_that_it_is) {
-  orchestrators::StepImages images(loop, *engine, place, &published);
+  orchestrators::containers::StepImages images(loop, *engine, place, &published);
   auto spec = step("train", {.parent_image = "debian:bookworm-slim"});
   spec.program =
       ProgramStep{std::make_shared<const Program>(model::running_program()), "train", ""};
@@ -230,7 +231,7 @@ TEST_F(StepsInARegistry, image_tag_is_a_second_name_there_and_follows_the_image)
                           .environment = {{"A", value}}});
   };
   for (const char* value : {"1", "2"}) {
-    orchestrators::StepImages images(loop, *engine, place, &published);
+    orchestrators::containers::StepImages images(loop, *engine, place, &published);
     const auto image = prepared(images, spec(value));
     EXPECT_EQ(digest_in_registry(repository + ":latest"), split_reference(image.reference).second);
   }
@@ -239,7 +240,7 @@ TEST_F(StepsInARegistry, image_tag_is_a_second_name_there_and_follows_the_image)
 }
 
 TEST_F(StepsInARegistry, engine_of_this_machine_pushes_nothing) {
-  orchestrators::StepImages images(loop, *engine, place);
+  orchestrators::containers::StepImages images(loop, *engine, place);
   const auto image = prepared(
       images, step("train", {.parent_image = "debian:bookworm-slim", .environment = {{"A", "1"}}}));
   EXPECT_TRUE(image.reference.starts_with(repository + ":env-")) << image.reference;
@@ -247,7 +248,7 @@ TEST_F(StepsInARegistry, engine_of_this_machine_pushes_nothing) {
 }
 
 TEST_F(StepsInARegistry, name_without_a_registry_stays_on_the_engine) {
-  orchestrators::StepImages images(loop, *engine, place, &published);
+  orchestrators::containers::StepImages images(loop, *engine, place, &published);
   const auto spec = step("train", {.parent_image = "debian:bookworm-slim",
                                    .target_repository = "pipe-test-without-registry",
                                    .environment = {{"A", "1"}}});

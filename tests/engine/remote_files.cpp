@@ -9,8 +9,8 @@
 
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/docker_orchestrator.hpp"
 #include "orchestrators/docker/file_copy.hpp"
-#include "orchestrators/factory.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/prepare_and_run.hpp"
@@ -77,7 +77,7 @@ TEST_F(RemoteFiles, nothing_of_this_machine_can_be_mounted_there) {
   } catch (const docker::EngineError& error) {
     EXPECT_NE(std::string(error.what()).find("bind source path does not exist"), std::string::npos)
         << error.what();
-    EXPECT_FALSE(orchestrators::is_elsewhere(error, step.attempt()))
+    EXPECT_FALSE(orchestrators::docker_engine::is_elsewhere(error, step.attempt()))
         << "a folder of the user's is no sign";
   }
 }
@@ -208,17 +208,17 @@ TEST_F(RemoteFiles, the_container_that_a_dead_driver_left_is_joined_and_its_outp
     if (failure) std::rethrow_exception(failure);
   }
   const auto attempt = step.attempt();
-  orchestrators::ContainerOptions place{.image = "debian:bookworm-slim",
-                                        .root = root.path(),
-                                        .home = "/",
-                                        .user = "0:0",
-                                        .owner = owner,
-                                        .elsewhere = true};
-  const auto id =
-      run_task(loop, engine->create_container(orchestrators::container_name(attempt),
-                                              orchestrators::container_body(attempt, place)));
+  orchestrators::docker_engine::ContainerOptions place{.image = "debian:bookworm-slim",
+                                                       .root = root.path(),
+                                                       .home = "/",
+                                                       .user = "0:0",
+                                                       .owner = owner,
+                                                       .elsewhere = true};
+  const auto id = run_task(
+      loop, engine->create_container(orchestrators::docker_engine::container_name(attempt),
+                                     orchestrators::docker_engine::container_body(attempt, place)));
   run_task(loop, [&]() -> async::Task<> {
-    co_await orchestrators::copy_in(*engine, attempt, id);
+    co_await orchestrators::docker_engine::copy_in(*engine, attempt, id);
     co_await engine->start_container(id);
   }());
   const auto result = run(step);

@@ -56,7 +56,7 @@ void look_at(const StepSpec& step, const std::filesystem::path& root) {
     docker::plan_to_json(plan);
     docker::plan_digest(plan, {});
   });
-  attempt([&] { orchestrators::example_job(step, {.state = "/state"}); });
+  attempt([&] { orchestrators::kubernetes::example_job(step, {.state = "/state"}); });
   settings::to_json(step.settings);
 }
 

@@ -5,10 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "s3/answer.hpp"
+#include "blobs/error_document.hpp"
+#include "blobs/s3/answer.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace pipeline::s3;
+  using namespace pipeline::blobs;
+  using namespace pipeline::blobs::s3;
   const std::string text(reinterpret_cast<const char*>(data), size);
   for (const auto* element : {"Code", "Message", "Region", "UploadId", "ETag"})
     if (xml_text(text, element).size() > size) __builtin_trap();

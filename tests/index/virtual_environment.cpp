@@ -206,10 +206,10 @@ TEST_F(VirtualEnvironment, digest_covers_what_determines_it) {
 }
 
 TEST(install_advice, says_what_to_do_for_what_was_printed) {
-  orchestrators::FoundProgram python;
+  orchestrators::local::FoundProgram python;
   python.version = "3.12";
   auto advice = [&](const std::string& output) {
-    return orchestrators::advice_for_failed_install(output, python, "/project");
+    return orchestrators::local::advice_for_failed_install(output, python, "/project");
   };
   EXPECT_THAT(advice("ERROR: No matching distribution found for x"),
               Contains(HasSubstr("Python 3.12")));

@@ -28,15 +28,25 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 def read_rooms(cmake_file):
     """{room: (rooms it may use, libraries it depends on)}"""
     rooms = {}
-    for name, arguments in re.findall(r"^pipeline_room\((\w+)([^)]*)\)", cmake_file.read_text(), re.MULTILINE):
+    for function, name, arguments in re.findall(r"^pipeline_(room|orchestrator)\(([\w/]+)([^)]*)\)", cmake_file.read_text(), re.MULTILINE):
         lists, current = {"USES": [], "DEPENDS": []}, None
         for word in arguments.split():
             if word in lists:
                 current = lists[word]
             elif word != "COMPUTES":  # how it is compiled
                 current.append(word)
-        rooms[name] = (set(lists["USES"]), set(lists["DEPENDS"]))
+        rooms[f"orchestrators/{name}" if function == "orchestrator" else name] = (set(lists["USES"]), set(lists["DEPENDS"]))
     return rooms
+
+
+def room_of(path, rooms):
+    """The innermost room of a path below src/; an orchestrator's entry is compiled into the catalog."""
+    folder = pathlib.PurePath(path).parent.as_posix()
+    if re.fullmatch(r"orchestrators/\w+/entry\.cpp", pathlib.PurePath(path).as_posix()):
+        return "orchestrators/catalog"
+    while folder not in rooms and "/" in folder:
+        folder = folder.rsplit("/", 1)[0]
+    return folder
 
 
 def find_cycle(rooms):
@@ -81,21 +91,24 @@ def check_rooms(root):
     """A line for every include that is not allowed."""
     rooms = read_rooms(root / "src/CMakeLists.txt")
     found = []
-    for room, (uses, depends) in rooms.items():
+    for file in sources(root / "src"):
+        room = room_of(file.relative_to(root / "src"), rooms)
+        if room not in rooms:
+            continue
+        uses, depends = rooms[room]
         reachable = set(depends).union(*(rooms[used][1] for used in uses)) if uses else set(depends)
-        for file in sources(root / "src" / room):
-            for line, kind, header in includes(file):
-                place = f"{file.relative_to(root)}:{line}"
-                target = header.split("/")[0]
-                library = next((name for prefix, name in LIBRARIES.items() if header.startswith(prefix)), None)
-                if kind == "<" and target in rooms and "/" in header:
-                    found.append(f'{place}: <{header}>: rooms include each other with quotes: "{header}"')
-                elif kind == '"' and target not in rooms:
-                    found.append(f'{place}: "{header}" names no room; write "ROOM/FILE.hpp"')
-                elif kind == '"' and target != room and target not in uses:
-                    found.append(f'{place}: {room} may not include "{header}"; it may use: {", ".join(sorted(uses)) or "no other room"}')
-                elif kind == "<" and library and library not in reachable:
-                    found.append(f"{place}: {room} may not include <{header}>: neither it nor a room that it uses DEPENDS on {library}")
+        for line, kind, header in includes(file):
+            place = f"{file.relative_to(root)}:{line}"
+            target = room_of(header, rooms)
+            library = next((name for prefix, name in LIBRARIES.items() if header.startswith(prefix)), None)
+            if kind == "<" and target in rooms and "/" in header:
+                found.append(f'{place}: <{header}>: rooms include each other with quotes: "{header}"')
+            elif kind == '"' and target not in rooms:
+                found.append(f'{place}: "{header}" names no room; write "ROOM/FILE.hpp"')
+            elif kind == '"' and target != room and target not in uses:
+                found.append(f'{place}: {room} may not include "{header}"; it may use: {", ".join(sorted(uses)) or "no other room"}')
+            elif kind == "<" and library and library not in reachable:
+                found.append(f"{place}: {room} may not include <{header}>: neither it nor a room that it uses DEPENDS on {library}")
     return found
 
 
@@ -167,11 +180,11 @@ def compile_headers(compiler, standard, headers, *options):
     )
 def described_rooms(document):
     """The rooms in the table of docs/architecture.md, and the edges of its drawing of them."""
-    rooms = re.findall(r"^\| `(\w+)` \|", document, re.MULTILINE)
+    rooms = re.findall(r"^\| `([\w/]+)` \|", document, re.MULTILINE)
     drawing = next(block for block in re.findall(r"```mermaid\n(.*?)```", document, re.DOTALL) if block.startswith("flowchart TB"))
     edges = [
         (user, used)
-        for users, uses in re.findall(r"^  ([\w &]+?) --> ([\w &]+)$", drawing, re.MULTILINE)
+        for users, uses in re.findall(r"^  ([\w/ &]+?) --> ([\w/ &]+)$", drawing, re.MULTILINE)
         for user in users.split(" & ")
         for used in uses.split(" & ")
     ]
@@ -221,7 +234,22 @@ class Rooms(unittest.TestCase):
 
     def test_every_folder_below_src_is_a_room(self):
         folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
-        self.assertEqual(folders, set(read_rooms(ROOT / "src/CMakeLists.txt")))
+        rooms = set(read_rooms(ROOT / "src/CMakeLists.txt"))
+        self.assertEqual(folders, {room for room in rooms if "/" not in room})
+        nested = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/orchestrators").iterdir() if path.is_dir()}
+        self.assertEqual(nested, {room for room in rooms if "/" in room})
+
+    def test_orchestrators_use_neither_each_other_nor_the_registry(self):
+        rooms = read_rooms(ROOT / "src/CMakeLists.txt")
+        names = re.findall(r"^pipeline_orchestrator\((\w+)", (ROOT / "src/CMakeLists.txt").read_text(), re.MULTILINE)
+        self.assertIn("local", names)
+        apart = {f"orchestrators/{name}" for name in names} | {"orchestrators/executor", "orchestrators/registry"}
+        for room in apart:
+            self.assertEqual(reachable(rooms, room) & apart, set(), room)
+
+    def test_rooms_below_the_port_do_not_use_it(self):
+        rooms = read_rooms(ROOT / "src/CMakeLists.txt")
+        self.assertEqual([room for room in rooms["orchestrators"][0] if room.startswith("orchestrators/") and room != "orchestrators/catalog"], [])
 
     def test_the_document_describes_every_room_and_draws_its_place(self):
         rooms = read_rooms(ROOT / "src/CMakeLists.txt")
@@ -251,6 +279,18 @@ class TheCheckItself(unittest.TestCase):
     def test_an_upward_include_is_found(self):
         self.write("src/low/a.cpp", '#include <vector>\n#include "high/b.hpp"\n')
         self.assertEqual(check_rooms(self.root), ['src/low/a.cpp:2: low may not include "high/b.hpp"; it may use: no other room'])
+
+    def test_nested_rooms_that_include_one_another_are_found(self):
+        self.write("src/CMakeLists.txt", "pipeline_room(orchestrators/catalog)\npipeline_room(orchestrators)\n"
+                                         "pipeline_orchestrator(a USES orchestrators orchestrators/catalog)\npipeline_orchestrator(b USES orchestrators)\n")
+        self.write("src/orchestrators/a/run.cpp", '#include "orchestrators/port.hpp"\n#include "orchestrators/b/run.hpp"\n#include "orchestrators/a/run.hpp"\n')
+        self.write("src/orchestrators/port.hpp", '#include "orchestrators/a/run.hpp"\n')
+        self.write("src/orchestrators/a/entry.cpp", '#include "orchestrators/catalog/catalog.hpp"\n#include "orchestrators/port.hpp"\n')
+        self.assertEqual([line.split("; it may use")[0] for line in check_rooms(self.root)], [
+            'src/orchestrators/a/entry.cpp:2: orchestrators/catalog may not include "orchestrators/port.hpp"',
+            'src/orchestrators/a/run.cpp:2: orchestrators/a may not include "orchestrators/b/run.hpp"',
+            'src/orchestrators/port.hpp:1: orchestrators may not include "orchestrators/a/run.hpp"',
+        ])
 
     def test_a_library_of_another_room_is_found(self):
         self.write("src/high/a.hpp", "#include <openssl/evp.h>\n  # include <boost/asio.hpp>\n")

@@ -11,28 +11,26 @@
 #include <gtest/gtest.h>
 
 #include "core/digest.hpp"
-#include "settings/artifact_store.hpp"
+#include "settings/remote_store.hpp"
 #include "support/http_server.hpp"
 
 namespace pipeline::test {
 
-class BucketTest : public testing::Test {
- protected:
-  BucketTest() {
+class BucketServer {
+ public:
+  explicit BucketServer(asio::io_context& io_context) : loop(io_context) {
     setenv("AWS_ACCESS_KEY_ID", "A", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "B", 1);
   }
-  ~BucketTest() override {
+  BucketServer(const BucketServer&) = delete;
+  BucketServer& operator=(const BucketServer&) = delete;
+  ~BucketServer() {
     unsetenv("AWS_ACCESS_KEY_ID");
     unsetenv("AWS_SECRET_ACCESS_KEY");
   }
   /// Returns `s3://team/pipe`.
-  settings::ArtifactStoreSettings settings() const {
-    settings::ArtifactStoreSettings settings;
-    settings::read_bucket("s3://team/pipe", settings);
-    settings.endpoint = server.url();
-    settings.region = "lab";
-    return settings;
+  settings::RemoteStoreSettings settings() const {
+    return {"s3://team/pipe", {{"endpoint", server.url()}, {"region", "lab"}}};
   }
   async::Task<> answer(HttpExchange& exchange) {
     if (refuses)
@@ -41,11 +39,17 @@ class BucketTest : public testing::Test {
       auto list = list_of(exchange.target);
       co_return co_await exchange.answer(200, std::move(list));
     }
+    if (exchange.target.find("?uploads=") != std::string::npos ||
+        exchange.target.find("uploadId=") != std::string::npos)
+      co_return co_await answer_upload(exchange);
+    if (const auto source = header(exchange, "x-amz-copy-source: ");
+        !source.empty() && !objects.contains(source))
+      co_return co_await exchange.answer(404, "<Error><Code>NoSuchKey</Code></Error>");
     const bool is_there = exchange.method == "PUT" || objects.contains(exchange.target);
     std::string text;
     if (exchange.method == "PUT" && !may_write(exchange))
       co_return co_await exchange.answer(412, "<Error><Code>PreconditionFailed</Code></Error>");
-    if (exchange.method == "PUT") objects[exchange.target] = exchange.body;
+    if (exchange.method == "PUT") objects[exchange.target] = content_of(exchange);
     if (exchange.method == "DELETE") objects.erase(exchange.target);
     if (exchange.method == "GET")
       text = is_there ? objects[exchange.target] : "<Error><Code>NoSuchKey</Code></Error>";
@@ -55,7 +59,40 @@ class BucketTest : public testing::Test {
     }
     const auto tag = objects.contains(exchange.target) ? "ETag: " + tag_of(exchange.target) + "\r\n"
                                                        : std::string();
+    if (const auto range = header(exchange, "range: bytes="); is_there && !range.empty())
+      co_return co_await answer_part(exchange, text, range);
     co_await exchange.answer(is_there ? 200 : 404, std::move(text), tag);
+  }
+  /// Returns the value of a header; empty if the request has none. @param begin `name: `, and more
+  static std::string header(const HttpExchange& exchange, const std::string& begin) {
+    const auto found = exchange.headers.find("\r\n" + begin);
+    if (found == std::string::npos) return {};
+    const auto value = found + 2 + begin.size();
+    return exchange.headers.substr(value, exchange.headers.find("\r\n", value) - value);
+  }
+  /// One upload in parts at a time, whose parts come in order.
+  async::Task<> answer_upload(HttpExchange& exchange) {
+    if (exchange.method == "PUT") parts += exchange.body;
+    if (exchange.method == "POST" && exchange.target.ends_with("?uploads="))
+      parts.clear();
+    else if (exchange.method == "POST")
+      objects[exchange.target.substr(0, exchange.target.find('?'))] = std::move(parts);
+    co_await exchange.answer(200, "<UploadId>1</UploadId>", "ETag: \"part\"\r\n");
+  }
+  std::string content_of(const HttpExchange& exchange) const {
+    const auto source = header(exchange, "x-amz-copy-source: ");
+    return source.empty() ? exchange.body : objects.at(source);
+  }
+  /// @param range `FIRST-LAST` or `FIRST-`
+  static async::Task<> answer_part(HttpExchange& exchange, std::string text, std::string range) {
+    const auto dash = range.find('-');
+    const auto begin = std::stoul(range);
+    if (begin >= text.size()) co_return co_await exchange.answer(416, "");
+    const auto size =
+        dash + 1 < range.size() ? std::stoul(range.substr(dash + 1)) + 1 - begin : text.npos;
+    co_await exchange.answer(
+        206, text.substr(begin, size),
+        "Content-Range: bytes " + range + "/" + std::to_string(text.size()) + "\r\n");
   }
   std::string tag_of(const std::string& object) const {
     return '"' + core::sha256(objects.at(object)).hex().substr(0, 16) + '"';
@@ -70,11 +107,11 @@ class BucketTest : public testing::Test {
   }
   /// The answer to a request for a list of folders, or of objects.
   std::string list_of(const std::string& target) const {
-    if (target.find("delimiter=") != std::string::npos) return folders_in("/team/pipe/drivers/");
     const auto begin = target.find("prefix=") + 7;
     auto prefix = target.substr(begin, target.find('&', begin) - begin);
     for (auto at = prefix.find("%2F"); at != prefix.npos; at = prefix.find("%2F"))
       prefix.replace(at, 3, "/");
+    if (target.find("delimiter=") != std::string::npos) return folders_in("/team/" + prefix);
     std::string text = "<ListBucketResult>";
     for (const auto& [object, content] : objects)
       if (object.starts_with("/team/" + prefix))
@@ -93,11 +130,22 @@ class BucketTest : public testing::Test {
     return text + "</ListBucketResult>";
   }
 
-  asio::io_context loop;
+  asio::io_context& loop;
   bool refuses = false;                        ///< Refuses every request.
   bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
+  std::string parts;                           ///< Of the present upload.
   std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
+};
+
+class LoopOfTest {
+ protected:
+  asio::io_context loop;
+};
+class BucketTest : public testing::Test, protected LoopOfTest, protected BucketServer {
+ protected:
+  BucketTest() : BucketServer(LoopOfTest::loop) {}
+  using LoopOfTest::loop;
 };
 
 }  // namespace pipeline::test

@@ -12,7 +12,7 @@
 #include "engine/data/pinned_data.hpp"
 #include "fetch/parallel.hpp"
 #include "fetch/transfer.hpp"
-#include "settings/artifact_store.hpp"
+#include "settings/remote_store.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -35,7 +35,7 @@ std::string list_key(const DataSpec& data) {
 }
 
 /// Returns a line for each file: its size, ETag and path. An ETag has no blanks then.
-std::string list_text(const std::vector<s3::Object>& objects) {
+std::string list_text(const std::vector<fetch::Object>& objects) {
   std::string text;
   for (const auto& object : objects) {
     auto tag = object.etag;
@@ -83,7 +83,8 @@ Downloads::Downloads(const Services& services, EventSink& events, core::CancelSo
     : artifacts_(services.artifacts),
       store_(services.store),
       folder_(services.store.folder() / downloads_folder),
-      buckets_(services.buckets ? *services.buckets : settings::ArtifactStoreSettings()),
+      remote_store_(services.remote_store ? *services.remote_store
+                                          : settings::RemoteStoreSettings()),
       events_(events),
       stop_(stop) {}
 Downloads::~Downloads() = default;
@@ -94,7 +95,7 @@ async::SingleFlight<core::Digest>& Downloads::flights(const asio::any_io_executo
 }
 
 fetch::Sources& Downloads::sources(const asio::any_io_executor& executor) {
-  if (!sources_) sources_ = std::make_unique<fetch::Sources>(loop_of(executor), buckets_);
+  if (!sources_) sources_ = std::make_unique<fetch::Sources>(loop_of(executor), remote_store_);
   return *sources_;
 }
 

@@ -77,7 +77,7 @@ class Downloads {
   store::ArtifactStore& artifacts_;
   store::RunStore& store_;
   const std::filesystem::path folder_;
-  const settings::ArtifactStoreSettings buckets_;
+  const settings::RemoteStoreSettings remote_store_;
   EventSink& events_;
   core::CancelSource& stop_;
   // Created by the first download.

@@ -4,10 +4,10 @@
 
 #include "core/quantity.hpp"
 #include "gpu/errors.hpp"
-#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/preflight.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 namespace {
 
 constexpr const char* retried_as_often =
@@ -164,4 +164,4 @@ Failure engine_lost(const core::EnvironmentError& error) {
   return failure;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

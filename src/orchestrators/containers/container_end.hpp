@@ -9,7 +9,7 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 
 struct ContainerEnd {
   int exit_code = 0;
@@ -37,4 +37,4 @@ Failure was_removed(const std::string& container);
 /// Returns the failure for an engine that no longer responds.
 Failure engine_lost(const core::EnvironmentError& error);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

@@ -5,9 +5,9 @@
 
 #include <fstream>
 
-#include "orchestrators/local/virtual_environment.hpp"
+#include "orchestrators/cache_folder.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,4 +37,4 @@ void forget_use(const std::string& id) {
   fs::remove(record_of(id), error);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 
 /// Records that a step uses the image now; a failure is no error.
 /// @param id `sha256:...`
@@ -17,4 +17,4 @@ std::int64_t last_use(const std::string& id);
 /// Removes the record of an image that no longer exists.
 void forget_use(const std::string& id);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

@@ -5,7 +5,7 @@
 #include "core/log.hpp"
 #include "docker/short_container.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 namespace {
 
 // Finds the Python for which find_python() of templates/image/common.sh installs packages. Its own
@@ -42,4 +42,4 @@ async::Task<std::string> installed_packages(docker::EngineApi& engine, std::stri
   co_return image;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

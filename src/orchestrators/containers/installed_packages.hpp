@@ -8,7 +8,7 @@
 
 #include "docker/engine_api.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 
 /// Returns one line for each package, sorted: its name, its version and, if it was installed from a
 /// repository, its origin. If the packages of the image cannot be listed, returns the image's id,
@@ -18,4 +18,4 @@ namespace pipeline::orchestrators {
 async::Task<std::string> installed_packages(docker::EngineApi& engine, std::string image,
                                             StringMap labels);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

@@ -6,13 +6,13 @@
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "docker/reference.hpp"
-#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/containers/installed_packages.hpp"
 #include "orchestrators/owner.hpp"
 #include "settings/settings.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 namespace {
 
 using nlohmann::json;
@@ -217,4 +217,4 @@ async::Task<std::vector<std::string>> StepImages::program_words(const StepSpec& 
   co_return docker::program_words(*step.program->program, variables);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

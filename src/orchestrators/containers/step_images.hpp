@@ -10,10 +10,10 @@
 #include "docker/image_builder.hpp"
 #include "docker/program_image.hpp"
 #include "docker/published_images.hpp"
-#include "orchestrators/factory.hpp"
+#include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 
 /// The image that an attempt runs in.
 struct StepImage {
@@ -65,4 +65,4 @@ class StepImages {
   std::map<std::string, std::vector<std::string>> image_variables_;  ///< Keyed by image id.
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

@@ -15,7 +15,7 @@
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineApi;
@@ -41,7 +41,7 @@ Outcome refused_outcome(const EngineError& error, const Attempt& attempt,
                         const std::string& image) {
   Outcome outcome;
   outcome.refusal = error.what();
-  outcome.result.failure = start_failure(error, attempt, image);
+  outcome.result.failure = containers::start_failure(error, attempt, image);
   return outcome;
 }
 
@@ -72,7 +72,7 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
         if (!place.passwd.empty())
           co_await copy_passwd(engine, place, container.id, attempt.cancel);
       } catch (const EngineError& full) {
-        outcome.result.failure = start_failure(full, attempt, image);
+        outcome.result.failure = containers::start_failure(full, attempt, image);
       }
       moved_in = Clock::now() - begun;
     }
@@ -189,4 +189,4 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

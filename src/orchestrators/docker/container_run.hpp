@@ -6,7 +6,7 @@
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/removals.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Runs the attempt in a container of its own, or joins the one that an earlier driver of the same
 /// attempt has left. When this returns or throws, the container has ended and its removal has
@@ -17,4 +17,4 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
                                          ContainerOptions& place, const std::string& image,
                                          Removals& removals);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

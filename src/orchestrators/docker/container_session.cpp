@@ -12,10 +12,10 @@
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 #include "orchestrators/docker/engine_usage.hpp"
-#include "orchestrators/usage/group_usage.hpp"
 #include "orchestrators/stopped.hpp"
+#include "orchestrators/usage/group_usage.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineError;
@@ -135,10 +135,10 @@ async::Task<bool> ContainerSession::look_up(bool& next_exit) {
     exit_code_ = state.exit_code;
     if (stopping_ != core::StopLevel::none) co_return true;
     const bool own_end = co_await engine_.saw_own_end(id_, &connections_);
-    if (!own_end) lost_ = ended_with_engine(exit_code_);
+    if (!own_end) lost_ = containers::ended_with_engine(exit_code_);
   } catch (const EngineError& error) {
     if (error.status() != 404) throw;
-    lost_ = was_removed(container_name(attempt_));
+    lost_ = containers::was_removed(container_name(attempt_));
   }
   co_return true;
 }
@@ -285,7 +285,7 @@ async::Task<> ContainerSession::measure_elsewhere() {
 /// is read often.
 async::Task<> ContainerSession::measure() {
   if (!engine_.endpoint().is_of_this_machine()) co_return co_await measure_elsewhere();
-  GroupUsage group(find_container_group(id_));
+  usage::GroupUsage group(usage::find_container_group(id_));
   const auto first = first_process(group.folders());
   const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
   if (file < 0) {  // It has ended already.
@@ -343,7 +343,7 @@ async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& i
   if (lost_) co_return lost_;
   if (exit_code_ == 0) co_return std::nullopt;
   const bool for_memory = co_await killed_for_memory();
-  const ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
+  const containers::ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
   co_return failure_of(end, attempt_, image);
 }
 
@@ -368,7 +368,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   } catch (const EngineError& error) {
     // Its response may have been lost, and the container removed since.
     if (error.is_no_such_container())
-      lost_ = was_removed(container_name(attempt_));
+      lost_ = containers::was_removed(container_name(attempt_));
     else
       refused = error;
   } catch (...) {
@@ -394,7 +394,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
 
   if (refused) {
     refusal_ = refused->what();
-    result.failure = start_failure(*refused, attempt_, image);
+    result.failure = containers::start_failure(*refused, attempt_, image);
     co_return result;
   }
   if (lost) std::rethrow_exception(lost);
@@ -406,4 +406,4 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   co_return result;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -10,11 +10,11 @@
 
 #include "async/joinable_task.hpp"
 #include "docker/engine_api.hpp"
-#include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/preflight.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Starts the container or joins it, passes on its output, stops it on request, and returns how it
 /// ended. The container is created and removed elsewhere.
@@ -90,11 +90,11 @@ class ContainerSession {
   bool hangs_ = false;  ///< The preflight hangs.
   std::size_t received_ = 0;
   core::StopLevel stopping_ = core::StopLevel::none;
-  const MemoryKills kills_;
+  const usage::MemoryKills kills_;
   core::Usage usage_;
   std::optional<std::chrono::steady_clock::time_point> began_, gone_;
   // Shared with the timer's handler, which may run after this object is destroyed.
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

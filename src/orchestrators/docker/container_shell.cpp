@@ -15,7 +15,7 @@
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/shell_terminal.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 /// Writes a container's output to this process's streams until it closes it.
@@ -137,7 +137,7 @@ async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& a
     co_await connect_terminal(std::move(shell), has_terminal);
   } catch (const docker::EngineError& refused) {
     refusal = refused.what();
-    result.failure = start_failure(refused, attempt, image);
+    result.failure = containers::start_failure(refused, attempt, image);
   } catch (...) {
     error = std::current_exception();
   }
@@ -161,4 +161,4 @@ async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& a
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -5,7 +5,7 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Runs Attempt::shell in a container as the attempt's, connected with the standard streams of this
 /// process, and removes it. Returns the exit code, or the failure to start.
@@ -13,4 +13,4 @@ namespace pipeline::orchestrators {
 async::Task<AttemptResult> run_shell(docker::EngineApi& engine, const Attempt& attempt,
                                      ContainerOptions& place, std::string image);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

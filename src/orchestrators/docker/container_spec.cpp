@@ -7,7 +7,7 @@
 
 #include "orchestrators/preflight.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using nlohmann::json;
@@ -111,12 +111,12 @@ json volume(const std::string& text, const ContainerOptions& place) {
 }
 
 json mounts(const Attempt& attempt, const ContainerOptions& place) {
-  const auto& layout = container_layout();
+  const auto& layout = containers::container_layout();
   json all = json::array();
   if (place.elsewhere) {
     json own;  // Without a name the volume is removed with its container.
     own["Type"] = "volume";
-    own["Target"] = container_folder;
+    own["Target"] = containers::container_folder;
     own["VolumeOptions"]["NoCopy"] = true;
     all.push_back(std::move(own));
   } else {
@@ -124,7 +124,7 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
     for (const auto& input : attempt.inputs)
       all.push_back(mount("bind", input.path, path_of(input, layout), true));
     all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
-    all.push_back(mount("bind", attempt.scratch, container_scratch, false));
+    all.push_back(mount("bind", attempt.scratch, containers::container_scratch, false));
     if (!attempt.checkpoint.empty())
       all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, false));
     if (!place.passwd.empty()) all.push_back(mount("bind", place.passwd, "/etc/passwd", true));
@@ -135,11 +135,11 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
 }
 
 json environment(const Attempt& attempt, const ContainerOptions& place) {
-  auto variables = variables_of(attempt, container_layout());
+  auto variables = variables_of(attempt, containers::container_layout());
   const auto& image = attempt.step.settings->docker.environment;
   // HOME is a writable folder, whichever user the step runs as. Python must not write caches beside
   // the code, which is read-only.
-  const auto* scratch = container_scratch.c_str();
+  const auto* scratch = containers::container_scratch.c_str();
   for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch),
                                     std::pair("PYTHONDONTWRITEBYTECODE", "1")})
     if (!image.contains(name)) variables.try_emplace(name, value);
@@ -169,16 +169,6 @@ void add_gpus(json& body, const Attempt& attempt, const ContainerOptions& place)
 }
 
 }  // namespace
-
-const Layout& container_layout() {
-  static const Layout layout{.code = "/pipe/code",
-                             .inputs = "/pipe/inputs",
-                             .outputs = "/pipe/outputs",
-                             .scratch = container_scratch,
-                             .program = {},
-                             .checkpoint = "/pipe/checkpoint"};
-  return layout;
-}
 
 std::string container_name(const Attempt& attempt) {
   return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number) +
@@ -212,13 +202,13 @@ json container_body(const Attempt& attempt, const ContainerOptions& place) {
 
   json config;
   config["Image"] = place.image;
-  auto layout = container_layout();
+  auto layout = containers::container_layout();
   layout.program = place.program;
   const auto command = command_of(attempt, layout);
   config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus)
                                     // Replaces the image's own entry point and command.
                                     : command;
-  config["WorkingDir"] = container_layout().code;
+  config["WorkingDir"] = containers::container_layout().code;
   config["Env"] = environment(attempt, place);
   config["User"] = docker.user.value_or(place.user);
   config["Labels"] = labels;
@@ -264,15 +254,4 @@ std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptio
   return std::nullopt;
 }
 
-std::string runtime_part(const DockerSettings& settings) {
-  json part;
-  part["runtime_environment"] = settings.runtime_environment;
-  part["user"] = settings.user.value_or("");
-  part["platform"] = settings.platform.value_or("");
-  part["network"] = settings.network.value_or("");
-  part["volumes"] = settings.volumes.items();
-  part["run_args"] = settings.run_args;
-  return part.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

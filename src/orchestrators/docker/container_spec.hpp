@@ -9,9 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "docker/gpu_access.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// The properties of a container that do not depend on the attempt.
 struct ContainerOptions {
@@ -38,10 +39,6 @@ struct ContainerOptions {
   }
 };
 
-/// pipe's folder in a container, and the folder in it that HOME names.
-inline const std::string container_folder = "/pipe", container_scratch = "/pipe/scratch";
-/// Returns the paths at which a step finds its files in its container.
-const Layout& container_layout();
 /// Returns `pipe-RUN-STEP-ATTEMPT`.
 std::string container_name(const Attempt& attempt);
 /// Returns the labels that identify this attempt's container.
@@ -56,7 +53,5 @@ nlohmann::json container_body(const Attempt& attempt, const ContainerOptions& pl
 /// Returns a failure if a folder of `docker.volumes` does not exist on this machine, if the engine
 /// runs here.
 std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place);
-/// Returns the settings that change what a step does in an equal image, as one text for a digest.
-std::string runtime_part(const DockerSettings& settings);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

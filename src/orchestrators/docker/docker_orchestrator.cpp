@@ -1,3 +1,5 @@
+#include "orchestrators/docker/docker_orchestrator.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -16,21 +18,20 @@
 #include "docker/json_text.hpp"
 #include "model/findings.hpp"
 #include "orchestrators/containers/container_end.hpp"
+#include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/docker/container_run.hpp"
 #include "orchestrators/docker/container_shell.hpp"
 #include "orchestrators/docker/emulation.hpp"
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/open_folders.hpp"
-#include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/docker/user_entry.hpp"
-#include "orchestrators/factory.hpp"
-#include "orchestrators/usage/group_usage.hpp"
 #include "orchestrators/owner.hpp"
-#include "orchestrators/usage/process_waits.hpp"
 #include "orchestrators/stopped.hpp"
+#include "orchestrators/usage/group_usage.hpp"
+#include "orchestrators/usage/process_waits.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineError;
@@ -57,6 +58,7 @@ class DockerOrchestrator : public Orchestrator {
         users_(loop, engine_, options_.state),
         system_(loop) {
     capabilities_.name = "docker";
+    capabilities_.traits = entry_of("docker").traits;
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
     capabilities_.infrastructure_retries = 3;
@@ -126,12 +128,12 @@ class DockerOrchestrator : public Orchestrator {
     std::vector<std::string> lines;
     const auto containers = co_await engine_.list_containers(labels);
     for (const auto& container : containers) {
-      const auto group = find_container_group(container.value("Id", std::string()));
+      const auto group = usage::find_container_group(container.value("Id", std::string()));
       if (!group.exists()) continue;
-      auto processes = processes_in(group);
+      auto processes = usage::processes_in(group);
       // The engine's init only waits for the step's command.
-      if (has_init && processes.size() > 1) std::erase(processes, first_process(group));
-      for (auto& line : waits_of_processes(processes)) lines.push_back(std::move(line));
+      if (has_init && processes.size() > 1) std::erase(processes, usage::first_process(group));
+      for (auto& line : usage::waits_of_processes(processes)) lines.push_back(std::move(line));
     }
     co_return lines;
   }
@@ -142,10 +144,10 @@ class DockerOrchestrator : public Orchestrator {
     try {
       co_return co_await run_within(attempt);
     } catch (const net::TransportError& error) {
-      lost = engine_lost(error);
+      lost = containers::engine_lost(error);
     } catch (const EngineError& error) {
       if (!docker::is_retryable(error.status(), error.what())) throw;
-      lost = engine_lost(error);
+      lost = containers::engine_lost(error);
     }
     result.failure = attempt.cancel.level() == core::StopLevel::none ? lost : was_stopped();
     co_return result;
@@ -290,10 +292,10 @@ class DockerOrchestrator : public Orchestrator {
   }
 
   /// A shell runs in the image of its attempt, whatever the step's image is now.
-  async::Task<StepImage> image_for(const Attempt& attempt) {
+  async::Task<containers::StepImage> image_for(const Attempt& attempt) {
     if (!attempt.shell || attempt.shell->image.empty())
       co_return co_await images_.image_of(attempt.step);
-    StepImage image;
+    containers::StepImage image;
     image.reference = attempt.shell->image;
     const auto found = co_await engine_.inspect_image(image.reference);
     if (!found)
@@ -378,7 +380,7 @@ class DockerOrchestrator : public Orchestrator {
   OrchestratorOptions options_;
   docker::EngineApi engine_;
   Removals removals_;
-  StepImages images_;
+  containers::StepImages images_;
   UserEntries users_;
   Capabilities capabilities_;
   std::string owner_, caller_;
@@ -391,9 +393,13 @@ class DockerOrchestrator : public Orchestrator {
 
 }  // namespace
 
+}  // namespace pipeline::orchestrators::docker_engine
+
+namespace pipeline::orchestrators {
+
 std::unique_ptr<Orchestrator> make_docker_orchestrator(asio::io_context& loop,
                                                        OrchestratorOptions options) {
-  return std::make_unique<DockerOrchestrator>(loop, std::move(options));
+  return std::make_unique<docker_engine::DockerOrchestrator>(loop, std::move(options));
 }
 
 }  // namespace pipeline::orchestrators

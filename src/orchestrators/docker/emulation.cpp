@@ -6,7 +6,7 @@
 #include "orchestrators/usage/kernel_file.hpp"
 #include "settings/platform.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,7 +32,8 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
   if (wanted == architecture || known == architectures.end() || known->native == architecture)
     return false;
   // Without the file system in the kernel no handler can be registered.
-  if (kernel_text(proc / "filesystems").find("binfmt_misc") == std::string::npos) return true;
+  if (usage::kernel_text(proc / "filesystems").find("binfmt_misc") == std::string::npos)
+    return true;
   const auto handlers = proc / "sys/fs/binfmt_misc";
   std::error_code error;
   if (!fs::exists(handlers / "register", error)) return false;  // It is not mounted here.
@@ -43,9 +44,9 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
     const bool is_qemu = name.starts_with("qemu-");
     if (is_qemu ? name == "qemu-" + std::string(known->kernel)
                 : wanted == "amd64" || wanted == "386")
-      if (kernel_text(entry.path()).starts_with("enabled")) return false;
+      if (usage::kernel_text(entry.path()).starts_with("enabled")) return false;
   }
   return true;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Returns true if it is certain that this machine's kernel cannot execute the platform's programs:
 /// the architecture is another one, and no emulator is registered (binfmt_misc of the kernel's
@@ -16,4 +16,4 @@ namespace pipeline::orchestrators {
 bool cannot_execute(const std::string& platform, const std::string& architecture,
                     const std::filesystem::path& proc = "/proc");
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

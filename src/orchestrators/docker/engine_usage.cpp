@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using nlohmann::json;
@@ -83,4 +83,4 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
     keep_most(usage.written, *written);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

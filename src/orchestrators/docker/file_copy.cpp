@@ -13,7 +13,7 @@
 #include "async/retry_policy.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::ContextFile;
@@ -92,7 +92,7 @@ async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt
   std::exception_ptr error;
   bool seen = false;
   try {
-    seen = co_await engine.has_file(container, container_scratch + "/" + marker);
+    seen = co_await engine.has_file(container, containers::container_scratch + "/" + marker);
   } catch (...) {
     error = std::current_exception();
   }
@@ -103,22 +103,23 @@ async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt
 
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
                       const std::string& container) {
-  const auto& layout = container_layout();
+  const auto& layout = containers::container_layout();
   std::vector<ContextFile> files;
-  add(name_in(container_folder, layout.code), attempt.code, files);
-  add_folder(name_in(container_folder, layout.inputs), for_reading, files);
+  add(name_in(containers::container_folder, layout.code), attempt.code, files);
+  add_folder(name_in(containers::container_folder, layout.inputs), for_reading, files);
   for (const auto& input : attempt.inputs)
-    add(name_in(container_folder, path_of(input, layout)), input.path, files);
+    add(name_in(containers::container_folder, path_of(input, layout)), input.path, files);
   // No other container uses this volume, so every user may write.
-  add_folder(name_in(container_folder, layout.outputs), for_all, files);
-  add_folder(name_in(container_folder, container_scratch), for_all, files);
+  add_folder(name_in(containers::container_folder, layout.outputs), for_all, files);
+  add_folder(name_in(containers::container_folder, containers::container_scratch), for_all, files);
   if (!attempt.checkpoint.empty())
-    add_writable(name_in(container_folder, layout.checkpoint), attempt.checkpoint, files);
+    add_writable(name_in(containers::container_folder, layout.checkpoint), attempt.checkpoint,
+                 files);
   const std::function<net::BodySource()> tar = [&files] { return file_tree::tar_stream(files); };
   async::Backoff backoff(engine.limits().retries);
   for (;;) {
     try {
-      co_await engine.put_archive(container, container_folder, tar, attempt.cancel);
+      co_await engine.put_archive(container, containers::container_folder, tar, attempt.cancel);
       co_return;
     } catch (const docker::EngineError& error) {
       // An engine that is shutting down has unmounted the folder, and does not find it.
@@ -153,7 +154,8 @@ async::Task<> copy_out_once(docker::EngineApi& engine, const std::string& contai
   }
   if (is_missing) {
     // An engine that is shutting down finds nothing that is in the unmounted volume.
-    const bool has_inputs = co_await engine.has_file(container, container_layout().inputs);
+    const bool has_inputs =
+        co_await engine.has_file(container, containers::container_layout().inputs);
     const bool has_folder = co_await engine.has_file(container, folder.from);
     if (!has_inputs || has_folder)
       throw net::TransportError(CURLE_RECV_ERROR,
@@ -173,7 +175,8 @@ async::Task<> copy_folder(docker::EngineApi& engine, const std::string& containe
     try {
       const bool has_events = co_await engine.saw_own_end(container, &cancel);
       co_await copy_out_once(engine, container, folder, cancel);
-      const bool is_mounted = co_await engine.has_file(container, container_layout().inputs);
+      const bool is_mounted =
+          co_await engine.has_file(container, containers::container_layout().inputs);
       const bool is_same = !has_events || co_await engine.saw_own_end(container, &cancel);
       if (is_mounted && is_same) co_return;
       throw net::TransportError(CURLE_RECV_ERROR, "it stopped while it sent a container's files");
@@ -191,7 +194,8 @@ async::Task<> copy_folder(docker::EngineApi& engine, const std::string& containe
 async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
                               const std::string& container, core::CancelSource& cancel) {
   if (attempt.checkpoint_key.empty()) co_return;
-  const Copied folder{container_layout().checkpoint, attempt.scratch / ".pipe-checkpoint"};
+  const Copied folder{containers::container_layout().checkpoint,
+                      attempt.scratch / ".pipe-checkpoint"};
   core::remove_tree(folder.to);
   core::make_folders(folder.to);
   co_await copy_folder(engine, container, folder, cancel);
@@ -202,7 +206,7 @@ async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
 
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container) {
-  const Copied folder{container_layout().outputs, attempt.outputs};
+  const Copied folder{containers::container_layout().outputs, attempt.outputs};
   co_await copy_folder(engine, container, folder, attempt.cancel);
 }
 
@@ -212,7 +216,7 @@ async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
   const core::CancelSource::Listener listener(attempt.cancel, [&](core::StopLevel level) {
     if (level == core::StopLevel::immediate) hurry.stop(level);
   });
-  const Copied folder{container_layout().outputs, attempt.outputs};
+  const Copied folder{containers::container_layout().outputs, attempt.outputs};
   try {
     co_await copy_checkpoint(engine, attempt, container, hurry);
     if (outputs) co_await copy_folder(engine, container, folder, hurry);
@@ -222,4 +226,4 @@ async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -7,7 +7,7 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Returns true if the engine did not find a folder of this attempt although it exists: the engine
 /// then runs on another machine.
@@ -32,4 +32,4 @@ async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
 async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
                         const std::string& container, bool outputs);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -7,7 +7,7 @@
 #include "core/log.hpp"
 #include "docker/short_container.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,18 +44,19 @@ async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
       (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch) &&
        (attempt.checkpoint.empty() || !has_files_of_another(attempt.checkpoint))))
     co_return;
-  const auto &outputs = container_layout().outputs, &checkpoint = container_layout().checkpoint;
+  const auto &outputs = containers::container_layout().outputs,
+             &checkpoint = containers::container_layout().checkpoint;
   json body;
   body["Image"] = place.image;
   body["User"] = "0:0";
-  body["Entrypoint"] = {"chown", "-R", "-h", place.user, outputs, container_scratch};
+  body["Entrypoint"] = {"chown", "-R", "-h", place.user, outputs, containers::container_scratch};
   body["Labels"] = container_labels(attempt, place);
   auto& host = body["HostConfig"];
   host["NetworkMode"] = "none";
   host["CapDrop"] = {"ALL"};
   host["CapAdd"] = {"CHOWN", "DAC_OVERRIDE", "FOWNER"};
   host["Mounts"].push_back(bind(attempt.outputs, outputs));
-  host["Mounts"].push_back(bind(attempt.scratch, container_scratch));
+  host["Mounts"].push_back(bind(attempt.scratch, containers::container_scratch));
   if (!attempt.checkpoint.empty()) {
     body["Entrypoint"].push_back(checkpoint);
     host["Mounts"].push_back(bind(attempt.checkpoint, checkpoint));
@@ -72,4 +73,4 @@ async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
     core::log::info("files of '" + attempt.step.name + "' stay with another owner: " + trouble);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

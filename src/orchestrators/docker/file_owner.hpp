@@ -6,7 +6,7 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Gives the attempt's outputs and scratch files to the invoking user, by `chown` of the step's
 /// image in a container as root, if some of them belong to another one. An image without `chown`
@@ -14,4 +14,4 @@ namespace pipeline::orchestrators {
 async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
                               const ContainerOptions& place);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

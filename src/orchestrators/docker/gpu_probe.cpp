@@ -1,11 +1,11 @@
 #include "orchestrators/docker/gpu_probe.hpp"
 
 #include "core/log.hpp"
-#include "gpu/errors.hpp"
 #include "docker/short_container.hpp"
+#include "gpu/errors.hpp"
 #include "gpu/smi.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineApi;
@@ -62,4 +62,4 @@ async::Task<gpu::Inventory> probe_gpus(EngineApi& engine, docker::GpuAccess& acc
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

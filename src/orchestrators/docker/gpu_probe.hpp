@@ -7,7 +7,7 @@
 #include "gpu/inventory.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Errors are in the Inventory; throws EnvironmentError if the engine is lost.
 /// @param image  an image with a shell that the engine has
@@ -18,4 +18,4 @@ async::Task<gpu::Inventory> probe_gpus(docker::EngineApi& engine, docker::GpuAcc
                                        std::string image, StringMap labels,
                                        core::CancelSource& cancel);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "store/state_lock.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,4 +43,4 @@ OpenFolders::~OpenFolders() {
   for (const auto& [folder, mode] : before_) ::chmod(folder.c_str(), mode);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Opens folders to all users, until its destruction, and closes the folders that they lie in to
 /// those users of this machine who cannot write there anyway: what is mounted into a container can
@@ -25,4 +25,4 @@ class OpenFolders {
   std::vector<std::pair<std::filesystem::path, mode_t>> before_;
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

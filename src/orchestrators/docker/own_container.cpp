@@ -6,7 +6,7 @@
 #include "orchestrators/docker/file_copy.hpp"
 #include "orchestrators/preflight.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using docker::EngineError;
@@ -32,8 +32,8 @@ async::Task<OwnContainer> find_own(docker::EngineApi& engine, const Attempt& att
                          gpus_text(attempt.gpus);
   for (const auto& mount : container.value("Mounts", json::array())) {
     const auto target = mount.value("Destination", std::string());
-    if (target == container_folder) found.copies = true;
-    if (found.copies || (target == container_layout().outputs &&
+    if (target == containers::container_folder) found.copies = true;
+    if (found.copies || (target == containers::container_layout().outputs &&
                          mount.value("Source", std::string()) == attempt.outputs))
       found.usable = found.started && same_gpus;
   }
@@ -91,4 +91,4 @@ async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Atte
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -8,7 +8,7 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 struct OwnContainer {
   std::string id;
@@ -26,4 +26,4 @@ struct OwnContainer {
 async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Attempt& attempt,
                                            ContainerOptions& place);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

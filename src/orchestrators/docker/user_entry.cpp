@@ -7,7 +7,7 @@
 #include "file_tree/tar_reader.hpp"
 #include "file_tree/tar_stream.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -81,7 +81,7 @@ std::string with_entry(std::string passwd, const UserNumbers& user, const std::s
   const bool is_taken = !name_where(passwd, name_field, wanted).empty();
   if (!passwd.empty() && passwd.back() != '\n') passwd += '\n';
   return passwd + (is_taken ? wanted + "-" + user.uid : wanted) + ":x:" + user.uid + ":" +
-         user.gid + "::" + container_scratch + ":/bin/sh\n";
+         user.gid + "::" + containers::container_scratch + ":/bin/sh\n";
 }
 
 async::Task<> UserEntries::find(const Attempt& attempt, ContainerOptions& options) {
@@ -160,4 +160,4 @@ async::Task<> copy_passwd(docker::EngineApi& engine, const ContainerOptions& opt
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -12,7 +12,7 @@
 #include "docker/engine_api.hpp"
 #include "orchestrators/docker/container_spec.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 
 /// Folder of the state folder for the files /etc/passwd of images, and those with an entry more.
 inline constexpr const char* users_folder = "users";
@@ -55,4 +55,4 @@ class UserEntries {
 async::Task<> copy_passwd(docker::EngineApi& engine, const ContainerOptions& options,
                           std::string container, core::CancelSource& cancel);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::executor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -18,6 +18,7 @@ class ExecutorOrchestrator final : public Orchestrator {
       : loop_(loop),
         executor_(executor),
         capabilities_{.name = executor.name(),
+                      .traits = {.uses_images = true},  // Where it runs steps is not known here.
                       .gpus = true,
                       .gpus_of_this_machine = false,
                       .memory_limits = true,
@@ -104,9 +105,13 @@ class ExecutorOrchestrator final : public Orchestrator {
 
 }  // namespace
 
+}  // namespace pipeline::orchestrators::executor
+
+namespace pipeline::orchestrators {
+
 std::unique_ptr<Orchestrator> make_executor_orchestrator(asio::io_context& loop,
                                                          Executor& executor) {
-  return std::make_unique<ExecutorOrchestrator>(loop, executor);
+  return std::make_unique<executor::ExecutorOrchestrator>(loop, executor);
 }
 
 }  // namespace pipeline::orchestrators

@@ -12,7 +12,7 @@
 #include "orchestrators/kubernetes/pod_resources.hpp"
 #include "settings/accelerator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using gpu::NodeTerm;
@@ -159,4 +159,4 @@ json pod_affinity(const StepSpec& step, const GpuModels& models) {
   return affinity;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -12,7 +12,7 @@
 
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Models of GPUs by the node label that names them: `nvidia.com/gpu.product` to `Tesla-T4`, ...
 using GpuModels = std::map<std::string, std::set<std::string>>;
@@ -26,4 +26,4 @@ GpuModels models_on(const nlohmann::json& nodes);
 /// it matches, or, if none match, for its own text
 nlohmann::json pod_affinity(const StepSpec& step, const GpuModels& models);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

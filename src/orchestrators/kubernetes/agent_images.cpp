@@ -8,7 +8,7 @@
 #include "net/trust.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 /// Returns this machine's CA bundle; empty if there is none.
@@ -89,4 +89,4 @@ async::Task<std::string> AgentImages::make(std::string repository, std::string a
   co_return co_await published_.publish(local, step, events, cancel);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -8,7 +8,7 @@
 #include "async/single_flight.hpp"
 #include "docker/published_images.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// One object for each run.
 class AgentImages {
@@ -47,4 +47,4 @@ class AgentImages {
   async::SingleFlight<std::string> ready_;  ///< Keyed by key_of().
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

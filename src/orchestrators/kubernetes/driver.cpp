@@ -10,7 +10,7 @@
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::ApiError;
@@ -206,4 +206,4 @@ async::Task<> remove_driver(Client& client, std::string name) {
   return delete_job(client, std::move(name));
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

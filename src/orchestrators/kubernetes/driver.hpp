@@ -9,7 +9,7 @@
 #include "kubernetes_api/client.hpp"
 #include "orchestrators/kubernetes/driver_job.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Throws EnvironmentError that names what is missing: the service account, its permissions, or the
 /// user's permission to start a driver. Creates nothing.
@@ -42,4 +42,4 @@ async::Task<bool> driver_has_pod(kubernetes_api::Client& client, std::string nam
 /// Removes the Job with its pod, Lease and Secret; running steps continue.
 async::Task<> remove_driver(kubernetes_api::Client& client, std::string name);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

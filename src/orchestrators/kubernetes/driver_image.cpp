@@ -8,7 +8,7 @@
 #include "model/running_program.hpp"
 #include "net/trust.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,4 +68,4 @@ async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string r
   co_return made;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -11,7 +11,7 @@
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 struct DriverImage {
   std::string reference;             ///< By digest if it has a registry.
@@ -27,4 +27,4 @@ async::Task<DriverImage> make_driver_image(asio::io_context& loop, std::string r
                                            std::string run_id, EventSink& events,
                                            core::CancelSource& cancel);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

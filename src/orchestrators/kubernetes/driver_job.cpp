@@ -2,7 +2,7 @@
 
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -92,4 +92,4 @@ std::optional<json> driver_secret(const DriverJob& driver) {
               {"stringData", driver.variables}};
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -14,7 +14,7 @@
 #include "orchestrators/kubernetes/driver_image.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 struct DriverJob {
   std::string run_id, pipeline;
@@ -37,4 +37,4 @@ nlohmann::json driver_manifest(const DriverJob& driver);
 /// Must not be shown; nothing for a driver without variables.
 std::optional<nlohmann::json> driver_secret(const DriverJob& driver);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -2,7 +2,7 @@
 
 #include "core/user_environment.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 class NoLog : public LogSink {
@@ -55,4 +55,4 @@ nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place)
   return job_manifest(attempt, cluster);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

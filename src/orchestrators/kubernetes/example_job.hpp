@@ -11,7 +11,7 @@
 
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 struct ExampleJobOptions {
   std::string pipeline = "PIPELINE";
@@ -29,4 +29,4 @@ struct ExampleJobOptions {
 /// Throws InputError for what a cluster cannot do.
 nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -3,7 +3,7 @@
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/watch.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 using kubernetes_api::Change;
 using kubernetes_api::text_at;
@@ -105,4 +105,4 @@ JobInformer::Entry& JobInformer::entry(const std::string& job) { return state_->
 void JobInformer::forget(const std::string& job) { state_->entries.erase(job); }
 std::exception_ptr JobInformer::error() const { return state_->error; }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -13,7 +13,7 @@
 #include "async/gate.hpp"
 #include "kubernetes_api/client.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 class JobInformer {
  public:
@@ -45,4 +45,4 @@ class JobInformer {
   std::shared_ptr<State> state_;  ///< Shared with the watches, which may end after this object.
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -2,7 +2,7 @@
 
 #include "net/url.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::string uid) {
   co_await client.remove("delete the Job " + name, client.path("batch/v1", "jobs", name), uid,
@@ -15,4 +15,4 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
       client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

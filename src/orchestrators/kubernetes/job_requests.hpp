@@ -6,7 +6,7 @@
 
 #include "kubernetes_api/client.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Deletes the Job and its pod. A missing Job is no error.
 /// @param uid deletes only the Job with this uid; if empty, any Job of the name
@@ -15,4 +15,4 @@ async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::
 /// Returns the list of the Job's pods, also of a Job that was deleted.
 async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

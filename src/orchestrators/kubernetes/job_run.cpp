@@ -19,7 +19,7 @@
 #include "orchestrators/kubernetes/verdict.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::ApiCall;
@@ -38,7 +38,7 @@ constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its 
 class JobRun {
  public:
   JobRun(kubernetes_api::Client& client, JobInformer& informer, const Attempt& attempt,
-         const JobOptions& place, BucketFiles* files, asio::any_io_executor executor,
+         const JobOptions& place, PodStaging* files, asio::any_io_executor executor,
          std::string& waits)
       : client_(client),
         attempt_(attempt),
@@ -89,7 +89,7 @@ class JobRun {
   kubernetes_api::Client& client_;
   const Attempt& attempt_;
   const JobOptions& place_;
-  BucketFiles* const files_;
+  PodStaging* const files_;
   const std::string name_;
   asio::any_io_executor executor_;
   asio::steady_timer changed_;  ///< Cancelled on every change; then the state is checked.
@@ -392,7 +392,8 @@ std::optional<Failure> JobRun::judge() {
   return std::nullopt;  // How the user has left it.
 }
 
-/// Downloads the outputs and the reason of a failure from the bucket, if the agent has sent them.
+/// Downloads the outputs and the reason of a failure from the remote store, if the agent has sent
+/// them.
 async::Task<> JobRun::take_files(AttemptResult& result) {
   const bool sent =
       step_has_ended(result.failure) || (stopping_ == core::StopLevel::graceful && frames_.ended());
@@ -440,7 +441,7 @@ async::Task<AttemptResult> JobRun::run() {
 
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   BucketFiles* files, Removals& removals, std::string& waits) {
+                                   PodStaging* files, Removals& removals, std::string& waits) {
   AttemptResult result;
   if (attempt.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();
@@ -474,4 +475,4 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
   co_return result;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "kubernetes_api/client.hpp"
-#include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_informer.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/removals.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Runs the attempt in a Job of its own, or joins the one that an earlier driver of the same
 /// attempt has left. When this returns or throws, no process of the attempt is running and its
@@ -18,6 +18,6 @@ namespace pipeline::orchestrators {
 /// read_pod_waits()
 async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& informer,
                                    const Attempt& attempt, const JobOptions& place,
-                                   BucketFiles* files, Removals& removals, std::string& waits);
+                                   PodStaging* files, Removals& removals, std::string& waits);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -8,7 +8,7 @@
 #include "core/file.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 std::string read_kept_log(const std::filesystem::path& scratch, std::uint64_t place,
                           std::size_t size) {
@@ -20,4 +20,4 @@ std::string read_kept_log(const std::filesystem::path& scratch, std::uint64_t pl
   return bytes;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <string>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Returns a part of the copy in the attempt's scratch folder; nothing if the driver does not see
 /// the pod's files. The step could have put anything there, such as a link to another file.
 std::string read_kept_log(const std::filesystem::path& scratch, std::uint64_t place,
                           std::size_t size);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,9 +1,12 @@
+#include "orchestrators/kubernetes/kubernetes_orchestrator.hpp"
+
 #include <map>
 #include <optional>
 
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -11,16 +14,15 @@
 #include "kubernetes_api/agent.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
-#include "orchestrators/factory.hpp"
-#include "orchestrators/kubernetes/bucket_files.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/job_run.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
+#include "orchestrators/kubernetes/pod_staging.hpp"
 #include "orchestrators/kubernetes/pod_waits.hpp"
 #include "orchestrators/kubernetes/preflight.hpp"
 #include "orchestrators/owner.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -34,11 +36,12 @@ class KubernetesOrchestrator : public Orchestrator {
                                                              : built_images(loop, options_)),
         owner_(options_.owner) {
     capabilities_.name = "kubernetes";
+    capabilities_.traits = entry_of("kubernetes").traits;
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
     capabilities_.outlives_driver = capabilities_.shells = true;
-    capabilities_.fetches_addresses = options_.artifacts != nullptr;
+    capabilities_.fetches_addresses = stages_files();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -55,6 +58,7 @@ class KubernetesOrchestrator : public Orchestrator {
 
   async::Task<std::vector<core::Diagnostic>> check(
       const std::vector<const StepSpec*>& steps) override {
+    require_files();
     ExampleJobOptions place;
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
@@ -147,23 +151,40 @@ class KubernetesOrchestrator : public Orchestrator {
   }
 
  private:
-  SharedClaim claim() const { return {options_.claim, options_.claim_path}; }
+  SharedClaim claim() const {
+    return {options_.connection_field("claim"), options_.connection_field("claim_path")};
+  }
 
   static void add_notice(const StepSpec& step, Environment& environment) {
     if (const auto names = unhonoured(step); !names.empty())
       environment.notices.push_back(names + ": a cluster does not honour that");
   }
 
+  /// Returns true if pods get their files by URLs of the remote store.
+  bool stages_files() const {
+    return options_.artifacts && blobs::can_presign(options_.artifacts->url());
+  }
+  /// Throws InputError if pods neither share files with this machine nor can reach the remote
+  /// store.
+  void require_files() const {
+    if (!options_.artifacts || stages_files() || !options_.connection_field("claim").empty()) return;
+    throw core::InputError(
+        "pods cannot reach the remote store " + options_.artifacts->url() +
+            ": it gives no URLs by which they get their files",
+        "name a `claim` beside it, through which pods and this machine share files, or give an "
+        "`artifact_store` that pods reach, such as `s3://team/pipe`");
+  }
   /// Null: pods see this machine's files.
-  BucketFiles* files() {
-    if (!files_ && options_.artifacts) files_.emplace(*options_.artifacts);
+  PodStaging* files() {
+    if (!files_ && stages_files()) files_.emplace(*options_.artifacts);
     return files_ ? &*files_ : nullptr;
   }
 
   kubernetes_api::Client& client() {
     if (!client_)
       client_.emplace(loop_, kubernetes_api::find_cluster(
-                                 {.context = options_.context, .name_space = options_.name_space}));
+                                 {.context = options_.connection_field("context"),
+                                  .name_space = options_.connection_field("namespace")}));
     return *client_;
   }
 
@@ -196,7 +217,7 @@ class KubernetesOrchestrator : public Orchestrator {
   Capabilities capabilities_;
   std::optional<kubernetes_api::Client>
       client_;  ///< Created when the cluster is needed; a plan does not need it.
-  std::optional<BucketFiles> files_;  ///< Created when needed.
+  std::optional<PodStaging> files_;  ///< Created when needed.
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
@@ -208,9 +229,13 @@ class KubernetesOrchestrator : public Orchestrator {
 
 }  // namespace
 
+}  // namespace pipeline::orchestrators::kubernetes
+
+namespace pipeline::orchestrators {
+
 std::unique_ptr<Orchestrator> make_kubernetes_orchestrator(asio::io_context& loop,
                                                            OrchestratorOptions options) {
-  return std::make_unique<KubernetesOrchestrator>(loop, std::move(options));
+  return std::make_unique<kubernetes::KubernetesOrchestrator>(loop, std::move(options));
 }
 
 }  // namespace pipeline::orchestrators

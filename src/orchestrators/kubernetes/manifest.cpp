@@ -9,14 +9,14 @@
 #include "core/digest.hpp"
 #include "core/joined.hpp"
 #include "kubernetes_api/json.hpp"
-#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/kubernetes/merge.hpp"
 #include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 #include "settings/platform.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -343,7 +343,7 @@ StringMap node_labels(const Settings& settings) {
 json pod_spec(const Attempt& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
-  auto layout = container_layout();
+  auto layout = containers::container_layout();
   layout.program = place.program;
   const auto files = pod_files(attempt, place, layout);
   json pod{{"restartPolicy", "Never"},
@@ -455,4 +455,4 @@ std::string unhonoured(const StepSpec& step) {
   return names;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -14,7 +14,7 @@
 #include "orchestrators/kubernetes/pod_files.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// The stager's two documents for a pod that sees no file of this machine (stager/carry.hpp). They
 /// contain signed URLs and must not be shown.
@@ -32,8 +32,8 @@ struct JobOptions {
   SharedClaim claim = {};   ///< The claim through which pods see this machine's files; without a
                             ///< name nodes see them directly.
   std::string agent_image;  ///< If not empty, an image that contains the agent (AgentImages).
-  bool carries = false;     ///< Files are exchanged through a bucket; `agent_image` is then set and
-                            ///< contains the stager.
+  bool carries = false;     ///< Files are exchanged through the remote store; `agent_image` is then
+                            ///< set and contains the stager.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.
   GpuModels gpu_models = {};  ///< GPU models that the cluster is known to have.
@@ -88,4 +88,4 @@ unsigned grace_seconds(const Attempt& attempt, const JobOptions& place);
 /// Describes the step's settings that a cluster ignores; empty if there are none.
 std::string unhonoured(const StepSpec& step);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -42,4 +42,4 @@ void merge_patch(json& object, const json& patch) {
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -14,7 +14,7 @@
 #include "kubernetes_api/json.hpp"
 #include "orchestrators/kubernetes/pod_resources.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::at;
@@ -252,4 +252,4 @@ std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) 
   return lines;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

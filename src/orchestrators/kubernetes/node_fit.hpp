@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// The reasons why a node rejects a pod, for messages after its name: `has 4 of 8 nvidia.com/gpu`.
 struct NodeFit {
@@ -31,4 +31,4 @@ std::string gpus_of_node(const nlohmann::json& node);
 /// fits.
 std::vector<std::string> why_none_fits(const nlohmann::json& nodes, const nlohmann::json& pod_spec);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

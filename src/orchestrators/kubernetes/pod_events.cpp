@@ -9,7 +9,7 @@
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/verdict.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::text_at;
@@ -55,4 +55,4 @@ async::Task<> explain(kubernetes_api::Client& client, const json& pod, Failure& 
   if (auto better = explained(pod, events)) failure = std::move(*better);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -12,7 +12,7 @@
 #include "kubernetes_api/client.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Returns the events as lines, each once, but for what is said already. A kubelet says `Error: X`
 /// of a container whose status has X, and says it late: on a busy node its events wait for a
@@ -26,4 +26,4 @@ async::Task<> add_warnings(kubernetes_api::Client& client, std::string name, Fai
 /// Explains a deleted pod by the cluster's events if its status has no reason.
 async::Task<> explain(kubernetes_api::Client& client, const nlohmann::json& pod, Failure& failure);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

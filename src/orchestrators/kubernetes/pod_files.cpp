@@ -5,7 +5,7 @@
 #include "core/diagnostic.hpp"
 #include "orchestrators/kubernetes/short_forms.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 using nlohmann::json;
 
@@ -73,4 +73,4 @@ void PodFiles::add(const KubernetesSettings& settings) {
   for (const auto& given : *settings.volume_mounts) mounts.push_back(given);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

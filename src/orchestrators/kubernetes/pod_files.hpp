@@ -10,7 +10,7 @@
 
 #include <pipeline/settings.hpp>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// A PersistentVolumeClaim through which pods see files of this machine.
 struct SharedClaim {
@@ -46,4 +46,4 @@ struct PodFiles {
   bool has_claim_ = false;  ///< `volumes` contains the claim.
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -8,7 +8,7 @@
 #include "orchestrators/kubernetes/agent_images.hpp"
 #include "settings/platform.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 class BuiltImages : public PodImages {
@@ -100,7 +100,7 @@ class BuiltImages : public PodImages {
 
   docker::EngineApi engine_;
   docker::PublishedImages published_;
-  StepImages images_;
+  containers::StepImages images_;
   AgentImages agents_;
   const bool carries_;  ///< The agent's image contains the stager, too.
   ImageLock* lock_;
@@ -156,4 +156,4 @@ std::unique_ptr<PodImages> locked_images(const ImageLock& lock) {
   return std::make_unique<LockedImages>(lock);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

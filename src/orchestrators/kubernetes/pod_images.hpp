@@ -4,11 +4,11 @@
 
 #include <memory>
 
-#include "orchestrators/factory.hpp"
-#include "orchestrators/containers/image_lock.hpp"
+#include "orchestrators/image_lock.hpp"
+#include "orchestrators/options.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 class PodImages {
  public:
@@ -37,4 +37,4 @@ std::unique_ptr<PodImages> locked_images(const ImageLock& lock);
 /// this machine's engine and see its files.
 std::string registry_repository(const StepSpec& step);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -7,7 +7,7 @@
 #include "orchestrators/kubernetes/short_forms.hpp"
 #include "settings/accelerator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -89,4 +89,4 @@ json pod_tolerations(const StepSpec& step) {
   return tolerations;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

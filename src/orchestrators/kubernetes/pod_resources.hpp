@@ -8,7 +8,7 @@
 
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Returns true for a resource of a device plugin, which is named `DOMAIN/NAME`.
 inline bool is_extended(const std::string& resource) {
@@ -33,4 +33,4 @@ nlohmann::json pod_resources(const StepSpec& step);
 /// with the requested resources.
 nlohmann::json pod_tolerations(const StepSpec& step);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -8,7 +8,7 @@
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "orchestrators/shell_terminal.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::Channel;
@@ -68,4 +68,4 @@ async::Task<> connect_pod(kubernetes_api::Client& client, std::string pod, bool 
   co_await connect_terminal(std::move(shell), has_terminal);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

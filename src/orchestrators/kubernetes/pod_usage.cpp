@@ -7,7 +7,7 @@
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/time.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -81,4 +81,4 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
   return running;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

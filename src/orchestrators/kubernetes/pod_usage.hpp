@@ -10,7 +10,7 @@
 
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Reads the frame in which the agent says what the step has used, and of which GPUs, and sets what
 /// is in it.
@@ -23,4 +23,4 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
 /// cluster's clock: a whole number of seconds.
 std::chrono::nanoseconds time_of_fetch(const nlohmann::json& pod);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

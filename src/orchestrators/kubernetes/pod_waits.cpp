@@ -5,11 +5,11 @@
 
 #include "orchestrators/usage/process_waits.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 /// Reads `S63 futex_wait_queue`.
-void add_pod_wait(std::string_view text, ProcessWaits& waits) {
+void add_pod_wait(std::string_view text, usage::ProcessWaits& waits) {
   std::size_t threads = 0;
   const char* const end = text.data() + text.size();
   const auto count = std::from_chars(text.data() + 1, end, threads);
@@ -23,9 +23,9 @@ void add_pod_wait(std::string_view text, ProcessWaits& waits) {
 std::vector<std::string> read_pod_waits(std::string_view text) {
   std::vector<std::string> lines;
   std::string process;
-  ProcessWaits waits;
+  usage::ProcessWaits waits;
   const auto finish = [&] {
-    if (!process.empty() && !waits.empty()) lines.push_back(wait_line(process, waits));
+    if (!process.empty() && !waits.empty()) lines.push_back(usage::wait_line(process, waits));
     waits.clear();
   };
   while (!text.empty()) {
@@ -47,4 +47,4 @@ std::vector<std::string> read_pod_waits(std::string_view text) {
   return lines;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

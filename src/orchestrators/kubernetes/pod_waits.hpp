@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Reads the frame that the agent writes of a step that has stalled (kubernetes/agent/waits.hpp).
 /// Returns a line for each process, as waits_of_processes() does; what cannot be read is left out.
 /// @param text untrusted: a step can write to its agent's log
 std::vector<std::string> read_pod_waits(std::string_view text);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -16,7 +16,7 @@
 #include "orchestrators/kubernetes/refused_fields.hpp"
 #include "settings/settings.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::ApiCall;
@@ -301,4 +301,4 @@ async::Task<ClusterCheck> check_steps(Client& client, const std::vector<const St
   co_return co_await preflight.run(steps);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -10,7 +10,7 @@
 #include "orchestrators/kubernetes/example_job.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 struct ClusterCheck {
   std::vector<core::Diagnostic> obstacles;
@@ -25,4 +25,4 @@ async::Task<ClusterCheck> check_steps(kubernetes_api::Client& client,
                                       const std::vector<const StepSpec*>& steps,
                                       ExampleJobOptions place);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

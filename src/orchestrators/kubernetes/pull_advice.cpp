@@ -7,7 +7,7 @@
 #include "docker/registry_errors.hpp"
 #include "kubernetes_api/json.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::list_at;
@@ -101,4 +101,4 @@ std::vector<std::string> pull_advice(const json& pod, const std::string& image,
   return {"check the image's name, and that the nodes may read " + registry};
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

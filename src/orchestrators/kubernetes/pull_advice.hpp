@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Returns advice for a pod that waits for that image, from the cluster's messages. Nodes have
 /// other credentials and CAs than this machine.
@@ -16,4 +16,4 @@ namespace pipeline::orchestrators {
 std::vector<std::string> pull_advice(const nlohmann::json& pod, const std::string& image,
                                      const std::string& said);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

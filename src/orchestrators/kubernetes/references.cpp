@@ -4,7 +4,7 @@
 
 #include "kubernetes_api/json.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::at;
@@ -84,4 +84,4 @@ std::vector<Reference> references_of(const json& job) {
   return std::move(found.all);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 struct Reference {
   std::string_view kind;     ///< `Secret`, for messages.
@@ -25,4 +25,4 @@ struct Reference {
 /// Secret are omitted.
 std::vector<Reference> references_of(const nlohmann::json& job);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 struct Origin {
@@ -54,4 +54,4 @@ std::string setting_of_field(std::string_view field) {
   return {};
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

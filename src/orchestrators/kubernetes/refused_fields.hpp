@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Returns "`kubernetes.tolerations`" for `spec.template.spec.tolerations[0].effect`; empty for a
 /// field that no setting determines.
 std::string setting_of_field(std::string_view field);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -62,4 +62,4 @@ VolumeAndMount volume_of(const json& given, const std::string& name) {
           {{"name", name}, {"mountPath", target}, {"readOnly", rest == "ro" || kind != "pvc"}}};
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Expands `KEY[=VALUE][:EFFECT]` to a Toleration.
 nlohmann::json toleration_of(const nlohmann::json& given);
@@ -22,4 +22,4 @@ struct VolumeAndMount {
 /// Expands `pvc/CLAIM:TARGET[:ro|rw]` to a Volume and a VolumeMount.
 VolumeAndMount volume_of(const nlohmann::json& given, const std::string& name);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -10,7 +10,7 @@
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using kubernetes_api::at;
@@ -407,13 +407,13 @@ std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt,
     const std::string words = error == ENOENT    ? "no such file or directory"
                               : error == ENOEXEC ? "exec format error"
                                                  : "permission denied";
-    if (auto failure = not_executed(words, attempt, image)) return failure;
+    if (auto failure = containers::not_executed(words, attempt, image)) return failure;
   }
   if (reason == "ContainerCannotRun" || reason == "StartError")
     return Failure{
         FailureKind::not_started, with(place_of(pod) + " could not start", message), {}, {}};
-  ContainerEnd container{*code, false, end.first_errors, end.last_output};
+  containers::ContainerEnd container{*code, false, end.first_errors, end.last_output};
   return failure_of(container, attempt, image);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

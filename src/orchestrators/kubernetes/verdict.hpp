@@ -10,7 +10,7 @@
 
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 /// Advice for infrastructure failures.
 inline constexpr const char* restarted_line =
@@ -64,4 +64,4 @@ bool step_has_ended(const std::optional<Failure>& failure);
 /// Returns the exit code of its container if that has ended.
 std::optional<int> exit_code_of(const nlohmann::json& pod);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -7,7 +7,7 @@
 #include "core/quantity.hpp"
 #include "docker/package_layers.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,4 +72,4 @@ std::string describe_new_environment(const fs::path& environments,
   return bytes > 0 ? text + "; " + core::format_bytes(bytes) + " to download" : text;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -8,7 +8,7 @@
 
 #include "lockfile/locked_environment.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Notes in an environment's folder which packages were installed.
 void write_packages(const std::filesystem::path& environment,
@@ -20,4 +20,4 @@ void write_packages(const std::filesystem::path& environment,
 std::string describe_new_environment(const std::filesystem::path& environments,
                                      const lockfile::LockedEnvironment& packages);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -9,10 +9,11 @@
 
 #include "core/file.hpp"
 #include "core/text.hpp"
-#include "orchestrators/usage/kernel_file.hpp"
+#include "orchestrators/cache_folder.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,7 +26,7 @@ std::set<std::string> environments_in_use() {
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const auto process = entry.path().filename().string();
     if (!std::ranges::all_of(process, [](char c) { return c >= '0' && c <= '9'; })) continue;
-    const auto variables = process_variables(entry.path());
+    const auto variables = usage::process_variables(entry.path());
     for (const auto variable : core::split(variables, '\0'))
       if (variable.starts_with(name)) used.emplace(variable.substr(name.size()));
   }
@@ -55,4 +56,4 @@ bool remove_environment(const fs::path& folder) {
   return true;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

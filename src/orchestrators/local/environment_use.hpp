@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Returns the folder with all virtual environments of the user.
 std::filesystem::path environments_folder();
@@ -17,4 +17,4 @@ std::vector<std::filesystem::path> unused_environments();
 /// Removes a virtual environment. Returns false if a process is making it.
 bool remove_environment(const std::filesystem::path& folder);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

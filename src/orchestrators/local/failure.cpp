@@ -8,7 +8,7 @@
 #include "orchestrators/local/local_orchestrator.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ std::vector<std::string> ignored_settings(const Settings& settings,
   return ignored;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -4,7 +4,7 @@
 #include "orchestrators/preflight.hpp"
 #include "orchestrators/stopped.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
                                                  ProcessReaper& reaper) {
@@ -35,4 +35,4 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
   co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -7,7 +7,7 @@
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Runs the `nvidia-smi` of the step's PATH with the step's variables and writes its table to the
 /// step's log. Returns a failure if the step must not start.
@@ -15,4 +15,4 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
                                                  const StringMap& environment,
                                                  ProcessReaper& reaper);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -5,10 +5,11 @@
 #include <optional>
 #include <regex>
 
+#include "orchestrators/cache_folder.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 #include "python_packages/python_packages.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,4 +79,4 @@ std::vector<std::string> advice_for_failed_install(const std::string& output,
   return advice;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

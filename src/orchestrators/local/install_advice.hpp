@@ -8,7 +8,7 @@
 
 #include "orchestrators/local/programs.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Returns advice derived from the installer's output.
 /// @param root the folder that relative paths were taken from
@@ -16,4 +16,4 @@ std::vector<std::string> advice_for_failed_install(const std::string& output,
                                                    const FoundProgram& python,
                                                    const std::filesystem::path& root);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -19,7 +19,7 @@
 #include "orchestrators/local/written_bytes.hpp"
 #include "templates/templates.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -486,4 +486,4 @@ async::Task<> Installer::install_project() {
   co_await require(command, folder, "`" + plan_.project_command + "` failed");
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -12,7 +12,7 @@
 #include "core/file.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 struct InstallerFolders {
   std::filesystem::path target;     ///< The environment, which must not exist; unused by resolve().
@@ -70,4 +70,4 @@ class Installer {
 async::Task<core::Descriptor> take_lock(std::filesystem::path file, std::function<void()> on_wait,
                                         core::CancelSource& cancel);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

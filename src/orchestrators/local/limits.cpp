@@ -15,7 +15,7 @@
 #include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,13 +45,13 @@ bool may_make_groups(const fs::path& folder) {
 
 ControlGroups find_control_groups(const fs::path& proc, const fs::path& mounts) {
   ControlGroups found;
-  for (const auto& own : group_memberships(proc)) {
+  for (const auto& own : usage::group_memberships(proc)) {
     if (own.is_unified()) {
       // A group with processes of its own cannot have groups with limits below it. A sibling is
       // created, where the parent delegates the controllers.
       for (auto path = mounts / own.path; path.native().size() >= mounts.native().size();
            path = path.parent_path()) {
-        auto handed_down = kernel_text(path / "cgroup.subtree_control");
+        auto handed_down = usage::kernel_text(path / "cgroup.subtree_control");
         if (!has_word(handed_down, "memory") || !may_make_groups(path)) continue;
         found = {true, path, has_word(handed_down, "cpu") ? path : fs::path()};
         return found;
@@ -129,20 +129,20 @@ std::vector<int> LimitGroup::members() const {
 
 void LimitGroup::measure(core::Usage& usage) const {
   if (memory_.empty()) return;
-  const auto peak = GroupUsage({unified_, memory_, {}, {}}).read().peak_memory;
+  const auto peak = usage::GroupUsage({unified_, memory_, {}, {}}).read().peak_memory;
   if (peak) usage.peak_memory = peak;
 }
 
 std::optional<std::uint64_t> LimitGroup::kills() const {
   // In version 2, a group without a limit of memory counts, too: its process is in it.
   if (unified_ && !folders_.empty())
-    return read_counter(folders_.front() / "memory.events", "oom_kill");
+    return usage::read_counter(folders_.front() / "memory.events", "oom_kill");
   if (memory_.empty()) return {};
-  return read_counter(memory_ / "memory.oom_control", "oom_kill");
+  return usage::read_counter(memory_ / "memory.oom_control", "oom_kill");
 }
 
 bool LimitGroup::out_of_memory() const { return kills().value_or(0) > 0; }
 
 bool LimitGroup::counts_kills() const { return kills().has_value(); }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -14,7 +14,7 @@
 #include "core/file.hpp"
 #include "core/usage.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// The places where groups can be created: version 2's single tree (delegated by systemd to a
 /// user's sessions and services), or version 1's tree for each controller.
@@ -58,4 +58,4 @@ class LimitGroup {
   std::vector<core::Descriptor> members_;
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

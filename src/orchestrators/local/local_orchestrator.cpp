@@ -15,16 +15,16 @@
 #include "core/quantity.hpp"
 #include "gpu/errors.hpp"
 #include "orchestrators/failure_of.hpp"
-#include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
 #include "orchestrators/local/step_variables.hpp"
 #include "orchestrators/local/workspace.hpp"
-#include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/owner.hpp"
+#include "orchestrators/usage/kernel_file.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 #include "settings/accelerator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -49,7 +49,7 @@ void kill_strays(const Attempt& attempt) {
             name.data() + name.size() ||
         pid == getpid())
       continue;
-    const auto variables = '\0' + process_variables(entry.path());
+    const auto variables = '\0' + usage::process_variables(entry.path());
     auto has = [&](const std::string& mark) {
       return variables.find('\0' + mark + '\0') != variables.npos;
     };
@@ -269,7 +269,7 @@ async::Task<Environment> LocalOrchestrator::prepare(const StepSpec& step, EventS
 
 /// Reading the kernel's counters takes a tenth of a short step's time, so steps that start at
 /// almost the same time share the values.
-MemoryKills LocalOrchestrator::kills_so_far() {
+usage::MemoryKills LocalOrchestrator::kills_so_far() {
   constexpr auto moment = std::chrono::milliseconds(20);
   const auto now = std::chrono::steady_clock::now();
   if (!kills_ || now - kills_read_ > moment) {
@@ -321,7 +321,7 @@ async::Task<AttemptResult> LocalOrchestrator::run(const Attempt& attempt) {
   try {
     result = co_await run_in_place(attempt);
   } catch (const core::EnvironmentError& error) {
-    result.failure = failure_of(error);
+    result.failure = orchestrators::failure_of(error);
   } catch (const core::InputError& error) {
     result.failure = Failure{FailureKind::not_started, error.what(), {}, {}};
   } catch (const fs::filesystem_error& error) {
@@ -444,7 +444,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
 async::Task<std::vector<std::string>> LocalOrchestrator::waits_of(const Attempt& attempt) {
   const auto found = running_.find(&attempt);
   if (found == running_.end()) co_return std::vector<std::string>{};
-  co_return waits_of_processes(process_tree(found->second));
+  co_return usage::waits_of_processes(usage::process_tree(found->second));
 }
 
 /// The processes of a dead driver end with it, but not at once: its reaper kills them. A run that
@@ -466,9 +466,13 @@ async::Task<> LocalOrchestrator::remove_orphans(
     }
 }
 
+}  // namespace pipeline::orchestrators::local
+
+namespace pipeline::orchestrators {
+
 std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop,
                                                       OrchestratorOptions options) {
-  return std::make_unique<LocalOrchestrator>(loop, std::move(options));
+  return std::make_unique<local::LocalOrchestrator>(loop, std::move(options));
 }
 
 }  // namespace pipeline::orchestrators

@@ -10,7 +10,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrators/factory.hpp"
 #include "orchestrators/local/limits.hpp"
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/process_reaper.hpp"
@@ -18,9 +17,11 @@
 #include "orchestrators/local/sandboxes.hpp"
 #include "orchestrators/local/virtual_environment.hpp"
 #include "orchestrators/local/workspace.hpp"
+#include "orchestrators/options.hpp"
+#include "orchestrators/orchestrator.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 class LocalOrchestrator : public Orchestrator {
  public:
@@ -58,7 +59,7 @@ class LocalOrchestrator : public Orchestrator {
                             const HostContext& in);
   /// Returns the group that holds the attempt's limits, if it has any that can be held.
   std::optional<LimitGroup> limits_of(const Attempt& attempt) const;
-  MemoryKills kills_so_far();
+  usage::MemoryKills kills_so_far();
   /// Returns a folder for PATH in which `python` is this program.
   const std::filesystem::path& python_folder(const std::filesystem::path& python3);
   /// Returns the variables of the process; PATH begins with the virtual environment.
@@ -77,8 +78,8 @@ class LocalOrchestrator : public Orchestrator {
   ShortFolders short_folders_;
   Sandboxes sandboxes_;
   /// The count of the own control group: kills of other groups' processes do not count as a step's.
-  const std::filesystem::path kill_counter_ = own_kill_counter();
-  std::optional<MemoryKills> kills_;
+  const std::filesystem::path kill_counter_ = usage::own_kill_counter();
+  std::optional<usage::MemoryKills> kills_;
   std::chrono::steady_clock::time_point kills_read_;
   std::unordered_map<std::string, HostContext> known_;
   std::map<const Attempt*, pid_t> running_;  ///< The first process of each attempt.
@@ -94,5 +95,12 @@ Failure not_found(const std::string& name, const std::string& path,
 
 /// Returns the failure for the end of a process; nothing for success.
 std::optional<Failure> failure_of(const ProcessEnd& end, bool out_of_memory, const StepSpec& step);
+
+}  // namespace pipeline::orchestrators::local
+
+namespace pipeline::orchestrators {
+
+std::unique_ptr<Orchestrator> make_local_orchestrator(asio::io_context& loop,
+                                                      OrchestratorOptions options);
 
 }  // namespace pipeline::orchestrators

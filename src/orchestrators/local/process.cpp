@@ -22,7 +22,7 @@
 #include "core/process_fields.hpp"
 #include "orchestrators/usage/tree_memory.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 using namespace asio::experimental::awaitable_operators;
@@ -70,7 +70,7 @@ constexpr std::chrono::milliseconds shortest_look{1};
 struct Sampling {
   explicit Sampling(pid_t process) : tree(process) {}
 
-  TreeMemory tree;
+  usage::TreeMemory tree;
   std::chrono::nanoseconds cost{};
   std::atomic<bool> is_busy = false;
 };
@@ -309,4 +309,4 @@ std::filesystem::path find_program(const std::string& name, std::string_view pat
   return {};
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

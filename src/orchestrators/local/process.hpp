@@ -19,7 +19,7 @@
 #include "core/usage.hpp"
 #include "orchestrators/local/process_reaper.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 struct ProcessOptions {
   std::filesystem::path program;       ///< An executable file.
@@ -66,4 +66,4 @@ async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper
 std::filesystem::path find_program(const std::string& name, std::string_view path,
                                    const std::filesystem::path& folder = {});
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

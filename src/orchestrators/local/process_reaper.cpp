@@ -20,7 +20,7 @@
 #include "core/spawn.hpp"
 #include "orchestrators/local/sandbox.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 struct Request {
   enum class Kind { launch, finish } kind;
@@ -470,4 +470,4 @@ ProcessReaper::~ProcessReaper() {
   if (!lock_.empty()) ::unlink(lock_.c_str());
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

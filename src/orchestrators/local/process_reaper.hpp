@@ -13,7 +13,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// The parameters of a process to start.
 struct LaunchRequest {
@@ -77,4 +77,4 @@ class ProcessReaper {
   pid_t pid_ = -1;
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -11,7 +11,7 @@
 
 #include "orchestrators/local/process.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -147,4 +147,4 @@ std::optional<std::string> python_of_image(std::string_view reference) {
   return std::string(version.substr(0, version.find('.', dot + 1)));
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -11,7 +11,7 @@
 
 #include <pipeline/spec.hpp>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Returns the programs that the command executes by name: its first word, or those of the simple
 /// commands in a shell line, if they are literal.
@@ -44,4 +44,4 @@ class Programs {
 /// Returns `3.11` for `python:3.11-slim`, if the image is Docker's Python.
 std::optional<std::string> python_of_image(std::string_view reference);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

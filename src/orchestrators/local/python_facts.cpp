@@ -4,7 +4,7 @@
 #include "core/text.hpp"
 #include "python_packages/requirements.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 /// As templates/lock/resolve.py has it, without what is slow to import.
@@ -30,4 +30,4 @@ PythonFacts read_python_facts(const std::filesystem::path& python,
   return {std::string(words[0]), std::string(words[1]), std::string(words[2])};
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

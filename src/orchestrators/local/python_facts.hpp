@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 struct PythonFacts {
   std::string version;   ///< `3.11.7`.
@@ -19,4 +19,4 @@ struct PythonFacts {
 PythonFacts read_python_facts(const std::filesystem::path& python,
                               const std::filesystem::path& folder);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

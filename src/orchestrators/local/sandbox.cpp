@@ -13,7 +13,7 @@
 #include "core/file.hpp"
 #include "core/system_folders.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -99,4 +99,4 @@ std::vector<fs::path> program_folders(std::string_view path, const fs::path& pip
   return folders;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -7,7 +7,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Files that processes may read: those of the system and the user's configuration and caches, and
 /// those that are allowed besides. Everything else, such as the pipeline's folder and other files
@@ -45,4 +45,4 @@ std::vector<std::filesystem::path> program_folders(std::string_view path,
                                                    const std::filesystem::path& pipeline,
                                                    const std::filesystem::path& home);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -5,7 +5,7 @@
 #include "orchestrators/local/process.hpp"
 #include "orchestrators/local/workspace.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 namespace fs = std::filesystem;
 
@@ -65,4 +65,4 @@ Sandbox* Sandboxes::of(const Attempt& attempt, const Workspace& workspace,
   return &sandboxes_.emplace(std::move(readable), std::move(made)).first->second;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

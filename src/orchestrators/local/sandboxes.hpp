@@ -9,7 +9,7 @@
 #include "orchestrators/local/sandbox.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 class Workspace;
 struct ProcessOptions;
@@ -35,4 +35,4 @@ class Sandboxes {
   std::map<std::vector<std::filesystem::path>, Sandbox> sandboxes_;
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

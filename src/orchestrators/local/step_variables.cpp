@@ -5,7 +5,7 @@
 
 #include "orchestrators/local/virtual_environment.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 std::string path_of(const StepSpec& step) {
   if (auto& runtime = step.settings->docker.runtime_environment; runtime.contains("PATH"))
@@ -66,4 +66,4 @@ void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables) {
   variables["NVIDIA_VISIBLE_DEVICES"] = uuids;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

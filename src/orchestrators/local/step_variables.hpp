@@ -8,7 +8,7 @@
 
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 inline constexpr std::string_view default_path =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -26,4 +26,4 @@ StringMap passed_on_variables();
 /// itself.
 void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -12,7 +12,7 @@
 #include "core/spawn.hpp"
 #include "orchestrators/local/sandbox.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 /// Ctrl-C is for the process on the terminal while this object lives.
@@ -78,4 +78,4 @@ int run_on_terminal(const ProcessOptions& options) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -17,11 +17,12 @@
 #include "docker/context.hpp"
 #include "docker/package_lock.hpp"
 #include "docker/package_resolver.hpp"
+#include "orchestrators/cache_folder.hpp"
 #include "orchestrators/local/environment_packages.hpp"
 #include "orchestrators/local/installer.hpp"
 #include "python_packages/requirements.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,23 +109,6 @@ std::string digest_of(const EnvironmentPlan& plan, const fs::path& root, const f
   if (!plan.project_command.empty()) hasher.field("project").field(plan.project_command);
   add_files(hasher, plan.project);
   return hasher.finish().hex();
-}
-
-/// Returns the folder of a caller without HOME, such as a service. It is among those of other
-/// users, who may have made it first; what is in it gets executed.
-fs::path cache_without_home() {
-  constexpr mode_t mine = 0700, writable_for_others = 022;
-  auto folder = core::temporary_folder() / ("pipe-cache-" + std::to_string(geteuid()));
-  struct stat status {};
-  if ((::mkdir(folder.c_str(), mine) != 0 && errno != EEXIST) ||
-      ::lstat(folder.c_str(), &status) != 0)
-    throw core::system_error("cannot make the folder " + folder.string(), errno);
-  if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
-      (status.st_mode & writable_for_others) != 0)
-    throw core::EnvironmentError(folder.string() + " is no folder that only this user may write to",
-                                 {"set HOME or PIPE_CACHE_DIR to a folder of this user's",
-                                  "another user may have made it: look at it, then remove it"});
-  return folder;
 }
 
 }  // namespace
@@ -364,15 +348,6 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
   std::rethrow_exception(error);
 }
 
-fs::path cache_folder() {
-  if (const auto own = core::variable("PIPE_CACHE_DIR"); !own.empty()) return fs::absolute(own);
-  if (const auto shared = core::variable("XDG_CACHE_HOME"); !shared.empty())
-    return fs::absolute(shared) / "pipe";
-  if (const auto home = core::variable("HOME"); !home.empty())
-    return fs::absolute(home) / ".cache" / "pipe";
-  return cache_without_home();
-}
-
 StringMap caller_variables() {
   StringMap variables;
   for (char** entry = environ; *entry; ++entry) {
@@ -383,4 +358,4 @@ StringMap caller_variables() {
   return variables;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -25,7 +25,7 @@
 #include "orchestrators/local/programs.hpp"
 #include "orchestrators/local/python_facts.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Everything that determines an environment.
 struct EnvironmentPlan {
@@ -108,13 +108,8 @@ class VirtualEnvironments {
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
 
-/// Returns `$PIPE_CACHE_DIR`, else `$XDG_CACHE_HOME/pipe`, else `~/.cache/pipe`; without HOME, as
-/// in a service, a folder below the one for temporary files. Throws EnvironmentError if that one
-/// may be another user's.
-std::filesystem::path cache_folder();
-
 /// Returns all of the user's environment variables, for tools that work for the user, not for
 /// steps.
 StringMap caller_variables();
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

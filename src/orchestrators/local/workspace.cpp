@@ -16,7 +16,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 namespace fs = std::filesystem;
@@ -201,4 +201,4 @@ void remove_old_temporary_folders() {
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -11,7 +11,7 @@
 #include "core/file.hpp"
 #include "orchestrators/orchestrator.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// A folder with a short path, in the system's folder for temporary files.
 class ShortFolder {
@@ -69,4 +69,4 @@ ShortFolder make_python_folder(const std::filesystem::path& program);
 /// Removes temporary folders of dead drivers.
 void remove_old_temporary_folders();
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -7,7 +7,7 @@
 #include "async/retry_policy.hpp"
 #include "core/quantity.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 constexpr std::uint64_t least = 10'000'000;
@@ -42,4 +42,4 @@ async::Task<> report_written_bytes(pid_t process, std::function<void(std::string
   }
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -12,11 +12,11 @@
 #include "async/task.hpp"
 #include "core/cancel.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 
 /// Reports `1.2 GiB written` at most once a second, and only if it is 10 MB more than before. Ends
 /// with the process, or once it is stopped.
 async::Task<> report_written_bytes(pid_t process, std::function<void(std::string)> on_line,
                                    core::CancelSource& over);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

@@ -11,7 +11,7 @@
 #include "core/file.hpp"
 #include "orchestrators/usage/kernel_file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -187,4 +187,4 @@ core::Usage GroupUsage::read() {
   return last_;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

@@ -13,7 +13,7 @@
 #include "core/file.hpp"
 #include "core/usage.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 
 /// The folders of one group. With version 2 they are one folder; with version 1 each controller
 /// has its own. Empty: the controller is not there.
@@ -60,4 +60,4 @@ class GroupUsage {
   std::uint64_t sampled_peak_ = 0;
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

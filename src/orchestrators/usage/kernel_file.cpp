@@ -8,7 +8,7 @@
 #include "core/file.hpp"
 #include "core/text.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 
 namespace {
 
@@ -53,4 +53,4 @@ std::vector<GroupMembership> group_memberships(const std::filesystem::path& file
   return found;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

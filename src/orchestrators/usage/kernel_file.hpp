@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 
 /// Returns the text of a file that the kernel generates on each read; empty if it is missing.
 std::string kernel_text(const std::filesystem::path& file);
@@ -28,4 +28,4 @@ struct GroupMembership {
 
 std::vector<GroupMembership> group_memberships(const std::filesystem::path& file);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

@@ -8,7 +8,7 @@
 
 #include "orchestrators/usage/kernel_file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 
 std::optional<std::uint64_t> read_counter(const std::filesystem::path& file,
                                           std::string_view name) {
@@ -52,4 +52,4 @@ bool MemoryKills::take() const {
   return false;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 
 /// Created before an attempt's process starts, and queried when SIGKILL has ended it without a
 /// known cause. A count is that of many processes, so each kill is attributed to one attempt only;
@@ -48,4 +48,4 @@ std::optional<std::uint64_t> read_counter(const std::filesystem::path& file, std
 std::filesystem::path own_kill_counter(const std::filesystem::path& proc = "/proc/self/cgroup",
                                        const std::filesystem::path& mounts = "/sys/fs/cgroup");
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

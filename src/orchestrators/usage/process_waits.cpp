@@ -8,7 +8,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -130,4 +130,4 @@ std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids, cons
   return lines;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 
 /// Returns a process and all of its descendants, itself first.
 std::vector<pid_t> process_tree(pid_t root, const std::filesystem::path& proc = "/proc");
@@ -31,4 +31,4 @@ std::string wait_line(const std::string& process, const ProcessWaits& waits);
 /// function that the thread waits in; it may be empty, `0` or `-`.
 std::string wait_text(char state, const std::string& function, bool is_plural = false);
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

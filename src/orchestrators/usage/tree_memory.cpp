@@ -15,7 +15,7 @@
 #include "core/file.hpp"
 #include "orchestrators/usage/process_waits.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -167,4 +167,4 @@ std::chrono::nanoseconds TreeMemory::sample() {
   return cost;
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

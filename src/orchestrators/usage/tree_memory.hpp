@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 
 /// Returns a process and its descendants, itself first, by way of each thread's list of children:
 /// other processes of the machine cost nothing. Falls back to process_tree() on a kernel without
@@ -64,4 +64,4 @@ class TreeMemory {
   std::uint64_t peak_ = 0;
 };
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

@@ -52,7 +52,7 @@ class AMirror : public test::BucketTest {
 
   core::TemporaryFolder folder;
   std::set<std::string> is_first;
-  s3::BucketArtifacts artifacts{
+  blobs::RemoteArtifacts artifacts{
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   std::map<std::string, RunReplica> replicas;

@@ -28,11 +28,13 @@ using testing::SizeIs;
 using testing::StartsWith;
 
 constexpr auto id = "7f3a";
+constexpr async::RetryPolicy hasty{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2};
 
 /// `home` is the state of who began the run, `there` that of a driver.
-class ARunInABucket : public test::BucketTest {
+class ASavedRun : public test::BucketTest {
  protected:
-  ARunInABucket() {
+  enum class Kind { bucket, folder };
+  explicit ASavedRun(Kind kind) : artifacts(loop, settings_of(kind), hasty) {
     store::RunRecord run{.id = id,
                          .pipeline = "digits",
                          .orchestrator = "kubernetes",
@@ -71,14 +73,31 @@ class ARunInABucket : public test::BucketTest {
     core::make_folders(folder.path() / "files");
     return folder.path() / "files";
   }();
-  s3::BucketArtifacts artifacts{
-      loop, settings(),
-      async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
+  blobs::RemoteArtifacts artifacts;
   RunStore home{folder.path() / "home"}, there{folder.path() / "there"};
   RunReplica driver{artifacts, id}, asker{artifacts, id};
+
+ private:
+  settings::RemoteStoreSettings settings_of(Kind kind) const {
+    if (kind == Kind::bucket) return settings();
+    core::make_folders(folder.path() / "shared");
+    return {"file://" + (folder.path() / "shared").string(), {}};
+  }
 };
 
-TEST_F(ARunInABucket, that_nobody_has_left_there_is_not_taken_over) {
+class ARunInABucket : public ASavedRun {
+ protected:
+  ARunInABucket() : ASavedRun(Kind::bucket) {}
+};
+
+/// For true in a shared folder, for false in a bucket.
+class ARunInAStore : public ASavedRun, public testing::WithParamInterface<bool> {
+ protected:
+  ARunInAStore() : ASavedRun(GetParam() ? Kind::folder : Kind::bucket) {}
+};
+INSTANTIATE_TEST_SUITE_P(Stores, ARunInAStore, testing::Bool());
+
+TEST_P(ARunInAStore, that_nobody_has_left_there_is_not_taken_over) {
   RunReplica other(artifacts, "ffff");
   EXPECT_FALSE(run_task(loop, other.take_over(there, folder.path() / "nothing")));
   EXPECT_THAT(there.runs().list(), IsEmpty());
@@ -86,7 +105,7 @@ TEST_F(ARunInABucket, that_nobody_has_left_there_is_not_taken_over) {
   run_task(loop, other.remove());
 }
 
-TEST_F(ARunInABucket, is_found_by_its_driver_with_its_files_and_without_other_runs) {
+TEST_P(ARunInAStore, is_found_by_its_driver_with_its_files_and_without_other_runs) {
   ASSERT_TRUE(take_over(driver, there));
   EXPECT_EQ(there.runs().find(id)->driver.lease.name, "pipe-driver");
   EXPECT_THAT(there.runs().steps(id), SizeIs(2));
@@ -95,7 +114,7 @@ TEST_F(ARunInABucket, is_found_by_its_driver_with_its_files_and_without_other_ru
   EXPECT_EQ(core::read_file(there.paths().detached_folder(id) / "src/train.py"), "print()\n");
 }
 
-TEST_F(ARunInABucket, is_known_at_home_as_far_as_it_has_been_saved) {
+TEST_P(ARunInAStore, is_known_at_home_as_far_as_it_has_been_saved) {
   ASSERT_TRUE(take_over(driver, there));
   there.runs().put_step({.run = id,
                          .name = "load",
@@ -152,7 +171,7 @@ TEST_F(ARunInABucket, brings_of_a_log_what_it_has_gained) {
   EXPECT_THAT(server.asked, SizeIs(4)) << "the head, twice; the store; one object for both logs";
 }
 
-TEST_F(ARunInABucket, goes_on_by_another_driver_where_the_last_one_had_saved_it) {
+TEST_P(ARunInAStore, goes_on_by_another_driver_where_the_last_one_had_saved_it) {
   ASSERT_TRUE(take_over(driver, there));
   log(there, "load.1.log", "one\ntwo\n");
   log(there, "train.1.log", "be");
@@ -333,7 +352,7 @@ TEST_F(ARunInABucket, is_not_taken_over_with_other_files_that_its_head_names) {
   EXPECT_TRUE(take_over(first, there));
 }
 
-TEST_F(ARunInABucket, has_no_outputs_whose_names_lead_elsewhere) {
+TEST_P(ARunInAStore, has_no_outputs_whose_names_lead_elsewhere) {
   ASSERT_TRUE(take_over(driver, there));
   store::StepRecord step{.run = id,
                          .name = "load",

@@ -37,7 +37,7 @@ class SavingTest : public test::BucketTest {
 
   core::TemporaryFolder folder;
   RunStore store{folder.path() / "state"};
-  s3::BucketArtifacts artifacts{
+  blobs::RemoteArtifacts artifacts{
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   RunReplica bucket{artifacts, uploaded};

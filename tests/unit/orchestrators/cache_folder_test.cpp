@@ -8,7 +8,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "orchestrators/local/virtual_environment.hpp"
+#include "orchestrators/cache_folder.hpp"
 
 namespace pipeline::orchestrators {
 namespace {

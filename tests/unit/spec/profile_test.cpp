@@ -36,11 +36,11 @@ TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
   ASSERT_EQ(profiles.size(), 2u);
   const auto& lab = profiles.at("lab");
   EXPECT_EQ(lab.orchestrator, "kubernetes");
-  EXPECT_EQ(lab.context, "lab");
-  EXPECT_EQ(lab.name_space, "ml");
+  EXPECT_EQ(lab.field("context"), "lab");
+  EXPECT_EQ(lab.field("namespace"), "ml");
   EXPECT_EQ(lab.settings.docker.target_repository, "r.example:5000/team");
   EXPECT_EQ(lab.state, folder.path() / "shared");
-  EXPECT_EQ(lab.service_account, "driver");
+  EXPECT_EQ(lab.field("service_account"), "driver");
   EXPECT_EQ(profiles.at("home").jobs, 3u);
 }
 
@@ -51,12 +51,12 @@ TEST_F(ProfileTest, an_artifact_store_is_a_bucket_with_its_server) {
         "false, "
         "certificate_authority: ca.pem, aws_profile: lab}\n");
   const auto profiles = find_profiles(folder.path());
-  EXPECT_EQ(profiles.at("short").artifact_store.prefix, "pipe/");
-  const auto& store = profiles.at("long").artifact_store;
-  EXPECT_EQ(store.bucket, "team");
-  EXPECT_EQ(store.endpoint, "https://lab:9000");
-  EXPECT_EQ(store.certificate_authority, folder.path() / "ca.pem");
-  EXPECT_EQ(store.aws_profile, "lab");
+  EXPECT_EQ(profiles.at("short").remote_store.url, "s3://team/pipe");
+  const auto& store = profiles.at("long").remote_store;
+  EXPECT_EQ(store.url, "s3://team");
+  EXPECT_EQ(store.option("endpoint"), "https://lab:9000");
+  EXPECT_EQ(store.option("certificate_authority"), folder.path() / "ca.pem");
+  EXPECT_EQ(store.option("aws_profile"), "lab");
 }
 
 TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
@@ -69,19 +69,35 @@ TEST_F(ProfileTest, what_is_wrong_with_an_artifact_store_is_told_at_once) {
     find_profiles(folder.path());
     FAIL();
   } catch (const core::InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is not a bucket"));
+    EXPECT_THAT(error.what(), HasSubstr("'team/pipe' is not the address of a remote store"));
     EXPECT_THAT(error.what(), HasSubstr("write `s3://team/pipe`"));
     EXPECT_THAT(error.what(),
                 HasSubstr("'endpoint' must be `https://HOST[:PORT]`, not 'lab:9000'"));
     EXPECT_THAT(error.what(), HasSubstr("did you mean 'bucket'?"));
-    EXPECT_THAT(error.what(), HasSubstr("either through a claim or through an artifact store"));
+    EXPECT_THAT(error.what(), HasSubstr("either through a claim or through a remote store"));
   }
+}
+
+TEST_F(ProfileTest, an_artifact_store_can_be_a_folder_also_beside_a_claim) {
+  write(
+      "profiles.yaml",
+      "a: {artifact_store: 'file:///mnt/x/'}\nb: {artifact_store: ./x, claim: {name: c, path: y}}\n"
+      "c: {artifact_store: {bucket: /mnt/x y}}\n");
+  const auto profiles = find_profiles(folder.path());
+  EXPECT_EQ(profiles.at("a").remote_store.url, "file:///mnt/x");
+  EXPECT_EQ(profiles.at("b").remote_store.url, "file://" + (folder.path() / "x").string());
+  EXPECT_EQ(profiles.at("c").remote_store.url, "file:///mnt/x y");
+}
+
+TEST_F(ProfileTest, a_folder_has_no_server) {
+  write("profiles.yaml", "a: {artifact_store: {bucket: /mnt/x, endpoint: 'https://lab'}}\n");
+  EXPECT_THAT(test::error_text([&] { find_profiles(folder.path()); }), HasSubstr("'endpoint'"));
 }
 
 TEST_F(ProfileTest, an_address_of_another_scheme_is_not_said_to_be_a_bucket_of_s3) {
   write("profiles.yaml", "a: {artifact_store: 'gs://team'}\n");
   const auto error = test::error_text([&] { find_profiles(folder.path()); });
-  EXPECT_THAT(error, HasSubstr("'gs://team' is not a bucket"));
+  EXPECT_THAT(error, HasSubstr("'gs://team' is not the address of a remote store"));
   EXPECT_THAT(error, testing::Not(HasSubstr("write `s3://gs")));
 }
 

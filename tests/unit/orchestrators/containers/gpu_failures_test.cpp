@@ -13,7 +13,7 @@
 #include "support/attempt_builder.hpp"
 #include "support/golden.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::containers {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ INSTANTIATE_TEST_SUITE_P(golden, GpuFailure,
                          [](const auto& each) { return each.param; });
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::containers

@@ -8,7 +8,7 @@
 #include "orchestrators/containers/container_end.hpp"
 #include "support/no_log.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using nlohmann::json;
@@ -220,7 +220,7 @@ TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
 }
 
 TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
-  const auto before = runtime_part(step.settings->docker);
+  const auto before = containers::runtime_part(step.settings->docker);
   step.settings->docker.labels["a"] = "b";
   EXPECT_EQ(runtime_part(step.settings->docker), before);
   for (const auto& change : std::vector<std::function<void(DockerSettings&)>>{
@@ -249,7 +249,7 @@ TEST_F(ContainerSpec, a_volume_that_is_missing_is_named_where_the_engine_would_m
 TEST_F(ContainerSpec, ends_are_put_into_words) {
   step.settings->resources.memory = 1ULL << 30;
   const auto end = [&](int code, bool oom, const std::string& errors = "") {
-    const auto failure = failure_of({code, oom, errors}, attempt(), "img");
+    const auto failure = containers::failure_of({code, oom, errors}, attempt(), "img");
     return failure ? std::string(to_string(failure->kind)) + ": " + failure->message : "fine";
   };
   EXPECT_EQ(end(0, false), "fine");
@@ -264,12 +264,12 @@ TEST_F(ContainerSpec, ends_are_put_into_words) {
                 ": was killed because it used too much memory (its limit is 1 GiB)");
   EXPECT_EQ(end(137, false), std::string(to_string(FailureKind::signal)) +
                                  ": was killed by SIGKILL (exit code 137)");
-  EXPECT_EQ(failure_of({137, false, ""}, attempt(), "img")->hints.at(0),
+  EXPECT_EQ(containers::failure_of({137, false, ""}, attempt(), "img")->hints.at(0),
             "if that was for memory (its limit is 1 GiB), the engine did not notice: raise "
             "`resources.memory`");
   EXPECT_EQ(end(1, true),
             std::string(to_string(FailureKind::exit_code)) + ": ended with exit code 1");
-  EXPECT_NE(failure_of({1, true, ""}, attempt(), "img")
+  EXPECT_NE(containers::failure_of({1, true, ""}, attempt(), "img")
                 ->hints.at(0)
                 .find("killed one of its processes for memory"),
             std::string::npos);
@@ -284,25 +284,25 @@ TEST_F(ContainerSpec, ends_are_put_into_words) {
 
 TEST_F(ContainerSpec, an_image_without_a_shell_is_told_so) {
   step.command = {{Template{{"echo hello"}}}, true};
-  const auto failure = failure_of(
+  const auto failure = containers::failure_of(
       {127, false, "[FATAL tini (7)] exec sh failed: No such file or directory"}, attempt(), "img");
   EXPECT_EQ(failure->message, "could not start: the image img has no shell (`sh`)");
   EXPECT_NE(failure->hints.at(0).find("command: [PROGRAM"), std::string::npos);
-  const auto at_start =
-      start_failure(docker::EngineError(400,
-                                        "cannot start the container x: OCI runtime create failed: "
-                                        "exec: \"sh\": executable file not found in $PATH"),
-                    attempt(), "img");
+  const auto at_start = containers::start_failure(
+      docker::EngineError(400,
+                          "cannot start the container x: OCI runtime create failed: "
+                          "exec: \"sh\": executable file not found in $PATH"),
+      attempt(), "img");
   EXPECT_EQ(at_start.message, failure->message);
 }
 
 TEST_F(ContainerSpec, an_engine_without_docker_init_is_not_taken_for_an_image_without_a_shell) {
   step.command = {{Template{{"echo hello"}}}, true};
-  const auto failure =
-      start_failure(docker::EngineError(400,
-                                        "cannot start the container x: exec: \"docker-init\": "
-                                        "executable file not found in $PATH"),
-                    attempt(), "img");
+  const auto failure = containers::start_failure(
+      docker::EngineError(400,
+                          "cannot start the container x: exec: \"docker-init\": "
+                          "executable file not found in $PATH"),
+      attempt(), "img");
   EXPECT_EQ(failure.message,
             "could not start: the engine's machine has no docker-init, the first process of "
             "containers");
@@ -310,4 +310,4 @@ TEST_F(ContainerSpec, an_engine_without_docker_init_is_not_taken_for_an_image_wi
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

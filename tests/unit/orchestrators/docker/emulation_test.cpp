@@ -4,7 +4,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 class Emulation : public testing::Test {
@@ -53,4 +53,4 @@ TEST_F(Emulation, an_enabled_handler_of_the_architecture_is_enough) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 using nlohmann::json;
@@ -77,4 +77,4 @@ TEST(EngineUsage, of_an_answer_of_another_form_is_not_known) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

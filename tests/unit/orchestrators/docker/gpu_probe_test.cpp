@@ -40,9 +40,9 @@ TEST_F(HangingProbe, is_ended_by_a_stop_and_its_container_is_removed) {
   ASSERT_FALSE(access.ways().empty());
   StringMap labels;
   labels["pipe.run"] = "r1";
-  EXPECT_THROW(
-      run_task(loop_, orchestrators::probe_gpus(api, access, "x:1", std::move(labels), cancel_)),
-      net::TransportError);
+  EXPECT_THROW(run_task(loop_, orchestrators::docker_engine::probe_gpus(
+                                   api, access, "x:1", std::move(labels), cancel_)),
+               net::TransportError);
   EXPECT_TRUE(std::ranges::any_of(engine_.asked, [](const std::string& each) {
     return each.starts_with("DELETE ") && each.find("0123456789abcdef") != std::string::npos;
   }));

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::docker_engine {
 namespace {
 
 constexpr const char* debian =
@@ -41,4 +41,4 @@ TEST(UserEntry, a_name_is_given_once) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::docker_engine

@@ -12,7 +12,7 @@
 #include "support/run_task.hpp"
 #include "unit/orchestrators/kubernetes/node_json.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -216,4 +216,4 @@ TEST_F(ClusterPreflight, webhook_that_knows_no_dry_run_is_no_error) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -12,7 +12,7 @@
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -132,4 +132,4 @@ TEST_F(ClusterSecrets,
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
-#include "orchestrators/containers/image_lock.hpp"
+#include "orchestrators/image_lock.hpp"
 #include "support/golden.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ TEST(ImageLock, is_read_as_it_was_written_and_has_equal_ones_once) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -6,7 +6,7 @@
 #include "orchestrators/kubernetes/references.hpp"
 #include "orchestrators/kubernetes/refused_fields.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ TEST(RefusedFields, are_told_as_settings) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

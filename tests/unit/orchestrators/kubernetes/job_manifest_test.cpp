@@ -9,7 +9,7 @@
 #include "support/golden.hpp"
 #include "support/no_log.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -381,4 +381,4 @@ TEST_F(JobManifest, what_is_not_honoured_is_named) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -8,7 +8,7 @@
 #include "support/http_server.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -91,4 +91,4 @@ TEST_F(LostNode, does_not_hold_up_a_step_that_is_to_end_at_once) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -5,7 +5,7 @@
 
 #include "unit/orchestrators/kubernetes/node_json.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -145,4 +145,4 @@ TEST(NodeFit, nodes_that_lack_the_same_are_told_together_and_those_that_lack_lea
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

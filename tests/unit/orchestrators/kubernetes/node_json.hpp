@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 
 inline nlohmann::json node(const std::string& name, const nlohmann::json& allocatable,
                            const nlohmann::json& labels = nlohmann::json::object(),
@@ -16,4 +16,4 @@ inline nlohmann::json node(const std::string& name, const nlohmann::json& alloca
           {"status", {{"allocatable", allocatable}}}};
 }
 
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -3,7 +3,7 @@
 
 #include "orchestrators/kubernetes/pod_usage.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using std::chrono::milliseconds;
@@ -85,4 +85,4 @@ TEST(PodUsage, fetching_took_what_the_clusters_clock_says) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

@@ -5,7 +5,7 @@
 
 #include "support/attempt_builder.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -303,4 +303,4 @@ TEST(PodVerdicts, a_running_sidecar_is_not_what_the_step_waits_for) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

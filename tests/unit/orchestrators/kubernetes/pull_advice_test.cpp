@@ -4,7 +4,7 @@
 
 #include "support/golden.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::kubernetes {
 namespace {
 
 using nlohmann::json;
@@ -51,4 +51,4 @@ TEST(PullAdvice, golden_each_cause_is_explained) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::kubernetes

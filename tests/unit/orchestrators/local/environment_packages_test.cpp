@@ -4,7 +4,7 @@
 #include "core/file.hpp"
 #include "orchestrators/local/environment_packages.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 lockfile::LockedPackage package_of(const std::string& name, const std::string& version) {
@@ -65,4 +65,4 @@ TEST_F(EnvironmentPackages, what_other_programs_left_there_is_passed_over) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

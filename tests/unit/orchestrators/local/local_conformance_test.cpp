@@ -1,4 +1,4 @@
-#include "orchestrators/factory.hpp"
+#include "orchestrators/local/local_orchestrator.hpp"
 #include "support/conformance.hpp"
 
 namespace pipeline::test {

@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include "orchestrators/factory.hpp"
+#include "orchestrators/local/local_orchestrator.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/event_recorder.hpp"
 #include "support/run_task.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::local {
 namespace {
 
 /// A step that holds a GPU, on a machine whose nvidia-smi is a stand-in.
@@ -108,4 +108,4 @@ TEST_F(LocalGpuPreflight, a_program_that_finds_no_gpu_is_explained) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::local

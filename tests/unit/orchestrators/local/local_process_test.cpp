@@ -22,6 +22,7 @@
 
 namespace pipeline::test {
 using namespace orchestrators;
+using namespace orchestrators::local;
 namespace {
 
 using testing::Contains;

@@ -1,7 +1,7 @@
 // The files that `local_project_install_command` installs in a virtual environment.
 #include <gtest/gtest.h>
 
-#include "orchestrators/factory.hpp"
+#include "orchestrators/local/local_orchestrator.hpp"
 #include "support/attempt_builder.hpp"
 #include "support/run_task.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,4 +29,4 @@ TEST(ProcessVariables, are_read_no_further_than_a_program_can_have_them) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

@@ -4,7 +4,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 class MemoryKillsTest : public ::testing::Test {
@@ -92,4 +92,4 @@ TEST_F(MemoryKillsTest, the_own_groups_count_is_found) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

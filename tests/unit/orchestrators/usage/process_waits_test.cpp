@@ -10,7 +10,7 @@
 
 #include "core/file.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ TEST(ProcessWaits, of_a_process_that_has_ended_are_nothing) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

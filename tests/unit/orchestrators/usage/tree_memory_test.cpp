@@ -15,7 +15,7 @@
 #include "core/file.hpp"
 #include "support/sanitizers.hpp"
 
-namespace pipeline::orchestrators {
+namespace pipeline::orchestrators::usage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST(TreeMemory, where_the_kernel_has_no_shares_all_pages_count) {
 }
 
 }  // namespace
-}  // namespace pipeline::orchestrators
+}  // namespace pipeline::orchestrators::usage

@@ -1,0 +1,161 @@
+/// @file
+/// The port to a remote store: blobs by key, of S3-compatible servers, of a shared folder, ... A
+/// new kind of store is a folder beside `s3/` with a class that implements BlobStore and a Kind
+/// (kind.hpp), and its row in registry.cpp. tests/support/blob_conformance.hpp is its test.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "async/retry_policy.hpp"
+#include "core/cancel.hpp"
+#include "core/error.hpp"
+#include "settings/remote_store.hpp"
+
+namespace pipeline::blobs {
+
+/// A server answers 503 for some seconds at a time, so pauses start short.
+inline constexpr async::RetryPolicy store_retries{std::chrono::milliseconds(200),
+                                                  std::chrono::milliseconds(10'000), 12};
+
+inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+/// The store answered, and refused. A store that does not answer is a plain EnvironmentError.
+class BlobError : public core::EnvironmentError {
+ public:
+  enum class Kind { missing_blob, missing_upload, other };
+  BlobError(Kind kind, const std::string& message, std::vector<std::string> advice = {})
+      : core::EnvironmentError(message, std::move(advice)), kind_(kind) {}
+  Kind kind() const { return kind_; }
+
+ private:
+  Kind kind_;
+};
+
+/// Content to upload; read in pieces, and again for a retry, by one thread at a time.
+struct Body {
+  std::uint64_t size = 0;
+  std::function<std::size_t(std::uint64_t offset, std::span<char> into)>
+      read;  ///< Reads at an offset; returns 0 only at the end, throws on failure.
+};
+Body body_of(std::string text);
+
+/// A part of a blob. A blob that ends earlier has the shorter part.
+struct Range {
+  std::uint64_t begin = 0, size = unlimited;
+};
+
+/// A small blob, and the tag that identifies this content of the key.
+struct Tagged {
+  std::string text, tag;
+};
+
+/// How pods reach the store, which have no keys for it and see no files of this machine.
+class PodAccess {
+ public:
+  virtual ~PodAccess() = default;
+
+  enum class Method { read, write };
+  /// Returns a URL that allows this request without keys, for 7 days or until temporary keys
+  /// expire.
+  virtual async::Task<std::string> presigned(Method method, std::string key) = 0;
+  /// Many presigned URLs, split into their common text before and after a number, and one
+  /// signature each.
+  struct NumberedUrls {
+    std::string before, after;  ///< URL: BEFORE NUMBER AFTER SIGNATURE.
+    std::vector<std::string> signatures;
+  };
+  /// Returns the URLs by which the parts of one upload are written, from number 1.
+  virtual async::Task<NumberedUrls> presigned_parts(std::string key, std::string upload,
+                                                    unsigned count) = 0;
+  /// Returns the URLs of the blobs `KEY1`, `KEY2`, ...
+  virtual async::Task<NumberedUrls> presigned_series(Method method, std::string key,
+                                                     unsigned count) = 0;
+
+  // Uploads in parts: the blob appears, as a whole, once its upload is completed.
+  virtual async::Task<std::string> begin_upload(std::string key) = 0;  ///< Returns the upload's id.
+  /// Completes the upload; a repeated call is no error.
+  /// @param tags the parts' tags in order, as the server returned them
+  virtual async::Task<> complete_upload(std::string key, std::string upload,
+                                        std::vector<std::string> tags) = 0;
+  virtual async::Task<> abort_upload(std::string key, std::string upload) = 0;
+
+  /// Returns the certificates by which pods know the server, as PEM text; empty: those of any
+  /// system.
+  virtual std::string authorities() const = 0;
+  /// Returns the settings by which a program in a pod opens the store.
+  /// @param authorities the file in the pod with authorities()
+  virtual settings::RemoteStoreSettings settings_in_pod(
+      const std::filesystem::path& authorities) const = 0;
+  /// What such a program needs besides, and nobody may see.
+  struct Keys {
+    std::map<std::string, std::string> variables;
+    std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.
+    std::optional<std::chrono::system_clock::time_point> expiry;  ///< If it is known.
+  };
+  virtual async::Task<Keys> keys_for_pod() = 0;
+};
+
+/// Keys are `a/b/c`: names of letters, digits and `-._=+`, none of them `.` or `..`, none of them
+/// beginning with `.pipe-`; no key is the folder of another one. All functions throw BlobError, and
+/// EnvironmentError if the store cannot be reached. Callbacks run on the loop's thread.
+class BlobStore {
+ public:
+  virtual ~BlobStore() = default;
+
+  /// Returns the store's address for messages: `s3://team/pipe`.
+  virtual std::string url() const = 0;
+  /// Returns null for a store that pods cannot reach by presigned URLs (Kind::can_presign).
+  virtual PodAccess* pod_access() { return nullptr; }
+  /// Size up to which copy() makes no traffic, and does not fail.
+  virtual std::uint64_t max_copy_bytes() const { return unlimited; }
+
+  /// Writes, reads and removes a small blob. Throws EnvironmentError that names the missing
+  /// permission.
+  virtual async::Task<> probe() = 0;
+  virtual async::Task<bool> has(std::string key) = 0;
+  /// Writes a blob. Readers see the old one or the new one, never a part.
+  virtual async::Task<> put(std::string key, Body body, core::CancelSource* cancel = nullptr) = 0;
+  /// Reads a range of a blob. Each byte is passed once and in order, even after interruptions.
+  virtual async::Task<> get(std::string key, Range range,
+                            std::function<void(std::string_view)> on_bytes,
+                            core::CancelSource* cancel = nullptr) = 0;
+  /// Returns a blob of at most 64 MiB with its tag, or nothing if it does not exist. For callers
+  /// that can do without it: retries for 20 seconds at most, and a few times only where no server
+  /// can be reached.
+  virtual async::Task<std::optional<Tagged>> find_tagged(std::string key,
+                                                         core::CancelSource* cancel = nullptr) = 0;
+  /// Writes a small blob if the present one has this tag; for an empty tag, if there is none. Such
+  /// a key is never written by put(). Returns the new tag, or nothing if it is not so, which can
+  /// also be the work of this call, if the response to its first request was lost. Servers without
+  /// conditional writes, such as rclone's, write it in any case and return an empty tag.
+  virtual async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
+                                                         std::string tag) = 0;
+  /// Returns the keys of all blobs that begin with the prefix. Throws EnvironmentError for more
+  /// than a million.
+  virtual async::Task<std::vector<std::string>> list(std::string prefix) = 0;
+  /// Returns the names of the folders directly below one: `a` and `b` for the keys `FOLDER/a/x` and
+  /// `FOLDER/b/y/z`.
+  virtual async::Task<std::vector<std::string>> folders(std::string folder) = 0;
+  /// Removes a blob; a missing blob is no error.
+  virtual async::Task<> remove(std::string key) = 0;
+  virtual async::Task<> copy(std::string from, std::string to) = 0;
+
+  /// Returns a blob of at most 64 MiB; throws EnvironmentError for a larger one.
+  async::Task<std::string> get_text(std::string key);
+  /// Returns the text of find_tagged().
+  async::Task<std::optional<std::string>> find_text(std::string key,
+                                                    core::CancelSource* cancel = nullptr);
+};
+
+}  // namespace pipeline::blobs

@@ -1,0 +1,24 @@
+/// @file
+/// The XML in which object stores answer by HTTP, errors as well. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pipeline::blobs {
+
+/// Returns the text of the first element of this name, with entities decoded; empty if there is
+/// none.
+std::string xml_text(std::string_view xml, std::string_view element);
+
+/// Returns the texts of all elements of this name, which are not nested, in order.
+std::vector<std::string> xml_texts(std::string_view xml, std::string_view element);
+/// The same as they are written, for elements with others in them.
+std::vector<std::string_view> xml_elements(std::string_view xml, std::string_view element);
+
+/// Returns true if a retry of a refused request can succeed. @param code text of the element
+/// `Code`.
+bool is_retryable(long status, std::string_view code);
+
+}  // namespace pipeline::blobs

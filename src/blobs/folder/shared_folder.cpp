@@ -1,0 +1,262 @@
+#include "blobs/folder/shared_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <random>
+
+#include "core/diagnostic.hpp"
+#include "core/digest.hpp"
+#include "core/quantity.hpp"
+
+namespace pipeline::blobs::folder {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t file_bits = 0666, all_bits = 07777;
+constexpr std::size_t max_keys = 1'000'000;
+/// A file that is incomplete for so long is of a killed process.
+constexpr auto max_write_time = std::chrono::days(7);
+/// Another process may remove a folder that has become empty as often as this one makes it.
+constexpr int max_tries = 100;
+
+bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+mode_t mode_of(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mode & all_bits : 0755;
+}
+
+}  // namespace
+
+fs::path SharedFolder::path_of(std::string_view key) const {
+  for (std::size_t begin = 0; begin <= key.size();) {
+    const auto end = std::min(key.find('/', begin), key.size());
+    const auto part = key.substr(begin, end - begin);
+    if (part.empty() || part.front() == '.' || part.find('\0') != part.npos)
+      throw BlobError(BlobError::Kind::other,
+                      "'" + core::printable(std::string(key)) + "' is not a key of " + url());
+    begin = end + 1;
+  }
+  return path_ / key;
+}
+
+/// @param what completes the message "cannot ..."
+core::EnvironmentError SharedFolder::failure(const std::string& what, int error_number) const {
+  std::vector<std::string> advice;
+  if (error_number == EACCES || error_number == EROFS)
+    advice = {"all users of the folder need permission to write in it, as after `chgrp -R GROUP " +
+              path_.string() + " && chmod -R g+ws " + path_.string() + "`"};
+  if (error_number == EPERM || error_number == EOPNOTSUPP || error_number == ENOLCK)
+    advice = {"the folder's file system needs hard links and locks, as NFS and CephFS have them"};
+  return core::EnvironmentError(
+      core::system_error("cannot " + what + " " + url(), error_number).what(), std::move(advice));
+}
+
+void SharedFolder::require() const {
+  std::error_code error;
+  if (!fs::is_directory(path_, error))
+    throw core::EnvironmentError(
+        "there is no folder " + path_.string() + ", which is the remote store",
+        {"mount it, or make it (`mkdir -p " + path_.string() + "`), or correct `artifact_store`"});
+}
+
+std::optional<core::Descriptor> SharedFolder::find(const std::string& key) const {
+  core::Descriptor file(
+      ::open(path_of(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("read " + key + " from", errno);
+  if (!file) {
+    require();
+    return std::nullopt;
+  }
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    throw BlobError(BlobError::Kind::other, path_of(key).string() + " is not a file");
+  return file;
+}
+
+std::size_t SharedFolder::read(const core::Descriptor& file, const std::string& key,
+                               std::uint64_t offset, std::span<char> into) const {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const auto count = ::pread(file.get(), into.data() + done, into.size() - done,
+                               static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw failure("read " + key + " from", errno);
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
+
+std::optional<std::string> SharedFolder::find_text(const std::string& key) const {
+  const auto file = find(key);
+  if (!file) return std::nullopt;
+  struct stat status {};
+  ::fstat(file->get(), &status);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > core::largest_text)
+    throw core::EnvironmentError("cannot read " + key + " from " + url() + ": it is larger than " +
+                                 core::format_bytes(core::largest_text));
+  std::string text(size, '\0');
+  text.resize(read(*file, key, 0, text));
+  return text;
+}
+
+void SharedFolder::add_keys(const fs::path& folder, std::string_view prefix,
+                            std::vector<std::string>& keys) const {
+  std::error_code error;
+  std::vector<fs::path> inner;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (is_hidden(entry->path())) continue;
+    auto key = entry->path().lexically_relative(path_).string();
+    std::error_code gone;  // Another process may remove what is listed.
+    const auto status = entry->symlink_status(gone);
+    if (fs::is_directory(status) && (key.starts_with(prefix) || prefix.starts_with(key + "/")))
+      inner.push_back(entry->path());
+    else if (fs::is_regular_file(status) && key.starts_with(prefix))
+      keys.push_back(std::move(key));
+  }
+  if (error && error.value() != ENOENT)
+    throw failure("list " + folder.string() + " in", error.value());
+  if (keys.size() > max_keys)
+    throw core::EnvironmentError("there are more than " + std::to_string(max_keys) +
+                                 " blobs below " + url() + "/" + std::string(prefix));
+  for (const auto& each : inner) add_keys(each, prefix, keys);
+}
+
+std::vector<std::string> SharedFolder::list(const std::string& prefix) const {
+  std::vector<std::string> keys;
+  const auto slash = prefix.rfind('/');
+  add_keys(slash == prefix.npos ? path_ : path_of(prefix.substr(0, slash)), prefix, keys);
+  if (keys.empty()) require();
+  std::ranges::sort(keys);
+  return keys;
+}
+
+std::vector<std::string> SharedFolder::folders(const std::string& folder) const {
+  std::vector<std::string> names;
+  for (const auto& key : list(folder + "/")) {
+    const auto begin = folder.size() + 1, end = key.find('/', begin);
+    if (end == key.npos) continue;
+    auto name = key.substr(begin, end - begin);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+void SharedFolder::remove(const std::string& key) const {
+  auto path = path_of(key);
+  if (::unlink(path.c_str()) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) throw failure("remove " + key + " from", errno);
+    return require();
+  }
+  do {
+    path = path.parent_path();
+  } while (path != path_ && ::rmdir(path.c_str()) == 0);
+}
+
+void SharedFolder::copy(const std::string& from, const std::string& to) const {
+  const NewFile file(*this);
+  // No blob is changed in place, so that two can be the same file.
+  if (::link(path_of(from).c_str(), file.path().c_str()) != 0) {
+    if (errno != ENOENT) throw failure("copy " + from + " within", errno);
+    throw BlobError(BlobError::Kind::missing_blob, "there is no " + from + " in " + url());
+  }
+  replace(file, to);
+}
+
+SharedFolder::NewFile::NewFile(const SharedFolder& folder) : folder_(folder) {
+  std::random_device random;
+  path_ = folder.path_ / ".new" / (std::to_string(random()) + "-" + std::to_string(random()));
+  folder.require();
+  folder.make_folders(path_.parent_path());
+}
+
+SharedFolder::NewFile::~NewFile() { ::unlink(path_.c_str()); }
+
+void SharedFolder::NewFile::create() {
+  file_ =
+      core::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file_bits));
+  if (!file_ || ::fchmod(file_.get(), mode_of(folder_.path_) & file_bits) != 0)
+    throw folder_.failure("write to", errno);
+}
+
+void SharedFolder::NewFile::sync() {
+  if (::fsync(file_.get()) != 0) throw folder_.failure("write to", errno);
+  file_ = core::Descriptor();
+}
+
+void SharedFolder::make_folders(const fs::path& folder) const {
+  if (folder == path_) return;
+  for (const bool parents_are_made : {false, true}) {
+    if (::mkdir(folder.c_str(), mode_of(path_)) == 0) {
+      ::chmod(folder.c_str(), mode_of(path_));
+      return;
+    }
+    if (errno == EEXIST || (errno == ENOENT && parents_are_made)) return;
+    if (errno != ENOENT) throw failure("make a folder in", errno);
+    make_folders(folder.parent_path());
+  }
+}
+
+/// Gives the file its key; returns 0 or the error number.
+int SharedFolder::publish(const NewFile& file, const std::string& key, bool replaces) const {
+  const auto target = path_of(key);
+  for (int tries = 0; tries < max_tries; ++tries) {
+    const auto failed = replaces ? ::rename(file.path().c_str(), target.c_str())
+                                 : ::link(file.path().c_str(), target.c_str());
+    if (failed == 0) {
+      core::sync_to_disk(target.parent_path());
+      return 0;
+    }
+    if (errno != ENOENT) return errno;
+    make_folders(target.parent_path());
+  }
+  return ENOENT;
+}
+
+void SharedFolder::replace(const NewFile& file, const std::string& key) const {
+  constexpr bool replaces = true;
+  if (const auto error = publish(file, key, replaces); error != 0)
+    throw failure("write " + key + " to", error);
+}
+
+bool SharedFolder::add(const NewFile& file, const std::string& key) const {
+  constexpr bool replaces = false;
+  const auto error = publish(file, key, replaces);
+  if (error != 0 && error != EEXIST) throw failure("write " + key + " to", error);
+  return error == 0;
+}
+
+std::optional<core::Descriptor> SharedFolder::try_lock(const std::string& key) const {
+  // Few files for all keys, because a lock file cannot be removed safely.
+  constexpr std::size_t digits = 2;
+  const auto path = path_ / ".locks" / core::sha256(key).hex().substr(0, digits);
+  make_folders(path.parent_path());
+  core::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, file_bits));
+  if (!file) throw failure("lock " + key + " in", errno);
+  ::fchmod(file.get(), mode_of(path_) & file_bits);  // Fails for the file of another user.
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  if (::fcntl(file.get(), F_OFD_SETLK, &range) == 0) return file;
+  if (errno != EAGAIN && errno != EACCES) throw failure("lock " + key + " in", errno);
+  return std::nullopt;
+}
+
+void SharedFolder::remove_abandoned() const {
+  for (const auto& path : core::entries_of(path_ / ".new")) {
+    std::error_code error;
+    const auto written = fs::last_write_time(path, error);
+    if (!error && fs::file_time_type::clock::now() - written > max_write_time)
+      ::unlink(path.c_str());
+  }
+}
+
+}  // namespace pipeline::blobs::folder

@@ -1,0 +1,80 @@
+/// @file
+/// The files of a remote store that is a folder. All functions block, throw BlobError and
+/// EnvironmentError, and may be called by several threads and machines at once.
+///
+///   KEY        a blob, replaced as a whole by a rename
+///   .new/      files that are being written
+///   .locks/    locked to replace a blob that has a certain content
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "blobs/blob_store.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::blobs::folder {
+
+class SharedFolder {
+ public:
+  /// @param path absolute; what is made in the folder gets its permissions
+  explicit SharedFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::string url() const { return "file://" + path_.string(); }
+  /// Throws BlobError for a key that is not a path below the folder: records of others name keys.
+  std::filesystem::path path_of(std::string_view key) const;
+  /// Throws EnvironmentError where the folder is not mounted: its blobs are not missing.
+  void require() const;
+
+  /// Returns an open file, or nothing if there is no blob.
+  std::optional<core::Descriptor> find(const std::string& key) const;
+  /// Fills `into`, with less at the end of the file; returns the number of bytes.
+  std::size_t read(const core::Descriptor& file, const std::string& key, std::uint64_t offset,
+                   std::span<char> into) const;
+  std::optional<std::string> find_text(const std::string& key) const;
+  std::vector<std::string> list(const std::string& prefix) const;
+  std::vector<std::string> folders(const std::string& folder) const;
+  void remove(const std::string& key) const;
+  void copy(const std::string& from, const std::string& to) const;
+
+  /// A file in `.new`, removed at destruction.
+  class NewFile {
+   public:
+    explicit NewFile(const SharedFolder& folder);
+    ~NewFile();
+    NewFile(const NewFile&) = delete;
+    NewFile& operator=(const NewFile&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+    void create();
+    void write(std::string_view bytes) { core::write_fully(file_.get(), bytes, path_); }
+    void sync();  ///< To be called after the last write().
+
+   private:
+    const SharedFolder& folder_;
+    std::filesystem::path path_;
+    core::Descriptor file_;
+  };
+  void replace(const NewFile& file, const std::string& key) const;
+  /// Returns false if the key has a blob.
+  bool add(const NewFile& file, const std::string& key) const;
+  /// Returns nothing if another process has the lock.
+  std::optional<core::Descriptor> try_lock(const std::string& key) const;
+  /// Removes what killed processes have left in `.new`.
+  void remove_abandoned() const;
+
+ private:
+  core::EnvironmentError failure(const std::string& what, int error_number) const;
+  void make_folders(const std::filesystem::path& folder) const;
+  int publish(const NewFile& file, const std::string& key, bool replaces) const;
+  void add_keys(const std::filesystem::path& folder, std::string_view prefix,
+                std::vector<std::string>& keys) const;
+
+  std::filesystem::path path_;
+};
+
+}  // namespace pipeline::blobs::folder

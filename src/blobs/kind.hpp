@@ -1,0 +1,31 @@
+/// @file
+/// Opens remote stores by the schemes of their addresses.
+#pragma once
+
+#include <memory>
+
+#include "blobs/addresses.hpp"
+#include "blobs/blob_store.hpp"
+
+namespace pipeline::blobs {
+
+/// A kind of store.
+struct Kind {
+  std::string_view scheme;   ///< Text with which all addresses begin.
+  std::string_view example;  ///< Of an address.
+  bool can_presign;          ///< BlobStore::pod_access() is not null.
+  std::vector<Option> options;
+  /// Same as blobs::read_address(), for addresses of this kind.
+  std::optional<std::string> (*read_address)(const std::string& text,
+                                             const std::filesystem::path& base);
+  std::unique_ptr<BlobStore> (*open)(asio::io_context& loop,
+                                     const settings::RemoteStoreSettings& settings,
+                                     async::RetryPolicy retry_policy);
+};
+
+/// Makes no request. Throws InputError for an address of no kind, and for invalid options.
+std::unique_ptr<BlobStore> open(asio::io_context& loop,
+                                const settings::RemoteStoreSettings& settings,
+                                async::RetryPolicy retry_policy = store_retries);
+
+}  // namespace pipeline::blobs

@@ -1,0 +1,60 @@
+// The kinds of stores.
+#include <algorithm>
+#include <array>
+
+#include "blobs/folder/folder_store.hpp"
+#include "blobs/kind.hpp"
+#include "blobs/s3/bucket.hpp"
+#include "core/diagnostic.hpp"
+
+namespace pipeline::blobs {
+namespace {
+
+const std::array kinds{
+    &s3::kind(),
+    &folder::kind(),
+};
+
+const Kind* kind_of(std::string_view url) {
+  const auto found =
+      std::ranges::find_if(kinds, [&](const Kind* kind) { return url.starts_with(kind->scheme); });
+  return found == kinds.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+std::optional<std::string> read_address(const std::string& text,
+                                        const std::filesystem::path& base) {
+  for (const auto* kind : kinds)
+    if (auto url = kind->read_address(text, base)) return url;
+  return std::nullopt;
+}
+
+std::vector<Option> options_of(std::string_view url) {
+  std::vector<Option> options;
+  for (const auto* kind : kinds)
+    if (url.empty() || url.starts_with(kind->scheme))
+      options.insert(options.end(), kind->options.begin(), kind->options.end());
+  return options;
+}
+
+bool can_presign(std::string_view url) {
+  const auto* kind = kind_of(url);
+  return kind && kind->can_presign;
+}
+
+std::vector<std::string> example_addresses() {
+  std::vector<std::string> examples;
+  for (const auto* kind : kinds) examples.emplace_back(kind->example);
+  return examples;
+}
+
+std::unique_ptr<BlobStore> open(asio::io_context& loop,
+                                const settings::RemoteStoreSettings& settings,
+                                async::RetryPolicy retry_policy) {
+  if (const auto* kind = kind_of(settings.url)) return kind->open(loop, settings, retry_policy);
+  throw core::InputError("there is no kind of remote store for the address " + settings.url,
+                         "use the version of pipe that the address is for");
+}
+
+}  // namespace pipeline::blobs

@@ -1,0 +1,135 @@
+#include "blobs/remote_artifacts.hpp"
+
+#include <cerrno>
+#include <memory>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "file_tree/content.hpp"
+#include "file_tree/unpack.hpp"
+
+namespace pipeline::blobs {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Returns a file's bytes, or a folder as a tar.
+Body content_of(const fs::path& path) {
+  auto content = std::make_shared<const file_tree::Content>(  // Shared because a Body is copied.
+      fs::is_directory(path) ? file_tree::Content(path, file_tree::scan_tree(path))
+                             : file_tree::Content(path));
+  Body body;
+  body.size = content->size();
+  body.read = [content](std::uint64_t offset, std::span<char> into) {
+    return content->read(offset, into);
+  };
+  return body;
+}
+
+}  // namespace
+
+bool is_executable_file(const fs::path& file) {
+  struct stat status {};
+  return ::stat(file.c_str(), &status) == 0 && (status.st_mode & S_IXUSR);
+}
+
+BlobStore& RemoteArtifacts::store() {
+  if (!store_) store_ = open(loop_, settings_, retry_policy_);
+  return *store_;
+}
+
+async::Task<> RemoteArtifacts::probe() {
+  if (is_probed_) co_return;
+  co_await store().probe();
+  is_probed_ = true;
+}
+
+std::string RemoteArtifacts::key_of(const std::string& digest, bool is_tree) {
+  return "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2) + (is_tree ? ".tar" : "");
+}
+
+async::Task<bool> RemoteArtifacts::has(std::string key) {
+  if (damaged_.contains(key)) co_return false;
+  if (stored_.find(key)) co_return true;
+  const bool is_stored = co_await store().has(key);
+  if (is_stored) stored_.set(key, true);
+  co_return is_stored;
+}
+
+async::Task<std::string> RemoteArtifacts::send(std::string digest, fs::path path,
+                                               core::CancelSource* cancel) {
+  const auto key = key_of(digest, fs::is_directory(path));
+  const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
+    if (damaged_.erase(key) == 0) {
+      const bool is_stored = co_await store().has(key);
+      if (is_stored) co_return true;
+    }
+    auto body = content_of(path);
+    co_await store().put(key, std::move(body), cancel);
+    co_return true;
+  };
+  co_await stored_.get(key, make, cancel);
+  co_return key;
+}
+
+async::Task<> RemoteArtifacts::adopt(std::string key, std::string digest, bool is_tree,
+                                     std::uint64_t bytes) {
+  const auto to = key_of(digest, is_tree);
+  if (bytes > store().max_copy_bytes()) co_return;
+  const std::function<async::Task<bool>()> make = [&]() -> async::Task<bool> {
+    co_await store().copy(key, to);
+    damaged_.erase(to);
+    co_return true;
+  };
+  try {
+    co_await stored_.get(to, make, nullptr);
+  } catch (const BlobError& error) {
+    core::log::info(error.what());
+  }
+}
+
+async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, Form form,
+                                                  std::uint64_t max_bytes,
+                                                  core::CancelSource* cancel) {
+  core::Hasher hasher;
+  if (form == Form::tree) {
+    core::make_folders(to);
+    file_tree::Unpacker unpacker(to, {.bytes = max_bytes});
+    const auto unpack = [&key](const auto& step) {
+      try {
+        step();
+      } catch (const core::EnvironmentError& error) {
+        throw UnusableBlob("cannot unpack " + key + ": " + error.what(), error.advice());
+      }
+    };
+    const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
+      hasher.update(bytes);
+      unpack([&] { unpacker.feed(bytes); });
+    };
+    co_await store().get(key, Range{}, on_bytes, cancel);
+    unpack([&] { unpacker.finish(); });
+  } else {
+    const core::Descriptor file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                       form == Form::executable ? 0755 : 0644));
+    if (!file) throw core::system_error("cannot write " + to.string(), errno);
+    std::uint64_t left = max_bytes;
+    const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
+      if (bytes.size() > left)
+        throw UnusableBlob("cannot use " + key + ": it has more than the " +
+                           std::to_string(max_bytes) + " bytes that were announced");
+      left -= bytes.size();
+      hasher.update(bytes);
+      core::write_fully(file.get(), bytes, to);
+    };
+    co_await store().get(key, Range{}, on_bytes, cancel);
+  }
+  co_return hasher.finish().hex();
+}
+
+}  // namespace pipeline::blobs

@@ -1,0 +1,80 @@
+/// @file
+/// Artifacts in a remote store by their content, `artifacts/ab/cdef...`, as in this machine's
+/// store. Artifacts that the remote store has are not sent again. One object serves the whole
+/// process, so that each artifact is transferred once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "async/single_flight.hpp"
+#include "blobs/kind.hpp"
+
+namespace pipeline::blobs {
+
+/// A blob has unexpected content.
+class UnusableBlob : public core::EnvironmentError {
+ public:
+  using core::EnvironmentError::EnvironmentError;
+};
+
+class RemoteArtifacts {
+ public:
+  /// Makes no request before the store is first used.
+  RemoteArtifacts(asio::io_context& loop, settings::RemoteStoreSettings settings,
+                  async::RetryPolicy retry_policy = store_retries)
+      : loop_(loop), settings_(std::move(settings)), retry_policy_(retry_policy), stored_(loop) {}
+
+  /// Throws InputError for invalid settings.
+  BlobStore& store();
+  const std::string& url() const { return settings_.url; }
+
+  /// Same as BlobStore::probe(); a success is remembered and not checked again.
+  async::Task<> probe();
+
+  /// Returns the artifact's key; a folder is stored as a tar, with the suffix `.tar`.
+  static std::string key_of(const std::string& digest, bool is_tree);
+
+  /// Returns true if the store has the blob under this key.
+  async::Task<bool> has(std::string key);
+  /// Uploads the file or folder unless the store has it; returns its key.
+  async::Task<std::string> send(std::string digest, std::filesystem::path path,
+                                core::CancelSource* cancel);
+  /// Copies another blob to the artifact's key, within the store. Does nothing if the store cannot;
+  /// the artifact is then uploaded when it is needed.
+  async::Task<> adopt(std::string key, std::string digest, bool is_tree, std::uint64_t bytes);
+  /// The form in which receive() leaves a blob.
+  enum class Form { file, executable, tree };
+  static Form form_of(bool is_tree, bool is_executable) {
+    return is_tree ? Form::tree : is_executable ? Form::executable : Form::file;
+  }
+  /// Downloads a blob to a file or a folder. The caller compares the content, and removes what was
+  /// written before a failure. Throws UnusableBlob for a folder that is not a valid tar, and for a
+  /// blob that exceeds its limit.
+  /// @param to a path that does not exist
+  /// @param max_bytes limit for the file, or for all files of the folder
+  /// @return the SHA-256 of the received bytes
+  async::Task<std::string> receive(std::string key, std::filesystem::path to, Form form,
+                                   std::uint64_t max_bytes, core::CancelSource* cancel);
+  /// Records that the blob under this key is damaged, so that it is uploaded again.
+  void invalidate(const std::string& key) {
+    damaged_.insert(key);
+    stored_.forget(key);
+  }
+
+ private:
+  asio::io_context& loop_;
+  settings::RemoteStoreSettings settings_;
+  async::RetryPolicy retry_policy_;
+  std::unique_ptr<BlobStore> store_;
+  async::SingleFlight<bool> stored_;  ///< Whether the store has a blob, by key.
+  std::set<std::string> damaged_;     ///< Keys.
+  bool is_probed_ = false;
+};
+
+bool is_executable_file(const std::filesystem::path& file);
+
+}  // namespace pipeline::blobs

@@ -1,0 +1,42 @@
+#include "blobs/s3/address.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::blobs::s3 {
+
+BucketAddress::BucketAddress(const std::string& endpoint, const std::string& bucket,
+                             const std::string& region, std::optional<bool> path_style) {
+  const std::string amazon = region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
+  const auto url = endpoint.empty() ? "https://s3." + region + amazon : endpoint;
+  const auto separator = url.find("://");
+  scheme_ = url.substr(0, std::min(separator, url.size()));
+  auto rest = separator == url.npos ? "" : url.substr(separator + 3);
+  while (rest.ends_with('/')) rest.pop_back();
+  host_ = rest.substr(0, rest.find('/'));
+  base_ = rest.substr(host_.size());
+  const bool plain = std::ranges::all_of(rest, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x80 && std::isalnum(byte)) ||
+           std::string_view("-._:[]/~").find(c) != std::string_view::npos;
+  });
+  if ((scheme_ != "https" && scheme_ != "http") || host_.empty() || !plain)
+    throw core::InputError(
+        "the endpoint of the remote store is not the address of a server: " + url,
+        "write `https://HOST`, or `https://HOST:PORT`");
+  const std::string own_port =
+      scheme_ == "https" ? ":443"
+                         : ":80";  // The default port, which clients omit from the Host header.
+  if (host_.ends_with(own_port)) host_.resize(host_.size() - own_port.size());
+  is_amazon_ = host_.ends_with(".amazonaws.com") || host_.ends_with(".amazonaws.com.cn");
+  // With TLS, the certificate of *.s3.REGION.amazonaws.com does not cover a bucket name with dots.
+  const bool by_path = path_style.value_or(!is_amazon_ || bucket.find('.') != bucket.npos);
+  if (by_path)
+    base_ += "/" + bucket;
+  else
+    host_ = bucket + "." + host_;
+}
+
+}  // namespace pipeline::blobs::s3

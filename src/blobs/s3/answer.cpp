@@ -1,0 +1,67 @@
+#include "blobs/s3/answer.hpp"
+
+#include "blobs/error_document.hpp"
+#include "core/diagnostic.hpp"
+
+namespace pipeline::blobs::s3 {
+namespace {
+
+std::vector<std::string> advice_for(const std::string& code, long status, const Answered& answer,
+                                    const Where& where) {
+  auto region = answer.region;
+  if (region.empty()) region = xml_text(answer.body, "Region");
+  if (!region.empty() && region != where.region)
+    return {"the bucket is in the region " + region + ", not " + where.region +
+            ": write `region: " + region + "`"};
+  if (code == "NoSuchBucket" || (status == 404 && code.empty()))
+    return {"make it (`aws s3 mb s3://" + where.bucket +
+            "`), or correct `artifact_store.bucket`; with other servers than Amazon's `path_style` "
+            "may be wrong"};
+  if (code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch")
+    return {"the keys are from " + where.origin_of_keys +
+            ": they are not this server's, or the secret is not the one of the key"};
+  if (code == "ExpiredToken" || code == "InvalidToken")
+    return {"the session token, from " + where.origin_of_keys + ", has run out: log in again"};
+  if (code == "RequestTimeTooSkewed")
+    return {
+        "this machine's clock and the server's differ by more than 15 minutes: set the clock "
+        "(`timedatectl`)"};
+  if (code == "AccessDenied" || status == 403)
+    return {"the keys, from " + where.origin_of_keys +
+            ", need s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload on the "
+            "bucket's prefix, "
+            "and s3:ListBucket on the bucket"};
+  if (status == 301 || status == 307 || code == "PermanentRedirect")
+    return {"the bucket has another endpoint: write its `region`, or its `endpoint`"};
+  if (code == "QuotaExceeded" || code == "XMinioStorageFull" || status == 507)
+    return {"the store is full"};
+  return {};
+}
+
+BlobError::Kind kind_of(long status, std::string_view code) {
+  if (code == "NoSuchUpload") return BlobError::Kind::missing_upload;
+  return status == 404 && code != "NoSuchBucket" ? BlobError::Kind::missing_blob
+                                                 : BlobError::Kind::other;
+}
+
+}  // namespace
+
+S3Error::S3Error(long status, std::string code, const std::string& message,
+                 std::vector<std::string> advice)
+    : BlobError(kind_of(status, code), message, std::move(advice)),
+      status_(status),
+      code_(std::move(code)) {}
+
+S3Error refusal(const std::string& what, const Answered& answer, const Where& where) {
+  const auto code = xml_text(answer.body, "Code");
+  auto words = xml_text(answer.body, "Message");
+  if (words.empty()) words = "status " + std::to_string(answer.status);
+  const auto place = "s3://" + where.bucket + " at " + where.endpoint;
+  return {answer.status, code,
+          "cannot " + what + " " + place + ": " +
+              (code.empty() ? "" : core::printable(code.substr(0, 100)) + ": ") +
+              core::printable(words.substr(0, 300)),
+          advice_for(code, answer.status, answer, where)};
+}
+
+}  // namespace pipeline::blobs::s3

@@ -1,0 +1,44 @@
+/// @file
+/// Error messages and advice for the responses of S3 servers. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "blobs/blob_store.hpp"
+
+namespace pipeline::blobs::s3 {
+
+/// The server has refused a request. Codes:
+/// https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+class S3Error : public BlobError {
+ public:
+  S3Error(long status, std::string code, const std::string& message,
+          std::vector<std::string> advice);
+  long status() const { return status_; }
+  const std::string& code() const {
+    return code_;
+  }  ///< For example `NoSuchKey`; empty for responses without a body.
+
+ private:
+  long status_;
+  std::string code_;
+};
+
+/// Names that an error message refers to.
+struct Where {
+  std::string bucket, endpoint, region;
+  std::string origin_of_keys;  ///< For example `the environment (AWS_ACCESS_KEY_ID)`.
+};
+
+struct Answered {
+  long status;
+  std::string body;
+  std::string region;  ///< Header x-amz-bucket-region: the bucket's region, if it differs from the
+                       ///< request's.
+};
+
+/// Returns the error for a refused request. @param what completes the message "cannot ..."
+S3Error refusal(const std::string& what, const Answered& answer, const Where& where);
+
+}  // namespace pipeline::blobs::s3

@@ -1,0 +1,441 @@
+#include "blobs/s3/bucket.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <utility>
+
+#include "blobs/error_document.hpp"
+#include "blobs/s3/bucket_call.hpp"
+#include "core/digest.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "core/user_environment.hpp"
+#include "net/silence.hpp"
+#include "net/trust.hpp"
+#include "net/url.hpp"
+
+namespace pipeline::blobs::s3 {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are sent in one request.
+constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an upload.
+constexpr unsigned few_tries = 4;  // Of what no server answers, for lookups and probe().
+constexpr std::chrono::seconds pod_lifetime =
+    std::chrono::days(7);                                   // Maximum lifetime that servers accept.
+constexpr std::uint64_t max_copy = std::uint64_t{5} << 30;  // In one request.
+
+std::string quoted_tag(std::string tag) {
+  std::string text;
+  for (const char c : tag)
+    if (c == '"')
+      text += "&quot;";
+    else if (c != '<' && c != '>' && c != '&')
+      text += c;
+  return text;
+}
+
+/// Fills unset settings from the environment or ~/.aws.
+BucketSettings completed(BucketSettings settings) {
+  for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+    if (settings.endpoint.empty()) settings.endpoint = core::variable(name);
+  if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();
+  if (settings.region.empty()) settings.region = "us-east-1";
+  return settings;
+}
+
+}  // namespace
+
+bool is_hopeless(const net::TransportError& error) {
+  return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
+}
+
+Bucket::Bucket(asio::io_context& loop, BucketSettings settings, async::RetryPolicy retry_policy)
+    : loop_(loop),
+      settings_(completed(std::move(settings))),
+      retry_policy_(retry_policy),
+      source_(settings_.aws_profile),
+      address_(settings_.endpoint, settings_.bucket, settings_.region, settings_.path_style),
+      pod_address_(settings_.pod_endpoint.empty() ? settings_.endpoint : settings_.pod_endpoint,
+                   settings_.bucket, settings_.region, settings_.path_style),
+      http_(loop) {
+  if (!settings_.certificate_authority.empty())
+    ca_ = core::read_file(settings_.certificate_authority);
+}
+Bucket::~Bucket() = default;
+
+Where Bucket::where() const {
+  return {settings_.bucket, address_.origin(), settings_.region, origin_of_keys_};
+}
+
+async::Task<FoundKeys> Bucket::keys() {
+  auto found = co_await source_.find();
+  origin_of_keys_ = found.origin;
+  co_return found;
+}
+
+async::Task<net::Request> Bucket::signed_request(const Call& call) {
+  const auto found = co_await keys();
+  SignedCall to_sign;
+  to_sign.method = call.method;
+  to_sign.host = address_.host();
+  to_sign.path = address_.path(call.key.empty() ? "" : settings_.prefix + call.key);
+  to_sign.query = call.query;
+  to_sign.headers = call.headers;
+  to_sign.payload = call.payload.empty() ? core::sha256(call.text).hex() : call.payload;
+  const CredentialScope scope{
+      settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  net::Request request;
+  request.method = call.method;
+  request.url = address_.origin() + net::url_encode(to_sign.path, "/") +
+                (call.query.empty() ? "" : "?" + query_text(call.query));
+  for (const auto& [name, value] : sign(to_sign, found.keys, scope))
+    request.headers.push_back(name + ": " + value);
+  request.headers.emplace_back("User-Agent: pipe");
+  request.tls.ca = ca_;
+  if (core::log::debug_enabled()) core::log::debug("s3: " + call.method + " " + to_sign.path);
+  co_return request;
+}
+
+async::Task<net::Response> Bucket::try_once(Call& call) {
+  auto request = co_await signed_request(call);
+  if (call.body) {
+    request.headers.emplace_back("Content-Type: application/octet-stream");
+    request.headers.push_back("Content-Length: " + std::to_string(call.size));
+    request.body_source = [&call, sent = std::uint64_t{0}](std::span<char> into) mutable {
+      const auto left = std::min<std::uint64_t>(into.size(), call.size - sent);
+      const auto count = left == 0 ? 0 : call.body->read(call.offset + sent, into.first(left));
+      if (left > 0 && count == 0)
+        throw core::EnvironmentError("cannot " + call.what +
+                                     " the remote store: the file became shorter meanwhile");
+      sent += count;
+      return count;
+    };
+    if (call.size == 0) request.body_source = nullptr;
+  } else if (!call.text.empty()) {
+    request.headers.emplace_back("Content-Type: application/xml");
+    request.body = call.text;
+  } else if (call.method == "PUT") {
+    request.headers.emplace_back("Content-Length: 0");
+  }
+  // A transfer may take long, but a server that is silent is considered gone.
+  request.silence = net::longest_silence();
+  request.timeout =
+      call.is_lookup
+          ? 10s
+          : 60s + std::chrono::seconds((call.on_body ? 3600 : 0) + call.size / (64 << 10));
+  co_return co_await http_.send(std::move(request), call.on_body, call.cancel, call.on_headers);
+}
+
+async::Task<> Bucket::pause(async::Backoff& backoff, const std::string& why,
+                            core::CancelSource* cancel) {
+  const auto time = backoff.next();
+  core::log::info("s3: " + why + "; once more in " + std::to_string(time.count()) + " ms");
+  co_await async::pause_for(time, cancel);
+  if (cancel && cancel->level() != core::StopLevel::none)
+    throw core::EnvironmentError("stopped while the remote store did not answer: " + why);
+}
+
+core::EnvironmentError Bucket::unreachable(const std::string& what,
+                                           const net::TransportError& error) const {
+  std::vector<std::string> advice;
+  const auto code = error.curl_code();
+  if (code == 60 || code == 77 || (code == 35 && net::is_about_trust(error)))
+    advice = {
+        "its certificate is from a CA that this machine does not know: name that CA's file, "
+        "`certificate_authority: ca.pem`, under `artifact_store`"};
+  else if (code == 6)
+    advice = {
+        "there is no host of that name: correct `endpoint`; where only HOST itself has an address, "
+        "and not BUCKET.HOST, `path_style: true`"};
+  else
+    advice = {"`endpoint` of `artifact_store` says where the server is" +
+              std::string(address_.is_amazon() ? "; without one it is Amazon's" : "")};
+  return core::EnvironmentError(
+      "cannot " + what + " s3://" + settings_.bucket + ": " + error.what(), std::move(advice));
+}
+
+async::Task<net::Response> Bucket::call(Call call) {
+  async::Backoff backoff(call.is_lookup ? retry_policy_.impatient(few_tries) : retry_policy_);
+  for (;;) {
+    std::string why;
+    try {
+      auto response = co_await try_once(call);
+      // Amazon's server answers 200 before it knows the result of a copy or a completion. Other
+      // responses are not searched, because an object can contain any text.
+      const bool may_fail_late = call.method == "POST" || call.method == "PUT";
+      const bool is_refused = response.status >= 300 ||
+                              (may_fail_late && response.body.find("<Error>") != std::string::npos);
+      if (!is_refused || (response.status == 404 && call.may_be_missing)) co_return response;
+      const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
+      const auto error = refusal(call.what, answer, where());
+      const bool passes = is_retryable(error.status(), error.code()) ||
+                          (response.status < 300 && error.code() == "InternalError");
+      if (!passes || backoff.exhausted()) throw S3Error(error);
+      why = error.what();
+    } catch (const net::TransportError& error) {
+      if (call.cancel && call.cancel->level() != core::StopLevel::none) throw;
+      if (error.is_unanswered()) backoff.was_unanswered();
+      if (is_hopeless(error) || backoff.exhausted()) throw unreachable(call.what, error);
+      why = error.what();
+    }
+    co_await pause(backoff, why, call.cancel);
+  }
+}
+
+async::Task<> Bucket::probe() {
+  // Concurrent calls keep their own policy.
+  Bucket bucket(loop_, settings_, retry_policy_.impatient(few_tries));
+  const auto key = "pipe-probe-" + std::to_string(std::random_device{}());
+  const std::string text = "written to see whether it can be\n";
+  co_await bucket.put(key, body_of(text));
+  const auto read = co_await bucket.get_text(key);
+  if (read != text)
+    throw core::EnvironmentError("what was written to s3://" + settings_.bucket + " at " +
+                                 address_.origin() + " came back changed");
+  co_await bucket.remove(key);
+}
+
+async::Task<std::string> Bucket::put_part(std::string key, Query query, const Body& body,
+                                          std::uint64_t offset, std::uint64_t size,
+                                          core::CancelSource* cancel) {
+  core::Hasher hasher;
+  std::array<char, 64 << 10> piece;
+  for (std::uint64_t done = 0; done < size;) {
+    const auto count = body.read(
+        offset + done, std::span(piece).first(std::min<std::uint64_t>(piece.size(), size - done)));
+    if (count == 0)
+      throw core::EnvironmentError("cannot write " + key +
+                                   " to the remote store: the file became shorter meanwhile");
+    hasher.update(std::string_view(piece.data(), count));
+    done += count;
+  }
+  Call put("write " + key + " to", "PUT", key);
+  put.query = std::move(query);
+  put.payload = hasher.finish().hex();  // The server compares it.
+  put.body = &body;
+  put.offset = offset;
+  put.size = size;
+  put.cancel = cancel;
+  const auto response = co_await call(std::move(put));
+  co_return response.header("etag");
+}
+
+async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel) {
+  if (body.size <= part_size) {
+    Query none;
+    co_await put_part(key, std::move(none), body, 0, body.size, cancel);
+    co_return;
+  }
+  const auto size = std::max(part_size, (body.size + most_parts - 1) / most_parts);
+  const auto id = co_await begin_upload(key);
+  std::vector<std::string> tags;
+  std::exception_ptr error;
+  try {
+    for (std::uint64_t offset = 0; offset < body.size; offset += size) {
+      Query query{{"partNumber", std::to_string(tags.size() + 1)}, {"uploadId", id}};
+      tags.push_back(co_await put_part(key, std::move(query), body, offset,
+                                       std::min(size, body.size - offset), cancel));
+    }
+    co_await complete_upload(key, id, tags);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (!error) co_return;
+  try {
+    co_await abort_upload(key, id);
+  } catch (const core::EnvironmentError& failed) {
+    core::log::info(failed.what());
+  }
+  std::rethrow_exception(error);
+}
+
+async::Task<std::optional<std::string>> Bucket::put_if(std::string key, std::string text,
+                                                       std::string tag) {
+  Call put("write " + key + " to", "PUT", key);
+  put.payload = core::sha256(text).hex();
+  const auto body = body_of(std::move(text));
+  put.body = &body;
+  put.size = body.size;
+  if (tag.empty())
+    put.headers["if-none-match"] = "*";
+  else
+    put.headers["if-match"] = std::move(tag);
+  std::optional<std::string> written;
+  bool knows_conditions = true;
+  try {
+    const auto response = co_await call(std::move(put));
+    written = response.header("etag");
+  } catch (const S3Error& error) {
+    // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+    knows_conditions = error.status() != 501;
+    if (knows_conditions && error.status() != 412 && error.code() != "ConditionalRequestConflict" &&
+        !(error.status() == 404 && error.code() == "NoSuchKey"))
+      throw;
+  }
+  if (!knows_conditions) {
+    co_await this->put(std::move(key), body);
+    written.emplace();
+  }
+  co_return written;
+}
+
+async::Task<> Bucket::remove(std::string key) {
+  Call call_("remove " + key + " from", "DELETE", key);
+  call_.may_be_missing = true;
+  co_await call(std::move(call_));
+}
+
+async::Task<> Bucket::copy(std::string from, std::string to) {
+  Call copy("copy " + from + " within", "PUT", to);
+  copy.headers["x-amz-copy-source"] =
+      "/" + settings_.bucket + "/" + net::url_encode(settings_.prefix + from, "/");
+  co_await call(std::move(copy));
+}
+
+async::Task<std::string> Bucket::begin_upload(std::string key) {
+  Call begin("begin to write " + key + " to", "POST", key);
+  begin.query["uploads"];
+  const auto response = co_await call(std::move(begin));
+  auto id = xml_text(response.body, "UploadId");
+  if (id.empty())
+    throw core::EnvironmentError("what answers at " + address_.origin() +
+                                 " knows no uploads in parts: " + response.body.substr(0, 200));
+  co_return id;
+}
+
+async::Task<> Bucket::complete_upload(std::string key, std::string upload,
+                                      std::vector<std::string> tags) {
+  Call complete("complete " + key + " in", "POST", key);
+  complete.query["uploadId"] = std::move(upload);
+  complete.text = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  for (std::size_t i = 0; i < tags.size(); ++i)
+    complete.text += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
+                     quoted_tag(tags[i]) + "</ETag></Part>";
+  complete.text += "</CompleteMultipartUpload>";
+  std::optional<S3Error> refused;
+  try {
+    co_await call(std::move(complete));
+  } catch (const S3Error& error) {
+    refused = error;
+  }
+  if (!refused) co_return;
+  // The upload was completed before, and the response was lost.
+  bool is_there = refused->code() == "NoSuchUpload";
+  if (is_there) is_there = co_await has(key);
+  if (!is_there) throw S3Error(*refused);
+}
+
+async::Task<> Bucket::abort_upload(std::string key, std::string upload) {
+  Call abort("give up " + key + " in", "DELETE", key);
+  abort.query["uploadId"] = std::move(upload);
+  abort.may_be_missing = true;
+  co_await call(std::move(abort));
+}
+
+async::Task<std::string> Bucket::presigned_request(std::string method, std::string key,
+                                                   Query query) {
+  const auto found = co_await keys();
+  SignedCall to_sign;
+  to_sign.method = std::move(method);
+  to_sign.host = pod_address_.host();
+  to_sign.path = pod_address_.path(settings_.prefix + key);
+  to_sign.query = std::move(query);
+  const CredentialScope scope{
+      settings_.region, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())};
+  co_return pod_address_.origin() + net::url_encode(to_sign.path, "/") + "?" +
+      presign(to_sign, found.keys, scope, pod_lifetime);
+}
+
+/// @param before_number text of the URLs that ends before the number; empty: the number ends at the
+///        first `after_number`
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_numbers(SignNumber sign,
+                                                               std::string_view before_number,
+                                                               char after_number, unsigned count) {
+  NumberedUrls urls;
+  constexpr std::string_view sign_name = "X-Amz-Signature=";
+  for (unsigned each = 1; each <= count; ++each) {
+    const auto number = std::to_string(each);
+    const auto url = co_await sign(number);
+    const auto begin = before_number.empty() ? url.find(after_number) - number.size()
+                                             : url.find(before_number) + before_number.size(),
+               end = url.find(after_number, begin),
+               signature = url.find(sign_name) + sign_name.size();
+    const auto before = url.substr(0, begin), after = url.substr(end, signature - end);
+    // URLs that were signed in different seconds have no common part.
+    if (each > 1 && (before != urls.before || after != urls.after)) {
+      urls = {};
+      each = 0;
+      continue;
+    }
+    urls.before = before;
+    urls.after = after;
+    urls.signatures.push_back(url.substr(signature));
+  }
+  co_return urls;
+}
+
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_parts(std::string key, std::string upload,
+                                                             unsigned count) {
+  const SignNumber sign = [this, &key, &upload](std::string number) {
+    Query query{{"partNumber", std::move(number)}, {"uploadId", upload}};
+    return presigned_request("PUT", key, std::move(query));
+  };
+  co_return co_await presigned_numbers(sign, "&partNumber=", '&', count);
+}
+
+async::Task<PodAccess::NumberedUrls> Bucket::presigned_series(Method method, std::string key,
+                                                              unsigned count) {
+  const SignNumber sign = [this, method, &key](std::string number) {
+    return presigned(method, key + number);
+  };
+  co_return co_await presigned_numbers(sign, "", '?', count);
+}
+
+async::Task<std::string> Bucket::presigned(Method method, std::string key) {
+  return presigned_request(method == Method::read ? "GET" : "PUT", std::move(key));
+}
+
+settings::RemoteStoreSettings Bucket::settings_in_pod(
+    const std::filesystem::path& authorities) const {
+  auto settings = settings_;
+  if (!settings.pod_endpoint.empty()) settings.endpoint = settings.pod_endpoint;
+  settings.aws_profile.clear();
+  if (!settings.certificate_authority.empty()) settings.certificate_authority = authorities;
+  return store_settings(settings);
+}
+
+async::Task<PodAccess::Keys> Bucket::keys_for_pod() {
+  const auto found = co_await keys();
+  Keys keys{.variables = {{"AWS_ACCESS_KEY_ID", found.keys.id},
+                          {"AWS_SECRET_ACCESS_KEY", found.keys.secret}},
+            .origin = found.origin,
+            .expiry = found.runs_out};
+  if (!found.keys.session_token.empty())
+    keys.variables["AWS_SESSION_TOKEN"] = found.keys.session_token;
+  co_return keys;
+}
+
+std::uint64_t Bucket::max_copy_bytes() const { return max_copy; }
+
+const Kind& kind() {
+  static const Kind kind{
+      .scheme = scheme,
+      .example = "s3://team/pipe",
+      .can_presign = true,
+      .options = bucket_options(),
+      .read_address = [](const std::string& text,
+                         const std::filesystem::path&) -> std::optional<std::string> {
+        BucketSettings settings;
+        return read_bucket(text, settings) ? std::optional(url_of(settings)) : std::nullopt;
+      },
+      .open = [](asio::io_context& loop, const settings::RemoteStoreSettings& settings,
+                 async::RetryPolicy retry_policy) -> std::unique_ptr<BlobStore> {
+        return std::make_unique<Bucket>(loop, bucket_settings(settings), retry_policy);
+      }};
+  return kind;
+}
+
+}  // namespace pipeline::blobs::s3

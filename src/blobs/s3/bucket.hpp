@@ -1,0 +1,119 @@
+/// @file
+/// One bucket of an S3-compatible server: uploads and downloads objects as streams, large ones in
+/// parts, and retries transient failures.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "blobs/kind.hpp"
+#include "blobs/s3/address.hpp"
+#include "blobs/s3/answer.hpp"
+#include "blobs/s3/credentials.hpp"
+#include "blobs/s3/settings.hpp"
+#include "blobs/s3/signing.hpp"
+#include "net/http.hpp"
+
+namespace pipeline::blobs::s3 {
+
+/// Returns true if no retry helps, also where curl (1, 3) rejects the address.
+bool is_hopeless(const net::TransportError& error);
+
+/// An object of a list.
+struct Object {
+  std::string key;
+  std::uint64_t size = 0;
+  std::string etag;
+};
+
+/// Keys are without the settings' prefix. A refusal is an S3Error.
+class Bucket final : public BlobStore, private PodAccess {
+ public:
+  /// Makes no request before the first call. Throws InputError for an invalid endpoint.
+  Bucket(asio::io_context& loop, BucketSettings settings,
+         async::RetryPolicy retry_policy = store_retries);
+  ~Bucket() override;
+
+  std::string url() const override { return url_of(settings_); }
+  PodAccess* pod_access() override { return this; }
+  std::uint64_t max_copy_bytes() const override;
+  async::Task<> probe() override;
+  async::Task<bool> has(std::string key) override;
+  async::Task<> put(std::string key, Body body, core::CancelSource* cancel = nullptr) override;
+  async::Task<> get(std::string key, Range range, std::function<void(std::string_view)> on_bytes,
+                    core::CancelSource* cancel = nullptr) override;
+  async::Task<std::optional<Tagged>> find_tagged(std::string key,
+                                                 core::CancelSource* cancel = nullptr) override;
+  async::Task<std::optional<std::string>> put_if(std::string key, std::string text,
+                                                 std::string tag) override;
+  async::Task<std::vector<std::string>> list(std::string prefix) override;
+  async::Task<std::vector<std::string>> folders(std::string folder) override;
+  async::Task<> remove(std::string key) override;
+  async::Task<> copy(std::string from, std::string to) override;
+
+  // For addresses of users' data in buckets.
+  /// Returns the objects that begin with the prefix. Throws EnvironmentError for more than `max`.
+  async::Task<std::vector<Object>> objects(std::string prefix, std::size_t max,
+                                           core::CancelSource* cancel = nullptr);
+  /// Returns a signed request for an object, for callers that send it themselves, once.
+  /// @param headers names in lower case
+  async::Task<net::Request> request(std::string method, std::string key, Query query,
+                                    std::map<std::string, std::string> headers);
+  /// Returns the error for a response to such a request. @param what completes "cannot ..."
+  S3Error refused(const std::string& what, const net::Response& response) const;
+  /// Same as PodAccess::presigned(), for any request.
+  async::Task<std::string> presigned_request(std::string method, std::string key, Query query = {});
+
+ private:
+  async::Task<std::string> presigned(Method method, std::string key) override;
+  async::Task<NumberedUrls> presigned_parts(std::string key, std::string upload,
+                                            unsigned count) override;
+  async::Task<NumberedUrls> presigned_series(Method method, std::string key,
+                                             unsigned count) override;
+  async::Task<std::string> begin_upload(std::string key) override;
+  async::Task<> complete_upload(std::string key, std::string upload,
+                                std::vector<std::string> tags) override;
+  async::Task<> abort_upload(std::string key, std::string upload) override;
+  std::string authorities() const override { return ca_; }
+  settings::RemoteStoreSettings settings_in_pod(
+      const std::filesystem::path& authorities) const override;
+  async::Task<Keys> keys_for_pod() override;
+
+  struct Call;
+  async::Task<FoundKeys> keys();
+  async::Task<net::Response> call(Call call);
+  async::Task<net::Response> try_once(Call& call);
+  async::Task<net::Request> signed_request(const Call& call);
+  async::Task<> read_list(std::string folder, Query query, std::size_t max,
+                          std::function<std::size_t(std::string_view)> take,
+                          core::CancelSource* cancel);
+  async::Task<std::string> put_part(std::string key, Query query, const Body& body,
+                                    std::uint64_t offset, std::uint64_t size,
+                                    core::CancelSource* cancel);
+  using SignNumber = std::function<async::Task<std::string>(std::string number)>;
+  async::Task<NumberedUrls> presigned_numbers(SignNumber sign, std::string_view before_number,
+                                              char after_number, unsigned count);
+  async::Task<> pause(async::Backoff& backoff, const std::string& why, core::CancelSource* cancel);
+  core::EnvironmentError unreachable(const std::string& what,
+                                     const net::TransportError& error) const;
+  Where where() const;
+
+  asio::io_context& loop_;
+  BucketSettings settings_;
+  async::RetryPolicy retry_policy_;
+  CredentialSource source_;
+  BucketAddress address_, pod_address_;
+  std::string origin_of_keys_;
+  std::string ca_;  ///< PEM text, read once.
+  net::HttpClient http_;
+};
+
+/// The kind of store that `s3://BUCKET[/PREFIX]` is.
+const Kind& kind();
+
+}  // namespace pipeline::blobs::s3

@@ -1,0 +1,177 @@
+// What is read from a bucket: objects, and lists of them.
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "blobs/error_document.hpp"
+#include "blobs/s3/bucket_call.hpp"
+
+namespace pipeline::blobs::s3 {
+namespace {
+
+// Maximum numbers of entries and of pages of a list; most pages have a thousand entries.
+constexpr std::size_t max_entries = 1'000'000, max_pages = 10'000;
+
+}  // namespace
+
+async::Task<bool> Bucket::has(std::string key) {
+  Call head("look for " + key + " in", "HEAD", key);
+  head.may_be_missing = true;
+  const auto response = co_await call(std::move(head));
+  co_return response.status < 300;
+}
+
+async::Task<> Bucket::get(std::string key, Range range,
+                          std::function<void(std::string_view)> on_bytes,
+                          core::CancelSource* cancel) {
+  auto received = range.begin;  // Bytes of the object that are not passed any more.
+  const auto end = range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
+  async::Backoff backoff(retry_policy_);
+  while (received < end) {
+    const auto before = received;
+    const bool is_part = received > 0 || end < unlimited;
+    std::uint64_t again =
+        0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
+    std::string why;
+    try {
+      Call get("read " + key + " from", "GET", key);
+      if (is_part)
+        get.headers["range"] = "bytes=" + std::to_string(received) + "-" +
+                               (end < unlimited ? std::to_string(end - 1) : "");
+      get.on_headers = [&](const net::Response& response) {
+        again = response.header("content-range").empty() ? received : 0;
+      };
+      get.on_body = [&](std::string_view bytes) {
+        const auto known = std::min<std::uint64_t>(again, bytes.size());
+        again -= known;
+        bytes.remove_prefix(known);
+        bytes = bytes.substr(0, end - received);
+        if (bytes.empty()) return;
+        on_bytes(bytes);
+        received += bytes.size();
+      };
+      get.cancel = cancel;
+      const auto response = co_await try_once(get);
+      if (response.status == 416 && is_part) co_return;  // The object ends here.
+      if (response.status < 300) co_return;
+      const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
+      const auto error = refusal(get.what, answer, where());
+      if (!is_retryable(error.status(), error.code()) || backoff.exhausted()) throw S3Error(error);
+      why = error.what();
+    } catch (const net::TransportError& error) {
+      if (cancel && cancel->level() != core::StopLevel::none) throw;
+      if (error.is_unanswered()) backoff.was_unanswered();
+      if (is_hopeless(error) || backoff.exhausted())
+        throw unreachable("read " + key + " from", error);
+      why = error.what();
+    }
+    if (received > before) backoff.reset();
+    co_await pause(backoff, why, cancel);
+  }
+}
+
+async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
+                                                       core::CancelSource* cancel) {
+  Call find("read " + key + " from", "GET", key);
+  find.may_be_missing = find.is_lookup = true;
+  find.cancel = cancel;
+  const auto what = find.what;
+  auto response = co_await call(std::move(find));
+  // Only what says that there is no object is the server's own text.
+  if (response.status == 404 && xml_text(response.body, "Code") == "NoSuchBucket") {
+    const Answered answer{response.status, response.body, {}};
+    throw refusal(what, answer, where());
+  }
+  std::optional<Tagged> found;
+  if (response.status < 300) found = Tagged{std::move(response.body), response.header("etag")};
+  co_return found;
+}
+
+/// Passes each page of a list to `take`, which returns the number of entries found so far.
+async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max,
+                                std::function<std::size_t(std::string_view)> take,
+                                core::CancelSource* cancel) {
+  std::string rest;
+  std::size_t pages = 0;
+  do {
+    Call list("list " + folder + " in", "GET", "");
+    list.query = query;
+    list.query["list-type"] = "2";
+    list.query["prefix"] = settings_.prefix + folder;
+    if (!rest.empty()) list.query["continuation-token"] = rest;
+    list.cancel = cancel;
+    const auto response = co_await call(std::move(list));
+    if (take(response.body) > max)
+      throw core::EnvironmentError("there are more than " + std::to_string(max) +
+                                   " objects below s3://" + settings_.bucket + "/" + folder);
+    const auto next = xml_text(response.body, "NextContinuationToken");
+    if ((!next.empty() && next == rest) || ++pages == max_pages)
+      throw core::EnvironmentError("cannot list s3://" + settings_.bucket + "/" + folder + " at " +
+                                   address_.origin() +
+                                   ": the server's list of what is there does not end");
+    if (next.empty() && xml_text(response.body, "IsTruncated") == "true")
+      throw core::EnvironmentError(
+          "cannot list s3://" + settings_.bucket + "/" + folder + " at " + address_.origin() +
+          ": the server says that there is more, but not how to ask for it");
+    rest = next;
+  } while (!rest.empty());
+}
+
+async::Task<std::vector<std::string>> Bucket::list(std::string prefix) {
+  std::vector<std::string> keys;
+  auto found = co_await objects(std::move(prefix), max_entries);
+  for (auto& object : found) keys.push_back(std::move(object.key));
+  co_return keys;
+}
+
+async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t max,
+                                                 core::CancelSource* cancel) {
+  std::vector<Object> found;
+  const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
+    for (const auto text : xml_elements(page, "Contents")) {
+      Object object{xml_text(text, "Key"), 0, xml_text(text, "ETag")};
+      const auto size = xml_text(text, "Size");
+      std::from_chars(size.data(), size.data() + size.size(), object.size);
+      if (!object.key.starts_with(settings_.prefix + prefix)) continue;
+      object.key.erase(0, settings_.prefix.size());
+      found.push_back(std::move(object));
+    }
+    return found.size();
+  };
+  Query query;
+  co_await read_list(prefix, std::move(query), max, take, cancel);
+  co_return found;
+}
+
+async::Task<net::Request> Bucket::request(std::string method, std::string key, Query query,
+                                          std::map<std::string, std::string> headers) {
+  Call call("read " + key + " from", std::move(method), key);
+  call.query = std::move(query);
+  call.headers = std::move(headers);
+  auto request = co_await signed_request(call);
+  co_return request;
+}
+
+S3Error Bucket::refused(const std::string& what, const net::Response& response) const {
+  const Answered answer{response.status, response.body, response.header("x-amz-bucket-region")};
+  return refusal(what, answer, where());
+}
+
+async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
+  folder += '/';
+  const auto prefix = settings_.prefix + folder;
+  std::vector<std::string> names;
+  const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
+    for (const auto found : xml_elements(page, "CommonPrefixes")) {
+      const auto name = xml_text(found, "Prefix");
+      if (name.size() > prefix.size() && name.starts_with(prefix))
+        names.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
+    }
+    return names.size();
+  };
+  Query query{{"delimiter", "/"}};
+  co_await read_list(std::move(folder), std::move(query), max_entries, take, nullptr);
+  co_return names;
+}
+
+}  // namespace pipeline::blobs::s3

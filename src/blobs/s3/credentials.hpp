@@ -1,0 +1,47 @@
+/// @file
+/// Finds an S3 server's keys as Amazon's own programs do: in the environment, ~/.aws/credentials
+/// and ~/.aws/config, and from programs configured there.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "async/task.hpp"
+#include "blobs/s3/signing.hpp"
+
+namespace pipeline::blobs::s3 {
+
+using IniFile =
+    std::map<std::string, std::map<std::string, std::string>>;  ///< Values by section and key.
+IniFile parse_ini(std::string_view text);
+
+struct FoundKeys {
+  Keys keys;
+  std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.
+  std::optional<std::chrono::system_clock::time_point> runs_out;  ///< Expiry time, if known.
+};
+
+/// Parses the output of a `credential_process` (its Version 1). Throws EnvironmentError for invalid
+/// output.
+FoundKeys parse_process_output(std::string_view text, const std::string& program);
+
+class CredentialSource {
+ public:
+  /// @param profile a profile of ~/.aws, which then takes precedence over the environment's keys;
+  /// if empty, the environment, then AWS_PROFILE or the default profile
+  explicit CredentialSource(std::string profile) : profile_(std::move(profile)) {}
+  /// Returns the keys; fetches them again when they are about to expire. Throws EnvironmentError
+  /// that lists the places that were searched.
+  async::Task<FoundKeys> find();
+  /// Region of the environment or the profile; empty if neither names one.
+  std::string region() const;
+
+ private:
+  std::string profile_;
+  std::optional<FoundKeys> found_;
+};
+
+}  // namespace pipeline::blobs::s3

@@ -1,0 +1,45 @@
+/// @file
+/// A bucket of an S3-compatible server, as a remote store's settings name it. Holds no secret.
+/// Pure.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "blobs/addresses.hpp"
+#include "settings/remote_store.hpp"
+
+namespace pipeline::blobs::s3 {
+
+struct BucketSettings {
+  std::string bucket;    ///< Name of the bucket; empty if none is configured.
+  std::string prefix;    ///< Prefix of all keys in the bucket; empty, or ends with `/`.
+  std::string endpoint;  ///< `https://HOST[:PORT]`; if empty, AWS_ENDPOINT_URL_S3 of the
+                         ///< environment, else Amazon's endpoint of the region.
+  std::string
+      pod_endpoint;  ///< The endpoint at which pods reach the same server; if empty, `endpoint`.
+  std::string
+      region;  ///< If empty, the region of the environment or ~/.aws/config, else us-east-1.
+  std::optional<bool> path_style;  ///< True for `HOST/BUCKET/KEY`, false for `BUCKET.HOST/KEY`;
+                                   ///< unset: true for any server but Amazon's.
+  std::filesystem::path certificate_authority;  ///< PEM file; if empty, this machine's CAs.
+  std::string
+      aws_profile;  ///< A profile of ~/.aws; if empty, AWS_PROFILE, else the default profile.
+};
+
+inline constexpr std::string_view scheme = "s3://";
+std::vector<Option> bucket_options();
+
+/// Returns `s3://BUCKET[/PREFIX]`.
+std::string url_of(const BucketSettings& settings);
+/// Parses `s3://BUCKET[/PREFIX]` into the settings. Returns false if the text has another form.
+bool read_bucket(std::string_view text, BucketSettings& settings);
+
+/// Returns the settings of a store; without a bucket for a store of another kind.
+BucketSettings bucket_settings(const settings::RemoteStoreSettings& store);
+/// The reverse.
+settings::RemoteStoreSettings store_settings(const BucketSettings& settings);
+
+}  // namespace pipeline::blobs::s3

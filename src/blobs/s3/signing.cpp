@@ -1,0 +1,113 @@
+#include "blobs/s3/signing.hpp"
+
+#include <cctype>
+#include <cstdio>
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "core/digest.hpp"
+#include "net/url.hpp"
+
+namespace pipeline::blobs::s3 {
+namespace {
+
+const std::string algorithm = "AWS4-HMAC-SHA256";
+
+core::Digest hmac(std::string_view key, std::string_view text) {
+  core::Digest code;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(text.data()), text.size(), code.bytes.data(),
+       nullptr);
+  return code;
+}
+
+std::string_view bytes_of(const core::Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
+}
+
+struct Stamp {
+  std::string day, second;  ///< `20130524`, `20130524T000000Z`.
+  explicit Stamp(std::chrono::sys_seconds time) {
+    const auto midnight = std::chrono::floor<std::chrono::days>(time);
+    const std::chrono::year_month_day date(midnight);
+    const std::chrono::hh_mm_ss clock(time - midnight);
+    char text[40];
+    std::snprintf(text, sizeof text, "%04d%02u%02uT%02d%02d%02dZ", static_cast<int>(date.year()),
+                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                  static_cast<int>(clock.hours().count()),
+                  static_cast<int>(clock.minutes().count()),
+                  static_cast<int>(clock.seconds().count()));
+    second = text;
+    day = second.substr(0, 8);
+  }
+};
+
+std::string scope_text(const Stamp& stamp, const CredentialScope& scope) {
+  return stamp.day + "/" + scope.region + "/s3/aws4_request";
+}
+
+std::string names_of(const std::map<std::string, std::string>& headers) {
+  std::string names;
+  for (const auto& [name, value] : headers) names += (names.empty() ? "" : ";") + name;
+  return names;
+}
+
+/// @param headers all headers to sign, including host
+std::string signature(const SignedCall& call, const std::map<std::string, std::string>& headers,
+                      const Query& query, const Keys& keys, const CredentialScope& scope,
+                      const Stamp& stamp) {
+  std::string canonical =
+      call.method + "\n" + net::url_encode(call.path, "/") + "\n" + query_text(query) + "\n";
+  for (const auto& [name, value] : headers) canonical += name + ":" + value + "\n";
+  canonical += "\n" + names_of(headers) + "\n" + call.payload;
+  const auto text = algorithm + "\n" + stamp.second + "\n" + scope_text(stamp, scope) + "\n" +
+                    core::sha256(canonical).hex();
+  auto key = hmac("AWS4" + keys.secret, stamp.day);
+  for (const std::string_view part :
+       {std::string_view(scope.region), std::string_view("s3"), std::string_view("aws4_request")})
+    key = hmac(bytes_of(key), part);
+  return hmac(bytes_of(key), text).hex();
+}
+
+}  // namespace
+
+std::string query_text(const Query& query) {
+  std::string text;
+  for (const auto& [name, value] : query)
+    text += (text.empty() ? "" : "&") + net::url_encode(name) + "=" + net::url_encode(value);
+  return text;
+}
+
+std::map<std::string, std::string> sign(const SignedCall& call, const Keys& keys,
+                                        const CredentialScope& scope) {
+  const Stamp stamp(scope.time);
+  auto headers = call.headers;
+  headers["host"] = call.host;
+  headers["x-amz-date"] = stamp.second;
+  headers["x-amz-content-sha256"] = call.payload;
+  if (!keys.session_token.empty()) headers["x-amz-security-token"] = keys.session_token;
+  auto authorization = algorithm + " Credential=" + keys.id + "/" + scope_text(stamp, scope) +
+                       ",SignedHeaders=" + names_of(headers) +
+                       ",Signature=" + signature(call, headers, call.query, keys, scope, stamp);
+  headers.erase("host");
+  headers["authorization"] = std::move(authorization);
+  return headers;
+}
+
+std::string presign(const SignedCall& call, const Keys& keys, const CredentialScope& scope,
+                    std::chrono::seconds lifetime) {
+  const Stamp stamp(scope.time);
+  const std::map<std::string, std::string> headers{{"host", call.host}};
+  auto query = call.query;
+  query["X-Amz-Algorithm"] = algorithm;
+  query["X-Amz-Credential"] = keys.id + "/" + scope_text(stamp, scope);
+  query["X-Amz-Date"] = stamp.second;
+  query["X-Amz-Expires"] = std::to_string(lifetime.count());
+  query["X-Amz-SignedHeaders"] = "host";
+  if (!keys.session_token.empty()) query["X-Amz-Security-Token"] = keys.session_token;
+  return query_text(query) +
+         "&X-Amz-Signature=" + signature(call, headers, query, keys, scope, stamp);
+}
+
+}  // namespace pipeline::blobs::s3

@@ -1,0 +1,20 @@
+/// @file
+/// The paths at which a step finds its files in a container or pod, and the settings that change
+/// what it does there.
+#pragma once
+
+#include <string>
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::orchestrators::containers {
+
+/// pipe's folder in a container, and the folder in it that HOME names.
+inline const std::string container_folder = "/pipe", container_scratch = "/pipe/scratch";
+/// Returns the paths at which a step finds its files in its container.
+const Layout& container_layout();
+
+/// Returns the settings that change what a step does in an equal image, as one text for a digest.
+std::string runtime_part(const DockerSettings& settings);
+
+}  // namespace pipeline::orchestrators::containers

@@ -1,0 +1,56 @@
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrators/catalog/catalog.hpp"
+
+namespace pipeline::orchestrators {
+namespace {
+
+bool is_claim(const nlohmann::json& volume) {
+  if (volume.is_string()) return volume.get<std::string>().starts_with("pvc/");
+  return volume.is_object() && volume.contains("persistentVolumeClaim");
+}
+
+/// Returns the setting for a step that reads the content of claims.
+std::string mounts_claims(const StepSpec& step) {
+  const auto& volumes = *step.settings->kubernetes.volumes;
+  return volumes.is_array() && std::ranges::any_of(volumes, is_claim) ? "kubernetes.volumes" : "";
+}
+
+}  // namespace
+
+Entry kubernetes_entry() {
+  return {
+      .name = "kubernetes",
+      .help = "as Jobs of a cluster",
+      .settings = "kubernetes",
+      .traits = {.uses_images = true,
+                 .needs_engine = true,
+                 .evaluates_constraints = true,
+                 .renders_manifests = true,
+                 .can_detach = true},
+      .connection =
+          {{.name = "context",
+            .key = "context",
+            .option_help = "The kubeconfig's context that names the cluster (default: its current "
+                           "one)",
+            .identifies_service = true},
+           {.name = "namespace",
+            .key = "namespace",
+            .option_help = "Where in the cluster (default: the context's)",
+            .identifies_service = true},
+           {.name = "service_account", .key = "service_account"},
+           {.name = "claim", .key = "claim.name"},
+           {.name = "claim_path", .key = "claim.path", .kind = ConnectionField::Kind::path}},
+      .connection_maps = {{.key = "claim",
+                           .missing = "a claim has a `name`, in the cluster, and a `path`, where "
+                                      "this machine sees what is in it",
+                           .example = "claim: {name: pipe-artifacts, path: /mnt/lab}",
+                           .excludes_artifact_store =
+                               "pods get their files either through a claim or through an artifact "
+                               "store"}},
+      .setting_outside_key = mounts_claims};
+}
+
+}  // namespace pipeline::orchestrators

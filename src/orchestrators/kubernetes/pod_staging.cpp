@@ -1,0 +1,277 @@
+#include "orchestrators/kubernetes/pod_staging.hpp"
+
+#include <algorithm>
+
+#include "core/bounded_json.hpp"
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "file_tree/tree.hpp"
+#include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/kubernetes/staged_checkpoint.hpp"
+#include "orchestrators/kubernetes/staging_keys.hpp"
+#include "orchestrators/kubernetes/verdict.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+using nlohmann::json;
+using Method = blobs::PodAccess::Method;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr unsigned parts_of_output = 100;  // Parts of at most 5 GiB each: 500 GiB.
+
+std::string text_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+/// A report's data on one output. A step could have written the report, so all of it is verified.
+struct PodStaging::Sent {
+  std::string key, upload, kind, digest;
+  std::uint64_t bytes = 0;
+  bool executable = false, at_once = false;
+  std::vector<std::string> tags;
+  explicit Sent(const json& reported)
+      : key(text_of(reported, "key")),
+        upload(text_of(reported, "upload")),
+        kind(text_of(reported, "kind")),
+        digest(text_of(reported, "digest")) {
+    if (const auto found = reported.find("bytes");
+        found != reported.end() && found->is_number_unsigned())
+      bytes = found->get<std::uint64_t>();
+    if (const auto found = reported.find("executable");
+        found != reported.end() && found->is_boolean())
+      executable = found->get<bool>();
+    if (const auto found = reported.find("at_once"); found != reported.end() && found->is_boolean())
+      at_once = found->get<bool>();
+    if (const auto found = reported.find("tags"); found != reported.end() && found->is_array())
+      for (const auto& tag : *found) tags.push_back(tag.is_string() ? tag.get<std::string>() : "");
+  }
+};
+
+async::Task<std::string> PodStaging::tree_digest_of(const fs::path& folder) {
+  co_return co_await asio::co_spawn(
+      pool_,
+      [&folder]() -> async::Task<std::string> {
+        auto nodes = file_tree::scan_tree(folder);
+        file_tree::hash_tree(folder, nodes);
+        co_return file_tree::tree_digest(nodes).hex();
+      },
+      asio::use_awaitable);
+}
+
+/// Describes one item for the pod to download, and makes sure that the store has it.
+/// @param digest the artifact's; empty: not known yet
+async::Task<json> PodStaging::item(const Attempt& attempt, std::string to, fs::path path,
+                                   std::string digest) {
+  const bool is_tree = fs::is_directory(path);
+  if (digest.empty() && is_tree) digest = co_await tree_digest_of(path);
+  if (digest.empty()) digest = core::sha256_file(path).hex();
+  const auto key = co_await artifacts_.send(digest, path, &attempt.cancel);
+  json made;
+  made["to"] = std::move(to);
+  made["kind"] = is_tree ? "tree" : "file";
+  made["digest"] = std::move(digest);
+  made["executable"] = !is_tree && blobs::is_executable_file(path);
+  made["url"] = co_await pods_.presigned(Method::read, key);
+  co_return made;
+}
+
+async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput& output,
+                                     std::string path) {
+  const auto folder = folder_of(attempt), key = output_key(folder, output.name);
+  const auto id = co_await pods_.begin_upload(key);
+  uploads_[folder][key] = id;
+  auto urls = co_await pods_.presigned_parts(key, id, parts_of_output);
+  json made;
+  made["name"] = output.name;
+  made["path"] = std::move(path);
+  made["key"] = key;
+  made["whole"] = co_await pods_.presigned(Method::write, key);
+  made["upload"] = id;
+  made["before"] = std::move(urls.before);
+  made["after"] = std::move(urls.after);
+  made["signatures"] = std::move(urls.signatures);
+  co_return made;
+}
+
+async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
+  const auto& layout = containers::container_layout();
+  json items = json::array();
+  items.push_back(co_await item(attempt, layout.code, attempt.code, attempt.code_digest));
+  for (const auto& input : attempt.inputs) {
+    const auto to = path_of(input, layout);
+    if (input.remote) {
+      items.push_back(co_await address_item(attempt, to, input));
+      continue;
+    }
+    if (input.pieces.empty()) {
+      items.push_back(co_await item(attempt, to, input.path, input.digest));
+      continue;
+    }
+    for (const auto& piece : input.pieces)
+      items.push_back(co_await item(attempt, to + "/" + piece.file, piece.path, piece.digest));
+    json index;
+    index["to"] = to + "/index.json";
+    index["kind"] = "text";
+    index["text"] = core::read_file(input.path / "index.json");
+    items.push_back(std::move(index));
+  }
+  json outputs = json::array();
+  for (const auto& output : attempt.shell ? std::vector<AttemptOutput>() : attempt.output_names)
+    outputs.push_back(co_await upload(attempt, output, path_of(output, layout)));
+
+  json fetch, collect;
+  fetch["items"] = std::move(items);
+  if (!addresses_of(attempt).empty())
+    fetch["wanted"] = co_await pods_.presigned(Method::write, wanted_key(folder_of(attempt)));
+  collect["outputs"] = std::move(outputs);
+  collect["failure"] = layout.scratch + "/" + std::string(failure_file_name);
+  collect["report"] = co_await pods_.presigned(Method::write, report_key(folder_of(attempt)));
+  if (!attempt.checkpoint_key.empty()) {
+    auto checkpoint = co_await offer_checkpoint(store_, attempt);
+    fetch["checkpoint"] = std::move(checkpoint.restore);
+    collect["checkpoint"] = std::move(checkpoint.save);
+  }
+  if (const auto authorities = pods_.authorities(); !authorities.empty())
+    fetch["authorities"] = collect["authorities"] = authorities;
+  StagedFiles carried;
+  carried.fetch = fetch.dump();
+  carried.collect = collect.dump();
+  co_return carried;
+}
+
+/// Completes the blob from its parts and downloads it to a file or folder.
+async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& output,
+                                   const Sent& sent, core::CancelSource& cancel) {
+  const auto target = attempt.outputs / output.file_name;
+  core::remove_tree(target);  // Removes what an earlier driver has downloaded of it.
+  if (sent.at_once)
+    co_await pods_.abort_upload(sent.key, sent.upload);
+  else
+    co_await pods_.complete_upload(sent.key, sent.upload, sent.tags);
+  const auto received = co_await artifacts_.receive(
+      sent.key, target, blobs::RemoteArtifacts::form_of(sent.kind == "tree", sent.executable),
+      sent.bytes, &cancel);
+  if (received != sent.digest)
+    throw core::EnvironmentError(
+        "the output '" + output.name +
+        "' came damaged through the remote store: its SHA-256 is not what it was in the pod");
+}
+
+/// Afterwards the store also has the artifact by digest.
+async::Task<> PodStaging::receive(const Attempt& attempt, const AttemptOutput& output,
+                                  const Sent& sent) {
+  const bool is_tree = sent.kind == "tree";
+  co_await download(attempt, output, sent, attempt.cancel);
+  auto digest = sent.digest;
+  if (is_tree) digest = co_await tree_digest_of(attempt.outputs / output.file_name);
+  co_await artifacts_.adopt(sent.key, std::move(digest), is_tree, sent.bytes);
+}
+
+/// Downloads an output of a failed attempt, if possible: nothing depends on it.
+async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOutput& output,
+                                         const Sent& sent) {
+  core::CancelSource hurry;  // The attempt itself may have been stopped.
+  const core::CancelSource::Listener listener(attempt.cancel, [&](core::StopLevel level) {
+    if (level == core::StopLevel::immediate) hurry.stop(level);
+  });
+  std::optional<std::string> trouble;
+  try {
+    co_await download(attempt, output, sent, hurry);
+  } catch (const std::exception& error) {
+    trouble = error.what();
+  }
+  if (!trouble) co_return;
+  core::log::info("what a failed attempt has written is not kept: " + *trouble);
+  core::remove_tree(attempt.outputs / output.file_name);
+}
+
+async::Task<std::optional<Failure>> PodStaging::take(const Attempt& attempt, bool succeeded) {
+  const auto folder = folder_of(attempt);
+  std::string text;
+  bool is_there = true;
+  try {
+    text = co_await store_.get_text(report_key(folder));
+  } catch (const blobs::BlobError& error) {
+    if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
+    is_there = false;
+  }
+  const auto report = core::parse_json(text);
+  if (!is_there || !report.is_object() || !report.contains("outputs") ||
+      !report["outputs"].is_array()) {
+    co_await abandon(attempt);
+    if (!succeeded) co_return std::nullopt;
+    co_return Failure{FailureKind::infrastructure,
+                      "its pod ended well, but has left no report in the remote store",
+                      {},
+                      {}};
+  }
+  for (const auto& reported : report["outputs"]) {
+    const Sent sent(reported);
+    const auto output =
+        std::ranges::find(attempt.output_names, text_of(reported, "name"), &AttemptOutput::name);
+    if (output == attempt.output_names.end() || sent.key != output_key(folder, output->name))
+      continue;
+    if (sent.kind != "file" && sent.kind != "tree") {
+      co_await pods_.abort_upload(sent.key, sent.upload);
+      continue;
+    }
+    if (!succeeded) {
+      co_await receive_failed(attempt, *output, sent);
+      continue;
+    }
+    std::optional<std::string> lost;
+    try {
+      co_await receive(attempt, *output, sent);
+    } catch (const blobs::BlobError& error) {
+      if (error.kind() != blobs::BlobError::Kind::missing_upload) throw;
+      lost = error.what();
+    }
+    if (!lost) continue;
+    co_await abandon(attempt);
+    co_return Failure{FailureKind::infrastructure,
+                      "the remote store has lost the output '" + output->name +
+                          "', which the step's pod had sent: " + *lost,
+                      {restarted_line},
+                      {}};
+  }
+  uploads_.erase(folder);
+  if (const auto failure = text_of(report, "failure"); !succeeded && !failure.empty())
+    core::write_file_atomically(attempt.scratch / failure_file_name, failure);
+  co_return std::nullopt;
+}
+
+async::Task<> PodStaging::abandon(const Attempt& attempt) {
+  const auto found = uploads_.extract(folder_of(attempt));
+  if (found.empty()) co_return;
+  for (const auto& [key, id] : found.mapped()) {
+    try {
+      co_await pods_.abort_upload(key, id);
+    } catch (const core::EnvironmentError& error) {
+      core::log::info(error.what());
+    }
+  }
+}
+
+async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned number,
+                                 std::vector<std::string> outputs,
+                                 std::vector<std::string> addresses) {
+  const auto folder = folder_of(run_id, step, number);
+  for (const auto& name : outputs) co_await store_.remove(output_key(folder, name));
+  co_await store_.remove(report_key(folder));
+  if (addresses.empty()) co_return;
+  co_await store_.remove(wanted_key(folder));
+  for (const auto& name : addresses) co_await store_.remove(list_key(folder, name));
+}
+
+async::Task<> PodStaging::forget_checkpoint(std::string key) {
+  co_await remove_checkpoint(store_, std::move(key));
+}
+
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,0 +1,77 @@
+/// @file
+/// Exchanges files through the remote store with pods that see no files of this machine. Pods get
+/// no keys but URLs, each valid for one blob and for at most 7 days, so nothing in the cluster
+/// gives a step further access. Artifacts are stored by digest, as on this machine, and uploaded
+/// once.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "blobs/remote_artifacts.hpp"
+#include "orchestrators/kubernetes/manifest.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+/// Returns the names of the inputs that pods fetch from addresses.
+std::vector<std::string> addresses_of(const Attempt& attempt);
+
+class PodStaging {
+ public:
+  /// @param artifacts of a store with PodAccess; outlives this object
+  explicit PodStaging(blobs::RemoteArtifacts& artifacts)
+      : artifacts_(artifacts), store_(artifacts.store()), pods_(*store_.pod_access()), pool_(1) {}
+
+  /// Throws EnvironmentError with advice unless blobs can be written, read and removed.
+  async::Task<> probe() { return artifacts_.probe(); }
+
+  /// Uploads the attempt's inputs that the store lacks, and returns the documents for the pod's
+  /// stager.
+  async::Task<StagedFiles> bring(const Attempt& attempt);
+  /// Uploads what the pod's stager cannot have from its address, and returns then, or
+  /// once the pod has what it needs. Throws EnvironmentError.
+  async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
+  /// Downloads what the pod has uploaded: outputs, and the reason of a failure. Returns a failure
+  /// if that is incomplete or invalid, of an attempt that succeeded.
+  async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
+  /// Aborts uploads that will not be completed, for attempts without take().
+  async::Task<> abandon(const Attempt& attempt);
+  /// Removes the blobs of this attempt alone. @param outputs names of its outputs
+  /// @param addresses names of its inputs with AttemptInput::remote
+  async::Task<> forget(std::string run_id, std::string step, unsigned number,
+                       std::vector<std::string> outputs, std::vector<std::string> addresses);
+  /// Removes the checkpoint of a step that has succeeded.
+  async::Task<> forget_checkpoint(std::string key);
+
+ private:
+  struct Sent;
+  async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
+                                   std::filesystem::path path, std::string digest);
+  async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
+                                           const AttemptInput& input);
+  async::Task<nlohmann::json> source(const Attempt& attempt, const AttemptInput& input,
+                                     const std::string& key);
+  async::Task<> bring_address(const AttemptInput& input, core::CancelSource& stop);
+  async::Task<nlohmann::json> upload(const Attempt& attempt, const AttemptOutput& output,
+                                     std::string path);
+  async::Task<> download(const Attempt& attempt, const AttemptOutput& output, const Sent& sent,
+                         core::CancelSource& cancel);
+  async::Task<> receive(const Attempt& attempt, const AttemptOutput& output, const Sent& sent);
+  async::Task<> receive_failed(const Attempt& attempt, const AttemptOutput& output,
+                               const Sent& sent);
+  async::Task<std::string> tree_digest_of(const std::filesystem::path& folder);
+
+  blobs::RemoteArtifacts& artifacts_;
+  blobs::BlobStore& store_;
+  blobs::PodAccess& pods_;
+  std::map<std::string, std::map<std::string, std::string>>
+      uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
+  std::set<std::string> unreached_;  ///< Servers from which a pod could not have something.
+  std::set<std::string> kept_;       ///< Keys of artifacts that a pod has to upload.
+  asio::thread_pool pool_;           ///< Computes digests.
+};
+
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,0 +1,28 @@
+/// @file
+/// Keys of the blobs that the remote store has of one attempt alone.
+#pragma once
+
+#include <string>
+
+#include "orchestrators/orchestrator.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+
+inline std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
+  return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
+}
+inline std::string folder_of(const Attempt& attempt) {
+  return folder_of(attempt.run_id, attempt.step.name, attempt.number);
+}
+inline std::string report_key(const std::string& folder) { return folder + "report.json"; }
+inline std::string output_key(const std::string& folder, const std::string& name) {
+  return folder + "outputs/" + name;
+}
+/// The list of the files that an input has, whose address is a folder.
+inline std::string list_key(const std::string& folder, const std::string& input) {
+  return folder + "inputs/" + input + ".json";
+}
+/// What the pod cannot have from addresses.
+inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
+
+}  // namespace pipeline::orchestrators::kubernetes

@@ -1,0 +1,45 @@
+/// @file
+/// The arguments with which orchestrators are created.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <pipeline/settings.hpp>
+
+#include "orchestrators/image_lock.hpp"
+
+namespace pipeline::lockfile {
+class LockFile;
+}
+namespace pipeline::blobs {
+class RemoteArtifacts;
+}
+
+namespace pipeline::orchestrators {
+
+struct OrchestratorOptions {
+  std::filesystem::path root;  ///< The pipeline's folder.
+  std::filesystem::path
+      state;  ///< The store's folder, for files of an orchestrator (virtual environments).
+  std::filesystem::path template_dir;  ///< Overrides the embedded templates.
+  std::string run_id;
+  lockfile::LockFile* lock = nullptr;  ///< Of the pipeline's Python packages; outlives the
+                                       ///< orchestrator. Null: installers choose versions.
+  StringMap connection;  ///< Values of the orchestrator's own fields (Entry::connection); absent
+                         ///< ones have their defaults.
+  blobs::RemoteArtifacts* artifacts =
+      nullptr;                  ///< The remote store, through which attempts elsewhere
+                                ///< exchange files; outlives the orchestrator.
+  std::string owner;            ///< Owner of what is started, if it differs from owner_of().
+  ImageLock* images = nullptr;  ///< Recorded images of the steps. If empty, prepare() fills it;
+                                ///< otherwise its images are used, and no engine is contacted.
+
+  /// Returns the value of a field of `connection`; an empty text if it is absent.
+  std::string connection_field(const std::string& name) const {
+    const auto found = connection.find(name);
+    return found == connection.end() ? std::string() : found->second;
+  }
+};
+
+}  // namespace pipeline::orchestrators

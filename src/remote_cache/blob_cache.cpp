@@ -1,0 +1,118 @@
+#include "remote_cache/blob_cache.hpp"
+
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "remote_cache/record.hpp"
+#include "remote_cache/remote_names.hpp"
+
+namespace pipeline::remote_cache {
+namespace {
+
+using engine::DamagedCacheEntry;
+using engine::RemoteOutput;
+using engine::RemoteResult;
+using nlohmann::json;
+
+std::string key_of(const std::string& key) { return "results/" + key + ".json"; }
+
+class BlobCache final : public engine::RemoteCache {
+ public:
+  BlobCache(blobs::RemoteArtifacts& remote, const store::ArtifactStore& artifacts)
+      : remote_(remote), artifacts_(artifacts), names_(remote, artifacts) {}
+
+  std::string name() const override { return remote_.url(); }
+
+  async::Task<> check() override { co_await remote_.probe(); }
+
+  async::Task<std::optional<RemoteResult>> find(std::string key,
+                                                core::CancelSource* cancel) override {
+    std::optional<RemoteResult> result;
+    const auto text = co_await remote_.store().find_text(key_of(key), cancel);
+    if (!text) co_return result;
+    try {
+      result = read_record(*text);
+    } catch (const std::invalid_argument&) {
+      throw damaged(key);
+    }
+    co_return result;
+  }
+
+  async::Task<> fetch(const RemoteOutput& output, std::filesystem::path to,
+                      core::CancelSource& cancel) override {
+    std::string trouble;
+    try {
+      co_await remote_.receive(
+          blob_of(output), std::move(to),
+          blobs::RemoteArtifacts::form_of(output.record.is_directory, output.is_executable),
+          output.record.bytes, &cancel);
+    } catch (const blobs::BlobError& error) {
+      if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
+      trouble = error.what();
+    } catch (const blobs::UnusableBlob& error) {
+      invalidate(output);
+      trouble = error.what();
+    }
+    if (!trouble.empty())
+      throw DamagedCacheEntry("the output '" + output.record.name + "' in " + name() +
+                              " is of no use: " + trouble);
+  }
+
+  void invalidate(const RemoteOutput& output) override { remote_.invalidate(blob_of(output)); }
+
+  async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) override {
+    json record;
+    record["format"] = record_format;
+    record["pipe"] = PIPELINE_VERSION;
+    record["run"] = entry.run;
+    record["step"] = entry.step;
+    record["outputs"] = json::array();
+    for (const auto& output : entry.outputs) {
+      const auto path = artifacts_.path(output.digest);
+      json document;
+      document["name"] = output.name;
+      document["file_name"] = output.file_name;
+      document["digest"] = output.digest.hex();
+      document["kind"] = output.is_directory ? "tree" : "file";
+      document["bytes"] = output.bytes;
+      if (!output.is_directory && blobs::is_executable_file(path)) document["executable"] = true;
+      record["outputs"].push_back(std::move(document));
+      co_await remote_.send(output.digest.hex(), path, &cancel);
+    }
+    // The last writer wins: each record is whole and a result of the key, and a step that runs
+    // again on request replaces what it made before.
+    auto body = blobs::body_of(record.dump() + "\n");
+    co_await remote_.store().put(key_of(entry.key), std::move(body), &cancel);
+  }
+
+  async::Task<store::PublishedName> find_name(std::string name) override {
+    co_return co_await names_.find(std::move(name));
+  }
+
+  async::Task<> publish_as(std::string name, store::PublishedVersion made) override {
+    co_await names_.publish(std::move(name), std::move(made));
+  }
+
+ private:
+  static std::string blob_of(const RemoteOutput& output) {
+    return blobs::RemoteArtifacts::key_of(output.record.digest.hex(), output.record.is_directory);
+  }
+  DamagedCacheEntry damaged(const std::string& key) const {
+    return DamagedCacheEntry("the record " + key_of(key) + " in " + name() +
+                             " is not one that pipe wrote");
+  }
+
+  blobs::RemoteArtifacts& remote_;
+  const store::ArtifactStore& artifacts_;
+  RemoteNames names_;
+};
+
+}  // namespace
+
+std::unique_ptr<engine::RemoteCache> make_blob_cache(blobs::RemoteArtifacts& remote,
+                                                     const store::ArtifactStore& artifacts) {
+  return std::make_unique<BlobCache>(remote, artifacts);
+}
+
+}  // namespace pipeline::remote_cache

@@ -1,0 +1,30 @@
+/// @file
+/// The remote store: where machines share artifacts, results and the records of detached runs.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace pipeline::settings {
+
+/// A profile's `artifact_store`. Holds no secret.
+struct RemoteStoreSettings {
+  std::string url;  ///< `s3://BUCKET[/PREFIX]`, `file:///FOLDER`, ...; empty: there is none.
+  std::map<std::string, std::string>
+      options;  ///< The other keys, as blobs::Kind::options of the address has them.
+
+  bool is_given() const { return !url.empty(); }
+  std::string option(const std::string& name) const {
+    const auto found = options.find(name);
+    return found == options.end() ? std::string() : found->second;
+  }
+  bool operator==(const RemoteStoreSettings&) const = default;
+};
+
+nlohmann::json to_json(const RemoteStoreSettings& store);
+/// Reads back what to_json() wrote; for any other JSON, returns a store without an address.
+RemoteStoreSettings remote_store_of(const nlohmann::json& kept);
+
+}  // namespace pipeline::settings

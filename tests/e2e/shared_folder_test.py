@@ -1,0 +1,156 @@
+"""Results and artifacts by name that machines share through a folder, such as one of NFS. A machine is a state folder."""
+
+import json
+import os
+import stat
+import unittest
+
+from support import PipeTest
+
+STEPS = {
+    "load": {"command": "cat notes.txt > ${outputs.text}; mkdir -p ${outputs.many}/deep; echo 1 > ${outputs.many}/deep/1; ln -s deep/1 ${outputs.many}/link;"
+                        " printf '#!/bin/sh\\necho ran\\n' > ${outputs.tool}; chmod +x ${outputs.tool}",
+             "code": ["notes.txt"], "outputs": ["text", "many", "tool"]},
+    "end": {"command": "cat ${inputs.text} ${inputs.many}/link > ${outputs.all}; ${inputs.tool} >> ${outputs.all}",
+            "inputs": {"text": "load.text", "many": "load.many", "tool": "load.tool"}, "outputs": ["all"]},
+}
+TRAIN = {"train": {"command": "cat notes.txt > ${outputs.model}", "code": ["notes.txt"], "outputs": ["model"], "publish": {"model": "production"}}}
+PREDICT = {"predict": {"command": "cat ${inputs.model} > ${outputs.table}", "inputs": {"model": "artifact:production"}, "outputs": ["table"]}}
+
+
+class Locally(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.shared = self.folder / "mnt" / "team pipe"
+        self.shared.mkdir(parents=True)
+        self.url = f"file://{self.shared}"
+        self.profile(self.url)
+        self.write("notes.txt", "first\n")
+        self.pipeline(STEPS)
+        self.on("one")
+
+    def on(self, machine: str):
+        self.state = self.folder / machine
+
+    def profile(self, address: str, **more):
+        self.write("profiles.yaml", json.dumps({"team": {"orchestrator": self.orchestrator, "artifact_store": address, **more}}))
+
+    def environment(self, env: dict) -> dict:
+        return super().environment({"PIPE_PROFILE": "team", **env})
+
+    def kinds(self) -> dict[str, int]:
+        names = [path.relative_to(self.shared).parts[0] for path in self.shared.rglob("*") if path.is_file()]
+        return {name: names.count(name) for name in names if not name.startswith(".")}
+
+    def notices(self, result) -> list[str]:
+        return [event["text"] for event in result.events("notice") if self.url in event["text"]]
+
+    def test_what_one_machine_has_made_no_other_runs(self):
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"load": "succeeded", "end": "succeeded"}, result)
+        run = result.events("run_started")[0]["run"]
+        self.assertEqual(self.kinds(), {"artifacts": 4, "results": 2})
+        made = self.artifact("end.all")
+        self.assertEqual(made, "first\n1\nran\n")
+
+        self.on("two")
+        self.assertEqual({plan["reused_from"] for plan in self.plan().values()}, {f"{self.url}, run {run}"})
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"load": "cached", "end": "cached"}, result)
+        self.assertEqual(self.notices(result), [])
+        self.assertEqual(self.artifact("end.all"), made)
+        self.write("notes.txt", "second\n")
+        self.assertEqual(self.run_pipe().steps(), {"load": "succeeded", "end": "succeeded"})
+        self.on("one")
+        self.assertEqual(self.run_pipe().steps(), {"load": "cached", "end": "cached"})
+
+    def test_a_path_is_an_address_and_begins_at_the_profile(self):
+        self.profile("./mnt/team pipe")
+        self.run_pipe()
+        self.profile(str(self.shared))
+        self.on("two")
+        self.assertEqual(self.run_pipe().steps(), {"load": "cached", "end": "cached"})
+        profiles = json.loads(self.pipe("profiles", "--output", "json").out)
+        self.assertIn(self.url, json.dumps(profiles))
+
+    def test_what_is_damaged_there_runs_again_and_is_replaced(self):
+        self.run_pipe()
+        damaged = [path for path in self.shared.rglob("artifacts/*/*") if path.read_bytes() == b"first\n" or path.suffix == ".tar"]
+        self.assertEqual(len(damaged), 2)
+        for path in damaged:
+            path.write_text("of no use")
+        self.on("two")
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"load": "succeeded", "end": "cached"}, result)
+        self.assertEqual(len(self.notices(result)), 1, result)
+        self.on("three")
+        self.assertEqual(self.run_pipe().steps(), {"load": "cached", "end": "cached"})
+
+    def test_names_are_those_of_all_machines(self):
+        self.pipeline(PREDICT)
+        self.assertIn(f"nothing is published as 'production' in {self.url}", self.run_pipe(code=3).text)
+        self.pipeline(TRAIN)
+        self.run_pipe()
+        self.on("two")
+        self.pipeline(PREDICT)
+        self.run_pipe()
+        self.assertEqual(self.artifact("predict.table"), "first\n")
+
+        self.pipeline(TRAIN)
+        machines = [f"machine-{number}" for number in range(4)]
+        for machine in machines:
+            self.on(machine)
+            self.write("notes.txt", machine)
+            self.run_pipe()
+        processes = []
+        for machine in machines:
+            self.on(machine)
+            processes.append(self.start("artifacts", "latest", "train.model", "--publish", "candidate"))
+        for process in processes:
+            self.assertEqual(self.finish(process).code, 0)
+        versions = json.loads(self.pipe("artifacts", "--name", "candidate", "--output", "json").out)["versions"]
+        self.assertEqual(sorted(version["version"] for version in versions), [1, 2, 3, 4])
+
+    def test_a_folder_that_is_not_mounted_is_said_before_the_run_begins(self):
+        self.profile(f"{self.url}-gone")
+        result = self.run_pipe(code=3)
+        self.assertEqual(result.events("run_started"), [])
+        self.assertIn(f"there is no folder {self.shared}-gone, which is the remote store", result.text)
+        self.assertFalse(self.shared.with_name(self.shared.name + "-gone").exists())
+
+    def test_what_goes_away_in_the_middle_costs_no_step(self):
+        self.pipeline({"load": {"command": f"mv '{self.shared}' '{self.shared}-gone'; echo 1 > ${{outputs.o}}", "outputs": ["o"]},
+                       "end": {"command": "cat ${inputs.o} > ${outputs.o}", "inputs": {"o": "load.o"}, "outputs": ["o"]}})
+        if self.orchestrator != "local":
+            self.skipTest("a container does not see the folder")
+        result = self.run_pipe()
+        self.assertEqual(result.steps(), {"load": "succeeded", "end": "succeeded"}, result)
+        self.assertIn(f"{self.url} has not got what '", " ".join(self.notices(result)))
+
+    def test_users_of_a_group_share_what_is_in_it(self):
+        os.chmod(self.shared, 0o2770)
+        umask = os.umask(0o077)
+        self.addCleanup(os.umask, umask)
+        self.run_pipe()
+        for path in self.shared.rglob("*"):
+            if ".new" not in path.parts:
+                self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o2770 if path.is_dir() else 0o660, path)
+
+    def test_pods_that_share_no_files_are_refused_before_anything_is_done(self):
+        self.write("kubeconfig", json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+            "users": [{"name": "u", "user": {"token": "x"}}], "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}))
+        result = self.pipe("run", "pipeline.yaml", "-o", "kubernetes", "--detach", KUBECONFIG=str(self.folder / "kubeconfig"))
+        self.assertNotEqual(result.code, 0)
+        self.assertIn(f"a driver in the cluster cannot reach the remote store {self.url}", result.text)
+        self.assertIn("leave out --detach", result.text)
+
+
+class OnDocker(Locally):
+    orchestrator = "docker"
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,59 @@
+// A real S3 server's bucket as a remote store: scripts/testbed/s3, where it runs.
+#include <cstdlib>
+#include <fstream>
+#include <random>
+
+#include "support/blob_conformance.hpp"
+
+namespace pipeline::test {
+namespace {
+
+constexpr const char* environment_file = "/var/lib/pipe-s3/environment";
+
+std::map<std::string, std::string> server_environment() {
+  std::map<std::string, std::string> values;
+  std::ifstream file(environment_file);
+  for (std::string line; std::getline(file, line);)
+    values[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  return values;
+}
+
+/// A new bucket, which is a folder in the server's data.
+class NewBucket {
+ public:
+  explicit NewBucket(const std::filesystem::path& data)
+      : name("blobs-" + std::to_string(std::random_device{}())), folder_(data / name) {
+    core::make_folders(folder_);
+  }
+  NewBucket(const NewBucket&) = delete;
+  NewBucket& operator=(const NewBucket&) = delete;
+  ~NewBucket() { core::remove_tree(folder_); }
+  const std::string name;
+
+ private:
+  const std::filesystem::path folder_;
+};
+
+StoreUnderTest real_server() {
+  return {.name = "rclone",
+          .make =
+              [](asio::io_context&, std::shared_ptr<void>& keeps) {
+                auto server = server_environment();
+                if (server.empty())
+                  throw core::EnvironmentError("there is no S3 server: scripts/testbed/s3 start");
+                setenv("AWS_ACCESS_KEY_ID", server["ACCESS_KEY"].c_str(), 1);
+                setenv("AWS_SECRET_ACCESS_KEY", server["SECRET_KEY"].c_str(), 1);
+                auto bucket = std::make_shared<NewBucket>(server["DATA"]);
+                keeps = bucket;
+                return settings::RemoteStoreSettings{
+                    "s3://" + bucket->name + "/team",
+                    {{"endpoint", server["ENDPOINT"]}, {"certificate_authority", server["CA"]}}};
+              },
+          .has_conditional_writes = false};
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(RealS3, BlobConformance, testing::Values(real_server()));
+
+}  // namespace pipeline::test

@@ -1,0 +1,149 @@
+// The shared folder as a remote store.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "blobs/folder/folder_store.hpp"
+#include "support/blob_conformance.hpp"
+
+namespace pipeline::test {
+
+INSTANTIATE_TEST_SUITE_P(
+    Folder, BlobConformance,
+    testing::Values(StoreUnderTest{
+        .name = "folder", .make = [](asio::io_context&, std::shared_ptr<void>& keeps) {
+          auto folder = std::make_shared<core::TemporaryFolder>();
+          keeps = folder;
+          return settings::RemoteStoreSettings{"file://" + folder->path().string(), {}};
+        }}));
+
+}  // namespace pipeline::test
+
+namespace pipeline::blobs::folder {
+namespace {
+
+namespace fs = std::filesystem;
+using test::run_task;
+using testing::HasSubstr;
+
+class ASharedFolder : public testing::Test {
+ protected:
+  void put(const std::string& key, const std::string& text) {
+    run_task(loop, store.put(key, body_of(text), nullptr));
+  }
+  template <class Work>
+  std::string error(Work work) {
+    try {
+      work();
+    } catch (const core::EnvironmentError& failed) {
+      std::string text = failed.what();
+      for (const auto& line : failed.advice()) text += "\n" + line;
+      return text;
+    }
+    return "none";
+  }
+
+  asio::io_context loop;
+  core::TemporaryFolder parent;
+  const fs::path path = parent.path() / "shared";
+  FolderStore store{path};
+};
+
+TEST_F(ASharedFolder, is_named_by_its_url_or_path) {
+  EXPECT_EQ(read_address("file:///mnt/x/", "/base"), "file:///mnt/x");
+  EXPECT_EQ(read_address("/mnt/x", "/base"), "file:///mnt/x");
+  EXPECT_EQ(read_address("../x", "/base/y"), "file:///base/x");
+  for (const auto* bad : {"file://host/x", "file://", "/", "team/pipe", "", "gs://team"})
+    EXPECT_EQ(read_address(bad, "/base"), std::nullopt) << bad;
+}
+
+TEST_F(ASharedFolder, that_is_not_mounted_is_no_empty_one) {
+  for (const auto& text :
+       {error([&] { run_task(loop, store.probe()); }), error([&] { put("k", "x"); }),
+        error([&] { run_task(loop, store.has("k")); }),
+        error([&] { run_task(loop, store.find_tagged("k", nullptr)); }),
+        error([&] { run_task(loop, store.list("a/")); }),
+        error([&] { run_task(loop, store.remove("k")); })}) {
+    EXPECT_THAT(text, HasSubstr("there is no folder " + path.string()));
+    EXPECT_THAT(text, HasSubstr("mount it"));
+  }
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(ASharedFolder, has_no_key_outside_of_it) {
+  fs::create_directory(path);
+  core::write_file_atomically(parent.path() / "secret", "x");
+  for (const auto* key : {"../secret", "a/../../secret", "/etc/passwd", "", "a//b", ".new/x", "a/"})
+    EXPECT_THAT(error([&] { run_task(loop, store.get_text(key)); }), HasSubstr("is not a key of"))
+        << key;
+  fs::create_symlink(parent.path() / "secret", path / "link");
+  EXPECT_NE(error([&] { run_task(loop, store.get_text("link")); }), "none");
+  EXPECT_TRUE(run_task(loop, store.list("")).empty());
+}
+
+TEST_F(ASharedFolder, gives_its_permissions_to_what_is_made_in_it) {
+  fs::create_directory(path);
+  for (const mode_t mode : {02775, 0700}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    const auto key = "a" + std::to_string(mode) + "/b";
+    put(key, "x");
+    struct stat folder {
+    }, file{};
+    ASSERT_EQ(::stat((path / key).parent_path().c_str(), &folder), 0);
+    ASSERT_EQ(::stat((path / key).c_str(), &file), 0);
+    EXPECT_EQ(folder.st_mode & 07777, mode);
+    EXPECT_EQ(file.st_mode & 07777, mode & 0666);
+  }
+}
+
+TEST_F(ASharedFolder, shows_no_part_of_a_blob_that_is_being_written) {
+  fs::create_directory(path);
+  put("k", "old");
+  Body body;
+  body.size = 3;
+  std::string seen;
+  body.read = [&](std::uint64_t offset, std::span<char> into) -> std::size_t {
+    seen += core::read_file(path / "k") + " ";
+    if (offset == 2) throw core::EnvironmentError("the disk is gone");
+    into[0] = 'n';
+    return 1;
+  };
+  EXPECT_EQ(error([&] { run_task(loop, store.put("k", body, nullptr)); }), "the disk is gone");
+  EXPECT_EQ(seen, "old old old ");
+  EXPECT_EQ(core::read_file(path / "k"), "old");
+  EXPECT_TRUE(fs::is_empty(path / ".new"));
+}
+
+TEST_F(ASharedFolder, forgets_what_killed_processes_were_writing) {
+  fs::create_directories(path / ".new");
+  for (const auto* name : {"dead", "alive"}) core::write_file_atomically(path / ".new" / name, "x");
+  fs::last_write_time(path / ".new/dead", fs::file_time_type::clock::now() - std::chrono::days(8));
+  run_task(loop, store.probe());
+  EXPECT_FALSE(fs::exists(path / ".new/dead"));
+  EXPECT_TRUE(fs::exists(path / ".new/alive"));
+}
+
+TEST_F(ASharedFolder, waits_for_another_machine_that_writes_under_a_condition) {
+  fs::create_directory(path);
+  const auto tag = run_task(loop, store.put_if("k", "one", ""));
+  ASSERT_TRUE(tag);
+  const SharedFolder other(path);
+  auto locked = other.try_lock("k");
+  ASSERT_TRUE(locked);
+  EXPECT_FALSE(other.try_lock("k")) << "two have it";
+  bool is_written = false;
+  const auto write = [&]() -> async::Task<> {
+    const auto written = co_await store.put_if("k", "two", *tag);
+    is_written = written.has_value();
+  };
+  asio::co_spawn(loop, write, asio::detached);
+  run_task(loop, async::pause_for(std::chrono::milliseconds(60), nullptr));
+  EXPECT_EQ(core::read_file(path / "k"), "one");
+  locked.reset();
+  loop.restart();
+  loop.run();
+  EXPECT_TRUE(is_written);
+  EXPECT_EQ(core::read_file(path / "k"), "two");
+}
+
+}  // namespace
+}  // namespace pipeline::blobs::folder

@@ -1,0 +1,145 @@
+#include "blobs/remote_artifacts.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/file.hpp"
+#include "file_tree/tree.hpp"
+#include "support/bucket.hpp"
+#include "support/run_task.hpp"
+#include "support/sanitizers.hpp"
+#include "support/tar.hpp"
+
+namespace pipeline::blobs {
+namespace {
+
+namespace fs = std::filesystem;
+using test::run_task;
+using testing::ElementsAre;
+using Form = RemoteArtifacts::Form;
+
+class ArtifactsInABucket : public test::BucketTest {
+ protected:
+  std::string digest_of(const fs::path& tree) {
+    auto nodes = file_tree::scan_tree(tree);
+    file_tree::hash_tree(tree, nodes);
+    return file_tree::tree_digest(nodes).hex();
+  }
+
+  core::TemporaryFolder folder;
+  RemoteArtifacts artifacts{loop, settings()};
+};
+
+TEST_F(ArtifactsInABucket, go_there_once_and_come_back_as_they_were) {
+  const auto file = folder.path() / "file", tree = folder.path() / "tree";
+  core::write_file_atomically(file, "text");
+  fs::permissions(file, fs::perms::owner_exec, fs::perm_options::add);
+  fs::create_directories(tree / "deep");
+  core::write_file_atomically(tree / "deep" / "a", "one");
+  fs::create_symlink("deep/a", tree / "link");
+  const auto digest = core::sha256("text").hex(), of_tree = digest_of(tree);
+  const auto key = run_task(loop, artifacts.send(digest, file, nullptr));
+  EXPECT_EQ(key, "artifacts/" + digest.substr(0, 2) + "/" + digest.substr(2));
+  run_task(loop, artifacts.send(digest, file, nullptr));
+  EXPECT_THAT(server.asked, ElementsAre("HEAD /team/pipe/" + key, "PUT /team/pipe/" + key));
+  const auto tar = run_task(loop, artifacts.send(of_tree, tree, nullptr));
+  EXPECT_EQ(
+      run_task(loop, artifacts.receive(key, folder.path() / "file2",
+                                       RemoteArtifacts::form_of(false, is_executable_file(file)), 4,
+                                       nullptr)),
+      digest);
+  EXPECT_EQ(core::read_file(folder.path() / "file2"), "text");
+  EXPECT_TRUE(is_executable_file(folder.path() / "file2"));
+  run_task(loop, artifacts.receive(tar, folder.path() / "tree2", Form::tree, 3, nullptr));
+  EXPECT_EQ(digest_of(folder.path() / "tree2"), of_tree);
+}
+
+TEST_F(ArtifactsInABucket, that_are_distrusted_are_sent_again) {
+  const auto file = folder.path() / "file";
+  core::write_file_atomically(file, "text");
+  const auto digest = core::sha256("text").hex();
+  const auto key = RemoteArtifacts::key_of(digest, false);
+  objects["/team/pipe/" + key] = "something else";
+  artifacts.invalidate(key);
+  run_task(loop, artifacts.send(digest, file, nullptr));
+  EXPECT_EQ(objects["/team/pipe/" + key], "text");
+  objects["/team/pipe/" + key] = "something else";
+  artifacts.invalidate(key);
+  run_task(loop, artifacts.send(digest, file, nullptr));
+  EXPECT_EQ(objects["/team/pipe/" + key], "text") << "though this process has sent it before";
+}
+
+TEST_F(ArtifactsInABucket, that_two_users_share_are_probed_once) {
+  run_task(loop, artifacts.probe());
+  const auto asked = server.asked.size();
+  EXPECT_GT(asked, 0u);
+  run_task(loop, artifacts.probe());
+  EXPECT_EQ(server.asked.size(), asked);
+}
+
+TEST_F(ArtifactsInABucket, that_two_steps_have_made_alike_are_copied_once) {
+  const auto digest = core::sha256("text").hex();
+  objects["/team/pipe/outputs/a"] = objects["/team/pipe/outputs/b"] = "text";
+  asio::co_spawn(loop, artifacts.adopt("outputs/a", digest, false, 4), asio::detached);
+  run_task(loop, artifacts.adopt("outputs/b", digest, false, 4));
+  EXPECT_THAT(server.asked,
+              ElementsAre("PUT /team/pipe/" + RemoteArtifacts::key_of(digest, false)));
+}
+
+TEST_F(ArtifactsInABucket, that_are_larger_than_announced_are_of_no_use) {
+  objects["/team/pipe/file"] = "12345";
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("file", folder.path() / "a", Form::file, 4, nullptr)),
+      UnusableBlob);
+  EXPECT_EQ(run_task(loop, artifacts.receive("file", folder.path() / "b", Form::file, 5, nullptr)),
+            core::sha256("12345").hex());
+  objects["/team/pipe/tree.tar"] =
+      test::tar::entry('0', "./a", "123") + test::tar::entry('0', "./b", "45") + test::tar::end;
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("tree.tar", folder.path() / "c", Form::tree, 4, nullptr)),
+      UnusableBlob);
+  run_task(loop, artifacts.receive("tree.tar", folder.path() / "d", Form::tree, 5, nullptr));
+  EXPECT_EQ(core::read_file(folder.path() / "d/b"), "45");
+}
+
+TEST_F(ArtifactsInABucket, that_would_be_unpacked_outside_of_their_folder_are_of_no_use) {
+  fs::create_directory(folder.path() / "victim");
+  for (const char* way : {"../victim", "../../victim"}) {
+    objects["/team/pipe/x.tar"] = test::tar::entry('2', "./a", "", way) +
+                                  test::tar::entry('2', "./a/x", "", "code") + test::tar::end;
+    EXPECT_THROW(
+        run_task(loop, artifacts.receive("x.tar", folder.path() / "to", Form::tree, 1000, nullptr)),
+        UnusableBlob);
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path() / "victim"));
+}
+
+TEST_F(ArtifactsInABucket, are_not_read_into_memory_beyond_a_limit) {
+  if (test::under_tsan) GTEST_SKIP() << "64 MiB take longer than such a request may take";
+  objects["/team/pipe/report.json"] = std::string((std::size_t{64} << 20) + 1, ' ');
+  for (const bool is_found : {false, true}) try {
+      if (is_found)
+        run_task(loop, artifacts.store().find_text("report.json"));
+      else
+        run_task(loop, artifacts.store().get_text("report.json"));
+      FAIL();
+    } catch (const core::EnvironmentError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("is larger than 64"));
+    }
+}
+
+TEST_F(ArtifactsInABucket, that_are_no_folders_are_of_no_use) {
+  objects["/team/pipe/x.tar"] = "no tar at all, but a text " + std::string(600, 'x');
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "x", Form::tree, 1000, nullptr)),
+      UnusableBlob);
+  objects["/team/pipe/x.tar"] = "";
+  EXPECT_THROW(
+      run_task(loop, artifacts.receive("x.tar", folder.path() / "y", Form::tree, 1000, nullptr)),
+      UnusableBlob);
+}
+
+}  // namespace
+}  // namespace pipeline::blobs
