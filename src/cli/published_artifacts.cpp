@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "cli/output_links.hpp"
+#include "driver/output_links.hpp"
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -25,7 +25,7 @@ class Names {
  public:
   Names(Context& context, store::RunStore& store)
       : context_(context),
-        here_(store),
+        here_(store.published()),
         outputs_(context.loop(), context.artifacts(), store.folder(),
                  context.options().remote_store) {
     if (!context.options().remote_store.is_given()) return;
@@ -54,7 +54,7 @@ class Names {
 
  private:
   Context& context_;
-  store::Published here_;
+  store::Published& here_;
   remote_cache::RunOutputs outputs_;
   std::optional<blobs::RemoteArtifacts> remote_;
   std::optional<remote_cache::RemoteNames> there_;
@@ -68,7 +68,7 @@ void list_versions(Context& context, Names& names, const store::PublishedName& n
   for (auto version = name.versions.rbegin(); version != name.versions.rend(); ++version) {
     const auto& output = version->output;
     const bool is_here = names.outputs().is_here(output);
-    const auto place = is_here ? link_to_output(context.artifacts(), version->step, output).string()
+    const auto place = is_here ? driver::link_to_output(context.artifacts(), version->step, output).string()
                                : names.outputs().location(output);
     versions.push_back({{"version", version->version},
                         {"current", version->version == current},

@@ -178,13 +178,22 @@ def compile_headers(compiler, standard, headers, *options):
         [compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", ROOT / "include", *options, "-x", "c++", "-"],
         input="".join(f"#include <pipeline/{header}>\n" for header in headers), capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"},
     )
+def outer_rooms(rooms):
+    """The rooms with their nested ones in them. The catalog is plain data, which any room may read: no edge leads there."""
+    outer = {room: (set(), set()) for room in rooms if "/" not in room}
+    for room, (uses, _) in rooms.items():
+        name = room.split("/")[0]
+        outer[name][0].update({used.split("/")[0] for used in uses if used != "orchestrators/catalog"} - {name})
+    return outer
+
+
 def described_rooms(document):
     """The rooms in the table of docs/architecture.md, and the edges of its drawing of them."""
-    rooms = re.findall(r"^\| `([\w/]+)` \|", document, re.MULTILINE)
+    rooms = re.findall(r"^\| `(\w+)` \|", document, re.MULTILINE)
     drawing = next(block for block in re.findall(r"```mermaid\n(.*?)```", document, re.DOTALL) if block.startswith("flowchart TB"))
     edges = [
         (user, used)
-        for users, uses in re.findall(r"^  ([\w/ &]+?) --> ([\w/ &]+)$", drawing, re.MULTILINE)
+        for users, uses in re.findall(r"^  ([\w &]+?) --> ([\w &]+)$", drawing, re.MULTILINE)
         for user in users.split(" & ")
         for used in uses.split(" & ")
     ]
@@ -252,7 +261,7 @@ class Rooms(unittest.TestCase):
         self.assertEqual([room for room in rooms["orchestrators"][0] if room.startswith("orchestrators/") and room != "orchestrators/catalog"], [])
 
     def test_the_document_describes_every_room_and_draws_its_place(self):
-        rooms = read_rooms(ROOT / "src/CMakeLists.txt")
+        rooms = outer_rooms(read_rooms(ROOT / "src/CMakeLists.txt"))
         described, edges = described_rooms((ROOT / "docs/architecture.md").read_text())
         self.assertEqual(sorted(described), sorted(rooms))
         self.assertEqual([(user, used) for user, used in edges if used not in rooms[user][0]], [], "the drawing has only edges that are allowed")

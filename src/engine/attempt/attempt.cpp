@@ -4,13 +4,16 @@
 #include <array>
 
 #include "async/deadline.hpp"
+#include "async/finally.hpp"
 #include "async/joinable_task.hpp"
 #include "async/on_pool.hpp"
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/log.hpp"
 #include "core/quantity.hpp"
+#include "core/scope_guard.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
@@ -49,13 +52,6 @@ class WorkFolder {
   fs::path path_;
 };
 
-/// Steps that wait for the released GPUs and slots run on this thread, or in another process. They
-/// should start before folders are removed and outputs stored here.
-async::Task<> let_others_start() {
-  asio::steady_timer moment(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
-  co_await moment.async_wait(asio::use_awaitable);
-}
-
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
   return {FailureKind::missing_output,
           "ended well but did not write its output '" + output.name + "'",
@@ -82,7 +78,7 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLogWriter
 class AttemptRun {
  public:
   AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions which,
-             OutputsOf outputs_of, const std::string& log_name)
+             OutputsOf outputs_of)
       : context_(context),
         services_(context.run.services),
         step_(step),
@@ -94,7 +90,7 @@ class AttemptRun {
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
         metrics_(services_.store, run_id(), step.name, which.number),
         log_(
-            services_.store.paths().log_file(log_name), secret_values(),
+            services_.store.paths().log_file(which.log_name), secret_values(),
             [this](Stream stream, std::string line) {
               metrics_.line(line);
               context_.run.events.emit(
@@ -112,7 +108,9 @@ class AttemptRun {
     const auto execution = co_await execute(prepared, held);
     if (!held.locks.empty()) {
       held.locks.clear();
-      co_await let_others_start();
+      // Steps that wait for the released GPUs run on this thread, or in another process. They
+      // should start before folders are removed and outputs stored here.
+      co_await async::sleep(std::chrono::milliseconds(1));
     }
     const bool is_linked = collect(execution);
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
@@ -230,18 +228,12 @@ class AttemptRun {
       co_await run_watched(attempt, silence, source);
       co_return;
     }
-    const auto& executor = context_.run.executor;
-    GpuMeter meter(executor, context_.run.pool, *held.machine, held.gpus);
-    async::JoinableTask sampling(executor, meter.sample());
-    std::exception_ptr error;
-    try {
-      co_await run_watched(attempt, silence, source);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    meter.stop();
-    co_await sampling.join();
-    if (error) std::rethrow_exception(error);
+    GpuMeter meter(context_.run.executor, context_.run.pool, *held.machine, held.gpus);
+    async::JoinableTask sampling(context_.run.executor, meter.sample());
+    co_await async::finally(run_watched(attempt, silence, source), [&] {
+      meter.stop();
+      return sampling.join();
+    });
     outcome_.result.usage.gpus = meter.usage();
   }
 
@@ -253,15 +245,10 @@ class AttemptRun {
       co_return;
     }
     async::JoinableTask watch(context_.run.executor, report_stalls(attempt, silence, source));
-    std::exception_ptr error;
-    try {
-      outcome_.result = co_await orchestrator().run(attempt);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    silence.end();
-    co_await watch.join();
-    if (error) std::rethrow_exception(error);
+    outcome_.result = co_await async::finally(orchestrator().run(attempt), [&] {
+      silence.end();
+      return watch.join();
+    });
   }
 
   async::Task<> report_stalls(const orchestrators::Attempt& attempt, StallWatch& silence,
@@ -434,14 +421,11 @@ class AttemptRun {
   async::Task<> store_outputs() {
     const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
     const bool others_may_join = orchestrator().capabilities_of(step_).outlives_driver;
+    bool has_ended = false;
     // Outputs that cannot be stored are of no use to another driver either.
-    struct CleanUnlessStored {
-      std::function<void()>& cleanup;
-      bool is_stored = false;
-      ~CleanUnlessStored() {
-        if (!is_stored && cleanup) cleanup();
-      }
-    } guard{outcome_.result.cleanup};
+    const core::ScopeGuard clean_unless_ended([&] {
+      if (!has_ended && outcome_.result.cleanup) outcome_.result.cleanup();
+    });
     try {
       for (const auto& output : step_.outputs) {
         if (output.metrics) take_metrics(output);
@@ -454,7 +438,7 @@ class AttemptRun {
     } catch (const core::ContentError& error) {
       outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};
     }
-    guard.is_stored = true;  // A failure that is returned is cleaned up by the caller.
+    has_ended = true;  // A failure that is returned is cleaned up by the caller.
     if (outcome_.result.failure) {
       outcome_.outputs.clear();
       co_return;
@@ -501,10 +485,10 @@ class AttemptRun {
 
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions which, OutputsOf outputs_of,
-                                        GpuReservation gpus, std::string log_name) {
+                                        GpuReservation gpus) {
   auto raised = std::optional<StepSpec>();
   if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
-  AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of), log_name);
+  AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of));
   try {
     if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));

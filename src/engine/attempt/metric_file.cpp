@@ -14,7 +14,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t most_bytes = 16 << 20;
+constexpr std::size_t max_file_size = 16 << 20;
 
 using ReadNumber = std::optional<double> (*)(const nlohmann::json&);
 
@@ -106,7 +106,7 @@ FileMetrics read_metric_file(const std::filesystem::path& file, const std::files
         {"write a JSON object or a CSV file with a heading, whose values are numbers: "
          "`{\"accuracy\": 0.93}`"});
   };
-  const auto text = core::read_untrusted_file(file, most_bytes);
+  const auto text = core::read_untrusted_file(file, max_file_size);
   if (!text) fail("it is no file of at most 16 MiB");
   const auto extension = name.extension();
   FileMetrics found;

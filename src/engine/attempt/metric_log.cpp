@@ -5,8 +5,8 @@
 
 namespace pipeline::engine {
 namespace {
-constexpr std::size_t most_waiting = 8192;
-constexpr std::chrono::seconds longest_wait{5};
+constexpr std::size_t max_waiting = 8192;
+constexpr std::chrono::seconds max_wait{5};
 }  // namespace
 
 void MetricLog::line(std::string_view line) {
@@ -14,12 +14,12 @@ void MetricLog::line(std::string_view line) {
   const auto metric = model::parse_metric(line);
   if (!metric) return warn_of(line);
   add(metric->name, {metric->value, metric->step, wall_now()});
-  if (waiting_ >= most_waiting || Clock::now() - flushed_ >= longest_wait) flush();
+  if (waiting_ >= max_waiting || Clock::now() - flushed_ >= max_wait) flush();
 }
 
 void MetricLog::add(const std::string& name, const store::MetricPoint& point) {
   auto found = series_.find(name);
-  if (taken_ >= most_points || (found == series_.end() && series_.size() >= most_names))
+  if (taken_ >= max_points || (found == series_.end() && series_.size() >= max_names))
     return drop();
   if (found == series_.end()) found = series_.emplace(name, Series{}).first;
   found->second.points.push_back(point);
@@ -37,8 +37,8 @@ void MetricLog::warn_of(std::string_view line) {
 
 void MetricLog::drop() {
   if (std::exchange(has_dropped_, true)) return;
-  core::log::warn("step '" + step_ + "' reports more than " + std::to_string(most_names) +
-                  " metrics or " + std::to_string(most_points) +
+  core::log::warn("step '" + step_ + "' reports more than " + std::to_string(max_names) +
+                  " metrics or " + std::to_string(max_points) +
                   " values: the others are not stored");
 }
 

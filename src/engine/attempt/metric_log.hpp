@@ -16,7 +16,7 @@ namespace pipeline::engine {
 class MetricLog {
  public:
   /// Bounds of one attempt; further metrics and points are dropped, with one warning.
-  static constexpr std::size_t most_names = 1000, most_points = 10'000'000;
+  static constexpr std::size_t max_names = 1000, max_points = 10'000'000;
 
   /// Keeps a reference to the store.
   MetricLog(store::RunStore& store, std::string run, std::string step, unsigned attempt)

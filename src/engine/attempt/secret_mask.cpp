@@ -18,7 +18,7 @@ constexpr std::size_t shortest_line = 8, shortest_encoded = 8;
 constexpr std::size_t least_before_break = 4;
 /// Carriage returns that may stand between two characters of a secret: a terminal makes `\r\r\n` of
 /// `\r\n`.
-constexpr unsigned most_returns = 2;
+constexpr unsigned max_returns = 2;
 
 std::string hex(std::string_view bytes, bool upper) {
   const auto* digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -105,7 +105,7 @@ Match match(std::string_view text, std::string_view form) {
       is_broken = true;
       ++found.breaks;
     } else if (matched < least_before_break || next != '\r' || is_broken ||
-               ++returns > most_returns) {
+               ++returns > max_returns) {
       return found;
     }
     ++found.length;

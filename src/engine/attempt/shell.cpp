@@ -1,5 +1,6 @@
 #include "engine/attempt/shell.hpp"
 
+#include "async/finally.hpp"
 #include "core/file.hpp"
 #include "engine/attempt/attempt.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
@@ -25,26 +26,23 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   std::set<core::Digest> checked;
   WorkFolders folders(options.folder);
   const AttemptContext context{shell, stop, checked, folders, data, downloads};
-  AttemptOptions which{options.number, false};
+  AttemptOptions which{options.number, false, "shell"};
   which.shell = std::move(options.request);
-  orchestrators::AttemptResult result;
-  std::exception_ptr error;
-  try {
+  const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
     co_await gpus.check(only, services.pipeline);
     GpuReservation held;
     if (gpus.wants(step))
       if (auto reserved = co_await gpus.acquire(step, 0, stop)) held = std::move(*reserved);
-    auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held), "shell");
-    result = std::move(outcome.result);
-    if (result.cleanup) result.cleanup();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  stop.stop(core::StopLevel::immediate);
-  co_await tasks.join();
-  core::remove_tree(options.folder);
-  if (error) std::rethrow_exception(error);
-  co_return result;
+    auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held));
+    if (outcome.result.cleanup) outcome.result.cleanup();
+    co_return std::move(outcome.result);
+  };
+  const auto clean_up = [&]() -> async::Task<> {
+    stop.stop(core::StopLevel::immediate);
+    co_await tasks.join();
+    core::remove_tree(options.folder);
+  };
+  co_return co_await async::finally(run_shell(), clean_up);
 }
 
 }  // namespace pipeline::engine

@@ -9,7 +9,7 @@
 
 namespace pipeline::engine {
 namespace {
-constexpr std::size_t longest_line =
+constexpr std::size_t max_line_size =
     64 * 1024;  // Longer lines are passed on in pieces, so that memory is bounded.
 constexpr std::size_t tail_lines = 50;
 }  // namespace
@@ -40,7 +40,7 @@ void StepLogWriter::put(Stream stream, std::string_view masked) {
   while (!masked.empty()) {
     const auto end = masked.find('\n');
     line += masked.substr(0, end);
-    if (end == std::string_view::npos && line.size() < longest_line) break;
+    if (end == std::string_view::npos && line.size() < max_line_size) break;
     put_line(stream, std::exchange(line, {}));
     if (end == std::string_view::npos) break;
     masked.remove_prefix(end + 1);

@@ -16,7 +16,7 @@ namespace {
 
 using store::KeyPart;
 
-constexpr std::size_t most_files_by_name = 256;
+constexpr std::size_t max_files_by_name = 256;
 constexpr const char* code_prefix = "code ";
 
 std::string short_text(const std::string& text) {
@@ -71,7 +71,7 @@ std::vector<KeyPart> code_parts(std::vector<store::TreeFile> files) {
   if (!std::ranges::is_sorted(files, {}, &store::TreeFile::path))
     std::ranges::sort(files, {}, &store::TreeFile::path);
   std::vector<KeyPart> parts;
-  if (files.size() <= most_files_by_name) {
+  if (files.size() <= max_files_by_name) {
     for (const auto& file : files)
       parts.push_back({code_prefix + file.path, file.digest.hex() + (file.executable ? "x" : "")});
     return parts;

@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Files of one folder that are fetched at a time.
-constexpr std::size_t most_files_at_once = 8;
+constexpr std::size_t max_files_at_once = 8;
 /// Files of a folder that a plan names.
-constexpr std::size_t most_listed_changes = 10;
+constexpr std::size_t max_listed_changes = 10;
 /// Kind of the blobs with the last list of a folder.
 constexpr auto list_kind = "listed data";
 
@@ -135,10 +135,7 @@ async::Task<core::Digest> Downloads::fetch(DataSpec data, lockfile::LockedData p
   wanted.is_of_lock = is_locked_data(wanted.data);
   if (wanted.is_of_lock) wanted.size = pin.size;
   if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
-  const auto executor = co_await asio::this_coro::executor;
-  const std::function<async::Task<core::Digest>()> work = [&]() { return download(wanted); };
-  const auto name = wanted.name();
-  co_return co_await flights(executor).get(name, work, &stop);
+  co_return co_await share_download(wanted);
 }
 
 async::Task<core::Digest> Downloads::fetch_new(DataSpec data, fetch::ContentState state) {
@@ -150,10 +147,15 @@ async::Task<core::Digest> Downloads::fetch_new(DataSpec data, fetch::ContentStat
                 .stop = stop_,
                 .is_of_lock = true};
   if (!wanted.data.version.empty()) wanted.version = wanted.data.version;
+  co_return co_await share_download(wanted);
+}
+
+/// Downloads the content once for all who want it at the same time.
+async::Task<core::Digest> Downloads::share_download(const Wanted& wanted) {
   const auto executor = co_await asio::this_coro::executor;
-  const std::function<async::Task<core::Digest>()> work = [&]() { return download(wanted); };
   const auto name = wanted.name();
-  co_return co_await flights(executor).get(name, work, &stop_);
+  co_return co_await flights(executor).get(
+      name, [&] { return download(wanted); }, &wanted.stop);
 }
 
 std::optional<orchestrators::RemoteContent> Downloads::remote(const DataSpec& data,
@@ -203,7 +205,7 @@ async::Task<> Downloads::fetch_named(const DataSpec& data, const store::Publishe
                                      ", is missing or damaged here",
                                  {"`pipe verify` looks for more that is damaged"});
   const auto executor = co_await asio::this_coro::executor;
-  const std::function<async::Task<core::Digest>()> work = [&]() -> async::Task<core::Digest> {
+  const auto work = [&]() -> async::Task<core::Digest> {
     core::make_folders(folder_);
     const core::TemporaryFolder folder(folder_);
     const RemoteOutput output{version.output, version.is_executable};
@@ -219,7 +221,7 @@ async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   const auto path = folder_ / wanted.name();
   fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
   while (!lock.try_lock()) {  // Another run fetches it.
-    co_await async::pause_for(std::chrono::milliseconds(200), &wanted.stop);
+    co_await async::sleep(std::chrono::milliseconds(200), &wanted.stop);
     if (wanted.stop.level() != core::StopLevel::none) throw stopped(wanted.data);
   }
   if (!wanted.sha256.empty())
@@ -284,7 +286,7 @@ async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataA
     part.forget_progress();
     fs::rename(path, target);
   };
-  co_await fetch::for_each(state.objects.size(), most_files_at_once, fetch);
+  co_await fetch::for_each(state.objects.size(), max_files_at_once, fetch);
   store_.key_values().put(list_kind, list_key(wanted.data), list_text(state.objects));
 }
 
@@ -305,23 +307,18 @@ core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
 async::Task<core::Digest> Downloads::keep(const Wanted& wanted, const fs::path& path) {
   if (!pool_) pool_ = std::make_unique<asio::thread_pool>(1);
   std::string other;
-  const std::function<void(const store::StoredArtifact&)> check =
-      [&](const store::StoredArtifact& found) {
-        if (wanted.sha256.empty() || found.digest.hex() == wanted.sha256) return;
-        other = found.digest.hex();
-        throw core::EnvironmentError("another content");
-      };
-  std::exception_ptr error;
-  core::Digest digest;
+  const auto check = [&](const store::StoredArtifact& found) {
+    if (wanted.sha256.empty() || found.digest.hex() == wanted.sha256) return;
+    other = found.digest.hex();
+    throw core::EnvironmentError("another content");
+  };
   try {
     const auto stored =
         co_await async::on_pool(*pool_, [&] { return artifacts_.take(path, check); });
-    digest = stored.digest;
-  } catch (...) {
-    error = std::current_exception();
+    co_return stored.digest;
+  } catch (const core::EnvironmentError&) {
+    if (other.empty()) throw;
   }
-  if (!error) co_return digest;
-  if (other.empty()) std::rethrow_exception(error);
   core::remove_tree(path);
   throw wrong_content(wanted, wanted.is_of_lock ? "the SHA-256 " + other : other);
 }
@@ -344,10 +341,10 @@ std::vector<std::string> Downloads::changes_since(const lockfile::LockedData& lo
       changes.push_back(std::string(path) + " changed");
   for (const auto& [path, stamp] : old_files)
     if (!new_files.contains(path)) changes.push_back(std::string(path) + " removed");
-  for (std::size_t i = 0; i < std::min(changes.size(), most_listed_changes); ++i)
+  for (std::size_t i = 0; i < std::min(changes.size(), max_listed_changes); ++i)
     lines.push_back(changes[i]);
-  if (changes.size() > most_listed_changes)
-    lines.push_back(std::to_string(changes.size() - most_listed_changes) + " more");
+  if (changes.size() > max_listed_changes)
+    lines.push_back(std::to_string(changes.size() - max_listed_changes) + " more");
   return lines;
 }
 

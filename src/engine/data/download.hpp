@@ -65,6 +65,7 @@ class Downloads {
   async::Task<std::vector<orchestrators::RemoteFile>> files(fetch::DataAddress address);
   async::SingleFlight<core::Digest>& flights(const asio::any_io_executor& executor);
   fetch::Sources& sources(const asio::any_io_executor& executor);
+  async::Task<core::Digest> share_download(const Wanted& wanted);
   async::Task<core::Digest> download(const Wanted& wanted);
   async::Task<> receive_file(const Wanted& wanted, const fetch::DataAddress& from,
                              const std::filesystem::path& path);

@@ -14,7 +14,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t most_fetched_at_once = 8, most_asked_at_once = 64;
+constexpr std::size_t max_fetched_at_once = 8, max_asked_at_once = 64;
 /// A plan does not wait long for a server.
 constexpr async::RetryPolicy plan_retries{std::chrono::milliseconds(300),
                                           std::chrono::milliseconds(1000), 3};
@@ -119,7 +119,7 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   };
   std::exception_ptr error;
   try {
-    co_await fetch::for_each(wanted.size(), most_fetched_at_once, fetch);
+    co_await fetch::for_each(wanted.size(), max_fetched_at_once, fetch);
   } catch (...) {
     error = std::current_exception();
   }
@@ -167,7 +167,7 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
     }
     if (!problem.empty()) said = {"it is not known whether it has changed: " + problem};
   };
-  co_await fetch::for_each(wanted.size(), most_asked_at_once, ask_for);
+  co_await fetch::for_each(wanted.size(), max_asked_at_once, ask_for);
 }
 
 std::vector<std::string> PinnedData::said_of_source(const InputSpec& input) const {

@@ -11,11 +11,11 @@ namespace pipeline::engine {
 namespace {
 
 /// A sample of one GPU takes the driver some ten microseconds.
-constexpr std::chrono::milliseconds shortest_gpu_pause{100}, longest_gpu_pause{5000};
+constexpr std::chrono::milliseconds min_gpu_pause{100}, max_gpu_pause{5000};
 constexpr int gpu_pause_share = 100;  // Of the time that the attempt has run.
 /// The driver's load is that of its last sample period, of 1 s at most (nvmlUtilization_t): before
 /// that, it may be the load of a step that had the GPU earlier.
-constexpr std::chrono::seconds longest_sample_period{1};
+constexpr std::chrono::seconds max_sample_period{1};
 
 }  // namespace
 
@@ -27,18 +27,18 @@ GpuMeter::GpuMeter(const asio::any_io_executor& executor, asio::thread_pool& poo
 
 async::Task<> GpuMeter::sample() {
   const auto start = Clock::now();
-  auto last = start - shortest_gpu_pause;
+  auto last = start - min_gpu_pause;
   const auto take = [this, start, &last] {
     const auto now = Clock::now();
     const std::chrono::duration<double> time = now - std::exchange(last, now);
-    const bool is_load_known = now - start >= longest_sample_period;
+    const bool is_load_known = now - start >= max_sample_period;
     for (auto& sum : sums_) add(sum, time.count(), is_load_known);
   };
   while (!is_over_) {
     co_await async::on_pool(pool_, take);
     if (is_over_) co_return;
     timer_.expires_after(std::clamp<Clock::duration>((Clock::now() - start) / gpu_pause_share,
-                                                     shortest_gpu_pause, longest_gpu_pause));
+                                                     min_gpu_pause, max_gpu_pause));
     boost::system::error_code stopped;
     co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, stopped));
   }

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "async/on_pool.hpp"
+#include "async/sleep.hpp"
 #include "core/error.hpp"
+#include "core/scope_guard.hpp"
 #include "engine/clock.hpp"
 
 namespace pipeline::engine {
@@ -73,7 +75,7 @@ async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& 
                  .since = wall_now()},
                 async::Gate(context_.executor)};
   tickets_.push_back(&ticket);
-  const std::shared_ptr<void> at_end(nullptr, [&](void*) {
+  const core::ScopeGuard leave([&] {
     tickets_.remove(&ticket);
     wake();
   });
@@ -109,7 +111,7 @@ async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& 
 /// Runs while steps wait: after each change, determines which steps can have GPUs, and reports why
 /// the others cannot.
 async::Task<> GpuReserver::offer_gpus() {
-  const std::shared_ptr<void> at_end(nullptr, [&](void*) { is_offering_ = false; });
+  const core::ScopeGuard at_end([this] { is_offering_ = false; });
   std::size_t quiet = 0;  // The number of waits in a row without a change.
   for (;;) {
     if (processes_matter_ || quiet > std::size(after_change)) co_await refresh_processes();
@@ -153,14 +155,12 @@ async::Task<bool> GpuReserver::wait_for_change(Duration timeout) {
 }
 
 async::Task<GpuReserver::Session> GpuReserver::enter() {
-  asio::steady_timer timer(context_.executor);
+  // A different offset for each process, so that two do not collide again.
+  const std::chrono::microseconds offset(::getpid() % 100);
   for (auto wait = std::chrono::microseconds(100);;
        wait = std::min(2 * wait, std::chrono::microseconds(5000))) {
     if (auto session = folder_->try_enter()) co_return std::move(*session);
-    timer.expires_after(
-        // A different offset for each process, so that two do not collide again.
-        wait + std::chrono::microseconds(::getpid() % 100));
-    co_await timer.async_wait(asio::use_awaitable);
+    co_await async::sleep(wait + offset);
   }
 }
 

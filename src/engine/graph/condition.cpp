@@ -13,7 +13,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::uint64_t most_read = 1 << 20;
+constexpr std::uint64_t max_condition_input = 1 << 20;
 /// Returns why a step that this one needs keeps it from running; empty if none does.
 std::string lost_need(const StepSpec& step, const Predecessors& before) {
   std::string reason;
@@ -47,7 +47,7 @@ class Values {
     const auto& value = condition_.outputs.at(variable.name);
     const auto* output = find_output_(value.source);
     if (!output) return nullptr;
-    auto found = read_member(*output, value, artifacts_, most_read);
+    auto found = read_member(*output, value, artifacts_, max_condition_input);
     return &read_.emplace(variable.name, std::move(found)).first->second;
   }
 

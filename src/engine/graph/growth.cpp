@@ -9,7 +9,7 @@ namespace {
 
 /// Maximum number of connections between the instances of steps with one matrix: a step that
 /// gathers all instances of another one in each of its own multiplies them.
-constexpr std::size_t most_connections = 2'000'000;
+constexpr std::size_t max_connections = 2'000'000;
 
 /// An input of its own takes precedence over an item.
 bool has_input(const StepSpec& step, const std::string& name) {
@@ -87,7 +87,7 @@ std::vector<StepSpec> Growth::instances_of(const StepSpec& step) const {
   for (const auto& input : step.inputs)
     if (input.gathered)
       for (const auto& source : input.sources) gathered += names_.contains(source.step);
-  if (gathered * rows_.size() * rows_.size() > most_connections)
+  if (gathered * rows_.size() * rows_.size() > max_connections)
     throw core::InputError("each of the " + std::to_string(rows_.size()) + " steps of '" +
                                step.name + "' gathers all of another one",
                            "put one step in between");

@@ -16,7 +16,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t most_shown = 80;
+constexpr std::size_t max_shown = 80;
 
 /// Returns the member or item of the value; throws std::runtime_error if it has none.
 const nlohmann::json& member_of(const nlohmann::json& value, const std::string& name,
@@ -28,7 +28,7 @@ const nlohmann::json& member_of(const nlohmann::json& value, const std::string& 
     std::string list;
     for (const auto& [each, member] : value.items()) names.push_back(each);
     for (const auto& each : names) list += (list.empty() ? "" : ", ") + each;
-    if (list.size() > most_shown) list = list.substr(0, most_shown) + "...";
+    if (list.size() > max_shown) list = list.substr(0, max_shown) + "...";
     throw std::runtime_error(parent + " has no member '" + name + "'" +
                              (list.empty() ? "" : "; it has: " + core::printable(list)));
   }
@@ -46,11 +46,11 @@ const nlohmann::json& member_of(const nlohmann::json& value, const std::string& 
 }
 
 nlohmann::json read_json(const store::OutputRecord& output, const std::string& name,
-                         store::ArtifactStore& artifacts, std::uint64_t most) {
+                         store::ArtifactStore& artifacts, std::uint64_t max_bytes) {
   if (output.is_directory) throw std::runtime_error(name + " is a folder, not a JSON file");
-  if (output.bytes > most)
+  if (output.bytes > max_bytes)
     throw std::runtime_error(name + " has " + core::format_bytes(output.bytes) +
-                             "; of such an output at most " + core::format_bytes(most) +
+                             "; of such an output at most " + core::format_bytes(max_bytes) +
                              " are read");
   if (!artifacts.is_intact(output.digest)) throw std::runtime_error(name + " is damaged");
   const auto text = core::read_file(artifacts.path(output.digest));
@@ -65,13 +65,13 @@ nlohmann::json read_json(const store::OutputRecord& output, const std::string& n
 
 std::string shown_json(const nlohmann::json& value) {
   auto text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return core::printable(text.size() <= most_shown ? text : text.substr(0, most_shown) + "...");
+  return core::printable(text.size() <= max_shown ? text : text.substr(0, max_shown) + "...");
 }
 
 nlohmann::json read_member(const store::OutputRecord& output, const OutputValue& value,
-                           store::ArtifactStore& artifacts, std::uint64_t most) {
+                           store::ArtifactStore& artifacts, std::uint64_t max_bytes) {
   auto name = value.source.step + "." + value.source.output;
-  auto found = read_json(output, name, artifacts, most);
+  auto found = read_json(output, name, artifacts, max_bytes);
   for (const auto& part : value.path) {
     auto inner = member_of(found, part, name);
     found = std::move(inner);

@@ -14,9 +14,9 @@
 namespace pipeline::engine {
 
 /// Returns the member of the JSON output. Throws std::runtime_error, with what is wrong, if there
-/// is none, or if the output is larger than `most` bytes.
+/// is none, or if the output is larger than `max_bytes`.
 nlohmann::json read_member(const store::OutputRecord& output, const OutputValue& value,
-                           store::ArtifactStore& artifacts, std::uint64_t most);
+                           store::ArtifactStore& artifacts, std::uint64_t max_bytes);
 
 /// Returns the value as text for a message, cut short.
 std::string shown_json(const nlohmann::json& value);

@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A list of 100,000 texts of some length.
-constexpr std::uint64_t most_list_bytes = 32 << 20;
+constexpr std::uint64_t max_list_bytes = 32 << 20;
 /// Longer texts are content, not names of something.
-constexpr std::size_t longest_item = 4096;
+constexpr std::size_t max_item_size = 4096;
 
 std::string name_of_items(const OutputValue& items) {
   auto name = items.source.step + "." + items.source.output;
@@ -40,10 +40,10 @@ void check_count(std::size_t count, const std::string& name) {
 void check_item(const nlohmann::json& item, const std::string& what) {
   if (item.is_string()) {
     const auto& text = item.get_ref<const std::string&>();
-    if (text.size() > longest_item)
+    if (text.size() > max_item_size)
       throw core::InputError(what + " has " + std::to_string(text.size()) +
                                  " bytes, and a parameter of an instance at most " +
-                                 std::to_string(longest_item),
+                                 std::to_string(max_item_size),
                              "write a folder with a file for each item");
     if (!settings::formats::text.accepts(text) || !core::is_utf8(text))
       throw core::InputError(what + " has control characters in it, or is no UTF-8");
@@ -88,7 +88,7 @@ std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::Out
   const auto name = name_of_items(items);
   nlohmann::json list;
   try {
-    list = read_member(output, items, artifacts, most_list_bytes);
+    list = read_member(output, items, artifacts, max_list_bytes);
   } catch (const core::EnvironmentError&) {
     throw;
   } catch (const std::runtime_error& error) {

@@ -28,7 +28,8 @@ class Retries {
       return std::nullopt;
     if (failure.kind == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
       ++counts.interruptions;
-      return Retry{std::exchange(after_interruption_, std::min(2 * after_interruption_, longest_))};
+      return Retry{
+          std::exchange(after_interruption_, std::min(2 * after_interruption_, max_pause_))};
     }
     if (failure.kind == FailureKind::out_of_memory)
       if (const auto more = more_than(memory)) return Retry{std::chrono::milliseconds(0), more};
@@ -49,7 +50,7 @@ class Retries {
   }
 
  private:
-  static constexpr std::chrono::milliseconds longest_ = std::chrono::minutes(1);
+  static constexpr std::chrono::milliseconds max_pause_ = std::chrono::minutes(1);
   const RetrySettings& settings_;
   unsigned infrastructure_;
   std::chrono::milliseconds delay_;

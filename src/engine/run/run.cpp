@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/scope_guard.hpp"
 #include "engine/cache/run_fingerprint.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
@@ -384,7 +385,7 @@ async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
   const auto done = std::make_shared<async::Gate>(context_.executor);
   running_again_.emplace(i, done);
   context_.events.emit(event::Notice{spec(i).name, "runs again, because its output is damaged"});
-  const std::shared_ptr<void> at_end(nullptr, [&](void*) {
+  const core::ScopeGuard at_end([&] {
     running_again_.erase(i);
     done->open();
   });
@@ -397,7 +398,7 @@ async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
 }
 
 async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& counts) {
-  counts.attempts = journal_.begun_again(spec(i), steps_[i].status);
+  counts.attempts = journal_.restarted(spec(i), steps_[i].status);
   environments_.begin(i, spec(i));
   co_await environments_.prepared(i);
   co_return results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());

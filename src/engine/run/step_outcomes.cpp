@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "async/retry_policy.hpp"
+#include "async/sleep.hpp"
 #include "engine/attempt/checkpoint.hpp"
 
 namespace pipeline::engine {
@@ -50,7 +50,7 @@ void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcom
 
 /// Waits briefly, so that the next step can start and be persisted together with earlier successes.
 async::Task<> StepOutcomes::flush_soon() {
-  co_await async::pause_for(std::chrono::milliseconds(1), nullptr);
+  co_await async::sleep(std::chrono::milliseconds(1));
   flushes_soon_ = false;
   journal_.flush();
 }

@@ -80,12 +80,12 @@ TEST_F(MetricFile, a_log_stores_what_lines_report_within_bounds) {
   constexpr int values = 20'000;
   for (int i = 0; i < values; ++i)
     log.line(R"(@pipe {"metric": "loss", "value": )" + std::to_string(i) + "}");
-  for (std::size_t i = 0; i < 2 * MetricLog::most_names; ++i)
+  for (std::size_t i = 0; i < 2 * MetricLog::max_names; ++i)
     log.add("m" + std::to_string(i), {1, {}, {}});
   log.flush();
   log.flush();
   const auto metrics = store.metrics().list("r");
-  EXPECT_EQ(metrics.size(), MetricLog::most_names);
+  EXPECT_EQ(metrics.size(), MetricLog::max_names);
   EXPECT_EQ(metrics[0].name, "loss");
   EXPECT_EQ(metrics[0].points, static_cast<std::uint64_t>(values));
   EXPECT_EQ(metrics[0].last.value, values - 1);

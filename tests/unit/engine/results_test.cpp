@@ -52,7 +52,7 @@ class ResultsTest : public ::testing::Test {
   test::EventRecorder events;
   core::CancelSource user;
   asio::thread_pool pool{1};
-  NoStore store;
+  NoStore remote;
   EngineOptions options;
   asio::io_context loop;
   async::TaskGroup tasks{loop.get_executor()};
@@ -83,7 +83,7 @@ TEST_F(ResultsTest, a_run_that_goes_on_takes_its_own_whatever_else_may_be_reused
 
 TEST_F(ResultsTest, others_are_asked_only_for_what_was_not_begun_here) {
   EXPECT_FALSE(results().may_be_remote(step, false)) << "there is no store";
-  options.shared = &store;
+  options.shared = &remote;
   EXPECT_TRUE(results().may_be_remote(step, false));
   EXPECT_FALSE(results().may_be_remote(step, true));
   step.cache = false;
@@ -95,7 +95,7 @@ TEST_F(ResultsTest, others_are_asked_only_for_what_was_not_begun_here) {
 
 TEST_F(ResultsTest, others_are_given_what_is_cached_and_a_later_driver_is_given_all) {
   EXPECT_FALSE(results().are_shared(step));
-  options.shared = &store;
+  options.shared = &remote;
   EXPECT_TRUE(results().are_shared(step));
   step.cache = false;
   EXPECT_FALSE(results().are_shared(step));
@@ -104,7 +104,7 @@ TEST_F(ResultsTest, others_are_given_what_is_cached_and_a_later_driver_is_given_
 }
 
 TEST_F(ResultsTest, only_what_this_run_made_before_it_was_cut_off_may_be_unsent) {
-  options.shared = &store;
+  options.shared = &remote;
   const store::CacheEntry own{"a", "now", "train", {}}, other{"a", "earlier", "train", {}};
   EXPECT_FALSE(results().may_be_unsent(step, own));
   options.resume = true;

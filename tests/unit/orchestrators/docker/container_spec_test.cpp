@@ -222,7 +222,7 @@ TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
 TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
   const auto before = containers::runtime_part(step.settings->docker);
   step.settings->docker.labels["a"] = "b";
-  EXPECT_EQ(runtime_part(step.settings->docker), before);
+  EXPECT_EQ(containers::runtime_part(step.settings->docker), before);
   for (const auto& change : std::vector<std::function<void(DockerSettings&)>>{
            [](auto& s) { s.user = "app"; }, [](auto& s) { s.network = "none"; },
            [](auto& s) { s.platform = "linux/arm64"; }, [](auto& s) { s.volumes = {"a:/b"}; },
@@ -230,7 +230,7 @@ TEST_F(ContainerSpec, what_changes_the_result_is_part_of_the_environment) {
            [](auto& s) { s.run_args["privileged"] = true; }}) {
     auto changed = step.settings->docker;
     change(changed);
-    EXPECT_NE(runtime_part(changed), before);
+    EXPECT_NE(containers::runtime_part(changed), before);
   }
 }
 
