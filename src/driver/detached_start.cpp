@@ -6,10 +6,10 @@
 #include <array>
 #include <set>
 
+#include "code/code_tree.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/user_environment.hpp"
-#include "code/code_tree.hpp"
 #include "driver/error_report.hpp"
 #include "driver/invocation.hpp"
 #include "driver/notifications.hpp"
@@ -23,7 +23,7 @@
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/owner.hpp"
-#include "remote_driver/driver_bucket.hpp"
+#include "remote_driver/driver_store.hpp"
 #include "remote_driver/run_replica.hpp"
 #include "remote_driver/snapshot.hpp"
 #include "spec/profile_file.hpp"
@@ -91,7 +91,7 @@ StringMap variables_of(Session& session) {
   };
   if (session.remote_store())
     all = remote_driver::store_variables_of_driver(session.workspace.driver_context(),
-                                              session.remote_store()->store());
+                                                   session.remote_store()->store());
   for (const auto* step : session.source.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -122,8 +122,7 @@ std::string repository_of(Session& session) {
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::kubernetes::DriverJob driver_of(Session& session,
-                                               const DetachedRecord& detached,
+orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached,
                                                orchestrators::kubernetes::DriverImage image) {
   const auto& options = session.workspace.options();
   orchestrators::kubernetes::DriverJob driver;
@@ -253,7 +252,8 @@ void DetachedStart::check() {
   refuse_other_orchestrators(session_);
   refuse_unreachable_store(session_);
   const auto& account = workspace_.options().service_account;
-  for (const auto& notice : workspace_.await(orchestrators::kubernetes::check_driver(client_, account)))
+  for (const auto& notice :
+       workspace_.await(orchestrators::kubernetes::check_driver(client_, account)))
     workspace_.note("note: " + notice);
 }
 
@@ -265,7 +265,6 @@ engine::EngineOptions DetachedStart::options() {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
   }
-  options.is_task = session_.source.is_task();
   return options;
 }
 
@@ -277,9 +276,9 @@ void DetachedStart::prepare() {
   try {
     driver_ = driver_of(session_, detached_, {});
     file_ = keep_files(session_, fs::weakly_canonical(folder));
-    driver_.image = workspace_.await(
-        orchestrators::kubernetes::make_driver_image(workspace_.loop(), repository_of(session_),
-                                         session_.run_id, observer_.events(), observer_.cancel()));
+    driver_.image = workspace_.await(orchestrators::kubernetes::make_driver_image(
+        workspace_.loop(), repository_of(session_), session_.run_id, observer_.events(),
+        observer_.cancel()));
     options.machine = session_.machine_in_use();
     workspace_.await(engine::prepare_detached(session_.services(), observer_.events(),
                                               observer_.cancel(), options));
@@ -336,16 +335,15 @@ void DetachedStart::await_driver() {
   const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status_.failure.empty() && !status_.hopeless && status_.goes_on) return;
-  workspace_.await(
-      orchestrators::kubernetes::remove_driver(client_, orchestrators::kubernetes::driver_name(session_.run_id)));
+  workspace_.await(orchestrators::kubernetes::remove_driver(
+      client_, orchestrators::kubernetes::driver_name(session_.run_id)));
   recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
   const std::string why = status_.failure.empty()
                               ? status_.hopeless ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
-  throw core::EnvironmentError(
-      "the driver of run " + session_.run_id + " could not begin: " + why,
-      {"`" + workspace_.options().name + " resume " + session_.run_id +
-       "` continues the run from here"});
+  throw core::EnvironmentError("the driver of run " + session_.run_id + " could not begin: " + why,
+                               {"`" + workspace_.options().name + " resume " + session_.run_id +
+                                "` continues the run from here"});
 }
 
 DetachedRun DetachedStart::start() {

@@ -9,8 +9,8 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "driver/invocation.hpp"
 #include "docker/engine_api.hpp"
+#include "driver/invocation.hpp"
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
@@ -31,6 +31,13 @@ store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   std::error_code error;
   if (!std::filesystem::exists(state, error)) source.pipeline();
   return workspace.store(state);
+}
+
+/// Returns null if there is none.
+std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) {
+  const auto& settings = workspace.options().remote_store;
+  if (!settings.is_given()) return nullptr;
+  return std::make_unique<blobs::RemoteArtifacts>(workspace.loop(), settings);
 }
 
 /// Throws InputError for a step that the option names and that `--until` leaves out.
@@ -63,16 +70,18 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
       source(opened),
       run_id(id.empty() ? new_run_id() : std::move(id)),
       store(open_state(opened, source)),
-      artifacts_stay_(store::StateLock::keep_artifacts(store.folder(), [&] {
-        opened.note("waiting for `" + opened.options().name + " clean`, which removes artifacts");
-      })),
+      artifacts_stay_(
+          store::StateLock::keep_artifacts(store.folder(),
+                                           [&] {
+                                             opened.note("waiting for `" + opened.options().name +
+                                                         " clean`, which removes artifacts");
+                                           })),
       code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), opened.options().lock),
-      remote_store_(opened.options().remote_store.is_given() ? std::make_unique<blobs::RemoteArtifacts>(
-                                                              opened.loop(), opened.options().remote_store)
-                                                        : nullptr),
-      remote_cache_(remote_store_ ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
-                                  : nullptr),
+      remote_store_(open_remote_store(opened)),
+      remote_cache_(remote_store_
+                        ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
+                        : nullptr),
       orchestrator_(orchestrators::make_routing_orchestrator(
           opened.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(workspace, name,
@@ -137,7 +146,7 @@ void require_engine(Session& session) {
 }
 
 std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
-                                        WorkspaceOptions caller) {
+                                                 WorkspaceOptions caller) {
   auto recorded = invocation_of(store, run);
   if (!recorded) return std::nullopt;
   if (caller.jobs > 0) recorded->jobs = caller.jobs;
