@@ -5,9 +5,9 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
+#include "core/file.hpp"
 #include "driver/error_report.hpp"
 #include "driver/session.hpp"
-#include "core/file.hpp"
 
 namespace pipeline::cli {
 namespace {

@@ -1,16 +1,16 @@
 // Commands that read a pipeline file and need no engine: validate, render, schema.
 #include <algorithm>
 
-#include "driver/command_checks.hpp"
 #include "cli/commands.hpp"
-#include "driver/step_warnings.hpp"
 #include "cli/render_manifests.hpp"
-#include "driver/session.hpp"
-#include "driver/step_errors.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/image_plan.hpp"
+#include "driver/command_checks.hpp"
+#include "driver/session.hpp"
+#include "driver/step_errors.hpp"
+#include "driver/step_warnings.hpp"
 #include "dsl/declaration.hpp"
 #include "dsl/document.hpp"
 #include "engine/graph/selection.hpp"
@@ -108,9 +108,10 @@ core::ExitCode validate_command(Context& context) {
   // reported.
   auto found = gpu::check_steps(steps, {});
   std::ranges::move(driver::check_commands(pipeline, resolver), std::back_inserter(found));
-  const auto warnings = driver::report_warnings(pipeline, std::move(found), [&](std::string_view text) {
-    if (!context.options().json) context.note(std::string(text) + "\n");
-  });
+  const auto warnings =
+      driver::report_warnings(pipeline, std::move(found), [&](std::string_view text) {
+        if (!context.options().json) context.note(std::string(text) + "\n");
+      });
   if (context.options().json) {
     context.print_json(json{{"valid", true},
                             {"file", pipeline.file.string()},

@@ -3,9 +3,9 @@
 #include <unordered_map>
 
 #include "blobs/addresses.hpp"
-#include "driver/step_errors.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/reference.hpp"
+#include "driver/step_errors.hpp"
 #include "engine/graph/selection.hpp"
 #include "orchestrators/kubernetes/example_job.hpp"
 

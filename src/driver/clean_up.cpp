@@ -24,8 +24,8 @@
 #include "driver/session.hpp"
 #include "driver/storage.hpp"
 #include "engine/attempt/attempt.hpp"
-#include "engine/data/download.hpp"
 #include "engine/attempt/shell.hpp"
+#include "engine/data/download.hpp"
 #include "net/url.hpp"
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/docker/user_entry.hpp"
@@ -69,8 +69,7 @@ class Cleaner {
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   std::string why_it_stays(store::RunRecord run) {
-    if (drivers_->liveness_of(run) != Drivers::Liveness::unknown ||
-        run.driver.is_elsewhere())
+    if (drivers_->liveness_of(run) != Drivers::Liveness::unknown || run.driver.is_elsewhere())
       return "which is running";
     const auto error = drivers_->not_known(run);
     return "since " + std::string(error.what()) + "; " + error.advice().back();
@@ -100,7 +99,7 @@ class Cleaner {
   const std::function<void(const std::string&)>& on_kept_;
   const bool dry_run_;
   store::RunStore* store_ = nullptr;
-  std::optional<Drivers> drivers_;      ///< The drivers of the runs.
+  std::optional<Drivers> drivers_;                ///< The drivers of the runs.
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
   CleanUpReport report_;
@@ -338,8 +337,8 @@ void Cleaner::runs() {
   }
   remove_checkpoints(keys);
   if (!dry_run_)
-    for (const auto* folder :
-         {orchestrators::docker_engine::users_folder, engine::shells_folder, engine::downloads_folder})
+    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
+                               engine::downloads_folder})
       core::remove_tree(store_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

@@ -19,15 +19,14 @@ namespace pipeline::driver {
 class PipelineSource {
  public:
   /// Keeps a reference to the workspace. Throws InputError if there is no such file.
-  explicit PipelineSource(Workspace& workspace) : workspace_(workspace), file_(workspace.pipeline_file()) {}
+  explicit PipelineSource(Workspace& workspace)
+      : workspace_(workspace), file_(workspace.pipeline_file()) {}
   PipelineSource(const PipelineSource&) = delete;
   PipelineSource& operator=(const PipelineSource&) = delete;
 
   const std::filesystem::path& file() const { return file_; }
   /// Throws InputError with all errors of the file.
   const PipelineSpec& pipeline();
-  /// Returns whether the file is an ECS task definition.
-  bool is_task() { return pipeline(), is_task_; }
   spec::CodeResolver& resolver();
 
   /// Returns the steps that `--step` selects, including their dependencies; without `--step` all
@@ -46,7 +45,6 @@ class PipelineSource {
   Workspace& workspace_;
   const std::filesystem::path file_;
   std::optional<PipelineSpec> pipeline_;
-  bool is_task_ = false;
   std::optional<spec::CodeResolver> resolver_;
   std::map<std::pair<const spec::CodeSet*, StringMap>, std::vector<store::TreeEntry>> trees_;
 };

@@ -79,7 +79,8 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
       }));
     } catch (const core::EnvironmentError& error) {
       workspace.note(std::string("note: cannot remove what an interrupted run has left: ") +
-                   error.what() + "; `" + workspace.options().name + " clean --containers` does it later");
+                     error.what() + "; `" + workspace.options().name +
+                     " clean --containers` does it later");
     }
   }
   // Last, since by its folder a run is found again that could not be recovered as a whole.

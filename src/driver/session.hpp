@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "blobs/remote_artifacts.hpp"
-#include "driver/workspace.hpp"
-#include "driver/pipeline_source.hpp"
 #include "driver/detached_record.hpp"
 #include "driver/drivers.hpp"
+#include "driver/pipeline_source.hpp"
+#include "driver/workspace.hpp"
 #include "engine/cache/remote_cache.hpp"
 #include "engine/run.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
@@ -52,7 +52,7 @@ class Session {
   gpu::Machine* machine_in_use() { return machine_.get(); }
   /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
-    return {pipeline,        *orchestrator_, store,  workspace.artifacts(),
+    return {pipeline,          *orchestrator_, store,  workspace.artifacts(),
             workspace.stats(), code_,          &lock_, &workspace.options().remote_store};
   }
   engine::Services services() { return services(pipeline()); }
@@ -82,7 +82,7 @@ void require_engine(Session& session);
 /// Returns the caller's options with the invocation of the recorded run. Nothing if none is
 /// recorded.
 std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
-                                        WorkspaceOptions caller);
+                                                 WorkspaceOptions caller);
 
 /// Returns the cluster that the options name.
 kubernetes_api::AccessOptions cluster_of(const WorkspaceOptions& options);

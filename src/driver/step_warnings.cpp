@@ -5,14 +5,14 @@
 #include <map>
 #include <optional>
 
+#include "core/error.hpp"
+#include "docker/engine_api.hpp"
 #include "driver/command_checks.hpp"
-#include "driver/workspace.hpp"
 #include "driver/error_report.hpp"
 #include "driver/run_observer.hpp"
 #include "driver/session.hpp"
 #include "driver/volume_checks.hpp"
-#include "core/error.hpp"
-#include "docker/engine_api.hpp"
+#include "driver/workspace.hpp"
 #include "engine/run/refusal.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/step_checks.hpp"
@@ -169,7 +169,8 @@ nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings,
 
 void report_step_warnings(Session& session, RunObserver& observer) {
   std::vector<std::string> texts;
-  const auto warnings = check_steps(session, [&](std::string_view text) { texts.emplace_back(text); });
+  const auto warnings =
+      check_steps(session, [&](std::string_view text) { texts.emplace_back(text); });
   const auto list = warnings_json(warnings, session.pipeline());
   for (std::size_t i = 0; i < texts.size(); ++i) observer.warn(texts[i], list[i]);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "async/deadline.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/text.hpp"
@@ -16,37 +17,10 @@ namespace {
 constexpr unsigned max_redirects = 5;
 constexpr std::size_t max_objects = 1'000'000;
 /// A connection that gives nothing for so long is given up.
-constexpr std::chrono::seconds silence_timeout{60};
+constexpr std::chrono::seconds max_silence{60};
 constexpr std::chrono::seconds max_wanted_pause{60};
 constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
                                           std::chrono::milliseconds(5'000), 6};
-
-/// Stops an exchange that gives nothing for a while.
-class SilenceGuard {
- public:
-  SilenceGuard(const asio::any_io_executor& executor, core::CancelSource& outer)
-      : timer_(executor),
-        from_outer_(outer, [this](core::StopLevel level) { source_.stop(level); }) {
-    heard();
-  }
-  SilenceGuard(const SilenceGuard&) = delete;
-  SilenceGuard& operator=(const SilenceGuard&) = delete;
-  core::CancelSource& source() { return source_; }
-  void heard() {
-    timer_.expires_after(silence_timeout);
-    timer_.async_wait(
-        [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
-          if (!stopped && !alive.expired()) source_.stop(core::StopLevel::immediate);
-        });
-  }
-
- private:
-  core::CancelSource source_;
-  // Shared with the timer's handler, which may run after this object is destroyed.
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
-  asio::steady_timer timer_;
-  core::CancelSource::Listener from_outer_;
-};
 
 bool is_redirection(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -116,22 +90,23 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
   auto url = from.url;
   for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
     auto to_send = co_await request(from, url, reading);
-    SilenceGuard guard(co_await asio::this_coro::executor, stop);
+    async::Deadline silence(co_await asio::this_coro::executor, stop, max_silence,
+                            core::StopLevel::immediate);
     bool is_content = false;
     const std::function<void(const net::Response&)> on_headers = [&](const net::Response& head) {
-      guard.heard();
+      silence.restart(max_silence);
       is_content = head.status == 200 || head.status == 206;
       if (reading.on_headers && (from.is_s3() || !is_redirection(head.status)))
         reading.on_headers(head);
     };
     const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) {
-      guard.heard();
+      silence.restart(max_silence);
       if (is_content && reading.on_body) reading.on_body(bytes);
     };
     const auto sent = to_send.url;
     net::Response response;
     try {
-      response = co_await client_.send(std::move(to_send), on_body, &guard.source(), on_headers);
+      response = co_await client_.send(std::move(to_send), on_body, &silence.source(), on_headers);
     } catch (const net::TransportError& error) {
       // curl's and our own messages name the address, whose query may be a signature.
       throw net::TransportError(error.curl_code(), core::replaced(error.what(), sent, shown(sent)));

@@ -1,5 +1,7 @@
 #include "remote_driver/driver_store.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
