@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/one_of.hpp"
 #include "cli/options.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -16,7 +17,7 @@ void add_output(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "--output", [&options](const std::string& format) { options.json = format == "json"; },
          "text, or json for programs")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->type_name("FORMAT");
 }
 
@@ -81,7 +82,7 @@ void add_cluster(CLI::App& app, Options& options) {
 void add_orchestrator(CLI::App& app, Options& options) {
   app.add_option("-o,--orchestrator", options.orchestrator,
                  "Where steps run: " + orchestrators::describe_orchestrators())
-      ->check(CLI::IsMember(orchestrators::orchestrator_names()))
+      ->check(one_of(orchestrators::orchestrator_names()))
       ->type_name("NAME")
       ->capture_default_str();
   add_cluster(app, options);
@@ -161,7 +162,7 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_option("--execution-mode", o.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or "
                  "continue_on_failure)")
-      ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
+      ->check(one_of({"fail_fast", "stop_on_failure", "continue_on_failure"}))
       ->type_name("MODE");
   add_template_dir(app, o);
   add_state(app, o);
