@@ -81,7 +81,7 @@ TEST_F(Checkpoint, is_restored_as_it_was_sent_last) {
   core::write_file_atomically(step / "tool", "x");
   fs::permissions(step / "tool", fs::perms(0755));
   EXPECT_TRUE(save());
-  EXPECT_THAT(restore(), HasSubstr("has what an earlier attempt sent last"));
+  EXPECT_THAT(restore(), HasSubstr("has the files that an earlier attempt uploaded last"));
   EXPECT_EQ(state(), "two");
   EXPECT_EQ(fs::status(step / "tool").permissions(), fs::perms(0755));
   EXPECT_FALSE(save()) << "nothing has changed since it was restored";

@@ -8,7 +8,7 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
-#include "stager/carry.hpp"
+#include "stager/staging.hpp"
 #include "unit/stager/server_fixture.hpp"
 
 namespace pipeline::stager {
