@@ -41,7 +41,8 @@ Marks marks_of(const fs::path& folder) {
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     struct stat status {};
-    if (::lstat(entry->path().c_str(), &status) != 0) continue;  // It was removed meanwhile.
+    if (::lstat(entry->path().c_str(), &status) != 0)
+      continue;  // The entry has been removed meanwhile.
     const auto time = [](const timespec& stamp) {
       return std::chrono::seconds(stamp.tv_sec) + std::chrono::nanoseconds(stamp.tv_nsec);
     };

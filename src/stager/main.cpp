@@ -122,10 +122,10 @@ int main(int count, char** arguments) {
     return 0;
   } catch (const stager::TransferError& error) {
     if (!saves) report_failure(what, error.what(), error.is_transient());
-    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not sent: %s\n", error.what());
+    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", error.what());
   } catch (const std::exception& error) {
     if (!saves) report_failure(what, error.what(), false);
-    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not sent: %s\n", error.what());
+    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", error.what());
   }
   return 1;
 }

@@ -61,7 +61,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         refuses = True
         self.change_checkpoint("echo 2 > n; touch go")
         self.finish(run)
-        self.assertIn("${checkpoint} was not sent", self.pipe("logs", "latest", "train").text)
+        self.assertIn("${checkpoint} was not uploaded", self.pipe("logs", "latest", "train").text)
         refuses = False
         self.run_pipe(code=1)
         self.assertEqual(self.artifact("train.n"), "1\n", "kept of the failed attempt")
