@@ -33,8 +33,7 @@ class UsageMeter {
 
   const bool has_own_group_, is_unified_;
   timespec start_{}, next_{};
-  unsigned long long peak_ = 0,
-                     largest_ = 0;  ///< Bytes: of all processes together, of a single process.
+  unsigned long long peak_ = 0, largest_ = 0;  ///< Bytes of all processes, of the largest one.
   unsigned long long user_ = 0, system_ = 0;   ///< Microseconds.
   unsigned long long read_ = 0, written_ = 0;  ///< Bytes.
 };

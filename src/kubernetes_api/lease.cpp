@@ -16,7 +16,7 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* group = "coordination.k8s.io/v1";
-constexpr const char* message_annotation = "pipe.message";
+constexpr const char* message_annotation = "pipe.word";
 constexpr std::chrono::seconds poll_interval{1};
 constexpr std::chrono::milliseconds max_renewal{3'000};
 

@@ -39,8 +39,7 @@ struct LockRequest {
 
 /// Options of the command line.
 struct LockOptions {
-  bool frozen =
-      false;  ///< `--locked`: an environment or address that is not in the lock is an error.
+  bool frozen = false;   ///< `--locked`: a missing environment or address is an error.
   bool dry_run = false;  ///< Nothing is written.
   bool upgrade_all = false;
   std::set<std::string> upgrade;  ///< Names of packages, inputs and addresses, normalised.

@@ -11,8 +11,7 @@ namespace pipeline::vcs {
 
 struct SourceState {
   std::string commit;  ///< 40 hex digits; empty in a repository without commits.
-  bool dirty =
-      false;  ///< Files below `folder` differ from the commit, or are neither tracked nor ignored.
+  bool dirty = false;  ///< Files below `folder` have changed, or are neither tracked nor ignored.
   std::string remote_url;  ///< URL of `origin` without credentials; may be empty.
 };
 
