@@ -162,7 +162,7 @@ json send_output(const json& output, Transfer& transfer) {
     nodes = file_tree::scan_tree(path);
   else if (!S_ISREG(status.st_mode))
     throw core::EnvironmentError(
-        "cannot store " + what + ": it is " +
+        "cannot keep " + what + ": it is " +
         (S_ISLNK(status.st_mode) ? "a symbolic link" : "a socket, a pipe or a device"));
   const auto content = is_tree ? file_tree::Content(path, nodes) : file_tree::Content(path);
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};

@@ -123,14 +123,14 @@ TEST_F(Checkpoint, that_is_damaged_or_not_there_leaves_an_empty_folder) {
   objects["/c.1?s=1"].resize(700);
   EXPECT_THAT(restore(), HasSubstr("is empty"));
   objects.erase("/c.1?s=1");
-  EXPECT_THAT(restore(), HasSubstr("a part of it is not there"));
+  EXPECT_THAT(restore(), HasSubstr("a part is missing"));
   for (const char* head :
        {"", "[]", "{\"slot\": 1}", R"({"slot": "a", "sha256": "", "parts": 0})"}) {
     objects["/head"] = head;
     EXPECT_THAT(restore(), HasSubstr("its description is damaged")) << head;
   }
   objects["/head"] = R"({"slot": "z", "sha256": "", "parts": 1})";
-  EXPECT_THAT(restore(), HasSubstr("does not know of"));
+  EXPECT_THAT(restore(), HasSubstr("unknown to this one"));
 }
 
 TEST_F(Checkpoint, that_always_changes_is_copied_in_a_moment_in_which_it_does_not) {
