@@ -21,11 +21,9 @@ class GpuWatch {
   pid_t process() const { return process_; }
   /// Reads the available output.
   void read();
-  /// Kills nvidia-smi and reads the rest. The process may live longer, because the GPU driver can
-  /// hang.
+  /// Kills nvidia-smi and reads the rest. The process may live on in a GPU driver that hangs.
   void stop();
-  /// Writes the member `,"gpus":[...]` of the step's usage, or nothing without samples. Returns the
-  /// size.
+  /// Writes the member `,"gpus":[...]` of the step's usage if there are samples. Returns the size.
   std::size_t write(char* text, std::size_t size) const;
 
  private:

@@ -89,8 +89,7 @@ void write_frame(char kind, const char* text, std::size_t size) {
 
 void write_end() {
   if (kept_log >= 0)
-    close(kept_log);  // On a shared file system, closing makes the whole file visible to other
-                      // machines.
+    close(kept_log);  // Other machines with the file system then see all of the file.
   kept_log = -1;
   write_frame('.', "", 0);
 }
@@ -166,7 +165,7 @@ pid_t start_stager(const Options& options, const char* task, const char* code, i
   _exit(127);
 }
 
-/// Waits for the stager. SIGTERM ends the stager if `is_stoppable`. @return true if the stager has
+/// Waits for the stager; SIGTERM ends the stager if `is_stoppable`. @return true if it has
 /// succeeded
 bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   if (stager < 0) return false;
@@ -348,8 +347,7 @@ int run(char** command, const Options& options) {
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
   char text[16];
   snprintf(text, sizeof text, "%d", code);
-  // The checkpoint is uploaded before the end of the log, with which the driver considers a stopped
-  // step's pod ended.
+  // The driver takes a stopped step's pod for ended at the end of the log, so the upload is before.
   if (options.has_checkpoint && (step.is_stopping || code != 0))
     wait_for(start_stager(options, "save", nullptr, err[1]), signals, false);
   if (options.stager && step.is_stopping)

@@ -100,8 +100,7 @@ struct Shell {
   bool show_output() {
     char buffer[16384];
     const ssize_t count = output >= 0 ? read(output, buffer, sizeof buffer) : -1;
-    if (count < 0 && errno != EAGAIN && errno != EINTR)
-      output = input = -1;  // The terminal is closed.
+    if (count < 0 && errno != EAGAIN && errno != EINTR) output = input = -1;  // Closed.
     for (ssize_t done = 0; done < count;) {
       const ssize_t written =
           write(STDOUT_FILENO, buffer + done, static_cast<std::size_t>(count - done));

@@ -18,8 +18,7 @@ inline constexpr std::uint32_t shell_begins = 0xffffffff, shell_size = 0xfffffff
 /// @param has_terminal the command gets a terminal, whose output is written to standard output
 int run_shell(bool has_terminal, char** command);
 
-/// Writes a termination message for the driver: the command cannot be executed. Returns the exit
-/// code.
+/// Tells the driver by a termination message that the command cannot run. Returns the exit code.
 int write_not_executed(int error);
 
 }  // namespace pipeline::kubernetes_api

@@ -86,8 +86,7 @@ std::size_t find_processes(Process* all, std::initializer_list<pid_t> left_out) 
   return count;
 }
 
-/// Finds the kinds of waits, and returns their number; kinds beyond the maximum count as the last
-/// one.
+/// Finds kinds of waits and returns their number; kinds beyond the maximum count as the last.
 std::size_t find_kinds(pid_t process, Kind* kinds) {
   std::size_t count = 0;
   char folder[64];

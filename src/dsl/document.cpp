@@ -90,8 +90,7 @@ std::vector<std::string> taken_by(const detail::Declaration& step,
   return spec::parameters_read_by(step.script, of_pipeline);
 }
 
-/// Returns the source of an input: a reference, or the references of the first and the further
-/// rounds.
+/// Returns the source of an input: a reference, or one for the first and one for further rounds.
 json source_of(const Pipeline& pipeline, const std::string& written) {
   const auto number = detail::repetition_of(written);
   if (!number || *number >= pipeline.repetitions().size()) return written;

@@ -130,8 +130,7 @@ void PartFile::plan(std::uint64_t total) {
   for (std::size_t i = 0; i < parts_.size() && begin_of(i) < have; ++i)
     parts_[i].done = std::min(size_of(i), have - begin_of(i));
   if (parts_.size() < 2) return;  // The size of a file with one part shows its progress.
-  save_plan();  // The plan is saved first, because a file of this size without a plan would look
-                // complete.
+  save_plan();                    // Before the file grows: without a plan it would look complete.
   if (::ftruncate(file_.get(), static_cast<off_t>(total)) != 0)
     throw core::system_error("cannot write " + path_.string(), errno);
   size_ = total;

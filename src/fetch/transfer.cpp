@@ -12,8 +12,7 @@ namespace {
 
 /// Maximum number of connections for a file.
 constexpr std::size_t max_connections = 4;
-/// Size of the first request, whose response shows the total size and whether the server has
-/// ranges.
+/// Size of the first request, which finds out the total size and whether the server has ranges.
 constexpr std::uint64_t first_range = std::uint64_t{8} << 20;
 constexpr async::RetryPolicy part_retries{.most_tries = 6};
 
@@ -21,8 +20,7 @@ std::string range_text(std::uint64_t begin, std::uint64_t end) {
   return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
 }
 
-/// Returns an ETag without quotes and the mark of a weak ETag, which servers do not send in every
-/// response.
+/// Returns an ETag without quotes and the mark of a weak one, which servers do not always send.
 std::string_view bare(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
   return core::trimmed(etag, "\"");

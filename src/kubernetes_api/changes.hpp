@@ -59,8 +59,7 @@ class Changes {
   std::map<std::string, Known> known_;  ///< Keyed by name.
   std::set<std::string> listed_;        ///< Names on the list's pages so far.
   std::string version_;
-  std::string listed_version_;  ///< Version of the list whose pages are being read; valid once the
-                                ///< list is complete.
+  std::string listed_version_;  ///< Version of the list; valid after end_list().
   std::optional<ApiError> error_;
 };
 

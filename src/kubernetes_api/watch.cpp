@@ -13,8 +13,7 @@ namespace {
 constexpr int page_size = 500;
 constexpr int min_watch = 300, max_watch = 600;  // Seconds.
 
-/// Returns true if the server has deleted its history from this version on, so that a new list is
-/// needed.
+/// Returns true if the server's history from this version on is gone: list again.
 bool is_too_old(const ApiError& error) {
   const std::string_view text = error.what();
   return error.status() == 410 || error.reason() == "Expired" ||

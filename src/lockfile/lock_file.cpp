@@ -46,8 +46,7 @@ Platform platform_of(std::string_view text) {
   return platform;
 }
 
-/// Returns true if the machine can run the files, which run with their version of the C library or
-/// a later one.
+/// Returns true if the machine has the files' version of the C library or a later one.
 bool runs_on(std::string_view files, std::string_view machine) {
   const auto has = platform_of(files), wants = platform_of(machine);
   return has.family == wants.family && has.machine == wants.machine &&
@@ -109,8 +108,7 @@ std::string shown(const LockedPackage& package) {
          (package.origin == PackageOrigin::index ? "" : " (" + package.url + ")");
 }
 
-/// Returns a mark for a source distribution; repositories and folders are recognisable without a
-/// mark.
+/// Returns a mark for source distributions; repositories and folders need none.
 std::string source_mark(const LockedPackage& package) {
   return is_built_from_source(package) && !package.file.empty() ? " (built from source)" : "";
 }
@@ -152,8 +150,7 @@ bool LockFile::read_sides() {
   try {
     ours = parse(sides->ours, path_.string());
     theirs = parse(sides->theirs, path_.string());
-  } catch (const core::InputError&) {  // Line numbers of a version would differ from those of the
-                                       // file, so parse() reports the conflict itself.
+  } catch (const core::InputError&) {  // parse() reports the conflict.
     return false;
   }
   had_conflict_ = true;
@@ -385,8 +382,7 @@ void LockFile::remove_unused() {
     else
       core::write_file_atomically(path_, text_, core::Durability::power);
     is_written_ = true;
-  } catch (const std::exception&) {  // Unused environments do no harm, and put() has reported a
-                                     // read-only folder.
+  } catch (const std::exception&) {  // put() has reported a read-only folder.
   }
 }
 

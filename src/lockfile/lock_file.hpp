@@ -29,11 +29,9 @@ struct DataChange {
 /// A step's requirements, and the parent on which they are installed.
 struct LockRequest {
   std::string parent, parent_digest;  ///< See LockedEnvironment.
-  std::string tag, platform;          ///< Tag and platform of this machine's Python, for virtual
-                                      ///< environments; else empty.
+  std::string tag, platform;          ///< Python's, for virtual environments; else empty.
   std::string installer;
-  std::vector<std::string>
-      requirements;  ///< Requirements without credentials: see core::without_credentials().
+  std::vector<std::string> requirements;  ///< See core::without_credentials().
   bool operator==(const LockRequest&) const = default;
 };
 

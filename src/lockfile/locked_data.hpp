@@ -29,8 +29,7 @@ std::string data_address(std::string_view url, std::string_view version);
 /// if they have none in common.
 bool is_same_content(const LockedData& one, const LockedData& other);
 
-/// Returns true for a text without control characters, as a lock file's addresses, ETags and
-/// versions are.
+/// Returns true for a text without control characters, as all in a lock file must be.
 bool is_plain_text(std::string_view text);
 
 }  // namespace pipeline::lockfile

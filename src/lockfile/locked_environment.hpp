@@ -20,15 +20,14 @@ enum class PackageOrigin {
 struct LockedPackage {
   std::string name;     ///< Normalised as in PEP 503: lower case, runs of `-_.` are one `-`.
   std::string version;  ///< PEP 440.
-  std::string
-      file;  ///< Name of the wheel or source distribution; empty for a repository or a folder.
+  std::string file;     ///< The wheel or source distribution; empty for a repository or a folder.
   std::uint64_t size = 0;  ///< Size of the file, bytes; 0 if the index does not state it.
   PackageOrigin origin = PackageOrigin::index;
   std::string sha256;  ///< Digest of the file, hex; empty without a file.
   std::string url;     ///< URL of the file, without credentials; `git+URL@COMMIT` for a repository;
                        ///< the path of a local file or folder, relative to the pipeline's folder.
-  std::vector<std::string> required_by;  ///< Names of packages, sorted; empty if only the step's
-                                         ///< requirements ask for the package.
+  std::vector<std::string>
+      required_by;  ///< Names of packages, sorted; empty if only the step asks.
   bool operator==(const LockedPackage&) const = default;
 };
 
@@ -38,15 +37,12 @@ struct LockedEnvironment {
   std::string parent_digest;  ///< docker::image_identity(), hex; empty for virtual environments.
   std::string python;         ///< `3.11.7`.
   std::string tag;            ///< Python's own tag for wheels: `cp311`.
-  std::string
-      platform;  ///< Newest platform of wheels that Python accepts: `manylinux_2_36_x86_64`.
-  std::string installer;                  ///< `uv` or `pip`.
+  std::string platform;       ///< Newest that Python accepts for wheels: `manylinux_2_36_x86_64`.
+  std::string installer;      ///< `uv` or `pip`.
   std::vector<std::string> requirements;  ///< The users' notation, options first; no credentials.
-  std::string apt_snapshot;               ///< Date of the archives of `apt_packages`: see
-                                          ///< settings::snapshot_id(). Empty: the newest.
+  std::string apt_snapshot;  ///< settings::snapshot_id() of the archives; empty: the newest.
   std::vector<std::string> apt_packages;  ///< `name=version`, as installed; sorted.
-  std::vector<LockedPackage>
-      packages;  ///< Installed packages without those of the parent, sorted by name.
+  std::vector<LockedPackage> packages;    ///< Those beyond the parent's, sorted by name.
   bool operator==(const LockedEnvironment&) const = default;
 };
 

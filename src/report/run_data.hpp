@@ -27,8 +27,7 @@ class RunData {
   nlohmann::json all();
 
   /// Returns the changes since the last call of either function: `steps` that are new or different,
-  /// and the whole of `run`, `images`, `metrics` and `pictures`. Returns null if nothing has
-  /// changed.
+  /// and the whole of `run`, `images`, `metrics` and `pictures`. Returns null without changes.
   nlohmann::json changes();
 
   /// Returns a step with all details: `step` in the form of all(), and the `images`, `nodes` and

@@ -27,8 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_note = 1024;
 
-/// The state of a folder without its content. Between two equal states, the kernel's time stamps
-/// show no change.
+/// The state of a folder by the kernel's time stamps: equal states have no change in between.
 struct Marks {
   std::string digest;  ///< Empty for an empty folder.
   std::chrono::nanoseconds newest{0};
@@ -41,8 +40,7 @@ Marks marks_of(const fs::path& folder) {
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     struct stat status {};
-    if (::lstat(entry->path().c_str(), &status) != 0)
-      continue;  // The entry has been removed meanwhile.
+    if (::lstat(entry->path().c_str(), &status) != 0) continue;  // The entry was removed.
     const auto time = [](const timespec& stamp) {
       return std::chrono::seconds(stamp.tv_sec) + std::chrono::nanoseconds(stamp.tv_nsec);
     };
@@ -160,12 +158,10 @@ bool CheckpointSaver::save(bool is_at_rest) {
   return true;
 }
 
-/// Copies the folder in a moment without changes, and returns its marks; nothing if the changes do
-/// not stop.
+/// Copies the folder in a moment without changes, and returns its marks; nothing without one.
 std::optional<std::string> CheckpointSaver::copy_at_rest() {
   constexpr int max_tries = 100;
-  // The kernel's time stamps are a timer tick apart: a file that has just changed can change again
-  // unnoticed.
+  // Time stamps are a timer tick apart: a file that has just changed can change again unnoticed.
   constexpr auto tick = 10ms, pause = 3ms;
   for (int tries = 0; tries < max_tries; ++tries, std::this_thread::sleep_for(pause)) {
     const auto before = marks_of(folder_);

@@ -36,8 +36,7 @@ class CheckpointSaver {
   CheckpointSaver(const nlohmann::json& document, const std::filesystem::path& marks,
                   Transfer& transfer);
 
-  /// Sends the folder if it has changed since it was last sent or restored; returns false
-  /// otherwise.
+  /// Sends the folder if it has changed since it was sent or restored; returns false otherwise.
   /// @param is_at_rest no process writes to the folder; otherwise a copy is made first, in a moment
   /// without changes Throws TransferError, EnvironmentError.
   bool save(bool is_at_rest);

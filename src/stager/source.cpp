@@ -92,8 +92,7 @@ class Download {
     if (!total_ || *total_ <= range_size) return;
     Workers workers((*total_ - 1) / range_size);
     workers.run(connections_of_file, [&]() -> Workers::Work {
-      const auto http =
-          std::make_shared<Http>(authorities);  // Shared, because std::function is copied.
+      const auto http = std::make_shared<Http>(authorities);  // std::function is copied.
       return [this, http, &workers](std::size_t i) {
         const auto begin = (i + 1) * range_size;
         read_range(*http, {begin, std::min(begin + range_size, *total_)}, &workers);

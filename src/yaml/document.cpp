@@ -49,8 +49,7 @@ class SourceText {
     return std::nullopt;
   }
 
-  /// Returns true for a null that is written as `null` or `~`; an omitted null has the mark of the
-  /// next token.
+  /// Returns true for a written null, `null` or `~`; an omitted one has the next token's mark.
   bool has_null_at(std::size_t position) const {
     const std::string_view rest = text_.substr(std::min(position, text_.size()));
     return rest.starts_with('~') || rest.starts_with("null") || rest.starts_with("Null") ||
@@ -267,8 +266,7 @@ class TreeBuilder : public YAML::EventHandler {
     members = std::move(kept);
   }
 
-  /// Returns the positions of keys that repeat an earlier key, in order, each with the position of
-  /// the first.
+  /// Returns the positions of keys that repeat an earlier key, in order, each with the first's.
   static std::vector<std::pair<std::size_t, std::size_t>> repeated_keys(const auto& members) {
     std::vector<std::pair<std::size_t, std::size_t>> repeated;
     constexpr std::size_t small_size = 16;
