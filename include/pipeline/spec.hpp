@@ -56,12 +56,10 @@ struct DataSpec {
   std::filesystem::path path = {};  ///< A file or folder on this machine; absolute.
   /// `https://...`, `http://...`, `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/` for all below it.
   std::string url = {};
-  std::string version =
-      {};                   ///< Version of an object in a versioned bucket; empty: the current one.
-  std::string sha256 = {};  ///< Digest of the URL's content, in hex; empty: the lock file's.
+  std::string version = {};   ///< Version in a versioned bucket; empty: the current one.
+  std::string sha256 = {};    ///< Digest of the URL's content, in hex; empty: the lock file's.
   std::string artifact = {};  ///< Name under which an artifact was published, `NAME` or `NAME@3`.
-  bool optional =
-      false;  ///< For an artifact: an empty file while nothing is published under the name.
+  bool optional = false;      ///< For an artifact: an empty file while nothing is published so.
   bool operator==(const DataSpec&) const = default;
 };
 

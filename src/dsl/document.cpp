@@ -125,8 +125,8 @@ const detail::Declaration* declarer_of(const Pipeline& pipeline, std::size_t rep
 }
 
 json repeat_of(const Pipeline& pipeline, const detail::Declaration& step) {
-  const auto* leader = declarer_of(pipeline, *step.repeat);
-  if (leader != &step) return leader->options.name;
+  const auto* declarer = declarer_of(pipeline, *step.repeat);
+  if (declarer != &step) return declarer->options.name;
   const auto& options = pipeline.repetitions()[*step.repeat].options;
   json repeat{{"max", options.max}};
   if (!options.until.expression.empty()) repeat["until"] = options.until.expression;

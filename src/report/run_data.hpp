@@ -90,7 +90,7 @@ class RunData {
   std::vector<Maker> makers_;            ///< Sorted by the digest.
   std::map<core::Digest, std::optional<std::size_t>> gather_positions_;
   nlohmann::json gathers_ = nlohmann::json::array();             ///< Names of the outputs of each.
-  std::unordered_map<std::string, store::InputDigests> inputs_;  ///< By the step's key.
+  std::unordered_map<std::string, store::InputDigests> inputs_;  ///< Keyed by the step's key.
   Names images_, nodes_;
   nlohmann::json pictures_ = nlohmann::json::array();
   nlohmann::json last_run_, last_metrics_;
