@@ -33,10 +33,10 @@ class RoutingOrchestrator : public Orchestrator {
     co_return environment;
   }
 
-  async::Task<bool> unchanged(std::string recheck) override {
-    const auto end = recheck.find(' ');
-    if (end == recheck.npos) co_return false;
-    co_return co_await place(recheck.substr(0, end)).unchanged(recheck.substr(end + 1));
+  async::Task<bool> matches(std::string fingerprint) override {
+    const auto end = fingerprint.find(' ');
+    if (end == fingerprint.npos) co_return false;
+    co_return co_await place(fingerprint.substr(0, end)).matches(fingerprint.substr(end + 1));
   }
 
   async::Task<std::string> packages(const StepSpec& step) override {
@@ -98,9 +98,9 @@ class RoutingOrchestrator : public Orchestrator {
     return *made;
   }
 
-  /// The recheck text must name the orchestrator, because it is checked later without the step.
+  /// The fingerprint must name the orchestrator, because it is checked later without the step.
   void sign(const StepSpec& step, Environment& environment) const {
-    if (!environment.recheck.empty()) environment.recheck.insert(0, name_of(step) + " ");
+    if (!environment.fingerprint.empty()) environment.fingerprint.insert(0, name_of(step) + " ");
   }
 
   const std::string main_;

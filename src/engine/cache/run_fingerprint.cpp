@@ -89,7 +89,7 @@ async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
     } else if (what == 'a') {
       same = artifacts.looks_whole(core::Digest::from_hex(line));
     } else if (what == 'e') {
-      same = co_await orchestrator.unchanged(std::string(line));
+      same = co_await orchestrator.matches(std::string(line));
     } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
       const std::string name(line.substr(space + 1));
       same = line.substr(0, space) ==
@@ -115,9 +115,9 @@ void RunFingerprint::took_variable(const std::string& name) {
   variables_.push_back({name, value_stamp(name.c_str())});
 }
 
-void RunFingerprint::ran_in(const std::string& recheck) {
-  if (recheck.empty() || recheck.find('\n') != std::string::npos) invalidate();
-  rechecks_.push_back(recheck);
+void RunFingerprint::ran_in(const std::string& environment) {
+  if (environment.empty() || environment.find('\n') != std::string::npos) invalidate();
+  environments_.push_back(environment);
 }
 
 void RunFingerprint::save(store::RunStore& store, const std::string& run, std::size_t steps,
@@ -133,7 +133,7 @@ void RunFingerprint::save(store::RunStore& store, const std::string& run, std::s
     text.append("f").append(stamp).append(" ").append(path).append("\n");
   for (const auto& [name, stamp] : variables_)
     text.append("v").append(stamp).append(" ").append(name).append("\n");
-  for (const auto& recheck : rechecks_) text.append("e").append(recheck).append("\n");
+  for (const auto& environment : environments_) text.append("e").append(environment).append("\n");
   for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
   text.append("end\n");
   store.key_values().put(kind, key, text);

@@ -226,7 +226,7 @@ async::Task<bool> Run::wait() {
 }
 
 void Run::remember() {
-  std::set<std::string> rechecks;
+  std::set<std::string> seen;
   std::size_t skipped = 0, expanded = 0;
   for (model::StepIndex i = 0; i < steps_.size(); ++i) {
     if (steps_[i].instances) {
@@ -237,8 +237,8 @@ void Run::remember() {
       ++skipped;  // By a condition over parameters and artifacts, which stay the same.
       continue;
     }
-    if (const auto& recheck = environments_.of(i).recheck; rechecks.insert(recheck).second)
-      fingerprint_->ran_in(recheck);
+    if (const auto& environment = environments_.of(i).fingerprint; seen.insert(environment).second)
+      fingerprint_->ran_in(environment);
     for (const auto& output : steps_[i].outputs) fingerprint_->made(output.digest);
   }
   if (options_.final_sources) {

@@ -52,8 +52,8 @@ class KubernetesOrchestrator : public Orchestrator {
     co_return environment;
   }
 
-  async::Task<bool> unchanged(std::string recheck) override {
-    return images_->unchanged(std::move(recheck));
+  async::Task<bool> matches(std::string fingerprint) override {
+    return images_->matches(std::move(fingerprint));
   }
 
   async::Task<std::vector<core::Diagnostic>> check(
@@ -167,7 +167,8 @@ class KubernetesOrchestrator : public Orchestrator {
   /// Throws InputError if pods neither share files with this machine nor can reach the remote
   /// store.
   void require_files() const {
-    if (!options_.artifacts || stages_files() || !options_.connection_field("claim").empty()) return;
+    if (!options_.artifacts || stages_files() || !options_.connection_field("claim").empty())
+      return;
     throw core::InputError(
         "pods cannot reach the remote store " + options_.artifacts->url() +
             ": it gives no URLs by which they get their files",
