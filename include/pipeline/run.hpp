@@ -23,18 +23,32 @@ namespace pipeline {
 
 struct StepSpec;
 
+/// An error of the pipeline or an option, or what the machine lacks.
+struct Diagnostic {
+  std::string code = {};     ///< Stable name of the error, such as `unknown-key`; may be empty.
+  std::string message = {};  ///< One line.
+  std::string file = {};     ///< Where the step was declared; empty: nowhere.
+  unsigned line = 0;         ///< Counted from 1, like the column; 0: the file as a whole.
+  unsigned column = 0;
+  std::vector<std::string> notes = {};  ///< For example the permitted values.
+  std::string hint = {};                ///< What to do about it; may be empty.
+};
+
 /// A run that cannot start: the pipeline or an option is wrong, or the machine lacks something.
 /// `what()` is the text that `run` would print, including hints.
 class RunError : public std::runtime_error {
  public:
   /// @param exit_code what run_main() would have returned: 2 wrong input, 3 the machine lacks
   /// something, 4 an image could not be built
-  RunError(const std::string& message, int exit_code)
-      : runtime_error(message), exit_code_(exit_code) {}
+  RunError(const std::string& message, int exit_code, std::vector<Diagnostic> diagnostics = {})
+      : runtime_error(message), exit_code_(exit_code), diagnostics_(std::move(diagnostics)) {}
   int exit_code() const { return exit_code_; }
+  /// Returns all errors, at least one unless the run was stopped before it began.
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
 
  private:
   int exit_code_;
+  std::vector<Diagnostic> diagnostics_;
 };
 
 /// One attempt of a step, for an Executor. All paths are absolute.
@@ -91,8 +105,8 @@ class Executor {
 struct RunOptions {
   /// Same as `--param`: values by name.
   std::map<std::string, std::string> parameters = {};
-  /// `local` or `docker`.
-  std::string orchestrator = "local";
+  /// Same as `--orchestrator`: `docker`, `local` or `kubernetes`.
+  std::string orchestrator = "docker";
   /// Used instead of an orchestrator. Shared, so that the caller can query its own data later.
   std::shared_ptr<Executor> executor = {};
   /// Run only this step and its dependencies.

@@ -4,12 +4,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/failed_outputs.hpp"
-#include "cli/output_links.hpp"
+#include "driver/failed_outputs.hpp"
+#include "driver/output_links.hpp"
 #include "cli/published_artifacts.hpp"
-#include "cli/recorded_steps.hpp"
+#include "driver/recorded_steps.hpp"
 #include "cli/run_records.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -39,12 +39,12 @@ std::vector<NamedOutput> outputs_named(store::RunStore& store, const store::RunR
   const auto dot = bracket == std::string::npos ? std::string::npos : wanted.find('.', bracket);
   const auto wanted_output = dot == std::string::npos ? std::string() : wanted.substr(dot + 1);
   std::set<std::string> wanted_steps;
-  for (const auto& step : recorded_steps(store, run, wanted.substr(0, dot)))
+  for (const auto& step : driver::recorded_steps(store, run, wanted.substr(0, dot)))
     wanted_steps.insert(step.name);
 
   // `fit.state` is that of the last round, if the step is repeated.
   const auto output_dot = std::min(wanted.rfind('.'), wanted.size());
-  const auto last = last_round(steps, wanted.substr(0, output_dot));
+  const auto last = driver::last_round(steps, wanted.substr(0, output_dot));
   const auto of_last_round = last == steps.end() ? "" : last->name + wanted.substr(output_dot);
 
   std::vector<NamedOutput> found;
@@ -124,7 +124,7 @@ void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std
 
 /// Handles `--copy` for a step that has failed.
 void copy_failed(Context& context, const std::string& run,
-                 const std::vector<FailedOutput>& failed) {
+                 const std::vector<driver::FailedOutput>& failed) {
   const auto& given = context.options().copy_to;
   if (given == "-") {
     std::error_code error;
@@ -160,7 +160,7 @@ void copy_failed(Context& context, const std::string& run,
 }
 
 void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, const std::string& run,
-                  const std::vector<NamedOutput>& found, const std::vector<FailedOutput>& failed) {
+                  const std::vector<NamedOutput>& found, const std::vector<driver::FailedOutput>& failed) {
   if (context.options().json) {
     json list = json::array();
     for (const auto& [name, step, output] : found)
@@ -179,7 +179,7 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
     table.add({name, output.file_name + (output.is_directory ? "/" : ""),
                core::format_bytes(output.bytes),
                outputs.is_here(output)
-                   ? shown_path(link_to_output(context.artifacts(), step.name, output))
+                   ? shown_path(driver::link_to_output(context.artifacts(), step.name, output))
                    : outputs.location(output)});
   }
   for (const auto& output : failed)
@@ -194,12 +194,12 @@ void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, con
 core::ExitCode artifacts_command(Context& context) {
   if (!context.options().artifacts.name.empty()) return published_command(context);
   auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  const auto run = find_run(context, drivers, store);
+  driver::Drivers drivers(context.driver_context(), store);
+  const auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto& wanted = context.options().step;
   const auto& copy_to = context.options().copy_to;
   const auto steps = store.runs().steps(run.id);
-  const auto failed = failed_outputs(store, run.id, steps, wanted);
+  const auto failed = driver::failed_outputs(store, run.id, steps, wanted);
   const auto found = wanted.empty() || failed.empty() ? outputs_named(store, run, steps, wanted)
                                                       : std::vector<NamedOutput>();
   auto outputs = outputs_of(context, store, run);

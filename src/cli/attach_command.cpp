@@ -8,14 +8,14 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/event_log.hpp"
+#include "driver/event_log.hpp"
 #include "cli/growing_file.hpp"
-#include "cli/run_results.hpp"
+#include "cli/summary.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/lines.hpp"
-#include "detached/drivers.hpp"
+#include "driver/drivers.hpp"
 #include "model/event_json.hpp"
 
 namespace pipeline::cli {
@@ -102,12 +102,12 @@ class EventFile {
 class Attachment {
  public:
   Attachment(Context& context, store::RunStore& store, const std::string& run)
-      : context_(context), store_(store), run_(run), display_(context, false) {}
+      : context_(context), store_(store), run_(run), display_(context, SignalHandling::none) {}
 
   /// Shows what has happened since the last call.
   void show_news() {
     if (looks_++ % looks_for_files == 0)
-      for (auto& file : event_logs(store_, run_))
+      for (auto& file : driver::event_logs(store_, run_))
         if (files_.insert(file).second) events_.emplace_back(std::move(file));
     for (auto& events : events_)
       for (const auto& object : events.read()) take(object);
@@ -123,7 +123,7 @@ class Attachment {
   }
   /// The last summary or error of a driver; null if there is none yet.
   const json& end() const { return end_; }
-  const RunModel& model() { return display_.progress().model(); }
+  const driver::RunModel& model() { return display_.progress().model(); }
 
  private:
   void take(const json& object) {
@@ -141,7 +141,7 @@ class Attachment {
     const auto age = std::max(WallTime::clock::now() - at, WallTime::clock::duration::zero());
     display_.progress().emit(
         *event,
-        SteadyTime::clock::now() - std::chrono::duration_cast<SteadyTime::clock::duration>(age));
+        driver::SteadyTime::clock::now() - std::chrono::duration_cast<driver::SteadyTime::clock::duration>(age));
     if (const auto* started = std::get_if<event::StepStarted>(&*event))
       logs_.try_emplace(started->step, store_, run_, started->step, started->attempt);
   }
@@ -183,7 +183,7 @@ core::InputError no_events(const Context& context, const store::RunRecord& run) 
   };
   if (run.status == RunStatus::running)
     return core::InputError("run " + run.id + " was not begun with --detach: " +
-                                detached::name_of(run.driver) + " shows it",
+                                driver::name_of(run.driver) + " shows it",
                             command("logs") + " -f` follows what its steps print");
   return core::InputError("run " + run.id + " was not begun with --detach, and has ended: " +
                               std::string(to_string(run.status)),
@@ -191,11 +191,11 @@ core::InputError no_events(const Context& context, const store::RunRecord& run) 
 }
 
 /// Waits for the run's first event. A driver in a cluster may not have started yet.
-void await_events(Context& context, detached::Drivers& drivers, store::RunStore& store,
+void await_events(Context& context, driver::Drivers& drivers, store::RunStore& store,
                   store::RunRecord& run, const std::function<bool()>& is_stopped) {
-  const auto since = SteadyTime::clock::now();
-  while (event_logs(store, run.id).empty()) {
-    const bool is_late = SteadyTime::clock::now() - since > longest_start;
+  const auto since = driver::SteadyTime::clock::now();
+  while (driver::event_logs(store, run.id).empty()) {
+    const bool is_late = driver::SteadyTime::clock::now() - since > longest_start;
     if (!drivers.goes_on(run) || (is_late && !run.driver.is_elsewhere()))
       throw no_events(context, run);
     if (is_stopped()) return;
@@ -203,15 +203,15 @@ void await_events(Context& context, detached::Drivers& drivers, store::RunStore&
 }
 
 /// Returns true while a driver that has recorded the run's end may still record its summary.
-bool may_conclude(const store::RunRecord& run, SteadyTime since) {
+bool may_conclude(const store::RunRecord& run, driver::SteadyTime since) {
   if (run.status == RunStatus::running) return false;
   if (run.driver.process.is_of_this_namespace() && !run.driver.is_elsewhere())
     return run.driver.process.alive();
-  return SteadyTime::clock::now() - since < longest_start;
+  return driver::SteadyTime::clock::now() - since < longest_start;
 }
 
 /// Returns the end of a run whose driver has recorded it, but no summary.
-engine::RunSummary outcome_of(const store::RunRecord& run, const RunModel& model) {
+engine::RunSummary outcome_of(const store::RunRecord& run, const driver::RunModel& model) {
   return {.run = run.id,
           .status = run.status,
           .succeeded = model.count(StepStatus::succeeded),
@@ -234,29 +234,28 @@ core::ExitCode show_driver_error(const Context& context, const json& error) {
 core::ExitCode show_attached_end(Context& context, store::RunStore& store,
                                  const store::RunRecord& run, Attachment& attachment) {
   const auto& end = attachment.end();
-  Summary summary{attachment.model(),     outcome_of(run, attachment.model()), {}, {},
-                  context.options().name, context.state_option(store.folder())};
-  std::optional<core::ExitCode> code;
+  std::optional<driver::RunEnd> shown;
   if (end.is_object()) {
-    code = read_summary(end, context, store, summary);
-    if (!code) return show_driver_error(context, end);
+    shown = driver::read_summary(end, context, store);
+    if (!shown) return show_driver_error(context, end);
   } else if (run.status == RunStatus::succeeded || run.status == RunStatus::failed) {
-    code = exit_code_of(summary.outcome);
+    const auto outcome = outcome_of(run, attachment.model());
+    shown = {.state = store.folder(), .outcome = outcome, .results = {}, .exit_code = driver::exit_code_of(outcome)};
   } else {
     throw core::EnvironmentError(
-        "the driver of run " + run.id + " is gone: it was " + detached::name_of(run.driver),
+        "the driver of run " + run.id + " is gone: it was " + driver::name_of(run.driver),
         {"`" + context.options().name + " resume " + run.id + "` continues the run"});
   }
-  show_summary(context, store, std::move(summary), *code);
-  return *code;
+  show_summary(context, attachment.model(), *shown);
+  return shown->exit_code;
 }
 
 }  // namespace
 
 core::ExitCode attach_command(Context& context) {
   auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  auto run = find_run(context, drivers, store);
+  driver::Drivers drivers(context.driver_context(), store);
+  auto run = driver::find_run(context, context.options().run, drivers, store);
   asio::signal_set signals(context.loop(), SIGINT, SIGTERM, SIGHUP);
   bool is_stopped = false;
   signals.async_wait([&](boost::system::error_code error, int) { is_stopped |= !error; });
@@ -267,11 +266,11 @@ core::ExitCode attach_command(Context& context) {
   };
   await_events(context, drivers, store, run, pause);
   Attachment attachment(context, store, run.id);
-  std::optional<SteadyTime> over_since;
+  std::optional<driver::SteadyTime> over_since;
   for (;;) {
     // The driver is looked up first: what it has written before its end is then read.
     const bool is_over = !drivers.goes_on(run);
-    if (is_over && !over_since) over_since = SteadyTime::clock::now();
+    if (is_over && !over_since) over_since = driver::SteadyTime::clock::now();
     const bool is_last = is_over && !may_conclude(run, *over_since);
     attachment.show_news();
     if (is_last || (is_over && attachment.end().is_object())) break;

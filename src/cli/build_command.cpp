@@ -5,7 +5,8 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
-#include "cli/session.hpp"
+#include "driver/error_report.hpp"
+#include "driver/session.hpp"
 #include "core/file.hpp"
 
 namespace pipeline::cli {
@@ -18,7 +19,7 @@ struct Prepared {
 };
 
 /// Prepares all environments concurrently; the orchestrator recognises equal ones.
-async::Task<std::vector<Prepared>> prepare_all(Session& session, Display& display,
+async::Task<std::vector<Prepared>> prepare_all(driver::Session& session, Display& display,
                                                std::vector<const StepSpec*> steps) {
   const auto executor = co_await asio::this_coro::executor;
   std::vector<Prepared> all;
@@ -50,13 +51,13 @@ std::string message_of(const std::exception_ptr& error) {
 }  // namespace
 
 core::ExitCode build_command(Context& context) {
-  Session session(context);
+  driver::Session session(context);
   const auto steps = session.source.selected_steps();
   require_engine(session);
   Display display(context);
   const auto all = context.await(prepare_all(session, display, steps));
   display.close();
-  if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
+  if (display.cancel().level() != core::StopLevel::none) throw driver::Interrupted();
 
   std::set<std::string> reported;
   core::ExitCode code = core::ExitCode::ok;
@@ -72,7 +73,7 @@ core::ExitCode build_command(Context& context) {
       const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
       if (code == core::ExitCode::ok || report.code == core::ExitCode::build_failed)
         code = report.code;
-      if (context.options().json) context.print(error_json(error).dump() + "\n");
+      if (context.options().json) context.print(driver::error_json(error).dump() + "\n");
       core::write_all(STDERR_FILENO, report.text);
     }
   }

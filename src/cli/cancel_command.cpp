@@ -1,133 +1,17 @@
-#include <poll.h>
-extern "C" {  // glibc 2.36 omits extern "C" in this header.
-#include <sys/pidfd.h>
-}
-
-#include <cerrno>
-#include <csignal>
-
 #include "cli/commands.hpp"
-#include "cli/session.hpp"
-#include "cli/signals.hpp"
-#include "core/diagnostic.hpp"
-#include "core/file.hpp"
-#include "detached/drivers.hpp"
-#include "detached/held_lease.hpp"
-#include "detached/invocation.hpp"
-#include "orchestrators/kubernetes/driver.hpp"
+#include "cli/context.hpp"
+#include "driver/cancellation.hpp"
 
 namespace pipeline::cli {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Time to wait for a driver: a living one renews its Lease many times in it, and a lost pod is
-/// replaced.
-constexpr std::chrono::seconds longest_silence{30};
-
-void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
-  if (::pidfd_send_signal(process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
-    throw core::system_error("cannot stop process " + std::to_string(run.driver.process.pid) +
-                                 ", which makes run " + run.id,
-                             errno);
-}
-
-void announce_stop(Context& context, const store::RunRecord& run) {
-  context.note("run " + run.id + " is stopping" +
-               (context.options().cancel.now ? "" : "; `--now` kills its steps at once"));
-}
-
-/// @return whether there was a process to stop
-bool stop_process(Context& context, store::RunStore& store, const store::RunRecord& run) {
-  if (!run.driver.process.is_of_this_namespace()) {
-    if (store.drivers().liveness(run) == store::Liveness::dead) return false;
-    throw core::InputError("run " + run.id + " is still running: " + detached::name_of(run.driver) +
-                               " drives it, which cannot be stopped from here",
-                           "`" + context.options().name + " cancel " + run.id + "` stops it there");
-  }
-  // The descriptor is opened before the check, so that it cannot be another process that got the
-  // same number since.
-  const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
-  if (!process || !run.driver.process.alive()) return false;
-  // Neither lets the driver give up, however often the command is repeated.
-  send(process, context.options().cancel.now ? stop_at_once : SIGTERM, run);
-  announce_stop(context, run);
-  pollfd ended{process.get(), POLLIN, 0};
-  while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
-  }
-  return true;
-}
-
-/// Leaves a message at the Lease, where a driver that replaces a lost one finds it, too.
-/// @return whether a driver has stopped the run
-bool stop_driver(Context& context, store::RunStore& store, detached::Drivers& drivers,
-                 store::RunRecord run) {
-  const auto lease = run.driver.lease;
-  kubernetes_api::Client client(context.loop(),
-                                kubernetes_api::find_cluster(detached::cluster_of(lease)));
-  if (context.await(orchestrators::kubernetes::driver_continues(client, lease.name))) {
-    auto owners = context.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
-    context.await(kubernetes_api::leave_word(
-        client, lease.name, context.options().cancel.now ? "immediate" : "graceful",
-        std::move(owners)));
-    announce_stop(context, run);
-  }
-  std::string heard;
-  for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
-    const auto now = store.runs().find(run.id);
-    if (!now) return true;
-    run = *now;
-    const bool goes_on = drivers.goes_on(run);
-    if (run.status != RunStatus::running) return true;
-    if (!goes_on) break;
-    const auto holder = context.await(kubernetes_api::holder_of(client, lease.name));
-    if (auto sign = holder.name + " " + holder.renewed; sign != heard) {
-      heard = std::move(sign);
-      since = Clock::now();
-    }
-    ::poll(nullptr, 0, 300);
-  }
-  context.await(orchestrators::kubernetes::remove_driver(
-      client, lease.name));  // The driver's pod, if there is one, releases the Lease.
-  auto options = recorded_options(store, run.id, context.options()).value_or(context.options());
-  Context with_cluster(std::move(options));
-  detached::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
-                           lease.name);
-  held.is_done();
-  drivers.bring_home(run);
-  const auto now = store.runs().find(run.id);
-  if (!now || now->status != RunStatus::running)
-    return true;  // The run ended just before it could be cancelled.
-  recover_dead_runs(context, store, {}, run.id);
-  return false;
-}
-
-}  // namespace
 
 core::ExitCode cancel_command(Context& context) {
-  auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  auto run = find_run(context, drivers, store);
-  if (run.status != RunStatus::running)
-    throw core::InputError("run " + run.id +
-                           " has already ended: " + std::string(to_string(run.status)));
-
-  const bool is_unknown = drivers.liveness_of(run) == detached::Drivers::Liveness::unknown;
-  const bool is_forced = is_unknown && context.options().cancel.force;
-  if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
-  bool stopped = false;
-  if (!is_forced)
-    stopped = run.driver.is_elsewhere() ? stop_driver(context, store, drivers, run)
-                                        : stop_process(context, store, run);
-  const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
-  const auto how = stopped ? "stopped" : gone + " was gone; what it had left has been removed";
-  recover_dead_runs(context, store, {}, is_forced ? run.id : "");
-  if (const auto now = store.runs().find(run.id)) run = *now;
-  if (context.options().json) {
-    context.print_json(nlohmann::json{{"run", run.id}, {"status", to_string(run.status)}});
-  } else {
-    context.print("run " + run.id + ": " + std::string(to_string(run.status)) + " (" + how + ")\n");
-  }
+  const auto& options = context.options();
+  const auto [run, how] = driver::cancel_run(context, options.run, options.cancel);
+  const std::string status(to_string(run.status));
+  if (options.json)
+    context.print_json({{"run", run.id}, {"status", status}});
+  else
+    context.print("run " + run.id + ": " + status + " (" + how + ")\n");
   return core::ExitCode::ok;
 }
 

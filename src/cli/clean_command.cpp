@@ -1,383 +1,41 @@
-#include <algorithm>
-#include <iterator>
-#include <set>
-
 #include "cli/commands.hpp"
-#include "cli/output_links.hpp"
-#include "cli/session.hpp"
-#include "cli/storage.hpp"
-#include "core/diagnostic.hpp"
-#include "core/file.hpp"
-#include "core/json_member.hpp"
+#include "cli/context.hpp"
 #include "core/quantity.hpp"
-#include "detached/drivers.hpp"
-#include "docker/build_stages.hpp"
-#include "docker/engine_api.hpp"
-#include "docker/image_storage.hpp"
-#include "docker/json_text.hpp"
-#include "docker/package_resolver.hpp"
-#include "engine/attempt/attempt.hpp"
-#include "engine/attempt/shell.hpp"
-#include "engine/data/download.hpp"
-#include "net/url.hpp"
-#include "orchestrators/containers/image_use.hpp"
-#include "orchestrators/docker/user_entry.hpp"
-#include "orchestrators/local/environment_use.hpp"
+#include "driver/clean_up.hpp"
 
 namespace pipeline::cli {
 namespace {
 
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-constexpr const char* image_label = "pipe.digest";
-
-class Cleaner {
- public:
-  explicit Cleaner(Context& context)
-      : context_(context), dry_run_(context.options().clean.dry_run) {
-    const auto state = context.existing_state();
-    if (!state) return;
-    store_ = &context.store(*state);
-    drivers_.emplace(context.driver_context(), *store_);
-    if (!dry_run_) nothing_runs_ = store::StateLock::hold_artifacts(store_->folder());
-  }
-
-  void containers();
-  json own_images();
-  void images();
-  void environments();
-  void runs();
-  void report() const;
-
- private:
-  void removed(const char* kind, const std::string& name, Bytes bytes) {
-    items_.push_back({{"kind", kind}, {"name", name}, {"bytes", bytes}});
-    freed_ += bytes;
-  }
-  void kept(std::string why) {
-    if (!context_.options().json) context_.note("note: " + why);
-    kept_.push_back(std::move(why));
-  }
-  bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
-  std::string why_it_stays(store::RunRecord run) {
-    if (drivers_->liveness_of(run) != detached::Drivers::Liveness::unknown ||
-        run.driver.is_elsewhere())
-      return "which is running";
-    const auto error = drivers_->not_known(run);
-    return "since " + std::string(error.what()) + "; " + error.advice().back();
-  }
-  bool remove_image(const std::string& id, const std::vector<std::string>& names);
-  void images_above_budget();
-  void resolver_cache();
-  bool remove_run(const store::RunRecord& run, bool keep_cache);
-  void forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used);
-  void remove_left_folders();
-  void remove_checkpoints(const std::set<std::string>& keys);
-  /// True also if a run could start meanwhile, which must find its artifacts and images.
-  bool some_run_goes_on() {
-    if (!store_) return false;
-    if (!dry_run_ && !nothing_runs_) return true;
-    const auto all = store_->runs().list();
-    return std::ranges::any_of(all, [&](const auto& run) { return goes_on(run); });
-  }
-  docker::EngineApi& engine() {
-    if (!engine_)
-      engine_ = std::make_unique<docker::EngineApi>(context_.loop(), docker::find_endpoint());
-    return *engine_;
-  }
-
-  Context& context_;
-  const bool dry_run_;
-  store::RunStore* store_ = nullptr;
-  std::optional<detached::Drivers> drivers_;      ///< The drivers of the runs.
-  std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
-  std::unique_ptr<docker::EngineApi> engine_;
-  json items_ = json::array(), kept_ = json::array();
-  Bytes freed_ = 0;
-};
-
-void Cleaner::containers() {
-  if (!store_) return;
-  if (!dry_run_) recover_dead_runs(context_, *store_);
-  const auto place = make_orchestrator(context_, "docker", {.state = store_->folder()});
-  context_.await(place->remove_orphans([&](const std::string& id) {
-    const auto run = store_->runs().find(id);
-    if (run && run->id == id && run->status == RunStatus::running &&
-        store_->drivers().liveness(*run) != store::Liveness::dead)
-      return true;
-    removed("container", "of run " + id, Bytes{0});
-    return dry_run_;
-  }));
-}
-
-/// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which
-/// its list of images lacks; Podman's disk usage lacks labels.
-json Cleaner::own_images() {
-  const bool podman = context_.await(engine().info())->podman;
-  if (podman)
-    return context_.await(engine().call(
-        "GET", "/images/json?filters=" + net::url_encode(json{{"label", {image_label}}}.dump())));
-  const auto usage = context_.await(engine().disk_usage());
-  const auto* images = core::member(usage, "Images");
-  return images ? *images : json::array();
-}
-
-void Cleaner::images() {
-  if (some_run_goes_on()) return kept("the images, since a run is in progress");
-  // A `pipe` that was killed during a classic build has left its stages. A build of another state
-  // folder may be in progress, so young ones stay.
-  constexpr std::time_t longest_build = 6 * 3600;
-  if (!dry_run_)
-    context_.await(
-        docker::remove_stages(engine(), docker::stage_label, std::time(nullptr) - longest_build));
-  if (!context_.options().clean.keep_storage.empty()) return images_above_budget();
-  for (const auto& image : own_images()) {
-    if (!docker::is_own_image(image)) continue;
-    const auto id = docker::text_at(image, "Id");
-    if (id.empty()) continue;
-    auto names = docker::names_of(image);
-    if (names.empty()) names.push_back(id);
-    const bool is_gone = remove_image(id, names);
-    const auto size = docker::number_at(image, "Size"),
-               shared = docker::number_at(image, "SharedSize");
-    if (is_gone) removed("image", names.front(), size - std::min(size, shared));
-  }
-  resolver_cache();
-}
-
-/// The next resolution makes it again.
-void Cleaner::resolver_cache() {
-  const auto usage = context_.await(engine().disk_usage());
-  const auto* volumes = core::member(usage, "Volumes");
-  if (!volumes || !volumes->is_array()) return;
-  const auto found = std::ranges::find_if(*volumes, [](const json& volume) {
-    return docker::text_at(volume, "Name") == docker::cache_volume;
-  });
-  if (found == volumes->end()) return;
-  const std::string name(docker::cache_volume);
-  try {
-    if (!dry_run_) context_.await(engine().call("DELETE", "/volumes/" + name));
-  } catch (const docker::EngineError& error) {
-    return kept(name + ": " + error.what());
-  }
-  const auto* use = core::member(*found, "UsageData");
-  const Bytes size = use ? docker::number_at(*use, "Size") : 0;
-  removed("volume", name, size);
-}
-
-/// Removes virtual environments of local steps, which all pipelines of the user share.
-void Cleaner::environments() {
-  if (some_run_goes_on()) return kept("the virtual environments, since a run is in progress");
-  for (const auto& folder : orchestrators::local::unused_environments()) {
-    const auto bytes = size_of(folder);
-    if (!dry_run_ && !orchestrators::local::remove_environment(folder))
-      kept("the virtual environment " + folder.filename().string() + ", which is being made");
-    else
-      removed("virtual environment", folder.filename().string(), bytes);
-  }
-}
-
-/// @return false if the engine keeps it, because a container uses it
-bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>& names) {
-  bool is_gone = true;
-  for (const auto& name : names) {
-    try {
-      if (!dry_run_) context_.await(engine().remove_image(name));
-    } catch (const docker::EngineError& error) {
-      is_gone = false;
-      kept(name + ": " + error.what());
-    }
-  }
-  if (is_gone && !dry_run_) orchestrators::containers::forget_use(id);
-  return is_gone;
-}
-
-/// Removes the images that were not used for longest, until the layers of the others fit.
-void Cleaner::images_above_budget() {
-  const auto text = context_.options().clean.keep_storage;
-  const auto budget = *core::parse_bytes(text);
-  auto images = context_.await(docker::stored_images(engine()));
-  const auto used = [](const docker::StoredImage& image) {
-    return std::max(image.created, orchestrators::containers::last_use(image.id));
-  };
-  std::ranges::stable_sort(images, {}, used);
-  auto storage = docker::storage_of(images);
-  for (std::size_t i = 0; i < images.size() && storage.total() > budget;) {
-    if (!images[i].is_own || !remove_image(images[i].id, images[i].names)) {
-      ++i;
-      continue;
-    }
-    const auto name = images[i].names.front();
-    images.erase(images.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto rest = docker::storage_of(images);
-    removed("image", name, storage.total() - rest.total());
-    storage = rest;
-  }
-  if (storage.total() > budget)
-    kept(counted(storage.images, "image") + " of " + core::format_bytes(storage.total()) +
-         ", which containers use");
-}
-
-/// @return false if it has a driver by now
-bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
-  try {
-    if (!store_->remove_run(run.id, keep_cache)) return false;
-  } catch (const core::EnvironmentError& error) {
-    kept(error.what());
-  }
-  return true;
-}
-
-/// Within a budget, forgets the results of a run that is to go which no run that stays uses: they
-/// would be kept with those that one reuses.
-void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used) {
-  if (context_.options().clean.keep_storage.empty()) return;
-  for (const auto& step : store_->runs().steps(run.id)) {
-    const auto is_used = [&](const auto& output) { return used.contains(output.digest); };
-    if (step.status == StepStatus::succeeded && !step.outputs.empty() &&
-        std::ranges::none_of(step.outputs, is_used))
-      store_->cache().remove(step.key);
-  }
-}
-
-/// Removes what could not be removed when it was due: folders of attempts whose runs have ended,
-/// and what failed attempts of removed runs have left.
-void Cleaner::remove_left_folders() {
-  auto left = core::entries_of(store_->folder() / "work");
-  std::ranges::move(core::entries_of(store_->folder() / "failed"), std::back_inserter(left));
-  for (const auto& folder : left) {
-    const auto id = folder.filename().string();
-    const bool is_work = folder.parent_path().filename() == "work";
-    const auto bytes = size_of(folder);
-    try {
-      if (const auto run = store_->runs().find(id);
-          run && run->id == id && (!is_work || run->status == RunStatus::running))
-        continue;
-      const auto held = store_->drivers().hold(id);
-      if (!held) continue;
-      core::remove_tree(folder);
-      removed(is_work ? "work folder" : "folder of failed attempts", "of run " + id, bytes);
-    } catch (const std::exception& failed) {
-      kept(failed.what());
-    }
-  }
-}
-
-/// Removes the checkpoints of steps that no run that stays has begun. @param keys of steps that
-/// stay
-void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
-  for (const auto& folder : core::entries_of(store_->folder() / engine::checkpoints_folder)) {
-    if (keys.contains(folder.filename().string())) continue;
-    const auto bytes = size_of(folder);
-    try {
-      if (!dry_run_) core::remove_tree(folder);
-      removed("checkpoint", folder.filename().string(), bytes);
-    } catch (const core::EnvironmentError& failed) {
-      kept(failed.what());
-    }
-  }
-}
-
-void Cleaner::runs() {
-  if (!store_) return;
-  if (!dry_run_) recover_dead_runs(context_, *store_);
-  const auto all = store_->runs().list();
-  const auto& clean = context_.options().clean;
-  std::size_t keep = std::min<std::size_t>(clean.keep, all.size());
-  if (!clean.keep_storage.empty() && !clean.images)
-    keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(clean.keep_storage)));
-  // Runs whose results are reused by runs that stay. They are removed, but their results stay
-  // reusable.
-  std::set<std::string> needed, keys;
-  std::set<core::Digest> used;
-  std::vector<const store::RunRecord*> old;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i >= keep && !goes_on(all[i])) {
-      old.push_back(&all[i]);
-      continue;
-    }
-    if (i >= keep) kept("run " + all[i].id + ", " + why_it_stays(all[i]));
-    for (const auto& step : store_->runs().steps(all[i].id)) {
-      needed.insert(step.reused_from);
-      keys.insert(step.key);
-      for (const auto& output : step.outputs) used.insert(output.digest);
-    }
-  }
-  Bytes artifact_bytes = 0;  // For a dry run: the recorded sizes.
-  for (const auto* run : old) {
-    const auto logs = store_->paths().log_file(run->id);
-    const Bytes bytes = size_of(logs);
-    if (dry_run_) {
-      for (const auto& step : store_->runs().steps(run->id))
-        for (const auto& output : step.outputs)
-          if (used.insert(output.digest).second) artifact_bytes += output.bytes;
-    } else if (forget_unused(*run, used); !remove_run(*run, needed.contains(run->id))) {
-      kept("run " + run->id + ", which was resumed meanwhile");
-      continue;
-    }
-    removed("run", run->id, bytes);
-  }
-  if (!dry_run_) remove_left_folders();
-  if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
-  if (!dry_run_) {
-    store_->lineage().remove_unused();
-    const auto referenced = store_->referenced_artifacts();
-    const std::set<core::Digest> in_use(referenced.begin(), referenced.end());
-    artifact_bytes = context_.artifacts().collect(
-        [&](const core::Digest& digest) { return in_use.contains(digest); });
-    remove_dead_links(store_->folder());
-  }
-  remove_checkpoints(keys);
-  if (!dry_run_)
-    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
-                               engine::downloads_folder})
-      core::remove_tree(store_->folder() / folder);
-  if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
-}
-
-void Cleaner::report() const {
-  if (context_.options().json)
-    return context_.print_json(
-        {{"dry_run", dry_run_}, {"removed", items_}, {"kept", kept_}, {"bytes", freed_}});
-  Table table;
-  table.add({dry_run_ ? "TO REMOVE" : "REMOVED", "", "SIZE"});
-  for (const auto& item : items_) {
-    const auto bytes = item["bytes"].get<Bytes>();
-    table.add({item["kind"].get<std::string>(), shorten_digests(item["name"].get<std::string>()),
-               bytes ? core::format_bytes(bytes) : ""});
-  }
-  if (!table.empty()) context_.print(table.render(context_.paint()));
-  context_.print((dry_run_ ? "would free " : "freed ") + core::format_bytes(freed_) + "\n");
+nlohmann::json to_json(const driver::CleanUpReport& report, bool is_dry_run) {
+  auto removed = nlohmann::json::array();
+  for (const auto& item : report.removed)
+    removed.push_back({{"kind", item.kind}, {"name", item.name}, {"bytes", item.bytes}});
+  return {{"dry_run", is_dry_run},
+          {"removed", std::move(removed)},
+          {"kept", report.kept},
+          {"bytes", report.freed}};
 }
 
 }  // namespace
 
 core::ExitCode clean_command(Context& context) {
-  const auto& options = context.options();
-  const auto& budget = options.clean.keep_storage;
-  const bool runs = options.clean.runs || options.clean.keep > 0 || options.clean.all ||
-                    (!budget.empty() && !options.clean.images);
-  if (!runs && !options.clean.containers && !options.clean.images && !options.clean.environments)
-    throw core::InputError("nothing was named that is to be removed",
-                           "name --containers, --images, --environments, --runs, --keep-storage or "
-                           "--all; with --dry-run nothing is "
-                           "removed yet");
-  if (!budget.empty()) {
-    if (options.clean.all)
-      throw core::InputError("--keep-storage is a size of artifacts, or with --images of images",
-                             "leave out --all");
-    if (!core::parse_bytes(budget))
-      throw core::InputError("--keep-storage '" + budget + "' is not a size",
-                             "write a number and a unit: 20GB, 500MiB");
+  const auto& wanted = context.options().clean;
+  const bool is_json = context.options().json;
+  const auto report = driver::clean_up(context, wanted, [&](const std::string& why) {
+    if (!is_json) context.note("note: " + why);
+  });
+  if (is_json) {
+    context.print_json(to_json(report, wanted.dry_run));
+    return core::ExitCode::ok;
   }
-  if (!options.state.empty()) context.required_state();
-  Cleaner cleaner(context);
-  if (options.clean.containers || options.clean.all) cleaner.containers();
-  if (runs) cleaner.runs();
-  if (options.clean.environments || options.clean.all) cleaner.environments();
-  if (options.clean.images || options.clean.all) cleaner.images();
-  cleaner.report();
+  Table table;
+  table.add({wanted.dry_run ? "TO REMOVE" : "REMOVED", "", "SIZE"});
+  for (const auto& item : report.removed)
+    table.add({item.kind, shorten_digests(item.name),
+               item.bytes ? core::format_bytes(item.bytes) : ""});
+  if (!table.empty()) context.print(table.render(context.paint()));
+  context.print((wanted.dry_run ? "would free " : "freed ") + core::format_bytes(report.freed) +
+                "\n");
   return core::ExitCode::ok;
 }
 

@@ -1,18 +1,19 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/recorded_attempt.hpp"
+#include "driver/recorded_attempt.hpp"
 #include "core/quantity.hpp"
 
 namespace pipeline::cli {
 
+namespace fs = std::filesystem;
+
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
   auto& store = context.existing_store();
-  const auto found =
-      recorded_attempt(store, context.find_run(store), options.step, options.attempt);
+  const auto found = driver::recorded_attempt(store, context.find_run(store), options.step, options.attempt);
   const auto digest = code_of(context, found);
   const auto stored = context.artifacts().path(digest);
-  json document{{"run", found.run.id},
+  nlohmann::json document{{"run", found.run.id},
                 {"step", found.step.name},
                 {"attempt", found.attempt.number},
                 {"digest", digest.hex()}};
@@ -25,8 +26,8 @@ core::ExitCode code_command(Context& context) {
   } else {
     Table table;
     table.add({"FILE", "SIZE"});
-    document["files"] = json::array();
-    for (const auto& [file, path] : code_files(stored)) {
+    document["files"] = nlohmann::json::array();
+    for (const auto& [file, path] : driver::code_files(stored)) {
       const auto bytes = fs::file_size(path);
       document["files"].push_back({{"file", file}, {"bytes", bytes}});
       table.add({file, core::format_bytes(bytes)});

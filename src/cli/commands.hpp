@@ -49,8 +49,6 @@ core::ExitCode schema_command(Context& context);
 core::ExitCode export_command(Context& context);
 core::ExitCode completion_command(Context& context);
 core::ExitCode complete_command(Context& context);
-/// `pipe run -o kubernetes --detach`.
-core::ExitCode detach_command(Context& context);
 /// The command of the driver in the cluster.
 core::ExitCode drive_command(Context& context);
 

@@ -2,7 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "report/comparison.hpp"

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "cli/background.hpp"
 #include "core/file.hpp"
 
 namespace pipeline::cli {
@@ -10,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::unique_ptr<Progress> make_progress(const Context& context, const Background* background) {
+std::unique_ptr<Progress> make_progress(const Context& context, const driver::Background* background) {
   ProgressIo io{.write =
                     [background](std::string_view text) {
                       if (!background || !background->has_left())
@@ -25,10 +24,11 @@ std::unique_ptr<Progress> make_progress(const Context& context, const Background
 
 }  // namespace
 
-Display::Display(Context& context, bool stops_on_signals, const Background* background)
-    : progress_(make_progress(context, background)), timer_(context.loop()) {
-  if (stops_on_signals)
-    signals_.emplace(context.loop(), cancel_, [this, &context](std::string_view text) {
+Display::Display(const Context& context, asio::io_context& loop, SignalHandling signals,
+                 const driver::Background* background)
+    : progress_(make_progress(context, background)), timer_(loop) {
+  if (signals == SignalHandling::stop)
+    signals_.emplace(loop, cancel_, [this, &context](std::string_view text) {
       if (context.options().json) context.note(text);
       progress_->say(text);
     });
@@ -50,6 +50,12 @@ void Display::wait() {
     progress_->tick();
     wait();
   });
+}
+
+void RunDisplay::warn(const std::string& text, const nlohmann::json& warning) {
+  say(text);
+  if (context_.options().json)
+    context_.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
 }
 
 }  // namespace pipeline::cli

@@ -1,7 +1,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/lineage.hpp"
-#include "cli/session.hpp"
+#include "driver/named_artifact.hpp"
+#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "exports/openlineage.hpp"
@@ -115,8 +115,8 @@ core::ExitCode send_events(Context& context, const std::vector<nlohmann::json>& 
 core::ExitCode export_run_command(Context& context) {
   const auto& options = context.options();
   auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  const auto run = find_run(context, drivers, store);
+  driver::Drivers drivers(context.driver_context(), store);
+  const auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto& format = options.document.format;
   if ((format == "slsa") == options.step.empty())
     throw core::InputError(
@@ -128,7 +128,7 @@ core::ExitCode export_run_command(Context& context) {
     throw core::InputError("run " + run.id + " is still running");
   if (format == "ro-crate") return write_crate(context, store, run);
   if (format == "slsa") {
-    const auto artifact = output_of_run(store, run, options.step);
+    const auto artifact = driver::output_of_run(store, run, options.step);
     const auto made = exports::facts_of_maker(store, artifact, PIPELINE_VERSION);
     if (!made)
       throw core::InputError("no step in this state folder made '" + options.step + "'",

@@ -1,12 +1,12 @@
 // Commands that read a pipeline file and need no engine: validate, render, schema.
 #include <algorithm>
 
-#include "cli/command_checks.hpp"
+#include "driver/command_checks.hpp"
 #include "cli/commands.hpp"
-#include "cli/gpu_warnings.hpp"
+#include "driver/step_warnings.hpp"
 #include "cli/render_manifests.hpp"
-#include "cli/session.hpp"
-#include "cli/step_errors.hpp"
+#include "driver/session.hpp"
+#include "driver/step_errors.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
@@ -26,7 +26,7 @@ using nlohmann::json;
 /// Reports errors that `pipeline` alone does not show, all at once: patterns of code that match
 /// nothing, and missing files of an image.
 void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
-  StepErrors errors;
+  driver::StepErrors errors;
   const StepSpec* before = nullptr;
   for (const auto& step : pipeline.steps) {
     const bool is_sibling =
@@ -107,8 +107,8 @@ core::ExitCode validate_command(Context& context) {
   // The machine that runs the steps is not known here, so only findings that hold everywhere are
   // reported.
   auto found = gpu::check_steps(steps, {});
-  std::ranges::move(check_commands(pipeline, resolver), std::back_inserter(found));
-  const auto warnings = check_gpus(pipeline, std::move(found), [&](std::string_view text) {
+  std::ranges::move(driver::check_commands(pipeline, resolver), std::back_inserter(found));
+  const auto warnings = driver::report_warnings(pipeline, std::move(found), [&](std::string_view text) {
     if (!context.options().json) context.note(std::string(text) + "\n");
   });
   if (context.options().json) {
@@ -117,7 +117,7 @@ core::ExitCode validate_command(Context& context) {
                             {"pipeline", pipeline.name},
                             {"steps", pipeline.steps.size()},
                             {"outputs", outputs},
-                            {"warnings", warnings_json(warnings, pipeline)}});
+                            {"warnings", driver::warnings_json(warnings, pipeline)}});
   } else {
     context.print((pipeline.file.empty() ? context.options().name : shown_path(pipeline.file)) +
                   ": " + context.paint()(Colour::green, "valid") + ": pipeline " + pipeline.name +
@@ -141,7 +141,7 @@ core::ExitCode render_command(Context& context) {
     std::string text;
   };
   std::vector<Image> images;
-  StepErrors errors;
+  driver::StepErrors errors;
   for (std::size_t i = 0; i < (only.empty() ? pipeline.steps.size() : wanted.size()); ++i) {
     const auto& step = pipeline.steps[only.empty() ? i : wanted[i]];
     docker::ImagePlan plan;

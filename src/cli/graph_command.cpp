@@ -5,20 +5,20 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/graph_svg.hpp"
-#include "cli/pipeline_source.hpp"
-#include "cli/step_graph.hpp"
+#include "graph_drawing/graph_svg.hpp"
+#include "driver/pipeline_source.hpp"
+#include "graph_drawing/step_graph.hpp"
 
 namespace pipeline::cli {
 namespace {
 
 /// Mermaid's identifiers have no `-`, and some words mean something else, such as `end`.
-std::string mermaid_of(const StepGraph& graph) {
+std::string mermaid_of(const graph_drawing::StepGraph& graph) {
   std::map<std::string, std::string> ids;
   std::string text = "flowchart TB\n";
   for (const auto& node : graph.nodes) {
     const auto id = ids.emplace(node.name, "s" + std::to_string(ids.size())).first->second;
-    text += "  " + id + (node.is_conditional ? "{{\"" : "[\"") + node_label(node) +
+    text += "  " + id + (node.is_conditional ? "{{\"" : "[\"") + graph_drawing::node_label(node) +
             (node.is_conditional ? "\"}}\n" : "\"]\n");
   }
   for (const auto& edge : graph.edges) {
@@ -30,10 +30,10 @@ std::string mermaid_of(const StepGraph& graph) {
 }
 
 /// All names are of letters, digits, `_`, `-` and `.`, so nothing has to be escaped.
-std::string dot_of(const StepGraph& graph) {
+std::string dot_of(const graph_drawing::StepGraph& graph) {
   std::string text = "digraph \"" + graph.pipeline + "\" {\n  node [shape=box];\n";
   for (const auto& node : graph.nodes)
-    text += "  \"" + node.name + "\" [label=\"" + node_label(node) + "\"" +
+    text += "  \"" + node.name + "\" [label=\"" + graph_drawing::node_label(node) + "\"" +
             (node.is_conditional ? ", shape=hexagon" : "") + "];\n";
   for (const auto& edge : graph.edges) {
     std::string attributes = edge.label.empty() ? "" : "label=\"" + edge.label + "\"";
@@ -43,7 +43,7 @@ std::string dot_of(const StepGraph& graph) {
   return text + "}\n";
 }
 
-nlohmann::json json_of(const StepGraph& graph) {
+nlohmann::json json_of(const graph_drawing::StepGraph& graph) {
   nlohmann::json document{{"pipeline", graph.pipeline},
                           {"nodes", nlohmann::json::array()},
                           {"edges", nlohmann::json::array()}};
@@ -65,13 +65,13 @@ nlohmann::json json_of(const StepGraph& graph) {
 }  // namespace
 
 core::ExitCode graph_command(Context& context) {
-  PipelineSource source(context);
-  const auto graph = graph_of(source.pipeline());
+  driver::PipelineSource source(context);
+  const auto graph = graph_drawing::graph_of(source.pipeline());
   if (context.options().json)
     context.print_json(json_of(graph));
   else
     context.print(context.options().graph.format == "dot"   ? dot_of(graph)
-                  : context.options().graph.format == "svg" ? svg_of(graph)
+                  : context.options().graph.format == "svg" ? graph_drawing::svg_of(graph)
                                                             : mermaid_of(graph));
   return core::ExitCode::ok;
 }

@@ -10,7 +10,7 @@ namespace pipeline::cli {
 namespace {
 
 /// Whole seconds, so that a line changes once a second.
-std::string elapsed(SteadyTime since, SteadyTime now) {
+std::string elapsed(driver::SteadyTime since, driver::SteadyTime now) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now - since);
   return seconds < std::chrono::minutes(1) ? std::to_string(seconds.count()) + "s"
                                            : core::format_duration(seconds);
@@ -67,7 +67,7 @@ class LiveProgress final : public Progress {
       below.push_back(activity(Colour::blue, shorten_digests(build.image), build.text, build.since,
                                now, size.columns));
     for (const auto& group : model_.groups)
-      if (group.began != SteadyTime{} && group.done() < group.total)
+      if (group.began != driver::SteadyTime{} && group.done() < group.total)
         below.push_back(
             activity(Colour::cyan, group.name, group.text(), group.began, now, size.columns));
     for (const auto& step : model_.steps) {
@@ -90,7 +90,7 @@ class LiveProgress final : public Progress {
     return lines;
   }
 
-  std::string heading(SteadyTime now, unsigned columns) const {
+  std::string heading(driver::SteadyTime now, unsigned columns) const {
     std::string text = model_.pipeline + "  " + std::to_string(model_.done()) + "/" +
                        std::to_string(model_.total) + " done";
     const auto add = [&](std::size_t count, const char* what) {
@@ -105,7 +105,7 @@ class LiveProgress final : public Progress {
 
   /// Returns `  NAME  TEXT      TIME`, with the time at the right edge.
   std::string activity(Colour colour, std::string_view name, std::string_view text,
-                       SteadyTime since, SteadyTime now, unsigned columns) const {
+                       driver::SteadyTime since, driver::SteadyTime now, unsigned columns) const {
     const std::string time = elapsed(since, now);
     const unsigned room = std::max(16u, columns - 1) - 4 - static_cast<unsigned>(time.size());
     const std::string shown_name = clip(name, room / 2);

@@ -1,16 +1,8 @@
-#include <algorithm>
-#include <set>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "cli/report_error.hpp"
-#include "cli/session.hpp"
-#include "engine/data/download.hpp"
-#include "engine/data/pinned_data.hpp"
-#include "engine/run/refusal.hpp"
-#include "settings/settings.hpp"
+#include "driver/lock_packages.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -23,52 +15,11 @@ std::string environment_of(const lockfile::LockedEnvironment& environment) {
              : environment.parent;
 }
 
-/// One after the other: environments that share requirements then share versions, too. With --check
-/// all that the file lacks is reported, at the first of the steps with equal settings.
-/// @param refused receives it
-async::Task<> lock_environments(Session& session, Display& display,
-                                std::vector<core::Diagnostic>& refused) {
-  std::set<std::string> refused_settings;
-  for (const auto* step : session.source.selected_steps()) {
-    if (display.cancel().level() != core::StopLevel::none) break;
-    const auto settings = settings::to_json(step->settings->docker).dump();
-    if (refused_settings.contains(settings)) continue;
-    try {
-      co_await session.orchestrator().lock(*step, display.progress(), display.cancel());
-    } catch (const core::InputError& error) {
-      if (!error.file().empty()) throw;
-      refused_settings.insert(settings);
-      for (auto each : error.diagnostics()) {
-        each.span = {step->line, 0, 1, step->file};
-        const auto is_file = [&](const auto& other) { return other.message == each.message; };
-        if (!each.notes.empty() || std::ranges::none_of(refused, is_file))
-          refused.push_back(std::move(each));
-      }
-    }
-  }
-}
-
-async::Task<> lock_all(Session& session, Display& display) {
-  const auto services = session.services();
-  engine::PinnedData data(services);  // First, because it says which names are of data.
-  std::vector<core::Diagnostic> refused;
-  co_await lock_environments(session, display, refused);
-  const auto steps = session.source.selected_steps();
-  if (session.lock().options().frozen) {
-    std::ranges::move(data.missing(steps), std::back_inserter(refused));
-    engine::refuse(std::move(refused), session.pipeline());
-    co_return;
-  }
-  if (display.cancel().level() != core::StopLevel::none) co_return;
-  engine::Downloads downloads(services, display.progress(), display.cancel());
-  co_await data.lock(steps, downloads, display.progress(), display.cancel());
-}
-
-json to_json(Session& session, const std::string& file) {
+json to_json(driver::Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
   json document{{"event", "lock"}, {"file", file}, {"changes", json::array()}};
-  document["written"] = !session.context.options().lock.dry_run &&
+  document["written"] = !session.workspace.options().lock.dry_run &&
                         (session.lock().had_conflict() || !(changes.empty() && data.empty()));
   document["merged"] = session.lock().had_conflict();
   document["data"] = json::array();
@@ -85,10 +36,10 @@ json to_json(Session& session, const std::string& file) {
   return document;
 }
 
-std::string to_text(Session& session, const std::string& file) {
+std::string to_text(driver::Session& session, const std::string& file) {
   const auto& changes = session.lock().changes();
   const auto& data = session.lock().data_changes();
-  const bool is_dry = session.context.options().lock.dry_run;
+  const bool is_dry = session.workspace.options().lock.dry_run;
   const bool is_merged = session.lock().had_conflict();
   std::string text;
   if (is_merged)
@@ -113,17 +64,9 @@ std::string to_text(Session& session, const std::string& file) {
 }  // namespace
 
 core::ExitCode lock_command(Context& context) {
-  Session session(context);
-  if (!session.lock().options().frozen) session.lock().merge_conflicts();
-  session.pipeline();
-  require_engine(session);
-  Display display(context);
-  context.await(lock_all(session, display));
-  display.close();
-  if (display.cancel().level() != core::StopLevel::none) throw Interrupted();
-  session.settle_lock();
-  if (auto unknown = session.lock().unknown_upgrade())
-    throw core::InputError({std::move(*unknown)}, std::string(), std::string());
+  driver::Session session(context);
+  RunDisplay display(context);
+  driver::lock_packages(session, display);
   const auto file = shown_path(session.lock().path());
   if (context.options().json)
     context.print(to_json(session, file).dump() + "\n");

@@ -8,15 +8,15 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/growing_file.hpp"
-#include "cli/origin.hpp"
-#include "cli/recorded_attempt.hpp"
-#include "cli/recorded_steps.hpp"
-#include "cli/session.hpp"
+#include "driver/origin.hpp"
+#include "driver/recorded_attempt.hpp"
+#include "driver/recorded_steps.hpp"
+#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/lines.hpp"
-#include "detached/drivers.hpp"
+#include "driver/drivers.hpp"
 #include "model/structured_line.hpp"
 
 namespace pipeline::cli {
@@ -90,7 +90,7 @@ class LogPrinter {
   std::size_t shown_ = 0;  ///< Bytes of the unfinished line that have been printed.
 };
 
-bool goes_on(detached::Drivers& drivers, store::RunStore& store, const std::string& run_id) {
+bool goes_on(driver::Drivers& drivers, store::RunStore& store, const std::string& run_id) {
   auto run = store.runs().find(run_id);
   return run && drivers.goes_on(*run);
 }
@@ -100,7 +100,7 @@ bool has_ended(const store::StepRecord& step) {
 }
 
 /// Prints the log of an attempt; with `follow`, until the attempt ends.
-void print_attempt(const Context& context, detached::Drivers& drivers, store::RunStore& store,
+void print_attempt(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                    const store::AttemptRecord& attempt, bool follow) {
   LogPrinter printer(context, attempt.step, attempt.number, {.partial = follow});
   GrowingFile file(store.paths().log_file(attempt.log));
@@ -119,11 +119,11 @@ void print_attempt(const Context& context, detached::Drivers& drivers, store::Ru
 }
 
 /// Prints one attempt after the other until the step has ended.
-void follow(const Context& context, detached::Drivers& drivers, store::RunStore& store,
+void follow(const Context& context, driver::Drivers& drivers, store::RunStore& store,
             const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
-    const bool over = !goes_on(drivers, store, run) ||
-                      has_ended(recorded_step(store, *store.runs().find(run), name));
+    const bool over =
+        !goes_on(drivers, store, run) || has_ended(driver::recorded_step(store, *store.runs().find(run), name));
     auto attempts = store.attempts().list(run, name);
     std::erase_if(attempts,
                   [&](const store::AttemptRecord& attempt) { return attempt.number < number; });
@@ -148,7 +148,7 @@ struct OpenLog {
 
 /// Prints what all steps of a run print: those that have ended one after the other, and with
 /// `follow` those that are running line by line until the run ends.
-void print_all(const Context& context, detached::Drivers& drivers, store::RunStore& store,
+void print_all(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                const std::string& run, bool follow) {
   std::map<std::string, OpenLog> open;      // By the name of the file.
   std::map<std::string, unsigned> printed;  // The last attempt of each step that is done with.
@@ -176,7 +176,7 @@ void print_all(const Context& context, detached::Drivers& drivers, store::RunSto
   }
 }
 
-core::ExitCode print_run(const Context& context, detached::Drivers& drivers, store::RunStore& store,
+core::ExitCode print_run(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                          const store::RunRecord& run) {
   const auto& options = context.options();
   if (options.attempt != 0)
@@ -197,14 +197,14 @@ core::ExitCode print_run(const Context& context, detached::Drivers& drivers, sto
 core::ExitCode logs_command(Context& context) {
   const auto& options = context.options();
   auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  const auto run = find_run(context, drivers, store);
+  driver::Drivers drivers(context.driver_context(), store);
+  const auto run = driver::find_run(context, context.options().run, drivers, store);
   if (options.step.empty()) return print_run(context, drivers, store, run);
-  auto step = recorded_step(store, run, options.step);
+  auto step = driver::recorded_step(store, run, options.step);
   std::string origin = step.run;
   if (step.status == StepStatus::cached) {
     origin = step.reused_from;
-    if (is_from_elsewhere(origin))
+    if (driver::is_from_elsewhere(origin))
       throw core::InputError("'" + step.name + "' was reused from " + origin +
                              ": what it printed is on the machine that ran it");
     context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
@@ -224,7 +224,7 @@ core::ExitCode logs_command(Context& context) {
                  (step.message.empty() ? "" : ": " + step.message));
     return core::ExitCode::ok;
   }
-  print_attempt(context, drivers, store, attempt_numbered(attempts, options.attempt),
+  print_attempt(context, drivers, store, driver::attempt_numbered(attempts, options.attempt),
                 options.logs.follow);
   return core::ExitCode::ok;
 }

@@ -5,9 +5,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/recorded_steps.hpp"
+#include "driver/recorded_steps.hpp"
 #include "cli/run_records.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
@@ -67,8 +67,8 @@ Table series_table(store::RunStore& store, const std::vector<store::MetricRecord
   Table table;
   table.add({"STEP", "METRIC", "LAST", "AT", "VALUES", "MIN", "MAX", ""});
   for (const auto& metric : metrics) {
-    const auto points = metric.points > 1 ? store.metrics().points(metric)
-                                          : std::vector<store::MetricPoint>{metric.last};
+    const auto points =
+        metric.points > 1 ? store.metrics().points(metric) : std::vector<store::MetricPoint>{metric.last};
     const auto range = range_of(points);
     const bool is_series = points.size() > 1 && range.low <= range.high;
     table.add({metric.step, for_terminal(metric.name, false),
@@ -169,12 +169,12 @@ json points_json(const std::vector<store::MetricPoint>& points) {
 core::ExitCode metrics_command(Context& context) {
   const auto& options = context.options();
   auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  const auto run = find_run(context, drivers, store);
+  driver::Drivers drivers(context.driver_context(), store);
+  const auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto steps =
-      options.step.empty() ? store.runs().steps(run.id) : recorded_steps(store, run, options.step);
+      options.step.empty() ? store.runs().steps(run.id) : driver::recorded_steps(store, run, options.step);
   if (!options.step.empty() && steps.empty())
-    recorded_step(store, run, options.step);  // Throws, with the likely names.
+    driver::recorded_step(store, run, options.step);  // Throws, with the likely names.
   std::vector<store::MetricRecord> metrics;
   for (auto& metric : store.metrics().list(run.id))
     if (std::ranges::any_of(steps, [&](const auto& step) { return step.name == metric.step; }))

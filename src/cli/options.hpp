@@ -8,25 +8,11 @@
 #include <string>
 #include <vector>
 
-#include <pipeline/settings.hpp>
-
-#include "detached/invocation.hpp"
-#include "lockfile/lock_file.hpp"
-
-namespace pipeline {
-class Pipeline;
-class Executor;
-}  // namespace pipeline
+#include "driver/cancellation.hpp"
+#include "driver/clean_up.hpp"
+#include "driver/workspace_options.hpp"
 
 namespace pipeline::cli {
-
-/// Options of `clean`.
-struct CleanOptions {
-  bool containers = false, images = false, environments = false, runs = false, all = false;
-  bool dry_run = false;
-  unsigned keep = 0;         ///< Number of newest runs that are kept.
-  std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
-};
 
 /// Options of `instances`; zero and empty members are no requirement.
 struct InstancesOptions {
@@ -51,12 +37,6 @@ struct ArtifactsOptions {
   std::string publish_as;  ///< Publish the output under this name.
   unsigned promote = 0;    ///< Version of `name` to make current; 0: none.
   bool demote = false;     ///< Make the version current that was before.
-};
-
-/// Options of `cancel`.
-struct CancelOptions {
-  bool now = false;
-  bool force = false;  ///< The user asserts that the driver is gone.
 };
 
 /// Options of `compare`.
@@ -129,22 +109,11 @@ struct ServeOptions {
   std::string bucket_of;       ///< A profile; empty: a state folder is served.
 };
 
-/// The invocation is recorded with the run; the other members concern only this process. `step` of
-/// logs and artifacts is STEP or STEP.OUTPUT.
-struct Options : detached::Invocation {
+/// Options of all commands. `step` of logs and artifacts is STEP or STEP.OUTPUT.
+struct Options : driver::WorkspaceOptions {
   bool json = false;  ///< `--output json`.
   bool verbose = false;
-  std::filesystem::path state;  ///< If empty, PIPE_HOME or `.pipe`.
-
-  // Set by a C++ program: its pipeline replaces the file, and its name replaces `pipe`.
-  const Pipeline* program = nullptr;
-  std::string name = "pipe";
-  Executor* executor = nullptr;  ///< Replaces the orchestrator.
-
-  Bytes keep_storage = 0;                ///< Budget of the state folder, from a profile; 0: none.
-  bool detach = false;                   ///< Command run.
-  std::string service_account = "pipe";  ///< Service account of the driver of a run with `detach`.
-  lockfile::LockOptions lock;            ///< Commands run, plan, build and lock.
+  bool detach = false;  ///< Command run.
 
   // Of several commands.
   std::string run = "latest";
@@ -155,8 +124,8 @@ struct Options : detached::Invocation {
   // Of one command.
   AdviseOptions advise;
   ArtifactsOptions artifacts;
-  CancelOptions cancel;
-  CleanOptions clean;
+  driver::CancelRequest cancel;
+  driver::CleanUp clean;
   CompareOptions compare;
   CompletionOptions completion;
   DocumentOptions document;

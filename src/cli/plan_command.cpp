@@ -1,15 +1,12 @@
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include "cli/commands.hpp"
-#include "cli/gpu_warnings.hpp"
-#include "cli/origin.hpp"
-#include "cli/session.hpp"
+#include "driver/origin.hpp"
+#include "driver/plan.hpp"
 #include "core/file.hpp"
-#include "engine/plan.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::cli {
@@ -64,7 +61,7 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
       places;
   for (const auto& plan : plans) {
     PlanRow row{&plan, plan.changes};
-    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + origin_of(plan.reused_from)};
+    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + driver::origin_of(plan.reused_from)};
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
     const auto base = model::base_name(plan.step);
     if (base != plan.step) {
@@ -80,8 +77,9 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
   return rows;
 }
 
-std::string render(Session& session, const std::vector<StepPlan>& plans) {
-  const auto& paint = session.context.paint();
+std::string render(const Context& context, driver::Session& session,
+                   const std::vector<StepPlan>& plans) {
+  const auto& paint = context.paint();
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
@@ -128,7 +126,7 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
     }
     text += "\n" + environments.render(paint);
   }
-  if (session.context.options().verbose)
+  if (context.options().verbose)
     for (const auto& plan : plans)
       text += details(plan, session.source.resolver().code_of(*plan.spec), paint);
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
@@ -139,9 +137,9 @@ std::string render(Session& session, const std::vector<StepPlan>& plans) {
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
 
-nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
+nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& plans) {
   nlohmann::json document{{"pipeline", session.pipeline().name},
-                          {"orchestrator", session.context.options().orchestrator},
+                          {"orchestrator", session.workspace.options().orchestrator},
                           {"steps", nlohmann::json::array()}};
   for (const auto& plan : plans) {
     nlohmann::json entry{{"step", plan.step},
@@ -160,16 +158,6 @@ nlohmann::json to_json(Session& session, const std::vector<StepPlan>& plans) {
   return document;
 }
 
-/// Returns the steps of which the run may start an attempt.
-std::vector<const StepSpec*> to_run(const std::vector<StepPlan>& plans) {
-  std::vector<const StepSpec*> steps;
-  for (const auto& plan : plans)
-    if (plan.action != StepPlan::Action::reuse && plan.action != StepPlan::Action::skip &&
-        (steps.empty() || steps.back() != plan.spec))
-      steps.push_back(plan.spec);
-  return steps;
-}
-
 }  // namespace
 
 core::ExitCode plan_command(Context& given) {
@@ -180,23 +168,20 @@ core::ExitCode plan_command(Context& given) {
   if (!std::filesystem::exists(given.state_beside(given.pipeline_file()), error))
     chosen.state = no_state.emplace().path();
   Context context(std::move(chosen));
-  Session session(context);
-  session.pipeline();  // Errors of the file are reported before errors of the machine.
-  require_engine(session);
-  const Say say = [&](std::string_view text) {
-    if (!context.options().json) context.note(std::string(text) + "\n");
-  };
-  auto warnings = check_gpus(session, say);
-  const auto options = session.run_options();
-  const auto plans = context.await(engine::plan(
-      session.services(), options, context.options().json || context.options().verbose));
-  std::ranges::move(check_missing_gpus(session, to_run(plans), say), std::back_inserter(warnings));
-  if (context.options().json) {
-    auto json = to_json(session, plans);
-    json["warnings"] = warnings_json(warnings, session.pipeline());
+  driver::Session session(context);
+  const bool is_json = context.options().json;
+  const auto plan = driver::plan_run(
+      session,
+      [&](std::string_view text) {
+        if (!is_json) context.note(std::string(text) + "\n");
+      },
+      is_json || context.options().verbose);
+  if (is_json) {
+    auto json = to_json(session, plan.steps);
+    json["warnings"] = driver::warnings_json(plan.warnings, session.pipeline());
     context.print_json(json);
   } else {
-    context.print(render(session, plans));
+    context.print(render(context, session, plan.steps));
   }
   return core::ExitCode::ok;
 }

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "cli/origin.hpp"
+#include "driver/origin.hpp"
 #include "core/quantity.hpp"
 #include "model/event_json.hpp"
 #include "model/instance.hpp"
@@ -95,7 +95,7 @@ struct Lines {
     switch (e.status) {
       case StepStatus::succeeded: return name + paint(Colour::green, "succeeded") + after + "\n";
       case StepStatus::cached:
-        return name + "reused from " + for_terminal(origin_of(e.reused_from), false) + "\n";
+        return name + "reused from " + for_terminal(driver::origin_of(e.reused_from), false) + "\n";
       case StepStatus::skipped:
         return name + paint(Colour::yellow, "skipped") + ": " + for_terminal(e.reason, false) +
                "\n";
@@ -139,7 +139,7 @@ class PlainProgress final : public Progress {
     if (const auto text = event_lines(event, io_.paint, true); !text.empty()) io_.write(text);
   }
   /// Shows a line at each tenth of the instances.
-  void show_group(const GroupView& group) override {
+  void show_group(const driver::GroupView& group) override {
     const auto tenth = group.done() * 10 / group.total;
     if (std::exchange(tenths_[group.name], tenth) != tenth)
       io_.write(tag(io_.paint, group.name) + group.text() + "\n");
@@ -162,7 +162,7 @@ std::string event_lines(const Event& event, const Paint& paint, bool verbose) {
   return std::visit(Lines{paint, verbose}, event);
 }
 
-void Progress::emit(const Event& event, SteadyTime at) {
+void Progress::emit(const Event& event, driver::SteadyTime at) {
   if (record_) record_(event);
   model_.apply(event, at);
   if (shows_all_)

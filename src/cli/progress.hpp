@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/run_model.hpp"
+#include "driver/run_model.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text.hpp"
 
@@ -17,19 +17,18 @@ namespace pipeline::cli {
 /// The environment of a progress display; tests replace it.
 struct ProgressIo {
   std::function<void(std::string_view)> write;
-  std::function<SteadyTime()> now = std::chrono::steady_clock::now;
+  std::function<driver::SteadyTime()> now = std::chrono::steady_clock::now;
   std::function<TerminalSize()> size = [] { return TerminalSize{}; };
   Paint paint;
 };
 
-/// In a run with more steps than this, a reused step gets no line of its own.
-inline constexpr std::size_t many_steps = 50;
+using driver::many_steps;
 
 class Progress : public EventSink {
  public:
   void emit(const Event& event) final { emit(event, io_.now()); }
   /// The same for an event of an earlier time.
-  void emit(const Event& event, SteadyTime at);
+  void emit(const Event& event, driver::SteadyTime at);
   /// From now on `record` gets each event before it is shown.
   void record(std::function<void(const Event&)> record) { record_ = std::move(record); }
   /// Updates the screen; call it a few times a second.
@@ -38,16 +37,16 @@ class Progress : public EventSink {
   virtual void close() {}
   /// Shows a line about the run that is no event, such as the effect of Ctrl-C.
   virtual void say(std::string_view text) = 0;
-  const RunModel& model() const { return model_; }
+  const driver::RunModel& model() const { return model_; }
 
  protected:
   explicit Progress(ProgressIo io, bool shows_all = false)
       : io_(std::move(io)), shows_all_(shows_all) {}
   virtual void show(const Event& event) = 0;
   /// Called when one of many instances that are shown together has changed.
-  virtual void show_group(const GroupView&) {}
+  virtual void show_group(const driver::GroupView&) {}
   ProgressIo io_;
-  RunModel model_;
+  driver::RunModel model_;
   std::map<std::string, std::string> failed_;  ///< By matrix and message: the instance shown.
 
  private:

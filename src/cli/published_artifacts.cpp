@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "cli/output_links.hpp"
+#include "driver/output_links.hpp"
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -68,7 +68,7 @@ void list_versions(Context& context, Names& names, const store::PublishedName& n
   for (auto version = name.versions.rbegin(); version != name.versions.rend(); ++version) {
     const auto& output = version->output;
     const bool is_here = names.outputs().is_here(output);
-    const auto place = is_here ? link_to_output(context.artifacts(), version->step, output).string()
+    const auto place = is_here ? driver::link_to_output(context.artifacts(), version->step, output).string()
                                : names.outputs().location(output);
     versions.push_back({{"version", version->version},
                         {"current", version->version == current},

@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "blobs/addresses.hpp"
-#include "cli/step_errors.hpp"
+#include "driver/step_errors.hpp"
 #include "docker/image_plan.hpp"
 #include "docker/reference.hpp"
 #include "engine/graph/selection.hpp"
@@ -75,7 +75,7 @@ core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) 
     for (const auto i : engine::steps_called(pipeline, only)) add(pipeline.steps[i]);
   }
   const auto file_names = file_names_of(pipeline);
-  StepErrors errors;  // All errors are reported before anything is printed.
+  driver::StepErrors errors;  // All errors are reported before anything is printed.
   for (const auto* step : steps)
     errors.attempt(*step, [&] { job_of(context, pipeline, *step, file_names); });
   errors.report(pipeline);

@@ -1,7 +1,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/page_assets.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
 #include "report/report.hpp"
@@ -12,8 +12,8 @@ namespace pipeline::cli {
 core::ExitCode report_command(Context& context) {
   const auto& options = context.options();
   auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  const auto run = find_run(context, drivers, store);
+  driver::Drivers drivers(context.driver_context(), store);
+  const auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto data =
       report::report_data(store, context.artifacts(), run, report::limits_for(run.steps));
   if (options.json) {

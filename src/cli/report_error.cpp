@@ -2,64 +2,15 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-#include <new>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal.hpp"
-#include "core/address.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "driver/error_report.hpp"
 
 namespace pipeline::cli {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-/// The data of an error, common to all kinds of exceptions.
-struct Facts {
-  core::ExitCode code = core::ExitCode::environment;
-  const char* kind = "environment";
-  std::string message;
-  std::vector<std::string> details, advice;
-  const core::InputError* input = nullptr;  ///< Lives as long as the exception.
-};
-
-Facts facts_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const core::InputError& e) {
-    return {.code = core::ExitCode::bad_input, .kind = "input", .message = e.what(), .input = &e};
-  } catch (const core::BuildError& e) {
-    return {.code = core::ExitCode::build_failed,
-            .kind = "build",
-            .message = e.what(),
-            .details = e.details(),
-            .advice = e.advice()};
-  } catch (const core::EnvironmentError& e) {
-    return {.message = e.what(), .advice = e.advice()};
-  } catch (const Interrupted& e) {
-    return {.code = core::ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
-  } catch (const fs::filesystem_error& e) {  // Another program removed or changed what was there.
-    std::error_code gone;
-    const auto here = fs::current_path(gone);
-    if (here.empty())
-      return {.message = "the current folder has been removed: " + gone.message(),
-              .advice = {"change to a folder that exists"}};
-    return {.message = "cannot use '" + e.path1().string() + "': " + e.code().message()};
-  } catch (const std::bad_alloc&) {
-    return {.message = "out of memory"};
-  } catch (const std::exception& e) {
-    return {.kind = "internal",
-            .message = std::string("internal error: ") + e.what(),
-            .advice = {
-                "this is a fault of pipe itself: please report it with the command and the file"}};
-  } catch (...) {
-    return {.kind = "internal", .message = "internal error"};
-  }
-}
 
 std::string safe_lines(std::string_view text, const Paint& paint) {
   std::string safe;
@@ -70,7 +21,7 @@ std::string safe_lines(std::string_view text, const Paint& paint) {
 }  // namespace
 
 ErrorReport report_error(const std::exception_ptr& error, const Paint& paint) {
-  const auto facts = facts_of(error);
+  const auto facts = driver::facts_of(error);
   if (facts.code == core::ExitCode::interrupted) return {facts.code, {}};
   std::string text;
   if (facts.input && !facts.input->file().empty()) {
@@ -90,45 +41,11 @@ ErrorReport report_error(const std::exception_ptr& error, const Paint& paint) {
   return {facts.code, std::move(text)};
 }
 
-json diagnostic_json(const core::Diagnostic& diagnostic) {
-  json entry{{"code", diagnostic.code},
-             {"severity", diagnostic.severity == core::Severity::error ? "error" : "warning"},
-             {"message", core::masked_addresses(diagnostic.message)}};
-  if (diagnostic.span.line) {
-    entry["line"] = diagnostic.span.line;
-    entry["column"] = diagnostic.span.column;
-  }
-  if (!diagnostic.notes.empty()) entry["notes"] = diagnostic.notes;
-  if (!diagnostic.suggestion.empty()) entry["suggestion"] = diagnostic.suggestion;
-  return entry;
-}
-
-json error_json(const std::exception_ptr& error) {
-  const auto facts = facts_of(error);
-  json report{{"event", "error"},
-              {"kind", facts.kind},
-              {"message", facts.message},
-              {"exit_code", static_cast<int>(facts.code)}};
-  if (!facts.details.empty()) report["details"] = facts.details;
-  if (!facts.advice.empty()) report["advice"] = facts.advice;
-  if (facts.input) {
-    report["message"] = facts.input->diagnostics().empty()
-                            ? facts.message
-                            : core::masked_addresses(facts.input->diagnostics().front().message);
-    for (const auto& diagnostic : facts.input->diagnostics()) {
-      auto entry = diagnostic_json(diagnostic);
-      if (!facts.input->file().empty()) entry["file"] = facts.input->file_of(diagnostic);
-      report["diagnostics"].push_back(std::move(entry));
-    }
-  }
-  return report;
-}
-
 core::ExitCode write_error(const std::exception_ptr& error, bool is_json) {
   const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
   if (is_json)
     core::write_all(STDOUT_FILENO,
-                    error_json(error).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+                    driver::error_json(error).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   core::write_all(STDERR_FILENO, report.text);
   return report.code;
 }

@@ -5,7 +5,7 @@
 #include "core/bounded_json.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
-#include "detached/invocation.hpp"
+#include "driver/invocation.hpp"
 
 namespace pipeline::cli {
 
@@ -105,7 +105,7 @@ json run_json(const store::RunRecord& run) {
 
 remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
                                     const store::RunRecord& run) {
-  const auto options = detached::invocation_of(store, run.id);
+  const auto options = driver::invocation_of(store, run.id);
   return {context.loop(), context.artifacts(), store.folder(),
           options ? options->remote_store : settings::RemoteStoreSettings{}};
 }
@@ -145,12 +145,12 @@ json step_json(Context& context, store::RunStore& store, const remote_cache::Run
   return entry;
 }
 
-std::string status_of(detached::Drivers& drivers, store::RunRecord& run) {
+std::string status_of(driver::Drivers& drivers, store::RunRecord& run) {
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
   const auto life = drivers.liveness_of(run);
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
-  return life == detached::Drivers::Liveness::dead      ? "died"
-         : life == detached::Drivers::Liveness::unknown ? "unknown"
+  return life == driver::Drivers::Liveness::dead      ? "died"
+         : life == driver::Drivers::Liveness::unknown ? "unknown"
                                                         : "running";
 }
 

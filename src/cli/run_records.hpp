@@ -10,7 +10,7 @@
 
 #include "cli/context.hpp"
 #include "core/quantity.hpp"
-#include "detached/drivers.hpp"
+#include "driver/drivers.hpp"
 #include "engine/clock.hpp"
 #include "remote_cache/run_outputs.hpp"
 
@@ -47,6 +47,6 @@ remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
 
 /// Returns the recorded status. For a run that is recorded as running, returns whether its driver
 /// lives: "running", "died" or "unknown".
-std::string status_of(detached::Drivers& drivers, store::RunRecord& run);
+std::string status_of(driver::Drivers& drivers, store::RunRecord& run);
 
 }  // namespace pipeline::cli

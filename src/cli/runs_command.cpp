@@ -30,7 +30,7 @@ core::ExitCode runs_command(Context& context) {
   const auto state = context.existing_state();
   if (!state && !options.state.empty()) context.required_state();
   std::vector<report::ListedRun> list;
-  std::optional<detached::Drivers> drivers;
+  std::optional<driver::Drivers> drivers;
   if (state) {
     auto& store = context.store(*state);
     const auto& given = options.runs;

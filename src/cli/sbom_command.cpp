@@ -2,8 +2,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/origin.hpp"
-#include "cli/recorded_steps.hpp"
+#include "driver/origin.hpp"
+#include "driver/recorded_steps.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -34,16 +34,16 @@ std::string hex_of(const std::string& id) { return id.substr(id.find(':') + 1); 
 /// Returns the step as the run recorded it that made its result.
 store::StepRecord made_step(store::RunStore& store, const store::RunRecord& run,
                             const std::string& name) {
-  auto step = recorded_step(store, run, name);
+  auto step = driver::recorded_step(store, run, name);
   if (step.status != StepStatus::cached) return step;
-  if (is_from_elsewhere(step.reused_from))
+  if (driver::is_from_elsewhere(step.reused_from))
     throw core::InputError("'" + step.name + "' was reused from " + step.reused_from +
                            ": its image is on the machine that ran it");
   const auto origin = store.runs().find(step.reused_from);
   if (!origin)
     throw core::InputError("'" + step.name + "' was reused from run " + step.reused_from +
                            ", which has been removed");
-  return recorded_step(store, *origin, step.name);
+  return driver::recorded_step(store, *origin, step.name);
 }
 
 /// Reads what an engine knows of an image.

@@ -8,7 +8,7 @@
 
 #include "cli/context.hpp"
 #include "core/file.hpp"
-#include "detached/bucket_mirror.hpp"
+#include "remote_driver/bucket_mirror.hpp"
 
 namespace pipeline::cli {
 
@@ -27,7 +27,7 @@ class BucketRuns {
  private:
   core::TemporaryFolder folder_;
   asio::io_context loop_{1};  ///< Of the mirror alone: the server has its own.
-  std::optional<detached::BucketMirror> mirror_;
+  std::optional<remote_driver::BucketMirror> mirror_;
   std::thread thread_;
 };
 

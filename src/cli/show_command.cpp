@@ -6,13 +6,13 @@
 #include "cli/attempt_tables.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/failed_outputs.hpp"
-#include "cli/origin.hpp"
+#include "driver/failed_outputs.hpp"
+#include "driver/origin.hpp"
 #include "cli/progress.hpp"
-#include "cli/recorded_steps.hpp"
-#include "cli/run_model.hpp"
+#include "driver/recorded_steps.hpp"
+#include "driver/run_model.hpp"
 #include "cli/run_records.hpp"
-#include "cli/session.hpp"
+#include "driver/session.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
@@ -32,7 +32,7 @@ class InstanceGroups {
       if (const auto base = model::base_name(step.name); base != step.name)
         ++groups_[base].instances;
     std::erase_if(groups_,
-                  [](const auto& entry) { return entry.second.instances <= many_instances; });
+                  [](const auto& entry) { return entry.second.instances <= driver::many_instances; });
     for (const auto& step : steps)
       if (auto* group = of(step)) ++group->by_status[step.status];
   }
@@ -59,7 +59,7 @@ Table::Cell status_cell(StepStatus status) {
 }
 
 /// @param status see status_of()
-std::string heading(detached::Drivers& drivers, store::RunRecord run, const std::string& status,
+std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::string& status,
                     const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
                      paint(colour_of(run.status), status);
@@ -110,7 +110,7 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
     table.add(
         {step.name, status_cell(step.status), step.attempts ? took : "", used.cpu, used.memory,
          step.attempts ? std::to_string(step.attempts) : "", clip(shorten_digests(step.image), 40),
-         step.reused_from.empty() ? clip(step.message, 100) : "of " + origin_of(step.reused_from)});
+         step.reused_from.empty() ? clip(step.message, 100) : "of " + driver::origin_of(step.reused_from)});
   }
   return table;
 }
@@ -189,7 +189,7 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   auto text = paint(Colour::bold, "step " + step.name) + " of run " + step.run + ": ";
   const auto status = status_cell(step.status);
   text += paint(status.colour, status.text);
-  if (!step.reused_from.empty()) text += " from " + origin_of(step.reused_from);
+  if (!step.reused_from.empty()) text += " from " + driver::origin_of(step.reused_from);
   text += "\n";
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += std::string("  ") + name + for_terminal(value, false) + "\n";
@@ -213,7 +213,7 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
 }
 
 /// @param status see status_of()
-std::string show_text(detached::Drivers& drivers, store::RunStore& store,
+std::string show_text(driver::Drivers& drivers, store::RunStore& store,
                       const store::RunRecord& run, const std::string& status, bool is_wide,
                       const Paint& paint) {
   const bool is_running = status == "running";
@@ -229,7 +229,7 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& store,
               attempts_text(store, steps, is_running, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(store, steps, paint);
   if (is_wide) text += wide_text(store, steps, groups, paint);
-  if (!failed_outputs(store, run.id, steps).empty())
+  if (!driver::failed_outputs(store, run.id, steps).empty())
     text += "\nwhat failed attempts have written is kept: pipe artifacts " + run.id + "\n";
   return text;
 }
@@ -238,12 +238,12 @@ std::string show_text(detached::Drivers& drivers, store::RunStore& store,
 
 core::ExitCode show_command(Context& context) {
   auto& store = context.existing_store();
-  detached::Drivers drivers(context.driver_context(), store);
-  auto run = find_run(context, drivers, store);
+  driver::Drivers drivers(context.driver_context(), store);
+  auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto status = status_of(drivers, run);
   const auto& options = context.options();
   if (!options.step.empty()) {
-    const auto step = recorded_step(store, run, options.step);
+    const auto step = driver::recorded_step(store, run, options.step);
     if (options.json)
       context.print_json(step_json(context, store, outputs_of(context, store, run), step));
     else
@@ -257,8 +257,7 @@ core::ExitCode show_command(Context& context) {
   auto entry = run_json(run);
   entry["status"] = status;
   entry["metrics"] = json::array();
-  for (const auto& metric : store.metrics().list(run.id))
-    entry["metrics"].push_back(metric_json(metric));
+  for (const auto& metric : store.metrics().list(run.id)) entry["metrics"].push_back(metric_json(metric));
   entry["steps"] = json::array();
   const auto outputs = outputs_of(context, store, run);
   for (const auto& step : store.runs().steps(run.id))

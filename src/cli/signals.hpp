@@ -2,17 +2,16 @@
 /// Converts Ctrl-C and similar signals to a stop of the work in progress.
 #pragma once
 
-#include <csignal>
 #include <functional>
 #include <string_view>
 
 #include "async/task.hpp"
 #include "core/cancel.hpp"
+#include "driver/cancellation.hpp"
 
 namespace pipeline::cli {
 
-/// The signal of `pipe cancel --now`.
-constexpr int stop_at_once = SIGUSR1;
+using driver::stop_at_once;
 
 /// While this object lives, SIGINT, SIGTERM and SIGHUP stop `cancel`: the first gracefully, the
 /// second at once; a third that is SIGINT (Ctrl-C) ends the process immediately. `stop_at_once`

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "cli/context.hpp"
-#include "cli/origin.hpp"
+#include "driver/origin.hpp"
 #include "cli/progress.hpp"
 #include "core/quantity.hpp"
 #include "model/instance.hpp"
@@ -27,7 +27,7 @@ bool is_of_environment(const Failure& failure) {
 }
 
 /// Returns an instance's details without its own name, which its files have in their paths.
-std::vector<std::string> nameless_details(const StepView& step) {
+std::vector<std::string> nameless_details(const driver::StepView& step) {
   auto lines = step.failure->details;
   for (auto& line : lines)
     for (auto at = line.find(step.name); at != line.npos; at = line.find(step.name, at))
@@ -35,7 +35,7 @@ std::vector<std::string> nameless_details(const StepView& step) {
   return lines;
 }
 
-std::vector<Trouble> troubles_of(const RunModel& model) {
+std::vector<Trouble> troubles_of(const driver::RunModel& model) {
   constexpr std::size_t most_of_group = 3;
   std::vector<Trouble> troubles;
   std::map<std::size_t, std::size_t> of_group;
@@ -66,10 +66,10 @@ std::string render(const Trouble& trouble, const std::string& logs, const std::s
   constexpr std::size_t last_lines = 15;
   const auto& [kind, message, hints, details] = *trouble.failure;
   std::string names;
-  for (std::size_t i = 0; i < std::min(trouble.steps.size(), many_instances); ++i)
+  for (std::size_t i = 0; i < std::min(trouble.steps.size(), driver::many_instances); ++i)
     names += (i ? ", " : "") + trouble.steps[i];
-  if (trouble.steps.size() > many_instances)
-    names += " and " + counted(trouble.steps.size() - many_instances, "more step");
+  if (trouble.steps.size() > driver::many_instances)
+    names += " and " + counted(trouble.steps.size() - driver::many_instances, "more step");
   if (!trouble.matrix.empty() && trouble.steps.size() > 1)
     names += " (" + std::to_string(trouble.steps.size()) + " instances)";
   std::string text = paint(Colour::red, names + " failed: ") + for_terminal(message, false) + "\n";
@@ -85,12 +85,12 @@ std::string render(const Trouble& trouble, const std::string& logs, const std::s
 }
 
 /// Formats `train[*]  failed  4.2s    97/100, 3 failed`.
-void add_group(const GroupView& group, Table& table) {
+void add_group(const driver::GroupView& group, Table& table) {
   StepStatus status =
       group.count(StepStatus::cached) == group.total ? StepStatus::cached : StepStatus::succeeded;
   for (const auto worse : {StepStatus::skipped, StepStatus::cancelled, StepStatus::failed})
     if (group.count(worse)) status = worse;
-  const bool ran = group.began != SteadyTime{};
+  const bool ran = group.began != driver::SteadyTime{};
   table.add({group.name + "[*]",
              {std::string(status == StepStatus::cached ? "reused" : to_string(status)),
               colour_of(status)},
@@ -102,7 +102,7 @@ void add_group(const GroupView& group, Table& table) {
 }
 
 /// For a large run, only steps that did not succeed.
-std::string steps_table(const RunModel& model, const Paint& paint) {
+std::string steps_table(const driver::RunModel& model, const Paint& paint) {
   std::size_t rows = model.total;
   for (const auto& group : model.groups) rows -= group.total - 1;
   const bool is_large = rows > many_steps;
@@ -124,7 +124,7 @@ std::string steps_table(const RunModel& model, const Paint& paint) {
     ++shown;
     const bool ran = step.attempts > 0;
     std::string remark;
-    if (!step.reused_from.empty()) remark = "reused from " + origin_of(step.reused_from);
+    if (!step.reused_from.empty()) remark = "reused from " + driver::origin_of(step.reused_from);
     if (!step.reason.empty())
       remark = clip(step.reason, 100);
     else if (step.status != StepStatus::failed && step.failure)
@@ -163,13 +163,6 @@ Colour colour_of(RunStatus status) {
   }
 }
 
-core::ExitCode exit_code_of(const engine::RunSummary& outcome) {
-  if (outcome.status == RunStatus::interrupted) return core::ExitCode::interrupted;
-  if (outcome.status == RunStatus::succeeded) return core::ExitCode::ok;
-  if (outcome.build_failed) return core::ExitCode::build_failed;
-  return outcome.environment_failed ? core::ExitCode::environment : core::ExitCode::step_failed;
-}
-
 std::string render_summary(const Summary& summary, const Paint& paint) {
   const auto& [model, outcome, results, copy_command, program, state] = summary;
   std::string text = steps_table(model, paint);
@@ -205,6 +198,17 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   if (outcome.status == RunStatus::interrupted)
     text += "Continue it: " + program + " resume " + outcome.run + state + "\n";
   return text;
+}
+
+void show_summary(const Context& context, const driver::RunModel& model,
+                  const driver::RunEnd& end) {
+  if (context.options().json) return context.print(driver::summary_json(end).dump() + "\n");
+  Summary summary{model, end.outcome, end.results, {}, context.options().name,
+                  context.state_option(end.state)};
+  if (!summary.results.empty())
+    summary.copy_command = summary.program + " artifacts " + summary.outcome.run + " " +
+                           summary.results.back().name + " --copy DEST" + summary.state;
+  context.print(render_summary(summary, context.paint()));
 }
 
 }  // namespace pipeline::cli

@@ -2,28 +2,21 @@
 /// The summary at the end of a run.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "cli/run_model.hpp"
+#include "driver/run_model.hpp"
 #include "cli/text.hpp"
-#include "core/error.hpp"
-#include "engine/run.hpp"
+#include "driver/run_results.hpp"
 
 namespace pipeline::cli {
 
-/// An output and its path.
-struct ShownResult {
-  std::string name;            ///< `STEP.OUTPUT`.
-  std::filesystem::path path;  ///< Path in the artifact store.
-  std::uint64_t bytes = 0;
-};
+class Context;
 
 struct Summary {
-  const RunModel& model;
+  const driver::RunModel& model;
   engine::RunSummary outcome;
-  std::vector<ShownResult> results;
+  std::vector<driver::ShownResult> results;
   std::string copy_command;  ///< `pipe artifacts latest STEP.OUTPUT --copy DEST`; empty if there is
                              ///< nothing to copy.
   std::string program =
@@ -35,7 +28,9 @@ struct Summary {
 /// with details and hints, each once; the end; and the paths of the results.
 std::string render_summary(const Summary& summary, const Paint& paint);
 
-core::ExitCode exit_code_of(const engine::RunSummary& outcome);
+/// Prints the end of a run, as text or as the event `summary`.
+void show_summary(const Context& context, const driver::RunModel& model,
+                  const driver::RunEnd& end);
 
 Colour colour_of(StepStatus status);
 Colour colour_of(RunStatus status);

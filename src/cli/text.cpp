@@ -156,20 +156,6 @@ std::string shorten_digests(std::string_view text) {
   return result;
 }
 
-std::string counted(std::size_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  }
-  return lines;
-}
-
 std::string Paint::operator()(Colour colour, std::string_view text) const {
   if (!on || colour == Colour::none || text.empty()) return std::string(text);
   const char* code = "";

@@ -11,6 +11,8 @@
 
 #include <pipeline/events.hpp>
 
+#include "core/text.hpp"
+
 namespace pipeline::cli {
 
 /// Returns one line of a program's output in a form that is safe to show. Sequences that move the
@@ -26,10 +28,8 @@ unsigned display_width(std::string_view text);
 std::string clip(std::string_view text, unsigned width);
 /// Shortens digests in the text to their first 12 digits: `pipe:env-1a2b3c4d5e6f`.
 std::string shorten_digests(std::string_view text);
-/// Returns `1 step`, `2 steps`.
-std::string counted(std::size_t count, std::string_view noun);
-/// Returns lines without their line ends; a last line without a line end counts.
-std::vector<std::string_view> lines_of(std::string_view text);
+using core::counted;
+using core::lines_of;
 
 enum class Colour { none, bold, dim, red, green, yellow, blue, cyan };
 

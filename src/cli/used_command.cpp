@@ -2,7 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/lineage.hpp"
+#include "driver/named_artifact.hpp"
 #include "cli/run_records.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
@@ -78,7 +78,7 @@ void add_rows(const json& users, const std::string& indent, Table& table) {
     };
     if (user["outputs"].empty()) add(step, "", "");
     for (const auto& output : user["outputs"]) {
-      const auto digest = output["digest"].get<std::string>().substr(0, shown_digits);
+      const auto digest = output["digest"].get<std::string>().substr(0, driver::shown_digits);
       add(step + "." + output["output"].get<std::string>(),
           core::format_bytes(output["bytes"].get<std::uint64_t>()),
           digest + (output.contains("shown_before") ? " (see above)" : ""));
@@ -92,13 +92,13 @@ void add_rows(const json& users, const std::string& indent, Table& table) {
 core::ExitCode used_command(Context& context) {
   const auto& words = context.options().subject;
   auto& store = context.existing_store();
-  const auto digest = digest_named(store, words);
+  const auto digest = driver::digest_named(store, words);
   const auto users = Uses(store).of(digest);
   if (context.options().json) {
     context.print_json({{"digest", digest.hex()}, {"used", users}});
   } else if (users.empty()) {
     context.note("no step in this state folder took '" + words + "' (" +
-                 digest.hex().substr(0, shown_digits) + ") as an input\n");
+                 digest.hex().substr(0, driver::shown_digits) + ") as an input\n");
   } else {
     Table table;
     table.add({"MADE WITH IT", "AS INPUT", "PIPELINE", "RUN", "STARTED", "SIZE", "DIGEST"});

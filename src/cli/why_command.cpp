@@ -2,7 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "cli/lineage.hpp"
+#include "driver/named_artifact.hpp"
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
@@ -18,7 +18,7 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
   const auto& digest = entry["digest"].get_ref<const std::string&>();
   auto text = paint(Colour::bold,
                     entry["step"].get<std::string>() + "." + entry.value("output", std::string())) +
-              "  " + digest.substr(0, shown_digits) + "  " +
+              "  " + digest.substr(0, driver::shown_digits) + "  " +
               core::format_bytes(entry.value("bytes", std::uint64_t{0}));
   if (entry.contains("shown_before")) return text + "  (see above)\n";
   text += "\n";
@@ -41,7 +41,7 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
   std::string code;
   for (const auto& [file, content] : entry["code"].items())
     code += (code.empty() ? "" : ", ") + file + " " +
-            content.get<std::string>().substr(0, shown_digits);
+            content.get<std::string>().substr(0, driver::shown_digits);
   line("code:       ", code);
   for (const auto& [name, input] : entry["inputs"].items()) {
     const auto add = [&, &name = name](const json& piece) {
@@ -61,11 +61,11 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
 core::ExitCode why_command(Context& context) {
   const auto& words = context.options().subject;
   auto& store = context.existing_store();
-  const auto digest = digest_named(store, words);
+  const auto digest = driver::digest_named(store, words);
   const auto entry = report::lineage_of(store, digest);
   if (entry.is_null())
     throw core::InputError("no step in this state folder made '" + words + "' (" +
-                           digest.hex().substr(0, shown_digits) + ")");
+                           digest.hex().substr(0, driver::shown_digits) + ")");
   if (context.options().json)
     context.print_json(entry);
   else

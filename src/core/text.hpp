@@ -41,6 +41,11 @@ inline std::string replaced(std::string text, std::string_view what, std::string
   return text;
 }
 
+/// Returns `1 step`, `2 steps`.
+inline std::string counted(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 /// Returns the parts between separators, empty ones included: one more than there are separators.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -50,6 +55,17 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
     if (end == std::string_view::npos) return parts;
     start = end + 1;
   }
+}
+
+/// Returns lines without their line ends; a last line without a line end counts.
+inline std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  }
+  return lines;
 }
 
 /// Splits the text at blanks.

@@ -1,7 +1,8 @@
 #include "gpu/pattern.hpp"
 
-#include <memory>
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace pipeline::gpu {
 namespace {
@@ -11,33 +12,22 @@ constexpr unsigned max_repetitions = 255;
 
 }  // namespace
 
-/// Parses to a tree, then emits its states from the end to the beginning; a repetition is emitted
-/// as many times as its count.
+/// Parses to instructions whose jumps are relative, so that a repetition is a copy.
 class PatternCompiler {
  public:
   explicit PatternCompiler(std::string_view text) : text_(text) {}
 
   std::variant<Pattern, TextError> compile() {
-    const Node root = read_alternatives(0);
-    if (!error_ && at_ < text_.size()) fail("a `)` without its `(`");
-    if (error_) return *error_;
     Pattern pattern;
-    const std::size_t accept = add(pattern, {Instruction::Kind::accept, {}, 0, 0});
-    pattern.start_ = lay_out(pattern, root, accept);
+    pattern.program_ = read_alternatives(0);
+    if (!error_ && at_ < text_.size()) fail("a `)` without its `(`");
     if (error_) return *error_;
     return pattern;
   }
 
  private:
-  using Instruction = Pattern::Instruction;
-  struct Node {
-    enum class Kind { sequence, alternatives, bytes, begin, end, repeat };
-    Kind kind = Kind::sequence;
-    std::vector<Node> children;
-    Pattern::Bytes bytes;
-    unsigned minimum = 0;
-    std::optional<unsigned> maximum;  ///< Maximum of `repeat`; unset if unlimited.
-  };
+  using Kind = Pattern::Kind;
+  using Program = Pattern::Program;
 
   void fail(std::string message) {
     if (!error_) error_ = TextError{at_, std::move(message)};
@@ -51,57 +41,76 @@ class PatternCompiler {
     return true;
   }
 
-  Node read_alternatives(std::size_t depth) {
-    Node node;
-    node.kind = Node::Kind::alternatives;
+  static void append(Program& program, const Program& more) {
+    program.insert(program.end(), more.begin(), more.end());
+  }
+
+  /// Returns a program that runs this one, and then jumps, or skips both.
+  static Program optional(const Program& program, bool is_repeated) {
+    const auto size = static_cast<int>(program.size());
+    Program made{{Kind::split, {}, 1, size + (is_repeated ? 2 : 1)}};
+    append(made, program);
+    if (is_repeated) made.push_back({Kind::jump, {}, -size - 1});
+    return made;
+  }
+
+  Program read_alternatives(std::size_t depth) {
     if (depth > max_group_depth) {
       fail("groups are nested too deeply");
-      return node;
+      return {};
     }
-    do node.children.push_back(read_sequence(depth));
-    while (take('|'));
-    return node;
+    auto program = read_sequence(depth);
+    while (take('|')) {
+      const auto other = read_sequence(depth);
+      Program either{{Kind::split, {}, 1, static_cast<int>(program.size()) + 2}};
+      append(either, program);
+      either.push_back({Kind::jump, {}, static_cast<int>(other.size()) + 1});
+      append(either, other);
+      program = std::move(either);
+    }
+    return program;
   }
 
-  Node read_sequence(std::size_t depth) {
-    Node node;
-    while (!at_end() && peek() != '|' && peek() != ')') {
-      Node atom = read_atom(depth);
-      node.children.push_back(read_repetitions(std::move(atom)));
-    }
-    return node;
+  /// The program of an empty sequence is not empty either, so that its repetitions are limited.
+  Program read_sequence(std::size_t depth) {
+    Program program{{Kind::jump, {}, 1}};
+    while (!at_end() && peek() != '|' && peek() != ')')
+      append(program, read_repetitions(read_atom(depth)));
+    if (program.size() > max_program) fail("the pattern is too large");
+    return program;
   }
 
-  Node read_atom(std::size_t depth) {
-    Node node;
-    node.kind = Node::Kind::bytes;
+  Program read_atom(std::size_t depth) {
+    Pattern::Bytes bytes;
     const char c = text_[at_];
     if (c == '(') {
       const auto open = at_++;
       if (take('?') && !take(':'))
         fail("`(?` begins what is not supported here: write a plain group");
-      node = read_alternatives(depth + 1);
+      auto group = read_alternatives(depth + 1);
       if (!error_ && !take(')')) {
         at_ = open;
         fail("a `(` without its `)`");
       }
-    } else if (c == '[') {
-      node.bytes = read_class();
+      return group;
+    }
+    if (c == '[') {
+      bytes = read_class();
     } else if (c == '*' || c == '+' || c == '?' || c == '{') {
       fail(std::string("`") + c + "` has nothing before it that it could repeat");
     } else if (c == '^' || c == '$') {
       ++at_;
-      node.kind = c == '^' ? Node::Kind::begin : Node::Kind::end;
+      return {{c == '^' ? Kind::begin : Kind::end, {}, 1}};
     } else if (c == '.') {
       ++at_;
-      node.bytes.set();
+      bytes.set();
     } else if (c == '\\') {
-      node.bytes = read_escape();
+      bytes = read_escape();
     } else {
       ++at_;
-      node.bytes.set(static_cast<unsigned char>(c));
+      bytes.set(static_cast<unsigned char>(c));
     }
-    return node;
+    return {{Kind::byte, bytes, 1}};
   }
 
   Pattern::Bytes read_escape() {
@@ -170,25 +179,21 @@ class PatternCompiler {
     return number;
   }
 
-  Node read_repetitions(Node atom) {
+  Program read_repetitions(Program atom) {
     for (std::size_t count = 0; !at_end() && !error_; ++count) {
-      Node repeat;
-      repeat.kind = Node::Kind::repeat;
+      std::optional<unsigned> minimum = 0, maximum;  // No maximum: unlimited.
       const auto begin = at_;
       if (take('*')) {
       } else if (take('+')) {
-        repeat.minimum = 1;
+        minimum = 1;
       } else if (take('?')) {
-        repeat.maximum = 1;
+        maximum = 1;
       } else if (take('{')) {
-        const auto minimum = read_number();
-        const bool comma = take(',');
-        const auto maximum = comma ? read_number() : minimum;
-        repeat.minimum = minimum.value_or(0);
-        repeat.maximum = maximum;
+        minimum = read_number();
+        maximum = take(',') ? read_number() : minimum;
         const bool wrong =
-            (!minimum && !maximum) || !take('}') || repeat.minimum > max_repetitions ||
-            maximum.value_or(0) > max_repetitions || (maximum && *maximum < repeat.minimum);
+            (!minimum && !maximum) || !take('}') || minimum.value_or(0) > max_repetitions ||
+            maximum.value_or(0) > max_repetitions || (maximum && *maximum < minimum.value_or(0));
         if (wrong) {
           at_ = begin;
           fail("a repetition must be `{2}`, `{2,}` or `{2,5}`, up to 255");
@@ -198,65 +203,22 @@ class PatternCompiler {
       }
       if (count >= max_group_depth) fail("too many repetitions one after another");
       take('?');  // A lazy quantifier; the same as a greedy one where the whole text is matched.
-      repeat.children.push_back(std::move(atom));
-      atom = std::move(repeat);
+      atom = repeated(atom, minimum.value_or(0), maximum);
     }
     return atom;
   }
 
-  std::size_t add(Pattern& pattern, const Instruction& instruction) {
-    if (pattern.program_.size() >= max_program) {
-      fail("the pattern is too large");
-      return 0;
-    }
-    pattern.program_.push_back(instruction);
-    return pattern.program_.size() - 1;
-  }
-
-  /// @return the first state of the node, when `next` follows it
-  std::size_t lay_out(Pattern& pattern, const Node& node, std::size_t next) {
-    if (++laid_out_ > 4 * max_program)
-      fail("the pattern is too large");  // For example `(){255}{255}{255}`, which matches nothing
-                                         // and takes long to expand.
-    if (error_) return 0;
-    switch (node.kind) {
-      case Node::Kind::bytes: return add(pattern, {Instruction::Kind::byte, node.bytes, next, 0});
-      case Node::Kind::begin: return add(pattern, {Instruction::Kind::begin, {}, next, 0});
-      case Node::Kind::end: return add(pattern, {Instruction::Kind::end, {}, next, 0});
-      case Node::Kind::sequence:
-        for (auto child = node.children.rbegin(); child != node.children.rend(); ++child)
-          next = lay_out(pattern, *child, next);
-        return next;
-      case Node::Kind::alternatives: {
-        std::size_t begin = lay_out(pattern, node.children.back(), next);
-        for (auto child = node.children.rbegin() + 1; child != node.children.rend(); ++child)
-          begin =
-              add(pattern, {Instruction::Kind::split, {}, lay_out(pattern, *child, next), begin});
-        return begin;
-      }
-      case Node::Kind::repeat: {
-        const Node& child = node.children.front();
-        if (!node.maximum) {
-          const std::size_t loop = add(pattern, {Instruction::Kind::split, {}, 0, next});
-          const std::size_t body = lay_out(pattern, child, loop);
-          if (!error_) pattern.program_[loop].next = body;
-          next = loop;
-        } else {
-          const std::size_t after = next;
-          for (unsigned i = node.minimum; i < *node.maximum && !error_; ++i)
-            next =
-                add(pattern, {Instruction::Kind::split, {}, lay_out(pattern, child, next), after});
-        }
-        for (unsigned i = 0; i < node.minimum && !error_; ++i) next = lay_out(pattern, child, next);
-        return next;
-      }
-    }
-    return next;
+  Program repeated(const Program& program, unsigned minimum, std::optional<unsigned> maximum) {
+    const auto copies = maximum.value_or(minimum + 1);
+    if (copies * (program.size() + 2) > max_program) fail("the pattern is too large");
+    Program made;
+    for (unsigned i = 0; i < copies && !error_; ++i)
+      append(made, i < minimum ? program : optional(program, !maximum));
+    return made;
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::size_t laid_out_ = 0;
   std::optional<TextError> error_;
 };
 
@@ -267,46 +229,35 @@ std::variant<Pattern, TextError> Pattern::compile(std::string_view text) {
 }
 
 bool Pattern::matches(std::string_view text) const {
-  std::vector<std::size_t> states, pending;
-  std::vector<std::size_t> seen(
-      program_.size(),
-      0);  // For each state, the position after which it was entered last.
+  std::vector<std::size_t> states, next, pending;
+  // For each state, the position after which it was entered last.
+  std::vector<std::size_t> seen(program_.size() + 1, 0);
   const auto enter = [&](std::size_t state, std::size_t position, std::vector<std::size_t>& into) {
     pending.assign(1, state);
     while (!pending.empty()) {
       const std::size_t each = pending.back();
       pending.pop_back();
-      if (seen[each] == position + 1) continue;
-      seen[each] = position + 1;
-      const Instruction& instruction = program_[each];
-      switch (instruction.kind) {
-        case Instruction::Kind::split:
-          pending.push_back(instruction.next);
-          pending.push_back(instruction.alternative);
-          break;
-        case Instruction::Kind::begin:
-          if (position == 0) pending.push_back(instruction.next);
-          break;
-        case Instruction::Kind::end:
-          if (position == text.size()) pending.push_back(instruction.next);
-          break;
-        case Instruction::Kind::byte:
-        case Instruction::Kind::accept: into.push_back(each);
+      if (std::exchange(seen[each], position + 1) == position + 1) continue;
+      if (each == program_.size() || program_[each].kind == Kind::byte) {
+        into.push_back(each);
+        continue;
       }
+      const auto& [kind, bytes, jump, other] = program_[each];
+      if ((kind == Kind::begin && position > 0) || (kind == Kind::end && position < text.size()))
+        continue;
+      pending.push_back(each + static_cast<std::size_t>(jump));
+      if (kind == Kind::split) pending.push_back(each + static_cast<std::size_t>(other));
     }
   };
-  enter(start_, 0, states);
+  enter(0, 0, states);
   for (std::size_t i = 0; i < text.size() && !states.empty(); ++i) {
-    std::vector<std::size_t> following;
-    for (const std::size_t state : states)
-      if (program_[state].kind == Instruction::Kind::byte &&
-          program_[state].bytes.test(static_cast<unsigned char>(text[i])))
-        enter(program_[state].next, i + 1, following);
-    states = std::move(following);
+    next.clear();
+    for (const auto state : states)
+      if (state < program_.size() && program_[state].bytes[static_cast<unsigned char>(text[i])])
+        enter(state + 1, i + 1, next);
+    states.swap(next);
   }
-  for (const std::size_t state : states)
-    if (program_[state].kind == Instruction::Kind::accept) return true;
-  return false;
+  return std::ranges::find(states, program_.size()) != states.end();
 }
 
 }  // namespace pipeline::gpu

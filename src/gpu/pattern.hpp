@@ -2,7 +2,7 @@
 /// Regular expressions with bounded cost: matching takes time proportional to pattern times text
 /// (Thompson's construction, no backtracking). Supports literals, `.`, classes, `\d \w \s` and
 /// their negations, groups, `|`, `* + ? {m,n}`, `^` and `$`; no back references. RE2 would replace
-/// only the last hundred lines: the parser refuses what Java's language, which is ECS's, means
+/// only the last forty lines: the parser refuses what Java's language, which is ECS's, means
 /// otherwise, and names the place of an error. Since 2023 RE2 also depends on Abseil.
 #pragma once
 
@@ -29,14 +29,14 @@ class Pattern {
  private:
   friend class PatternCompiler;
   using Bytes = std::bitset<256>;
+  enum class Kind { byte, split, jump, begin, end };
   struct Instruction {
-    enum class Kind { byte, split, begin, end, accept };
     Kind kind;
-    Bytes bytes;                            ///< For `byte`: the accepted bytes.
-    std::size_t next = 0, alternative = 0;  ///< `split` continues with both.
+    Bytes bytes;          ///< For `byte`: the accepted bytes.
+    int jump, other = 0;  ///< Distances to the next instruction; `split` continues at both.
   };
-  std::vector<Instruction> program_;
-  std::size_t start_ = 0;
+  using Program = std::vector<Instruction>;
+  Program program_;  ///< A text matches if its end leads to the program's end.
 };
 
 }  // namespace pipeline::gpu

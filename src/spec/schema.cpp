@@ -170,7 +170,7 @@ json step_schema() {
       {{"until", described(text(),
                            "An expression as in `when`, over outputs of these steps. Without "
                            "it, there are `max` rounds.")},
-       {"max", described({{"type", "integer"}, {"minimum", 1}, {"maximum", most_rounds}},
+       {"max", described({{"type", "integer"}, {"minimum", 1}, {"maximum", max_rounds}},
                          "The largest number of rounds.")}});
   repeat["required"] = {"max"};
   properties["repeat"] =

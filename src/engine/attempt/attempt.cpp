@@ -78,7 +78,7 @@ void explain(const StepSpec& step, const CodeProvider& code, const StepLogWriter
 class AttemptRun {
  public:
   AttemptRun(const AttemptContext& context, const StepSpec& step, AttemptOptions which,
-             OutputsOf outputs_of, const std::string& log_name)
+             OutputsOf outputs_of)
       : context_(context),
         services_(context.run.services),
         step_(step),
@@ -90,7 +90,7 @@ class AttemptRun {
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
         metrics_(services_.store, run_id(), step.name, which.number),
         log_(
-            services_.store.paths().log_file(log_name), secret_values(),
+            services_.store.paths().log_file(which.log_name), secret_values(),
             [this](Stream stream, std::string line) {
               metrics_.line(line);
               context_.run.events.emit(
@@ -485,10 +485,10 @@ class AttemptRun {
 
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions which, OutputsOf outputs_of,
-                                        GpuReservation gpus, std::string log_name) {
+                                        GpuReservation gpus) {
   auto raised = std::optional<StepSpec>();
   if (which.memory) raised.emplace(step).settings->resources.memory = which.memory;
-  AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of), log_name);
+  AttemptRun attempt(context, raised ? *raised : step, which, std::move(outputs_of));
   try {
     if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));

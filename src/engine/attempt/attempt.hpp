@@ -30,8 +30,9 @@ struct AttemptContext {
 
 /// Options of one attempt.
 struct AttemptOptions {
-  unsigned number;  ///< From 1.
-  bool joins;       ///< See Attempt::joins.
+  unsigned number;       ///< From 1.
+  bool joins;            ///< See Attempt::joins.
+  std::string log_name;  ///< See StatePaths::log_file().
   /// Folder with the step's progress; null: the step has none, or a private one for this attempt.
   std::shared_ptr<Checkpoint> checkpoint = {};
   /// Limit that `retry.on_oom` has raised; replaces the step's.
@@ -47,6 +48,6 @@ struct AttemptOptions {
 /// them
 async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& step,
                                         AttemptOptions which, OutputsOf outputs,
-                                        GpuReservation gpus, std::string log_name);
+                                        GpuReservation gpus);
 
 }  // namespace pipeline::engine

@@ -26,14 +26,14 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   std::set<core::Digest> checked;
   WorkFolders folders(options.folder);
   const AttemptContext context{shell, stop, checked, folders, data, downloads};
-  AttemptOptions which{options.number, false};
+  AttemptOptions which{options.number, false, "shell"};
   which.shell = std::move(options.request);
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
     co_await gpus.check(only, services.pipeline);
     GpuReservation held;
     if (gpus.wants(step))
       if (auto reserved = co_await gpus.acquire(step, 0, stop)) held = std::move(*reserved);
-    auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held), "shell");
+    auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held));
     if (outcome.result.cleanup) outcome.result.cleanup();
     co_return std::move(outcome.result);
   };

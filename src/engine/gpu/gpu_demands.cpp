@@ -116,7 +116,7 @@ async::Task<> GpuReserver::check(const std::vector<const StepSpec*>& steps,
            {},
            "leave out `auto_select_gpus`: steps of `pipe` never share a GPU"});
   }
-  if (context_.options.is_task) check_together(steps, wrong);
+  if (pipeline.reserve_gpus_together) check_together(steps, wrong);
   refuse(wrong, pipeline);
   for (const auto& unit : units_) processes_matter_ |= unit.mode == gpu::ComputeMode::exclusive;
   if (std::ranges::any_of(demands_, [](const auto& entry) { return entry.second.count > 0; }))

@@ -194,9 +194,8 @@ void Journal::announce_start(const std::vector<const StepSpec*>& steps) {
 }
 
 store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::string& key,
-                                            unsigned number, const std::string& environment,
-                                            const std::optional<Bytes>& memory,
-                                            const std::vector<orchestrators::AssignedGpu>& gpus) {
+                                            const AttemptStart& start) {
+  const auto& [number, environment, memory, gpus] = start;
   store::AttemptRecord attempt{
       .run = record_.id, .step = step.name, .number = number, .started = wall_now()};
   attempt.log = store::log_name(record_.id, step.name, number);
@@ -250,7 +249,7 @@ void Journal::retried(const StepSpec& step, unsigned number, const Failure& fail
 
 void Journal::reused(Reuse reuse) { reused_.push_back(std::move(reuse)); }
 
-unsigned Journal::begun_again(const StepSpec& step, StepStatus ended_as) {
+unsigned Journal::restarted(const StepSpec& step, StepStatus ended_as) {
   flush();
   if (ended_as == StepStatus::cached) --summary_.cached;
   if (ended_as == StepStatus::succeeded) --summary_.succeeded;

@@ -20,6 +20,13 @@ struct UnchangedRun {
   std::vector<std::string> tags;  ///< Those of the pipeline.
 };
 
+struct AttemptStart {
+  unsigned number;  ///< From 1.
+  const std::string& environment;
+  std::optional<Bytes> memory;  ///< The attempt's limit, if the orchestrator enforces it.
+  const std::vector<orchestrators::AssignedGpu>& gpus;
+};
+
 /// Every call throws EnvironmentError if the store cannot be written; nothing is published then.
 /// reused() and succeeded() only collect: the next write of any kind commits what they have
 /// collected together with its own.
@@ -40,12 +47,9 @@ class Journal {
   std::map<std::string, ResumePoint> expanded(const std::vector<const StepSpec*>& steps,
                                               const std::vector<const StepSpec*>& instances,
                                               std::optional<unsigned> round = std::nullopt);
-  /// @param memory the attempt's limit, if the orchestrator enforces it
   /// @return the record to pass to attempt_ended()
-  store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key, unsigned number,
-                                     const std::string& environment,
-                                     const std::optional<Bytes>& memory,
-                                     const std::vector<orchestrators::AssignedGpu>& gpus);
+  store::AttemptRecord attempt_began(const StepSpec& step, const std::string& key,
+                                     const AttemptStart& start);
   /// Persists a failed attempt. A successful one is persisted together with its step by
   /// succeeded(), so that no driver finds one without the other.
   store::AttemptRecord attempt_ended(store::AttemptRecord record, Clock::time_point start,
@@ -57,7 +61,7 @@ class Journal {
                  const AttemptCounts& counts, InputOrigins origins);
   /// Notes that a step, which has ended so, runs again in this run.
   /// @return the number of its attempts so far
-  unsigned begun_again(const StepSpec& step, StepStatus ended_as);
+  unsigned restarted(const StepSpec& step, StepStatus ended_as);
   /// Persists what was collected.
   void flush();
   /// The same if there are reused steps, which none but the next write would publish.

@@ -398,7 +398,7 @@ async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
 }
 
 async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& counts) {
-  counts.attempts = journal_.begun_again(spec(i), steps_[i].status);
+  counts.attempts = journal_.restarted(spec(i), steps_[i].status);
   environments_.begin(i, spec(i));
   co_await environments_.prepared(i);
   co_return results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());

@@ -79,7 +79,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     if (counts.attempts == 0) counts = {};
     ++counts.attempts;
     AttemptOutcome outcome;
-    AttemptOptions which{counts.attempts, std::exchange(joins_next, false), checkpoint, raised};
+    AttemptOptions which{counts.attempts, std::exchange(joins_next, false), {}, checkpoint, raised};
     const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
@@ -125,18 +125,18 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& 
 
 async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
                                                  Clock::time_point since, GpuReservation gpus) {
-  auto record = journal_.attempt_began(
-      step.spec, step.key, which.number, step.environment.description,
-      limit_of(step.spec, orchestrator_.capabilities_of(step.spec), which.memory), gpus.gpus);
+  const auto memory = limit_of(step.spec, orchestrator_.capabilities_of(step.spec), which.memory);
+  const AttemptStart begins{which.number, step.environment.description, memory, gpus.gpus};
+  auto record = journal_.attempt_began(step.spec, step.key, begins);
   const AttemptContext context{context_, step.stop,       checked_,
                                folders_, results_.data(), downloads_};
+  which.log_name = record.log;
   const auto start = Clock::now();
   AttemptOutcome outcome;
   std::exception_ptr error;
   std::optional<Failure> failure;
   try {
-    outcome = co_await run_attempt(context, step.spec, which, step.outputs_of, std::move(gpus),
-                                   record.log);
+    outcome = co_await run_attempt(context, step.spec, which, step.outputs_of, std::move(gpus));
     failure = outcome.result.failure;
   } catch (const core::EnvironmentError& failed) {
     failure = orchestrators::failure_of(failed);

@@ -48,7 +48,7 @@ Entry kubernetes_entry() {
                                       "this machine sees what is in it",
                            .example = "claim: {name: pipe-artifacts, path: /mnt/lab}",
                            .excludes_artifact_store =
-                               "pods get their files either through a claim or through an artifact "
+                               "pods get their files either through a claim or through a remote "
                                "store"}},
       .setting_outside_key = mounts_claims};
 }

@@ -33,7 +33,7 @@ std::string pod_text(const json& object, const char* name) {
   const auto found = object.find(name);
   const auto text =
       found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-  return text.size() < gpu::SmiSamples::longest_text ? text : std::string();
+  return text.size() < gpu::SmiSamples::max_text ? text : std::string();
 }
 
 void take_pod_gpu(const json& entry, AttemptResult& result) {

@@ -2,21 +2,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "blobs/folder/folder_store.hpp"
-#include "support/blob_conformance.hpp"
-
-namespace pipeline::test {
-
-INSTANTIATE_TEST_SUITE_P(
-    Folder, BlobConformance,
-    testing::Values(StoreUnderTest{
-        .name = "folder", .make = [](asio::io_context&, std::shared_ptr<void>& keeps) {
-          auto folder = std::make_shared<core::TemporaryFolder>();
-          keeps = folder;
-          return settings::RemoteStoreSettings{"file://" + folder->path().string(), {}};
-        }}));
-
-}  // namespace pipeline::test
+#include "core/file.hpp"
+#include "support/run_task.hpp"
 
 namespace pipeline::blobs::folder {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/context.hpp"
+#include "driver/workspace.hpp"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@ using namespace event;
 /// What a display writes, with a clock and a window of the test's own.
 struct Screen {
   std::string written;
-  SteadyTime now{};
+  driver::SteadyTime now{};
   TerminalSize size{60, 24};
   bool colours = false;
 
@@ -207,8 +207,8 @@ TEST(JsonProgress, is_one_event_a_line) {
   EXPECT_EQ(nlohmann::json::parse(lines[1])["event"], "run_finished");
 }
 
-RunModel model_of(std::initializer_list<Event> events) {
-  RunModel model;
+driver::RunModel model_of(std::initializer_list<Event> events) {
+  driver::RunModel model;
   for (const auto& event : events) model.apply(event, {});
   return model;
 }
@@ -281,7 +281,7 @@ Report: pipe report r
 }
 
 TEST(Summary, of_a_large_run_lists_only_what_did_not_go_well) {
-  RunModel model;
+  driver::RunModel model;
   model.apply(RunStarted{"r", "large", "docker", 1001}, {});
   for (int i = 0; i < 1000; ++i)
     model.apply(StepFinished{"s" + std::to_string(i), StepStatus::succeeded, 1, 5ms, {}, {}}, {});

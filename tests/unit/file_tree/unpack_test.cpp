@@ -77,6 +77,22 @@ TEST_F(Unpacking, what_the_other_direction_packs_comes_out_in_pieces_of_any_size
   }
 }
 
+TEST_F(Unpacking, a_file_that_shrinks_while_it_is_sent_is_filled_up_with_zeros) {
+  ContextFile file;
+  file.path = "outputs/x";
+  file.source = folder.path() / "x";
+  core::write_file_atomically(file.source, std::string(200'000, 'x'));
+  const auto source = tar_stream({file});
+  std::array<char, 512> buffer{};
+  std::string tar;
+  for (std::size_t size = 0; (size = source(buffer)) > 0;) {
+    if (tar.empty()) fs::resize_file(file.source, 10);  // Only the header has been sent.
+    tar.append(buffer.data(), size);
+  }
+  unpack(tar);
+  EXPECT_EQ(core::read_file(target / "x"), std::string(10, 'x') + std::string(199'990, '\0'));
+}
+
 TEST_F(Unpacking, posix_records_give_names_links_and_sizes) {
   const std::string name = "o/" + std::string(200, 'n');
   unpack(entry('x', "o/PaxHeaders.0/n",

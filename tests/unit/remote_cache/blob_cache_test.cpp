@@ -64,7 +64,7 @@ TEST_F(ResultsInABucket, are_found_by_the_key_under_which_they_were_published) {
   EXPECT_FALSE(found->outputs[0].is_executable);
   run_task(loop, results->fetch(found->outputs[1], folder.path() / "came", cancel));
   EXPECT_EQ(core::read_file(folder.path() / "came"), "#!");
-  EXPECT_TRUE(s3::is_executable_file(folder.path() / "came"));
+  EXPECT_TRUE(blobs::is_executable_file(folder.path() / "came"));
 }
 
 TEST_F(ResultsInABucket, are_none_where_the_record_is_not_ours) {

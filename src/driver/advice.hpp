@@ -1,0 +1,48 @@
+/// @file
+/// Advice on the resources that steps ask for, from what earlier runs have used, and the patch of
+/// the pipeline file that follows it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "report/resource_advice.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::driver {
+
+struct AdvisedStep {
+  std::string name;
+  ResourceSettings asked;
+  report::StepUse used;
+  std::vector<report::ResourceAdvice> advice;
+};
+
+/// Returns the steps of the pipeline that have been measured, in the file's order; one for all
+/// instances.
+std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store);
+
+/// The changes of the pipeline file, and those that it has no line for.
+class FilePatch {
+ public:
+  FilePatch(const std::filesystem::path& file, const std::vector<AdvisedStep>& steps);
+
+  std::string diff() const;
+  /// Returns what the steps need beside the patch: they take these values from elsewhere.
+  const std::vector<std::string>& elsewhere() const { return elsewhere_; }
+
+ private:
+  struct Change {
+    unsigned length;
+    std::string value;
+  };
+  std::string name_, text_;
+  std::map<unsigned, std::map<unsigned, Change>> changes_;  ///< By line, by column.
+  std::vector<std::string> elsewhere_;
+};
+
+}  // namespace pipeline::driver

@@ -1,0 +1,236 @@
+#include "driver/attempt_shell.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <optional>
+
+#include "core/diagnostic.hpp"
+#include "driver/detached_record.hpp"
+#include "driver/recorded_attempt.hpp"
+#include "driver/session.hpp"
+#include "engine/cache/step_keys.hpp"
+#include "engine/graph/run_steps.hpp"
+#include "engine/attempt/shell.hpp"
+#include "model/instance.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+/// Passes on what a run would report before its first step.
+class Notices : public EventSink {
+ public:
+  explicit Notices(const Workspace& workspace) : workspace_(workspace) {}
+  void emit(const Event& event) override {
+    if (const auto* notice = std::get_if<event::Notice>(&event))
+      workspace_.note("note: " + notice->text);
+    if (const auto* log = std::get_if<event::StepLog>(&event))  // Of the orchestrator.
+      workspace_.note(core::printable(log->line));
+  }
+
+ private:
+  const Workspace& workspace_;
+};
+
+using RecordedOutputs = std::map<std::string, std::vector<store::OutputRecord>>;
+
+/// Returns what of a run's outputs is on this machine, by step.
+RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStore& artifacts,
+                               const std::string& run) {
+  RecordedOutputs outputs;
+  for (auto& step : store.runs().steps(run)) {
+    std::erase_if(step.outputs, [&](const auto& output) { return !artifacts.has(output.digest); });
+    outputs.emplace(step.name, std::move(step.outputs));
+  }
+  return outputs;
+}
+
+/// Fills in the outputs of the steps that have none yet.
+void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
+  for (model::StepIndex i = 0; i < steps.size(); ++i) {
+    auto own = recorded.extract(steps.spec(i).name);
+    if (own.empty()) continue;
+    if (own.mapped().size() == steps.spec(i).outputs.size())
+      steps[i].status = StepStatus::succeeded;
+    steps[i].outputs = std::move(own.mapped());
+  }
+}
+
+/// Adds a round that the run had. @return false if there is none that is not there yet
+bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
+  for (model::StepIndex i = 0; i < steps.graph().size(); ++i) {
+    if (!steps.is_loop_head(i) ||
+        !recorded.contains(model::round_name(steps.spec(i).name, steps.rounds(i))))
+      continue;
+    steps.add_round(i);
+    return true;
+  }
+  return false;
+}
+
+/// Makes the instances and the rounds that the run made of its steps.
+void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
+  do {
+    take_outputs(steps, recorded);
+    for (auto group = steps.take_dynamic_matrix(); !group.empty(); group = steps.take_dynamic_matrix()) {
+      steps.expand(group, artifacts);
+      take_outputs(steps, recorded);
+    }
+  } while (add_round(steps, recorded));
+  for (model::StepIndex i = 0; i < steps.graph().size(); ++i)
+    if (steps.is_loop_head(i) && steps.rounds(i)) steps.end_rounds(i);
+}
+
+const StepSpec& step_named(const engine::RunSteps& steps, const std::string& name) {
+  for (model::StepIndex i = 0; i < steps.size(); ++i)
+    if (steps.spec(i).name == name) return steps.spec(i);
+  throw core::InputError("the pipeline has no step '" + name + "' any more",
+                         "a shell takes the settings and variables from the pipeline file");
+}
+
+/// Says what of the step is not as the attempt had it.
+void report_differences(Session& session, const engine::Services& services, const StepSpec& step,
+                        const RecordedAttempt& found, const std::string& environment_id,
+                        const engine::OutputsOf& outputs_of) {
+  if (environment_id.empty()) return;
+  engine::StepKeys keys(services);
+  session.workspace.await(keys.data().look_up(services.pipeline, session.remote_cache()));
+  const auto now = keys.key(step, environment_id, outputs_of);
+  if (now.key == found.step.key) return;
+  std::string changes;
+  for (const auto& line : engine::differences(session.store.cache().key_parts(found.step.key), now.parts))
+    if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
+  session.workspace.note("note: '" + step.name + "' is not in all as it was in run " + found.run.id +
+                       changes +
+                       ". Code, inputs and image are the attempt's; command, variables and other "
+                       "settings are those of now");
+}
+
+std::vector<std::string> words_of(const ShellAttempt& wanted) {
+  if (!wanted.command.empty()) return wanted.command;
+  return {"/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh"};
+}
+
+/// Refuses steps of which no shell can be had.
+void check_has_shells(Session& session, const StepSpec& step) {
+  const auto& capabilities = session.orchestrator().capabilities_of(step);
+  if (!capabilities.shells)
+    throw core::InputError(
+        "`shell` opens one in a container, a pod or a process of this machine, "
+        "and '" +
+            step.name + "' ran on " + capabilities.name,
+        "`" + session.workspace.options().name +
+            " code` gives its code, "
+            "`artifacts` its inputs");
+}
+
+/// The attempt, and the pipeline with which its run was begun.
+class AttemptShell {
+ public:
+  AttemptShell(Workspace& given, Workspace& workspace, RecordedAttempt found)
+      : workspace_(workspace),
+        found_(std::move(found)),
+        files_(code_files(given.artifacts().path(code_of(given, found_)))),
+        detached_(detached_of(given.existing_store(), found_.run.id)),
+        session_(workspace, {}, detached_ ? &*detached_ : nullptr),
+        steps_(session_.pipeline(), {}) {
+    expand(steps_, outputs_of_run(session_.store, workspace.artifacts(), found_.run.id),
+           workspace.artifacts());
+    check_has_shells(session_, step());
+  }
+
+  core::ExitCode open(const ShellAttempt& wanted);
+
+ private:
+  const StepSpec& step() const { return step_named(steps_, found_.step.name); }
+  orchestrators::Environment environment(EventSink& events);
+  engine::ShellRequest request(const ShellAttempt& wanted);
+  void stop_at_signals();
+
+  Workspace& workspace_;
+  const RecordedAttempt found_;
+  const std::vector<store::TreeEntry> files_;
+  std::optional<DetachedRecord> detached_;
+  Session session_;
+  engine::RunSteps steps_;
+  core::CancelSource cancel_;
+  asio::signal_set signals_{workspace_.loop()};
+  bool is_stopped_ = false;
+};
+
+orchestrators::Environment AttemptShell::environment(EventSink& events) {
+  auto& orchestrator = session_.orchestrator();
+  if (orchestrator.capabilities_of(step()).name == "docker")
+    return workspace_.await(orchestrator.environment(step()));
+  return workspace_.await(orchestrator.prepare(step(), events, cancel_));
+}
+
+engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted) {
+  engine::ShellRequest shell{
+      .run_id = found_.run.id,
+      .number = found_.attempt.number,
+      .folder = session_.store.folder() / engine::shells_folder / session_.run_id,
+      .request = {.words = words_of(wanted), .id = session_.run_id},
+      .shared = session_.remote_cache()};
+  shell.request.has_terminal = wanted.has_terminal;
+  shell.request.image = found_.step.image;
+  return shell;
+}
+
+/// Processes on another machine do not end with this process, so a signal ends them.
+void AttemptShell::stop_at_signals() {
+  if (!session_.orchestrator().capabilities_of(step()).on_this_machine)
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);
+  signals_.async_wait([this](boost::system::error_code error, int) {
+    if (error) return;
+    is_stopped_ = true;
+    cancel_.stop(core::StopLevel::immediate);
+  });
+}
+
+core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
+  const engine::CodeProvider provider{
+      .files = [this](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files_; },
+      .missing_file = {}};
+  const engine::Services services{session_.pipeline(),    session_.orchestrator(),
+                                  session_.store,          workspace_.artifacts(),
+                                  workspace_.stats(),     provider};
+  const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {
+    const auto made = steps_.outputs_of()(source);
+    if (made.output) return made;
+    throw core::InputError("the input " + source.step + "." + source.output + " of run " +
+                               found_.run.id + " is not on this machine",
+                           "`pipe run --step " + source.step + "` makes it again");
+  };
+  Notices events(workspace_);
+  const auto prepared = environment(events);
+  report_differences(session_, services, step(), found_, prepared.id, outputs_of);
+  if (wanted.has_terminal)
+    workspace_.note(
+        "attempt " + std::to_string(found_.attempt.number) + " of '" + step().name + "' in run " +
+        found_.run.id +
+        ": `eval \"$PIPE_COMMAND\"` runs its command; what it writes is removed at the end");
+  stop_at_signals();
+  const auto result = workspace_.await(
+      engine::open_shell(services, events, cancel_, step(), request(wanted), outputs_of));
+  workspace_.await(session_.orchestrator().settle());
+  if (is_stopped_) return core::ExitCode::interrupted;
+  if (result.failure) throw core::EnvironmentError(result.failure->message, result.failure->hints);
+  return static_cast<core::ExitCode>(result.exit_code.value_or(0));
+}
+
+}  // namespace
+
+core::ExitCode open_shell(Workspace& workspace, const ShellAttempt& wanted) {
+  auto& recorded = workspace.existing_store();
+  auto found = recorded_attempt(recorded, workspace.find_run(recorded, wanted.run), wanted.step,
+                                wanted.number);
+  auto options = recorded_options(recorded, found.run.id, workspace.options());
+  if (!options)
+    throw core::InputError("run " + found.run.id + " did not record its options",
+                           "run the step again, and open a shell in that run");
+  Workspace again(std::move(*options), workspace.notes());
+  return AttemptShell(workspace, again, std::move(found)).open(wanted);
+}
+
+}  // namespace pipeline::driver

@@ -1,0 +1,25 @@
+/// @file
+/// Opens a shell in which a recorded attempt can be repeated: its code, inputs, image and
+/// variables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "driver/workspace.hpp"
+
+namespace pipeline::driver {
+
+struct ShellAttempt {
+  std::string run, step;             ///< As the user names them.
+  unsigned number = 0;               ///< Of the attempt; 0: the last one.
+  std::vector<std::string> command;  ///< What is executed; empty: a shell.
+  bool has_terminal = false;
+};
+
+/// Opens the shell, and returns its exit code. Throws InputError if there is no such attempt, or if
+/// its code or inputs are not on this machine.
+core::ExitCode open_shell(Workspace& workspace, const ShellAttempt& wanted);
+
+}  // namespace pipeline::driver

@@ -1,0 +1,55 @@
+/// @file
+/// A driver that continues in a process of its own, without the terminal at which its run was
+/// started.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "driver/event_log.hpp"
+
+namespace pipeline::driver {
+
+/// The driver's side. Until it leaves the terminal, it writes there as any command does.
+class Background {
+ public:
+  /// @param terminal what the command at the terminal reads from
+  explicit Background(core::Descriptor terminal) : terminal_(std::move(terminal)) {}
+
+  /// Reports to the command at the terminal that the run has begun. From now on standard output and
+  /// standard error are the file `driver.log` beside the run's logs, and events are recorded.
+  void leave_terminal(const store::RunStore& store, const std::string& run);
+  bool has_left() const { return log_.has_value(); }
+  /// Records an event or another object, once it has left the terminal.
+  template <class T>
+  void add(const T& event) {
+    if (log_) log_->add(event);
+  }
+
+ private:
+  core::Descriptor terminal_;
+  std::optional<EventLog> log_;
+};
+
+/// A run whose driver has left the terminal.
+struct BackgroundRun {
+  std::string run;
+  std::filesystem::path state;
+  pid_t process = 0;
+};
+
+/// Calls `drive` in a process of its own, in a session of its own. Passes signals on to it until
+/// it has left the terminal or ended.
+/// @param drive reports its errors itself; the process ends with its exit code
+/// @return the run, or the exit code of a driver that ended before its run began
+std::variant<BackgroundRun, core::ExitCode> start_in_background(
+    const std::function<core::ExitCode(Background& background)>& drive);
+
+}  // namespace pipeline::driver

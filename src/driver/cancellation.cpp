@@ -1,0 +1,131 @@
+#include "driver/cancellation.hpp"
+
+#include <poll.h>
+extern "C" {  // glibc 2.36 omits extern "C" in this header.
+#include <sys/pidfd.h>
+}
+
+#include <cerrno>
+
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "driver/drivers.hpp"
+#include "driver/recovery.hpp"
+#include "driver/session.hpp"
+#include "orchestrators/kubernetes/driver.hpp"
+#include "remote_driver/held_lease.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Time to wait for a driver: a living one renews its Lease many times in it, and a lost pod is
+/// replaced.
+constexpr std::chrono::seconds longest_silence{30};
+
+void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
+  if (::pidfd_send_signal(process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
+    throw core::system_error("cannot stop process " + std::to_string(run.driver.process.pid) +
+                                 ", which makes run " + run.id,
+                             errno);
+}
+
+void announce_stop(const Workspace& workspace, const CancelRequest& wanted,
+                   const store::RunRecord& run) {
+  workspace.note("run " + run.id + " is stopping" +
+               (wanted.now ? "" : "; `--now` kills its steps at once"));
+}
+
+/// @return whether there was a process to stop
+bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store::RunStore& store,
+                  const store::RunRecord& run) {
+  if (!run.driver.process.is_of_this_namespace()) {
+    if (store.drivers().liveness(run) == store::Liveness::dead) return false;
+    throw core::InputError("run " + run.id + " is still running: " + name_of(run.driver) +
+                               " drives it, which cannot be stopped from here",
+                           "`" + workspace.options().name + " cancel " + run.id + "` stops it there");
+  }
+  // The descriptor is opened before the check, so that it cannot be another process that got the
+  // same number since.
+  const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
+  if (!process || !run.driver.process.alive()) return false;
+  // Neither lets the driver give up, however often the command is repeated.
+  send(process, wanted.now ? stop_at_once : SIGTERM, run);
+  announce_stop(workspace, wanted, run);
+  pollfd ended{process.get(), POLLIN, 0};
+  while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+  }
+  return true;
+}
+
+/// Leaves a message at the Lease, where a driver that replaces a lost one finds it, too.
+/// @return whether a driver has stopped the run
+bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& drivers,
+                 store::RunRecord run) {
+  auto& store = workspace.existing_store();
+  const auto lease = run.driver.lease;
+  kubernetes_api::Client client(workspace.loop(),
+                                kubernetes_api::find_cluster(cluster_of(lease)));
+  if (workspace.await(orchestrators::kubernetes::driver_continues(client, lease.name))) {
+    auto owners = workspace.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
+    workspace.await(kubernetes_api::leave_word(
+        client, lease.name, wanted.now ? "immediate" : "graceful",
+        std::move(owners)));
+    announce_stop(workspace, wanted, run);
+  }
+  std::string heard;
+  for (auto since = Clock::now(); Clock::now() - since < longest_silence;) {
+    const auto now = store.runs().find(run.id);
+    if (!now) return true;
+    run = *now;
+    const bool goes_on = drivers.goes_on(run);
+    if (run.status != RunStatus::running) return true;
+    if (!goes_on) break;
+    const auto holder = workspace.await(kubernetes_api::holder_of(client, lease.name));
+    if (auto sign = holder.name + " " + holder.renewed; sign != heard) {
+      heard = std::move(sign);
+      since = Clock::now();
+    }
+    ::poll(nullptr, 0, 300);
+  }
+  workspace.await(orchestrators::kubernetes::remove_driver(
+      client, lease.name));  // The driver's pod, if there is one, releases the Lease.
+  auto options = recorded_options(store, run.id, workspace.options()).value_or(workspace.options());
+  Workspace with_cluster(std::move(options), workspace.notes());
+  remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
+                           lease.name);
+  held.is_done();
+  drivers.bring_home(run);
+  const auto now = store.runs().find(run.id);
+  if (!now || now->status != RunStatus::running)
+    return true;  // The run ended just before it could be cancelled.
+  recover_dead_runs(workspace, store, {}, run.id);
+  return false;
+}
+
+}  // namespace
+
+CancelledRun cancel_run(Workspace& workspace, const std::string& name,
+                        const CancelRequest& wanted) {
+  auto& store = workspace.existing_store();
+  Drivers drivers(workspace.driver_context(), store);
+  auto run = find_run(workspace, name, drivers, store);
+  if (run.status != RunStatus::running)
+    throw core::InputError("run " + run.id +
+                           " has already ended: " + std::string(to_string(run.status)));
+
+  const bool is_unknown = drivers.liveness_of(run) == Drivers::Liveness::unknown;
+  const bool is_forced = is_unknown && wanted.force;
+  if (is_unknown && !is_forced && !run.driver.is_elsewhere()) throw drivers.not_known(run);
+  bool stopped = false;
+  if (!is_forced)
+    stopped = run.driver.is_elsewhere() ? stop_driver(workspace, wanted, drivers, run)
+                                        : stop_process(workspace, wanted, store, run);
+  const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
+  recover_dead_runs(workspace, store, {}, is_forced ? run.id : "");
+  return {store.runs().find(run.id).value_or(run),
+          stopped ? "stopped" : gone + " was gone; what it had left has been removed"};
+}
+
+}  // namespace pipeline::driver

@@ -1,0 +1,39 @@
+/// @file
+/// Garbage collection: removes runs with their artifacts, and what runs have left on this machine
+/// and its engine.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <pipeline/settings.hpp>
+
+#include "driver/workspace.hpp"
+
+namespace pipeline::driver {
+
+struct CleanUp {
+  bool containers = false, images = false, environments = false, runs = false, all = false;
+  bool dry_run = false;
+  unsigned keep = 0;         ///< Number of newest runs that are kept.
+  std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
+};
+
+struct RemovedItem {
+  std::string kind, name;
+  Bytes bytes = 0;
+};
+
+struct CleanUpReport {
+  std::vector<RemovedItem> removed;  ///< With `dry_run`, the items that would be removed.
+  std::vector<std::string> kept;     ///< What stays, and why.
+  Bytes freed = 0;
+};
+
+/// Removes what was named. Throws InputError if nothing was named or the sizes are wrong.
+/// @param on_kept called for each entry of `kept` as soon as it is known
+CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
+                       const std::function<void(const std::string&)>& on_kept);
+
+}  // namespace pipeline::driver

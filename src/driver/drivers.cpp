@@ -1,0 +1,181 @@
+#include "driver/drivers.hpp"
+
+#include "async/retry_policy.hpp"
+#include "core/diagnostic.hpp"
+#include "driver/invocation.hpp"
+#include "remote_driver/run_replica.hpp"
+#include "kubernetes_api/client.hpp"
+#include "kubernetes_api/lease.hpp"
+#include "orchestrators/kubernetes/driver.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+constexpr std::chrono::seconds good_for{3}, news_good_for{1};
+constexpr async::RetryPolicy hasty{std::chrono::milliseconds(200), std::chrono::milliseconds(200),
+                                   1};
+
+/// A driver whose pod is being deleted saves once more. A pod that stays, for example on a lost
+/// node, saves nothing after the time of its Lease.
+async::Task<> wait_for_last_save(asio::io_context& loop, store::LeaseId lease) {
+  kubernetes_api::Client client(loop, kubernetes_api::find_cluster(cluster_of(lease)));
+  const auto until = std::chrono::steady_clock::now() + kubernetes_api::LeaseTerms().duration;
+  while (std::chrono::steady_clock::now() < until) {
+    const bool may_save = co_await orchestrators::kubernetes::driver_has_pod(client, lease.name);
+    if (!may_save) co_return;
+    co_await async::pause_for(std::chrono::milliseconds(300), nullptr);
+  }
+}
+
+}  // namespace
+
+kubernetes_api::AccessOptions cluster_of(const store::LeaseId& lease) {
+  return {.context = lease.context, .name_space = lease.name_space};
+}
+
+std::string name_of(const store::Driver& driver) {
+  if (driver.is_elsewhere())
+    return "the Job " + driver.lease.name + " in the namespace " + driver.lease.name_space;
+  auto name = "process " + std::to_string(driver.process.pid);
+  if (driver.process.is_of_this_namespace()) return name;
+  if (driver.process.is_of_this_boot()) name += " of another container";
+  return name + (driver.host.empty() ? " of another machine" : " on the machine " + driver.host);
+}
+
+/// The replica to which the driver saves the run; empty if the driver shares the state folder.
+struct Drivers::Elsewhere {
+  std::optional<blobs::RemoteArtifacts> artifacts;
+  std::optional<remote_driver::RunReplica> replica;
+  std::optional<Clock::time_point> asked;
+  bool is_told = false;  ///< The user has been notified that the replica does not answer.
+};
+
+Drivers::Drivers(remote_driver::DriverContext context, store::RunStore& store)
+    : context_(std::move(context)), store_(store) {}
+Drivers::~Drivers() = default;
+
+Drivers::Elsewhere& Drivers::elsewhere_of(const store::RunRecord& run) {
+  auto& place = elsewhere_[run.id];
+  if (place) return *place;
+  place = std::make_unique<Elsewhere>();
+  const auto options = invocation_of(store_, run.id);
+  if (run.driver.is_elsewhere() && options && options->remote_store.is_given()) {
+    auto& artifacts = place->artifacts.emplace(
+        context_.loop, options->remote_store,
+        async::RetryPolicy{std::chrono::milliseconds(200), std::chrono::milliseconds(10'000), 2});
+    place->replica.emplace(artifacts, run.id);
+  }
+  return *place;
+}
+
+void Drivers::update(store::RunRecord& run) {
+  if (run.status == RunStatus::running && run.driver.is_elsewhere() && elsewhere_of(run).replica)
+    liveness_of(run);
+}
+
+Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
+  const auto life = ask(run);
+  bring_news(run, life == Liveness::dead);
+  return life;
+}
+
+/// @param is_gone the driver is dead and has saved all that it could
+void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
+  auto& elsewhere = elsewhere_of(run);
+  if (!elsewhere.replica ||
+      (!is_gone && elsewhere.asked && Clock::now() - *elsewhere.asked < news_good_for))
+    return;
+  try {
+    bring(run, elsewhere);
+    if (run.status != RunStatus::running)
+      context_.await(
+          elsewhere.replica->remove());  // The end of a run is the last thing that is saved.
+  } catch (const core::EnvironmentError& error) {
+    if (!std::exchange(elsewhere.is_told, true))
+      context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());
+  }
+  elsewhere.asked = Clock::now();
+}
+
+void Drivers::bring(store::RunRecord& run, Elsewhere& elsewhere) {
+  context_.await(elsewhere.replica->bring(store_));
+  run = store_.runs().find(run.id).value_or(run);
+}
+
+void Drivers::bring_home(store::RunRecord& run) {
+  auto& elsewhere = elsewhere_of(run);
+  if (!elsewhere.replica) return;
+  context_.await(wait_for_last_save(context_.loop, run.driver.lease));
+  bring(run, elsewhere);
+  context_.await(elsewhere.replica->remove());
+}
+
+Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
+  if (!run.driver.is_elsewhere()) {
+    const auto life = store_.drivers().liveness(run);
+    if (life == Liveness::unknown)
+      silence_ =
+          "it runs on another machine or in another container, and gives no sign of life here";
+    return life;
+  }
+  const auto now = Clock::now();
+  if (const auto known = answers_.find(run.id);
+      known != answers_.end() && now - known->second.at < good_for)
+    return known->second.life;
+  const auto& lease = run.driver.lease;
+  const std::pair cluster(lease.context, lease.name_space);
+  if (const auto silent = silent_clusters_.find(cluster);
+      silent != silent_clusters_.end() && now - silent->second < good_for)
+    return Liveness::unknown;
+  auto life = Liveness::unknown;
+  try {
+    kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
+                                  hasty);
+    life = context_.await(orchestrators::kubernetes::driver_continues(client, lease.name))
+               ? Liveness::alive
+               : Liveness::dead;
+  } catch (const core::EnvironmentError& error) {
+    silence_ = error.what();
+  } catch (const core::InputError& error) {
+    silence_ = error.what();
+  }
+  if (life == Liveness::unknown) silent_clusters_[cluster] = Clock::now();
+  answers_[run.id] = {life, Clock::now()};
+  return life;
+}
+
+core::EnvironmentError Drivers::not_known(const store::RunRecord& run) const {
+  const auto& pipe = context_.program;
+  return core::EnvironmentError(
+      "it is not known whether the driver of run " + run.id + " is alive, " + name_of(run.driver) +
+          ": " + silence_,
+      {"look there; if it runs, `" + pipe + " cancel " + run.id + "` stops it there",
+       "if it is gone, `" + pipe + " cancel " + run.id +
+           " --force` records that here; then the run can be resumed or removed"});
+}
+
+std::string Drivers::described(store::RunRecord& run) {
+  const auto& lease = run.driver.lease;
+  auto text = name_of(run.driver) + (lease.context.empty() ? "" : " of context " + lease.context);
+  if (liveness_of(run) == Liveness::unknown) return text + ": " + silence_;
+  try {
+    kubernetes_api::Client client(context_.loop, kubernetes_api::find_cluster(cluster_of(lease)),
+                                  hasty);
+    const auto news =
+        context_.await(orchestrators::kubernetes::driver_status_of(client, lease.name));
+    if (!news.goes_on)
+      text += ", which is gone; `" + context_.program + " resume " + run.id +
+              "` continues the run from here";
+    else if (!news.holder.empty())
+      text += ", its pod " + news.holder;
+    else if (!news.waits_for.empty())
+      text += ": " + news.waits_for;
+    else if (!news.failure.empty())
+      text += ", whose last pod failed: " + news.failure;
+  } catch (const core::EnvironmentError& error) {
+    text += std::string(": ") + error.what();
+  }
+  return text;
+}
+
+}  // namespace pipeline::driver

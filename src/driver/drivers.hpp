@@ -1,0 +1,76 @@
+/// @file
+/// The drivers of runs: their liveness, and the progress of runs whose drivers share no files with
+/// this machine. Checks local processes, and queries clusters and remote stores.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "remote_driver/driver_context.hpp"
+#include "kubernetes_api/kubeconfig.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::driver {
+
+class Drivers {
+ public:
+  Drivers(remote_driver::DriverContext context, store::RunStore& store);
+  ~Drivers();
+
+  /// Updates the record to the run's current progress. Costs nothing if its driver shares the state
+  /// folder.
+  void update(store::RunRecord& run);
+  /// For a run whose Lease this process holds: waits until the pod of the driver is gone, downloads
+  /// everything that it has saved to the replica, and removes the replica.
+  void bring_home(store::RunRecord& run);
+
+  using Liveness = store::Liveness;
+  /// Returns the liveness of the driver of a run that is recorded as running. A cluster is queried
+  /// once in a few seconds; if it does not answer, it is not queried again for the same time. First
+  /// downloads what the driver has saved to the replica; afterwards the run may have ended.
+  Liveness liveness_of(store::RunRecord& run);
+  /// True if running or of unknown liveness.
+  bool goes_on(store::RunRecord& run) {
+    return run.status == RunStatus::running && liveness_of(run) != Liveness::dead &&
+           run.status == RunStatus::running;
+  }
+  /// Returns `the Job x in the namespace y of context z: its pod w`, with the reason why the pod
+  /// does not start, or its result.
+  std::string described(store::RunRecord& run);
+  /// Returns why the liveness is unknown.
+  const std::string& silence() const { return silence_; }
+  /// Returns the error for a run whose driver's liveness is unknown.
+  core::EnvironmentError not_known(const store::RunRecord& run) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Answer {
+    Liveness life;
+    Clock::time_point at;
+  };
+  struct Elsewhere;
+  Liveness ask(const store::RunRecord& run);
+  Elsewhere& elsewhere_of(const store::RunRecord& run);
+  void bring_news(store::RunRecord& run, bool is_gone);
+  void bring(store::RunRecord& run, Elsewhere& elsewhere);
+
+  remote_driver::DriverContext context_;
+  store::RunStore& store_;
+  std::map<std::string, std::unique_ptr<Elsewhere>> elsewhere_;  ///< Keyed by run.
+  std::map<std::string, Answer> answers_;                        ///< Keyed by run.
+  std::map<std::pair<std::string, std::string>, Clock::time_point>
+      silent_clusters_;  ///< Keyed by context and namespace.
+  std::string silence_;
+};
+
+/// Returns how to reach the cluster of the Lease.
+kubernetes_api::AccessOptions cluster_of(const store::LeaseId& lease);
+
+/// Returns `process 1234`, `process 1234 on the machine m`, or `the Job x in the namespace y`.
+std::string name_of(const store::Driver& driver);
+
+}  // namespace pipeline::driver

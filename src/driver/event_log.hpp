@@ -1,0 +1,36 @@
+/// @file
+/// The events of a detached run as lines of JSON, one file for each of its drivers: `pipe attach`
+/// reads them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+#include <pipeline/events.hpp>
+
+#include "core/file.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::driver {
+
+/// Returns the files of a run, the oldest first. They lie beside the run's logs, so that they are
+/// removed with them, and saved to a replica with them.
+std::vector<std::filesystem::path> event_logs(const store::RunStore& store, const std::string& run);
+
+class EventLog {
+ public:
+  /// Creates a file. Throws EnvironmentError.
+  EventLog(const store::RunStore& store, const std::string& run);
+  /// Appends an event with its time, `at`. What steps print is left out, because their logs have
+  /// it. A full disk loses the event: it does not end the run.
+  void add(const Event& event);
+  /// Appends another object, such as the summary.
+  void add(const nlohmann::json& object);
+
+ private:
+  core::Descriptor file_;
+};
+
+}  // namespace pipeline::driver

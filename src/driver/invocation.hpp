@@ -1,0 +1,45 @@
+/// @file
+/// The request of a run as the user made it, recorded with the run. A resumed run uses it, and the
+/// run's remains are found by it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "settings/remote_store.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::driver {
+
+struct Invocation {
+  std::filesystem::path file = "pipeline.yaml";
+  std::filesystem::path root;  ///< Replaces a C++ program's own root; if empty, it does not.
+  std::map<std::string, std::string> parameters;  ///< Same as `--param`.
+  std::string profile;                            ///< Empty: none.
+  std::string orchestrator = "docker";
+  std::string context, name_space;   ///< Of the cluster; if empty, the kubeconfig's.
+  std::string claim;                 ///< Volume claim through which pods see the state folder.
+  std::filesystem::path claim_path;  ///< The folder on this machine that is the claim's content.
+  settings::RemoteStoreSettings remote_store;  ///< Of the run; may be unset.
+  std::string step;            ///< Run only this step and its dependencies; empty: all.
+  std::string execution_mode;  ///< If empty, the file's.
+  unsigned jobs = 0;           ///< Maximum number of concurrent attempts; 0: the number of CPUs.
+  bool no_cache = false;
+  std::vector<std::string> force;      ///< Steps that run although they have a result.
+  std::vector<std::string> from;       ///< The same, with all steps that depend on them.
+  std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
+};
+
+/// Returns the values with which the invocation's orchestrators find their services.
+StringMap connection_of(const Invocation& invocation);
+
+/// Records the invocation of a run, with a schema version; paths are made absolute.
+void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation);
+
+/// Returns the recorded invocation; nothing if there is none or a later version of pipe wrote it.
+std::optional<Invocation> invocation_of(store::RunStore& store, const std::string& run);
+
+}  // namespace pipeline::driver

@@ -1,0 +1,75 @@
+#include "driver/lock_packages.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "core/diagnostic.hpp"
+#include "driver/error_report.hpp"
+#include "engine/data/download.hpp"
+#include "engine/data/pinned_data.hpp"
+#include "engine/run/refusal.hpp"
+#include "settings/settings.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+/// One after the other: environments that share requirements then share versions, too. With --check
+/// all that the file lacks is reported, at the first of the steps with equal settings.
+/// @param refused receives it
+async::Task<> lock_environments(Session& session, RunObserver& observer,
+                                std::vector<core::Diagnostic>& refused) {
+  std::set<std::string> refused_settings;
+  for (const auto* step : session.source.selected_steps()) {
+    if (observer.cancel().level() != core::StopLevel::none) break;
+    const auto settings = settings::to_json(step->settings->docker).dump();
+    if (refused_settings.contains(settings)) continue;
+    try {
+      co_await session.orchestrator().lock(*step, observer.events(), observer.cancel());
+    } catch (const core::InputError& error) {
+      if (!error.file().empty()) throw;
+      refused_settings.insert(settings);
+      for (auto each : error.diagnostics()) {
+        each.span = {step->line, 0, 1, step->file};
+        const auto is_file = [&](const auto& other) { return other.message == each.message; };
+        if (!each.notes.empty() || std::ranges::none_of(refused, is_file))
+          refused.push_back(std::move(each));
+      }
+    }
+  }
+}
+
+async::Task<> lock_all(Session& session, RunObserver& observer) {
+  const auto services = session.services();
+  engine::PinnedData data(services);  // First, because it says which names are of data.
+  std::vector<core::Diagnostic> refused;
+  co_await lock_environments(session, observer, refused);
+  const auto steps = session.source.selected_steps();
+  if (session.lock().options().frozen) {
+    std::ranges::move(data.missing(steps), std::back_inserter(refused));
+    engine::refuse(std::move(refused), session.pipeline());
+    co_return;
+  }
+  if (observer.cancel().level() != core::StopLevel::none) co_return;
+  engine::Downloads downloads(services, observer.events(), observer.cancel());
+  co_await data.lock(steps, downloads, observer.events(), observer.cancel());
+}
+
+}  // namespace
+
+void lock_packages(Session& session, RunObserver& observer) {
+  if (!session.lock().options().frozen) session.lock().merge_conflicts();
+  session.pipeline();
+  require_engine(session);
+  observer.begin(session.workspace.loop());
+  session.workspace.await(lock_all(session, observer));
+  observer.end();
+  if (observer.cancel().level() != core::StopLevel::none) throw Interrupted();
+  session.settle_lock();
+  if (auto unknown = session.lock().unknown_upgrade())
+    throw core::InputError({std::move(*unknown)}, std::string(), std::string());
+}
+
+}  // namespace pipeline::driver

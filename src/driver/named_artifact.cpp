@@ -1,0 +1,72 @@
+#include "driver/named_artifact.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/diagnostic.hpp"
+#include "store/published.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+/// `NAME` or `NAME@VERSION`.
+std::optional<core::Digest> published_as(store::RunStore& store, const std::string& words) {
+  const auto named = store::PublishedReference::parse(words);
+  if (!named) return std::nullopt;
+  const auto name = store.published().of(named->name);
+  const auto* found = name.find(named->version);
+  return found ? std::optional(found->output.digest) : std::nullopt;
+}
+
+/// `STEP.OUTPUT`.
+std::optional<core::Digest> output_called(store::RunStore& store, const std::string& run,
+                                          const std::string& words) {
+  const auto dot = words.rfind('.');
+  if (dot == std::string::npos) return std::nullopt;
+  for (const auto& step : store.runs().steps(run))
+    if (step.name == words.substr(0, dot))
+      for (const auto& output : step.outputs)
+        if (output.name == words.substr(dot + 1)) return output.digest;
+  return std::nullopt;
+}
+
+std::optional<core::Digest> output_of_latest(store::RunStore& store, const std::string& words) {
+  const auto run = store.runs().find("latest");
+  return run ? output_called(store, run->id, words) : std::nullopt;
+}
+
+}  // namespace
+
+core::Digest output_of_run(store::RunStore& store, const store::RunRecord& run,
+                           const std::string& words) {
+  if (const auto digest = output_called(store, run.id, words)) return *digest;
+  std::vector<std::string> names;
+  for (const auto& step : store.runs().steps(run.id))
+    for (const auto& output : step.outputs) names.push_back(step.name + "." + output.name);
+  throw core::InputError("run " + run.id + " has no output '" + words + "'",
+                         core::did_you_mean(words, names));
+}
+
+core::Digest digest_named(store::RunStore& store, const std::string& words) {
+  constexpr std::size_t all_digits = 64, fewest_digits = 6;
+  std::error_code error;
+  if (std::filesystem::is_regular_file(words, error)) return core::sha256_file(words);
+  const bool is_hex = std::ranges::all_of(
+      words, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  if (is_hex && words.size() == all_digits) return core::Digest::from_hex(words);
+  std::vector<core::Digest> found;
+  if (is_hex && words.size() >= fewest_digits)
+    for (const auto& digest : store.referenced_artifacts())
+      if (digest.hex().starts_with(words)) found.push_back(digest);
+  if (found.size() == 1) return found.front();
+  if (found.empty())
+    for (const auto look : {published_as, output_of_latest})
+      if (const auto digest = look(store, words)) return *digest;
+  throw core::InputError(
+      found.empty() ? "there is no file and no artifact '" + words + "'"
+                    : "'" + words + "' is the beginning of several digests",
+      "name a file, a published name, an output of the latest run as STEP.OUTPUT, or a digest: "
+      "`pipe artifacts --output json` lists them");
+}
+
+}  // namespace pipeline::driver

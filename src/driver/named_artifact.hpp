@@ -1,0 +1,22 @@
+/// @file
+/// What `why` and `used` have in common: an artifact as the user names it.
+#pragma once
+
+#include <string>
+
+#include "store/run_store.hpp"
+
+namespace pipeline::driver {
+
+constexpr std::size_t shown_digits = 12;  ///< Of a digest.
+
+/// Returns the digest that the words name: a file's content, 64 digits, the beginning of an
+/// artifact's digest, a published name (`model`, `model@3`), or an output of the latest run
+/// (`train.model`). Throws InputError.
+core::Digest digest_named(store::RunStore& store, const std::string& words);
+
+/// Returns the digest of `STEP.OUTPUT` of the run. Throws InputError.
+core::Digest output_of_run(store::RunStore& store, const store::RunRecord& run,
+                           const std::string& words);
+
+}  // namespace pipeline::driver

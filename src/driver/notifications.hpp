@@ -1,0 +1,22 @@
+/// @file
+/// Sends a run's notifications when it has ended.
+#pragma once
+
+#include <string>
+
+#include <pipeline/events.hpp>
+
+#include "driver/workspace.hpp"
+
+namespace pipeline::driver {
+
+/// Sends the notifications of the pipeline that are about this end of the run. One that fails is a
+/// notice; nothing is thrown.
+void send_notifications(Workspace& workspace, const PipelineSpec& pipeline, store::RunStore& store,
+                        const std::string& run, EventSink& events);
+
+/// Returns the variable in which the driver of a detached run finds the address of the pipeline's
+/// webhook with this index.
+std::string variable_of_notification(std::size_t index);
+
+}  // namespace pipeline::driver

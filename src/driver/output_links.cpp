@@ -1,0 +1,48 @@
+#include "driver/output_links.hpp"
+
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* links_folder = "outputs";
+/// 48 bits; a link that leads elsewhere is not used.
+constexpr std::size_t digest_length = 12;
+
+}  // namespace
+
+fs::path link_to_output(const store::ArtifactStore& artifacts, const std::string& step,
+                        const store::OutputRecord& output) {
+  const auto artifact = artifacts.path(output.digest);
+  // Records may come from a bucket.
+  if (!core::is_name(step) || !core::is_name(output.file_name)) return artifact;
+  const auto state = artifact.parent_path().parent_path().parent_path();
+  const auto folder = state / links_folder / step / output.digest.hex().substr(0, digest_length);
+  const auto link = folder / output.file_name;
+  const auto target = artifact.lexically_relative(folder);
+  std::error_code error;
+  if (fs::read_symlink(link, error) == target) return link;
+  if (!error || !artifacts.has(output.digest)) return artifact;
+  fs::create_directories(folder, error);
+  if (!error) fs::create_symlink(target, link, error);
+  // Another command may have made it at this moment.
+  return !error || fs::read_symlink(link, error) == target ? link : artifact;
+}
+
+void remove_dead_links(const fs::path& state) {
+  std::error_code error;
+  for (const auto& step : core::entries_of(state / links_folder)) {
+    for (const auto& digest : core::entries_of(step)) {
+      for (const auto& link : core::entries_of(digest))
+        if (fs::is_symlink(link, error) && !fs::exists(link, error)) fs::remove(link, error);
+      fs::remove(digest, error);  // Only what is empty.
+    }
+    fs::remove(step, error);
+  }
+  fs::remove(state / links_folder, error);
+}
+
+}  // namespace pipeline::driver

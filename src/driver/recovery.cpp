@@ -1,0 +1,93 @@
+#include "driver/recovery.hpp"
+
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "driver/detached_record.hpp"
+#include "driver/session.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+/// Removes the attempts' folders of a run unless the run has a driver. Reports what cannot be
+/// removed if `is_new`: a run that was recovered before has been reported.
+void remove_work(const Workspace& workspace, store::RunStore& store, const std::string& id,
+                 bool is_new) {
+  const auto held = store.drivers().hold(id);  // Prevents the run from being resumed meanwhile.
+  const auto run = store.runs().find(id);
+  if (!held || (run && run->id == id && run->status == RunStatus::running)) return;
+  try {
+    core::remove_tree(store.paths().work_folder(id));
+  } catch (const core::EnvironmentError& error) {
+    if (is_new) workspace.note(std::string("note: ") + error.what());
+  }
+}
+
+/// The runs that have folders of attempts and are not running. A driver that is killed while it
+/// recovers a run leaves them to the next one.
+std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
+  std::vector<store::RunRecord> found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(store.folder() / "work", none)) {
+    const auto id = entry.path().filename().string();
+    auto run = store.runs().find(id);
+    if (run && run->id == id && run->status != RunStatus::running) found.push_back(std::move(*run));
+  }
+  return found;
+}
+
+/// An orchestrator as a dead run used it: its name, its cluster's context and namespace, and the
+/// owner of its Jobs there.
+using Used = std::tuple<std::string, std::string, std::string, std::string>;
+
+void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
+              std::set<Used>& used) {
+  const auto invocation = invocation_of(store, run.id).value_or(caller);
+  const auto detached = detached_of(store, run.id);
+  std::istringstream names(run.orchestrator);  // For example `local, kubernetes`.
+  for (std::string name; std::getline(names >> std::ws, name, ',');)
+    used.emplace(name, invocation.context, invocation.name_space, detached ? detached->owner : "");
+}
+
+}  // namespace
+
+std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
+                                                const std::string& resumed,
+                                                const std::string& gone) {
+  store.require_writable();
+  auto before = half_recovered(store);
+  auto dead = store.runs().mark_dead(gone);
+  std::set<Used> used;
+  for (const auto* runs_to_recover : {&before, &dead})
+    for (const auto& run : *runs_to_recover) add_used(store, run, workspace.options(), used);
+  for (const auto& [name, cluster, name_space, owner] : used) {
+    try {
+      const auto orchestrator =
+          make_orchestrator(workspace, name,
+                            {.state = store.folder(),
+                             .connection = {{"context", cluster}, {"namespace", name_space}},
+                             .owner = owner});
+      const bool can_join = orchestrator->capabilities().outlives_driver;
+      workspace.await(orchestrator->remove_orphans([&](const std::string& id) {
+        if (id == resumed) return can_join;
+        const auto run = store.runs().find(id);
+        return run && run->status == RunStatus::running;
+      }));
+    } catch (const core::EnvironmentError& error) {
+      workspace.note(std::string("note: cannot remove what an interrupted run has left: ") +
+                   error.what() + "; `" + workspace.options().name + " clean --containers` does it later");
+    }
+  }
+  // Last, since by its folder a run is found again that could not be recovered as a whole.
+  for (const auto& run : before)
+    if (run.id != resumed) remove_work(workspace, store, run.id, false);
+  for (const auto& run : dead)
+    if (run.id != resumed) remove_work(workspace, store, run.id, true);
+  return dead;
+}
+
+}  // namespace pipeline::driver

@@ -1,0 +1,23 @@
+/// @file
+/// Recovery from dead drivers: marks their runs as interrupted, and removes what these left on this
+/// machine, on engines and on clusters.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "driver/workspace.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::driver {
+
+/// Marks runs whose driver has died as interrupted, removes what they left outside the run store,
+/// and returns them. Reports what cannot be removed, and clusters that do not respond. Throws
+/// EnvironmentError if the store may only be read.
+/// @param resumed the run to resume: its attempts that can be joined stay
+/// @param gone a detached run whose driver is known to be dead
+std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
+                                                const std::string& resumed = {},
+                                                const std::string& gone = {});
+
+}  // namespace pipeline::driver

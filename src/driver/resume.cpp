@@ -1,0 +1,64 @@
+#include "driver/resume.hpp"
+
+#include "core/diagnostic.hpp"
+#include "driver/drivers.hpp"
+#include "driver/invocation.hpp"
+#include "remote_driver/held_lease.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+std::string command(const Workspace& workspace, const std::string& words) {
+  return "`" + workspace.options().name + " " + words;
+}
+
+void refuse_ended(const Workspace& workspace, const store::RunRecord& run) {
+  if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
+    throw core::InputError(
+        "run " + run.id + " has ended: " + std::string(to_string(run.status)),
+        command(workspace, "run` runs what did not succeed, and what has changed"));
+}
+
+void refuse_driven(const Workspace& workspace, Drivers& drivers, store::RunRecord& run) {
+  if (!drivers.goes_on(run)) return;
+  if (drivers.liveness_of(run) == Drivers::Liveness::unknown) throw drivers.not_known(run);
+  throw core::InputError(
+      "run " + run.id + " is still running: " + name_of(run.driver) + " drives it",
+      command(workspace, "logs " + run.id + " STEP -f` follows it"));
+}
+
+}  // namespace
+
+RunEnd resume_run(Workspace& workspace, const std::string& name, RunObserver& observer,
+                  Background* background) {
+  auto& store = workspace.existing_store();
+  Drivers drivers(workspace.driver_context(), store);
+  auto run = find_run(workspace, name, drivers, store);
+  if (background && run.driver.is_elsewhere())
+    throw core::InputError(
+        "run " + run.id + " was handed to a cluster, and is continued at a terminal",
+        "leave out --detach");
+  refuse_driven(workspace, drivers, run);
+  refuse_ended(workspace, run);
+  auto options = recorded_options(store, run.id, workspace.options());
+  if (!options)
+    throw core::InputError("run " + run.id + " did not record its options",
+                           command(workspace, "run` reuses what it has made"));
+  Workspace again(std::move(*options), workspace.notes());
+  auto detached = detached_of(store, run.id);
+  RunRequest request{.mode = detached ? RunMode::take_over : RunMode::resume,
+                     .run = run.id,
+                     .detached = detached ? &*detached : nullptr,
+                     .background = background};
+  if (!detached || !run.driver.is_elsewhere())
+    return RunDriver(again, std::move(request), observer).run();
+  remote_driver::HeldLease lease(again.driver_context(), cluster_of(again.options()),
+                                 run.driver.lease.name);
+  drivers.bring_home(run);
+  refuse_ended(workspace, run);
+  const auto end = RunDriver(again, std::move(request), observer).run();
+  lease.is_done();
+  return end;
+}
+
+}  // namespace pipeline::driver

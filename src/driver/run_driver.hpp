@@ -1,0 +1,79 @@
+/// @file
+/// Drives a run to its end: a new run, or one that continues.
+#pragma once
+
+#include <future>
+#include <optional>
+#include <string>
+
+#include "driver/background.hpp"
+#include "driver/detached_record.hpp"
+#include "driver/event_log.hpp"
+#include "driver/run_observer.hpp"
+#include "driver/run_results.hpp"
+#include "driver/session.hpp"
+#include "remote_driver/run_uploader.hpp"
+#include "vcs/repository.hpp"
+
+namespace pipeline::driver {
+
+enum class RunMode {
+  fresh,      ///< A new run.
+  resume,     ///< Continues a run of this machine that has no driver any more.
+  take_over,  ///< Continues here a run that was handed to a driver in a cluster.
+  cluster,    ///< Continues a run as its driver in the cluster.
+};
+
+struct RunRequest {
+  RunMode mode = RunMode::fresh;
+  std::string run;                     ///< The run to continue.
+  DetachedRecord* detached = nullptr;  ///< Of a run that was handed to a cluster.
+  Background* background = nullptr;    ///< Leaves the terminal once the run has begun.
+  remote_driver::RunUploader* uploader = nullptr;  ///< Saves the run, in the cluster.
+  core::CancelSource* stop = nullptr;  ///< Stops the run besides the observer.
+  bool reports_reused_steps = false;     ///< Emits an event for each reused step of any pipeline.
+};
+
+class RunDriver {
+ public:
+  /// Opens the session of the run. Keeps references to the workspace, the observer and the objects
+  /// of the request.
+  RunDriver(Workspace& workspace, RunRequest request, RunObserver& observer);
+
+  /// Drives the run to its end, once. A failed run is not an exception. Throws InputError and
+  /// EnvironmentError for a run that cannot begin, and Interrupted if it is stopped before.
+  RunEnd run();
+
+  Session& session() { return session_; }
+
+ private:
+  /// Records events where they are to be recorded, and passes them on.
+  class Events final : public EventSink {
+   public:
+    explicit Events(RunDriver& driver) : driver_(driver) {}
+    void emit(const Event& event) override;
+    std::size_t steps = 0;  ///< Number of the run's steps.
+
+   private:
+    RunDriver& driver_;
+  };
+
+  engine::EngineOptions options();
+  void open_log();
+  std::optional<engine::RunSummary> reuse_whole_run(engine::EngineOptions options);
+  /// Checks what would fail only later, and records how the run was begun.
+  void prepare(engine::EngineOptions& options);
+  engine::RunSummary drive(engine::EngineOptions& options);
+  RunEnd conclude(const engine::RunSummary& outcome);
+  bool is_in_cluster() const { return request_.mode == RunMode::cluster; }
+
+  Workspace& workspace_;
+  const RunRequest request_;
+  RunObserver& observer_;
+  std::future<std::optional<vcs::SourceState>> source_;  ///< Not valid in the cluster.
+  Session session_;
+  Events events_{*this};
+  std::optional<EventLog> log_;
+};
+
+}  // namespace pipeline::driver

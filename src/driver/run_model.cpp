@@ -1,0 +1,148 @@
+#include "driver/run_model.hpp"
+
+#include <algorithm>
+
+#include "model/instance.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;  // Clang 16 needs this deduction guide.
+
+}  // namespace
+
+std::size_t GroupView::done() const {
+  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) +
+         count(StepStatus::skipped) + count(StepStatus::cancelled);
+}
+
+std::string GroupView::text() const {
+  std::string text = std::to_string(done()) + "/" + std::to_string(total);
+  for (const auto status : {StepStatus::running, StepStatus::cached, StepStatus::failed,
+                            StepStatus::skipped, StepStatus::cancelled})
+    if (count(status))
+      text += ", " + std::to_string(count(status)) + " " +
+              std::string(status == StepStatus::cached ? "reused" : to_string(status));
+  return text;
+}
+
+StepView& RunModel::step(const std::string& name) {
+  const auto [found, is_new] = index_.try_emplace(name, steps.size());
+  if (is_new) {
+    auto& view = steps.emplace_back();
+    view.name = name;
+    ++counts_[static_cast<std::size_t>(StepStatus::pending)];
+    if (const auto group = group_index_.find(std::string(model::base_name(name)));
+        group != group_index_.end()) {
+      view.group = group->second;
+      ++groups[group->second].counts[static_cast<std::size_t>(StepStatus::pending)];
+    }
+  }
+  return steps[found->second];
+}
+
+GroupView* RunModel::group_of(const std::string& name) {
+  if (groups.empty()) return nullptr;
+  const auto group = group_index_.find(std::string(model::base_name(name)));
+  return group == group_index_.end() ? nullptr : &groups[group->second];
+}
+
+void RunModel::set_status(StepView& step, StepStatus status, SteadyTime now) {
+  const auto count = [&](std::size_t* counts) {
+    --counts[static_cast<std::size_t>(step.status)];
+    ++counts[static_cast<std::size_t>(status)];
+  };
+  count(counts_);
+  if (step.group) {
+    auto& group = groups[*step.group];
+    count(group.counts);
+    if (status == StepStatus::running && group.began == SteadyTime{}) group.began = now;
+    group.ended = now;
+  }
+  step.status = status;
+}
+
+void RunModel::add_group(const std::string& step, std::size_t instances) {
+  const std::string name(model::base_name(step));  // In each round, a step may have more of them.
+  const auto count = instances_[name] += instances;
+  if (count <= many_instances) return;
+  const auto [known, is_new] = group_index_.try_emplace(name, groups.size());
+  if (is_new) {
+    groups.push_back({.name = name});
+    for (auto& view : steps) {
+      if (model::base_name(view.name) != name) continue;
+      view.group = known->second;
+      ++groups.back().counts[static_cast<std::size_t>(view.status)];
+    }
+  }
+  groups[known->second].total = count;
+}
+
+std::size_t RunModel::done() const {
+  return count(StepStatus::succeeded) + count(StepStatus::cached) + count(StepStatus::failed) +
+         count(StepStatus::skipped) + count(StepStatus::cancelled);
+}
+
+void RunModel::apply(const Event& event, SteadyTime now) {
+  std::visit(
+      Overloaded{
+          [&](const event::RunStarted& e) {
+            run = e.run, pipeline = e.pipeline, orchestrator = e.orchestrator, total = e.steps;
+            began = now;
+            for (const auto& [name, count] : e.instances) add_group(name, count);
+          },
+          [&](const event::BuildStarted& e) {
+            builds.push_back({e.image, e.reason, e.steps, now});
+          },
+          [&](const event::BuildProgress& e) {
+            for (auto& build : builds)
+              if (build.image == e.image) build.text = e.text;
+          },
+          [&](const event::BuildFinished& e) {
+            std::erase_if(builds, [&](const BuildView& build) { return build.image == e.image; });
+            if (e.failure && e.failure->kind != FailureKind::cancelled)
+              failed_builds.emplace_back(e.image, *e.failure);
+          },
+          [&](const event::StepStarted& e) {
+            auto& view = step(e.step);
+            set_status(view, StepStatus::running, now);
+            view.attempts = e.attempt;
+            view.since = now;
+            view.waits_for.clear();
+            view.row.clear();
+          },
+          [&](const event::StepLog& e) { step(e.step).row.clear(); },
+          [&](const event::StepProgress& e) { step(e.step).row = e.row; },
+          [&](const event::StepRetried& e) {
+            auto& view = step(e.step);
+            set_status(view, StepStatus::pending, now);
+            view.attempts = e.attempt;
+            view.failure = e.failure;
+          },
+          [&](const event::StepWaits& e) { step(e.step).waits_for = e.reason; },
+          [&](const event::StepFinished& e) {
+            auto& view = step(e.step);
+            set_status(view, e.status, now);
+            view.attempts = e.attempts;
+            view.took = e.took;
+            view.failure = e.failure;
+            view.reused_from = e.reused_from;
+            view.reason = e.reason;
+            view.waits_for.clear();
+          },
+          [](const event::Notice&) {},
+          [&](const event::StepExpanded& e) {
+            total = e.steps;
+            if (!e.round) add_group(e.step, e.instances);
+          },
+          [&](const event::RunFinished& e) { finished = e; },
+      },
+      event);
+}
+
+}  // namespace pipeline::driver

@@ -1,0 +1,85 @@
+/// @file
+/// The state of a run as derived from its events, for the live lines and the final summary.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <pipeline/events.hpp>
+
+namespace pipeline::driver {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+/// In a run with more steps than this, a reused step gets no line of its own.
+inline constexpr std::size_t many_steps = 50;
+
+/// If a step has more instances than this, they are shown together.
+inline constexpr std::size_t many_instances = 20;
+
+/// The instances of a step with a matrix, if they are many.
+struct GroupView {
+  std::string name;
+  std::size_t total = 0;
+  std::size_t counts[7] = {};   ///< By status; counts instances that had an event.
+  SteadyTime began{}, ended{};  ///< Start of the first attempt, and the last end.
+  std::size_t reported = 0;     ///< Number of failures that were reported individually.
+  std::size_t count(StepStatus status) const { return counts[static_cast<std::size_t>(status)]; }
+  std::size_t done() const;
+  /// Returns `37/100, 2 running, 1 failed`.
+  std::string text() const;
+};
+
+struct StepView {
+  std::string name;
+  std::optional<std::size_t> group;  ///< Index into RunModel::groups.
+  StepStatus status = StepStatus::pending;
+  unsigned attempts = 0;
+  std::chrono::milliseconds took{};
+  SteadyTime since{};     ///< Start of the running attempt.
+  std::string waits_for;  ///< Why the step has not started.
+  std::string row;        ///< Line that the running attempt rewrites, such as a progress bar.
+  std::string reused_from;
+  std::optional<Failure> failure;
+  std::string reason;  ///< Why it was not started.
+};
+
+struct BuildView {
+  std::string image, text;  ///< text: the current action.
+  std::vector<std::string> steps;
+  SteadyTime since{};
+};
+
+class RunModel {
+ public:
+  /// @param now the time of the event
+  void apply(const Event& event, SteadyTime now);
+
+  std::string run, pipeline, orchestrator;
+  std::size_t total = 0;        ///< Number of steps of the run.
+  std::vector<StepView> steps;  ///< In the order of their first events.
+  std::vector<GroupView> groups;
+  std::vector<BuildView> builds;  ///< Builds in progress.
+  std::vector<std::pair<std::string, Failure>> failed_builds;
+  std::optional<event::RunFinished> finished;
+  SteadyTime began{};
+
+  std::size_t count(StepStatus status) const { return counts_[static_cast<std::size_t>(status)]; }
+  std::size_t done() const;
+  StepView& step(const std::string& name);
+  /// Returns the step's group, or null.
+  GroupView* group_of(const std::string& step);
+
+ private:
+  /// Shows the step's instances together if they are many.
+  void add_group(const std::string& step, std::size_t instances);
+  void set_status(StepView& step, StepStatus status, SteadyTime now);
+  std::unordered_map<std::string, std::size_t> index_, group_index_;
+  std::unordered_map<std::string, std::size_t> instances_;  ///< Of each step, over all rounds.
+  std::size_t counts_[7] = {};
+};
+
+}  // namespace pipeline::driver

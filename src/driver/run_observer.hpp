@@ -1,0 +1,34 @@
+/// @file
+/// The port through which a use case is shown: its user may be a terminal, a log or a C++ program.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+#include <pipeline/events.hpp>
+
+#include "async/task.hpp"
+#include "core/cancel.hpp"
+
+namespace pipeline::driver {
+
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  /// Called once, before any other function: everything that is refused at once has been checked.
+  /// @param loop the loop of the run, which outlives the observer's use of it
+  virtual void begin(asio::io_context& loop) = 0;
+  virtual EventSink& events() = 0;
+  /// Returns what stops the work; the observer may stop it at any time.
+  virtual core::CancelSource& cancel() = 0;
+  /// Receives a warning about the pipeline, before the run begins.
+  /// @param text some lines, with position and source line, without the last line end
+  /// @param warning its data, as warnings_json() returns it
+  virtual void warn(const std::string& text, const nlohmann::json& warning) = 0;
+  /// Receives a line about the work that is not an event, such as the reason of a wait.
+  virtual void say(const std::string& line) = 0;
+  /// Called when nothing more is shown; may be called again.
+  virtual void end() {}
+};
+
+}  // namespace pipeline::driver

@@ -1,0 +1,49 @@
+/// @file
+/// The end of a run: its counts, what it has made, and both as an object that programs and
+/// `pipe attach` read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/error.hpp"
+#include "driver/session.hpp"
+#include "engine/run.hpp"
+
+namespace pipeline::driver {
+
+/// An output and its path.
+struct ShownResult {
+  std::string name;            ///< `STEP.OUTPUT`.
+  std::filesystem::path path;  ///< Path in the artifact store.
+  std::uint64_t bytes = 0;
+};
+
+struct RunEnd {
+  std::filesystem::path state;  ///< The state folder.
+  engine::RunSummary outcome;
+  std::vector<ShownResult> results;
+  core::ExitCode exit_code = core::ExitCode::ok;
+};
+
+core::ExitCode exit_code_of(const engine::RunSummary& outcome);
+
+/// Returns the run's outputs, made or reused: all of them or, in a large pipeline, those that no
+/// step takes. Those of repeated steps are those of the last round.
+std::vector<ShownResult> results_of(Session& session);
+
+/// Returns the event `summary`.
+nlohmann::json summary_json(const RunEnd& end);
+
+/// Reads the event `summary`. Paths are those of this machine; results that are not on it are left
+/// out.
+/// @return nothing if the object is not a summary
+std::optional<RunEnd> read_summary(const nlohmann::json& object, Workspace& workspace,
+                                   store::RunStore& store);
+
+}  // namespace pipeline::driver

@@ -1,0 +1,160 @@
+#include "driver/session.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <random>
+
+#include "core/diagnostic.hpp"
+#include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "driver/invocation.hpp"
+#include "docker/engine_api.hpp"
+#include "engine/graph/selection.hpp"
+#include "orchestrators/executor/executor_orchestrator.hpp"
+#include "orchestrators/routing_orchestrator.hpp"
+#include "remote_cache/blob_cache.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+std::string new_run_id() {
+  using namespace std::chrono;
+  return core::make_run_id(
+      duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count(),
+      std::random_device{}());
+}
+
+store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
+  const auto state = workspace.state_beside(source.file());
+  std::error_code error;
+  if (!std::filesystem::exists(state, error)) source.pipeline();
+  return workspace.store(state);
+}
+
+/// Throws InputError for a step that the option names and that `--until` leaves out.
+void check_selected(PipelineSource& source, const std::string& until, const std::string& option,
+                    const std::vector<std::string>& names) {
+  if (until.empty() || names.empty()) return;
+  const auto selected = engine::select_steps(source.pipeline(), until);
+  for (const auto& name : names)
+    if (std::ranges::none_of(engine::steps_called(source.pipeline(), name), [&](std::size_t i) {
+          return std::ranges::binary_search(selected, i);
+        }))
+      throw core::InputError(option + " " + name + ": --until " + until + " leaves out this step",
+                             "leave out --until, or write `--until " + name + "`");
+}
+
+/// Returns true if a process listens on the socket, even if it does not respond.
+bool has_listener(const std::string& path) {
+  sockaddr_un address{.sun_family = AF_UNIX};
+  if (path.size() >= sizeof address.sun_path) return false;
+  path.copy(address.sun_path, path.size());
+  const core::Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return socket &&
+         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+}  // namespace
+
+Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
+    : workspace(opened),
+      source(opened),
+      run_id(id.empty() ? new_run_id() : std::move(id)),
+      store(open_state(opened, source)),
+      artifacts_stay_(store::StateLock::keep_artifacts(store.folder(), [&] {
+        opened.note("waiting for `" + opened.options().name + " clean`, which removes artifacts");
+      })),
+      code_(source.code(store.folder() / "scripts")),
+      lock_(lockfile::lock_beside(source.file()), opened.options().lock),
+      remote_store_(opened.options().remote_store.is_given() ? std::make_unique<blobs::RemoteArtifacts>(
+                                                              opened.loop(), opened.options().remote_store)
+                                                        : nullptr),
+      remote_cache_(remote_store_ ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
+                                  : nullptr),
+      orchestrator_(orchestrators::make_routing_orchestrator(
+          opened.options().orchestrator, [this, detached](const std::string& name) {
+            return make_orchestrator(workspace, name,
+                                     {.root = source.file().parent_path(),
+                                      .state = store.folder(),
+                                      .template_dir = workspace.options().template_dir,
+                                      .run_id = run_id,
+                                      .lock = &lock_,
+                                      .connection = connection_of(workspace.options()),
+                                      .artifacts = remote_store_.get(),
+                                      .owner = detached ? detached->owner : "",
+                                      .images = detached ? &detached->images : nullptr});
+          })) {}
+
+gpu::Machine& Session::machine() {
+  if (!machine_) machine_ = std::make_unique<gpu::Machine>();
+  return *machine_;
+}
+
+std::optional<std::vector<std::filesystem::path>> Session::settle_lock() {
+  if (workspace.options().step.empty()) lock_.remove_unused();
+  if (!lock_.is_current()) return std::nullopt;
+  return std::vector{lock_.path()};
+}
+
+engine::EngineOptions Session::run_options() {
+  const auto& options = workspace.options();
+  check_selected(source, options.step, "--force", options.force);
+  check_selected(source, options.step, "--from", options.from);
+  return {.jobs = options.jobs,
+          .use_cache = !options.no_cache,
+          .force = options.force,
+          .from = options.from,
+          .only_step = options.step,
+          .run_id = run_id,
+          .shared = remote_cache_.get()};
+}
+
+std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
+    Workspace& workspace, const std::string& name, orchestrators::OrchestratorOptions options) {
+  if (auto* executor = workspace.options().executor; executor && name == executor->name())
+    return orchestrators::make_executor_orchestrator(workspace.loop(), *executor);
+  return orchestrators::make_orchestrator(name, workspace.loop(), std::move(options));
+}
+
+void require_engine(Session& session) {
+  auto& workspace = session.workspace;
+  const auto steps = session.source.selected_steps();
+  // A cluster's images are built on an engine, too.
+  if (std::ranges::none_of(steps, [&](const StepSpec* step) {
+        return session.orchestrator().capabilities_of(*step).traits.needs_engine;
+      }))
+    return;
+  const auto endpoint = docker::find_endpoint();
+  constexpr std::string_view unix_scheme = "unix://";
+  if (endpoint.url.starts_with(unix_scheme) &&
+      has_listener(endpoint.url.substr(unix_scheme.size())))
+    return;
+  docker::EngineApi engine(workspace.loop(), endpoint);
+  workspace.await(
+      engine.info());  // Its error names what was tried, and how to work without an engine.
+}
+
+std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
+                                        WorkspaceOptions caller) {
+  auto recorded = invocation_of(store, run);
+  if (!recorded) return std::nullopt;
+  if (caller.jobs > 0) recorded->jobs = caller.jobs;
+  static_cast<Invocation&>(caller) = std::move(*recorded);
+  caller.state = store.folder();
+  return caller;
+}
+
+kubernetes_api::AccessOptions cluster_of(const WorkspaceOptions& options) {
+  return {.context = options.context, .name_space = options.name_space};
+}
+
+store::RunRecord find_run(const Workspace& workspace, const std::string& name, Drivers& drivers,
+                          store::RunStore& store) {
+  auto run = workspace.find_run(store, name);
+  drivers.update(run);
+  return run;
+}
+
+}  // namespace pipeline::driver

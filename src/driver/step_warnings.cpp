@@ -1,0 +1,177 @@
+#include "driver/step_warnings.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "driver/command_checks.hpp"
+#include "driver/workspace.hpp"
+#include "driver/error_report.hpp"
+#include "driver/run_observer.hpp"
+#include "driver/session.hpp"
+#include "driver/volume_checks.hpp"
+#include "core/error.hpp"
+#include "docker/engine_api.hpp"
+#include "engine/run/refusal.hpp"
+#include "gpu/choose.hpp"
+#include "gpu/step_checks.hpp"
+#include "settings/accelerator.hpp"
+#include "settings/settings.hpp"
+#include "spec/host_file.hpp"
+
+namespace pipeline::driver {
+namespace {
+
+/// Reads the engine's response about an image.
+gpu::ImageConfig config_of(const nlohmann::json& image) {
+  gpu::ImageConfig config;
+  const auto found = image.find("Config");
+  if (found == image.end() || !found->is_object()) return config;
+  if (const auto variables = found->find("Env"); variables != found->end() && variables->is_array())
+    for (const auto& variable : *variables)
+      if (variable.is_string()) {
+        const auto& text = variable.get_ref<const std::string&>();
+        const auto equals = std::min(text.find('='), text.size());
+        config.environment.insert_or_assign(text.substr(0, equals),
+                                            text.substr(std::min(equals + 1, text.size())));
+      }
+  if (const auto labels = found->find("Labels"); labels != found->end() && labels->is_object())
+    for (const auto& [name, value] : labels->items())
+      if (value.is_string()) config.labels.insert_or_assign(name, value.get<std::string>());
+  return config;
+}
+
+}  // namespace
+
+std::vector<core::Diagnostic> report_warnings(const PipelineSpec& pipeline,
+                                              std::vector<core::Diagnostic> diagnostics,
+                                              const Say& say) {
+  if (diagnostics.empty()) return diagnostics;
+  std::vector<core::SourceText> sources(1);
+  try {
+    sources = engine::sources_of(pipeline);
+  } catch (const core::EnvironmentError&) {  // The findings are shown without their lines.
+    sources.front().file = pipeline.file.string();
+  }
+  engine::mark_keys(diagnostics, sources);
+  const auto is_error = [](const core::Diagnostic& each) {
+    return each.severity == core::Severity::error;
+  };
+  if (std::any_of(diagnostics.begin(), diagnostics.end(), is_error))
+    throw core::InputError(std::move(diagnostics), std::move(sources));
+  for (const core::Diagnostic& diagnostic : diagnostics) {
+    const auto& source = sources[diagnostic.span.file < sources.size() ? diagnostic.span.file : 0];
+    say(core::render(diagnostic, shown_path(source.file), source.text));
+  }
+  return diagnostics;
+}
+
+namespace {
+
+std::vector<core::Diagnostic> check_gpus_in(Session& session,
+                                            const orchestrators::Capabilities& place,
+                                            const std::vector<const StepSpec*>& steps) {
+  Workspace& workspace = session.workspace;
+  gpu::StepCheckContext checks;
+  checks.host_file = spec::host_file().string();
+  checks.in_images = place.name != "local";
+  if (place.name != "kubernetes")
+    checks.attributes =
+        spec::host_attributes();  // A cluster evaluates constraints on its own nodes.
+  std::optional<gpu::Inventory> inventory;
+  if (place.gpus_of_this_machine &&
+      std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
+        return settings::gpu_request(step->settings->resources).wanted();
+      }))
+    inventory = session.machine().read();
+  if (inventory && !inventory->unavailable)
+    checks.gpus = [&](const settings::GpuRequest& request) {
+      return gpu::host_for(request, *inventory);
+    };
+  std::optional<docker::EngineApi> engine;
+  std::map<std::string, std::optional<gpu::ImageConfig>> configs;
+  if (place.name == "docker")
+    checks.image_config = [&](const std::string& reference) -> std::optional<gpu::ImageConfig> {
+      const auto [known, is_new] = configs.try_emplace(reference);
+      if (!is_new) return known->second;
+      try {
+        if (!engine) engine.emplace(workspace.loop(), docker::find_endpoint());
+        if (const auto image = workspace.await(engine->inspect_image(reference)))
+          known->second = config_of(*image);
+      } catch (const core::EnvironmentError&) {  // Reported by the code that needs the engine.
+      }
+      return known->second;
+    };
+  return gpu::check_steps(steps, checks);
+}
+
+}  // namespace
+
+std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
+  std::map<const orchestrators::Capabilities*, std::vector<const StepSpec*>> places;
+  for (const auto* step : session.source.selected_steps()) {
+    const ResourceSettings& resources = step->settings->resources;
+    if (resources.instance_type || !resources.placement_constraints.items().empty() ||
+        settings::gpu_request(resources).wanted())
+      places[&session.orchestrator().capabilities_of(*step)].push_back(step);
+  }
+  std::vector<PlacedStep> placed;
+  for (const auto* step : session.source.selected_steps())
+    placed.emplace_back(step, session.orchestrator().capabilities_of(*step).name);
+  auto found = check_volumes(placed);
+  std::ranges::move(check_scripts(session.source.selected_steps(), session.source.resolver()),
+                    std::back_inserter(found));
+  for (const auto& [place, steps] : places)
+    for (auto& diagnostic : check_gpus_in(session, *place, steps))
+      found.push_back(std::move(diagnostic));
+  return report_warnings(session.pipeline(), std::move(found), say);
+}
+
+std::vector<core::Diagnostic> check_missing_gpus(Session& session,
+                                                 const std::vector<const StepSpec*>& steps,
+                                                 const Say& say) {
+  std::vector<core::Diagnostic> found;
+  for (const auto* step : steps) {
+    const auto& place = session.orchestrator().capabilities_of(*step);
+    const auto request = settings::gpu_request(step->settings->resources);
+    if (!request.wanted() || !place.gpus || !place.on_this_machine || !place.gpus_of_this_machine)
+      continue;
+    const auto inventory = session.machine().read();
+    if (inventory.unavailable) continue;  // The orchestrator may find GPUs; a plan starts nothing.
+    const auto demand = gpu::demand_of(request, inventory);
+    const auto* shortage = std::get_if<gpu::Shortage>(&demand);
+    if (!shortage) continue;
+    core::Diagnostic warning{shortage->code,
+                             "step '" + step->name + "' " + shortage->message,
+                             {.line = step->line, .column = 1, .file = step->file},
+                             shortage->notes,
+                             shortage->suggestion};
+    warning.severity = core::Severity::warning;
+    found.push_back(std::move(warning));
+  }
+  return report_warnings(session.pipeline(), std::move(found), say);
+}
+
+nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings,
+                             const PipelineSpec& pipeline) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const core::Diagnostic& each : warnings) {
+    auto entry = diagnostic_json(each);
+    const auto number = each.span.file;
+    const bool is_included = number > 0 && number <= pipeline.included.size();
+    const auto& file = is_included ? pipeline.included[number - 1] : pipeline.file;
+    if (!file.empty()) entry["file"] = file.string();
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+void report_step_warnings(Session& session, RunObserver& observer) {
+  std::vector<std::string> texts;
+  const auto warnings = check_steps(session, [&](std::string_view text) { texts.emplace_back(text); });
+  const auto list = warnings_json(warnings, session.pipeline());
+  for (std::size_t i = 0; i < texts.size(); ++i) observer.warn(texts[i], list[i]);
+}
+
+}  // namespace pipeline::driver

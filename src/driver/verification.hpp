@@ -1,0 +1,32 @@
+/// @file
+/// Checks that the database of a state folder is whole, and that artifacts are as they were stored.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver/workspace.hpp"
+
+namespace pipeline::driver {
+
+struct DamagedArtifact {
+  enum class State { damaged, missing, not_here } state;  ///< not_here: on another machine.
+  core::Digest digest;
+  std::string run, output;  ///< A use of the artifact; empty: no run's.
+};
+
+struct Verification {
+  std::vector<DamagedArtifact> findings;
+  std::vector<std::string> database;  ///< What is wrong with the database.
+  std::size_t artifacts = 0;          ///< Number of whole artifacts.
+  std::uint64_t bytes = 0;            ///< The sum of their sizes.
+  /// Returns the number of findings about the database and this machine's artifacts.
+  std::size_t problems() const;
+};
+
+/// Reads the database and, if it is whole, the artifacts of the run. Moves damaged ones aside.
+/// @param run empty: all artifacts
+Verification verify(Workspace& workspace, const std::string& run);
+
+}  // namespace pipeline::driver

@@ -1,0 +1,23 @@
+/// @file
+/// Reports steps whose results may be stale, because their keys do not cover what they read from
+/// volumes.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::driver {
+
+/// A step and the name of the orchestrator that it runs on.
+using PlacedStep = std::pair<const StepSpec*, std::string>;
+
+/// Returns one warning for all steps that are reused although they read `docker.volumes` or a
+/// cluster's claims and have no `version`.
+std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps);
+
+}  // namespace pipeline::driver

@@ -1,0 +1,41 @@
+/// @file
+/// A pipeline's graph as it is drawn: the instances of a matrix are one node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+namespace pipeline::graph_drawing {
+
+struct GraphNode {
+  std::string name;
+  std::size_t instances = 0;  ///< 0: the step has no matrix.
+  unsigned rounds = 0;        ///< The most that it runs in; 0: it is not repeated.
+  bool is_conditional = false;
+  std::string run_on;  ///< Empty: success.
+};
+
+struct GraphEdge {
+  std::string from, to;
+  std::string label;     ///< The output; `when`; empty for `after`.
+  bool is_data = false;  ///< The step reads the output.
+  bool is_next = false;  ///< From one round to the next, against the direction of the others.
+  auto operator<=>(const GraphEdge&) const = default;
+};
+
+struct StepGraph {
+  std::string pipeline;
+  std::vector<GraphNode> nodes;
+  std::vector<GraphEdge> edges;
+};
+
+StepGraph graph_of(const PipelineSpec& pipeline);
+
+/// Returns what is to be said of a node besides its name: `3 instances, run_on: always`.
+std::string node_details(const GraphNode& node);
+/// Returns both: `train (3 instances), run_on: always`.
+std::string node_label(const GraphNode& node);
+
+}  // namespace pipeline::graph_drawing

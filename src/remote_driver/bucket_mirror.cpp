@@ -1,0 +1,65 @@
+#include "remote_driver/bucket_mirror.hpp"
+
+#include "core/error.hpp"
+#include "core/identifier.hpp"
+#include "core/log.hpp"
+
+namespace pipeline::remote_driver {
+namespace {
+
+constexpr std::chrono::seconds mirror_pause{2};
+constexpr async::RetryPolicy mirror_retries{std::chrono::milliseconds(200),
+                                            std::chrono::milliseconds(1'000), 3};
+
+}  // namespace
+
+BucketMirror::BucketMirror(asio::io_context& loop, const settings::RemoteStoreSettings& remote,
+                           const std::filesystem::path& folder)
+    : pause_(loop), artifacts_(loop, remote, mirror_retries), store_(folder) {}
+
+async::Task<> BucketMirror::refresh() {
+  const auto found = co_await artifacts_.store().folders("drivers");
+  for (const auto& run : found) {
+    if (is_stopped_) co_return;
+    if (!core::is_name(run)) continue;
+    try {
+      co_await bring(run);
+    } catch (const core::EnvironmentError& error) {
+      tell("run " + run + ": " + error.what());
+    }
+  }
+}
+
+async::Task<> BucketMirror::bring(std::string run) {
+  const auto before = store_.key_values().find(store::saved_kind, run);
+  auto& replica = replicas_.try_emplace(run, artifacts_, run).first->second;
+  co_await replica.bring(store_);
+  if (store_.key_values().find(store::saved_kind, run) != before) store_.drivers().record_heartbeat(run);
+}
+
+async::Task<> BucketMirror::follow(std::function<void(const std::string&)> on_trouble) {
+  on_trouble_ = std::move(on_trouble);
+  while (!is_stopped_) {
+    pause_.expires_after(mirror_pause);
+    boost::system::error_code stopped;
+    co_await pause_.async_wait(asio::redirect_error(asio::use_awaitable, stopped));
+    if (is_stopped_) co_return;
+    try {
+      co_await refresh();
+    } catch (const core::EnvironmentError& error) {
+      tell(error.what());
+    }
+  }
+}
+
+void BucketMirror::stop() {
+  is_stopped_ = true;
+  pause_.cancel();
+}
+
+void BucketMirror::tell(const std::string& trouble) {
+  core::log::info(trouble);
+  if (on_trouble_ && told_.insert(trouble).second) on_trouble_(trouble);
+}
+
+}  // namespace pipeline::remote_driver

@@ -1,0 +1,336 @@
+#include "remote_driver/run_replica.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <random>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "file_tree/tree.hpp"
+
+namespace pipeline::remote_driver {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using store::brought_kind, store::saved_kind;
+
+constexpr int record_format = 1;
+constexpr const char *head_name = "head.json", *first_store = "pipe.db";
+constexpr std::uint64_t most_at_once =
+    16u << 20;  // Maximum size of logs in one object; the rest goes into the next object.
+constexpr std::size_t largest_store = std::size_t{4} << 30;
+constexpr std::size_t most_log_objects = 10'000'000;
+
+/// Name of the object that has the run store of one driver.
+std::string store_of(const std::string& writer) { return "pipe-" + writer + ".db"; }
+
+std::string new_writer() {
+  std::random_device random;
+  return core::sha256(std::to_string(random()) + "-" + std::to_string(random()))
+      .hex()
+      .substr(0, 12);
+}
+
+core::EnvironmentError no_sense(const std::string& key) {
+  return core::EnvironmentError("the object " + key +
+                                " of the remote store is not one that pipe wrote");
+}
+
+/// Reads a piece of a file; shorter at the file's end.
+std::string read_piece(const fs::path& file, std::uint64_t offset, std::uint64_t size) {
+  std::ifstream open(file, std::ios::binary);
+  if (!open) throw core::system_error("cannot read " + file.string(), errno);
+  std::string bytes(size, '\0');
+  open.seekg(static_cast<std::streamoff>(offset))
+      .read(bytes.data(), static_cast<std::streamsize>(size));
+  bytes.resize(static_cast<std::size_t>(open.gcount()));
+  return bytes;
+}
+
+/// Returns false for an offset beyond the end: a log has no gaps.
+bool write_piece(const fs::path& file, std::uint64_t offset, std::string_view bytes) {
+  core::make_folders(file.parent_path());
+  const core::Descriptor open(
+      ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  const auto size = open ? ::lseek(open.get(), 0, SEEK_END) : -1;
+  if (size < 0) throw core::system_error("cannot write " + file.string(), errno);
+  if (offset > static_cast<std::uint64_t>(size)) return false;
+  if (::lseek(open.get(), static_cast<off_t>(offset), SEEK_SET) < 0)
+    throw core::system_error("cannot write " + file.string(), errno);
+  core::write_fully(open.get(), bytes, file);
+  return true;
+}
+
+}  // namespace
+
+async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
+  std::optional<Head> head;
+  auto text = co_await artifacts_.store().find_tagged(key(head_name));
+  if (!text) co_return head;
+  const auto document = core::parse_json(text->text);
+  try {
+    Head found;
+    if (document.at("format") != record_format)
+      throw core::EnvironmentError("run " + run_ + " is driven by another version of pipe",
+                                   {"use that one here, too"});
+    found.saved = core::integer_of<std::uint64_t>(document.at("saved"));
+    found.files = document.at("files").get<std::string>();
+    found.store = document.value("store", first_store);
+    if (found.store.find('/') != found.store.npos) throw no_sense(key(head_name));
+    found.tag = std::move(text->tag);
+    for (const auto& log : document.at("logs")) {
+      const auto count = core::integer_of<std::size_t>(log.at(1));
+      if (count > most_log_objects) throw no_sense(key(head_name));
+      found.writers.emplace_back(log.at(0).get<std::string>(), count);
+    }
+    head = std::move(found);
+  } catch (const json::exception&) {
+    throw no_sense(key(head_name));
+  }
+  co_return head;
+}
+
+/// Replaces the head that this object knows.
+/// @return false if the store has another one
+async::Task<bool> RunReplica::put_head() {
+  auto& remote = artifacts_.store();
+  json document;
+  document["format"] = record_format;
+  document["saved"] = head_.saved;
+  document["files"] = head_.files;
+  document["store"] = head_.store;
+  document["logs"] = head_.writers;
+  const auto text = document.dump() + "\n";
+  const auto tag = co_await remote.put_if(key(head_name), text, head_.tag);
+  if (tag && !tag->empty()) {
+    head_.tag = *tag;
+    co_return true;
+  }
+  // The server does not say what it has written, or the response to this write was lost.
+  auto present = co_await remote.find_tagged(key(head_name));
+  const bool is_mine = present && present->text == text;
+  if (is_mine) head_.tag = std::move(present->tag);
+  co_return is_mine;
+}
+
+async::Task<> RunReplica::replace_head() {
+  const bool is_done = co_await put_head();
+  if (!is_done)
+    throw core::EnvironmentError("the run " + run_ +
+                                 " has another driver by now, and this one saves nothing any more");
+}
+
+async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::path& folder) {
+  try {
+    co_await artifacts_.receive(key(name), folder / first_store, blobs::RemoteArtifacts::Form::file,
+                                largest_store, nullptr);
+  } catch (const blobs::BlobError& error) {
+    if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
+    co_return false;
+  }
+  store::RunStore found(folder);
+  found.require_plain_tables();
+  // What cannot be read would make later commands fail here, such as `pipe clean`.
+  found.runs().steps(run_);
+  found.attempts().list(run_);
+  co_return true;
+}
+
+/// Uploaded after the head, so that a reader that sees the run's end also finds all its logs.
+async::Task<> RunReplica::put_store(store::RunStore& store) {
+  const core::TemporaryFolder folder;
+  {
+    store::RunStore copy(folder.path());
+    copy.share();  // Everything is in the one database file.
+    copy.import_run(store, run_);
+    copy.key_values().remove(saved_kind, run_);
+  }
+  auto bytes = core::read_file(folder.path() / "pipe.db", largest_store);
+  auto digest = core::sha256(bytes).hex();
+  if (digest == last_store_) co_return;
+  {
+    store::RunStore copy(folder.path());
+    copy.key_values().put(saved_kind, run_, std::to_string(++head_.saved));
+  }
+  co_await replace_head();
+  bytes = core::read_file(folder.path() / "pipe.db", largest_store);
+  auto body = blobs::body_of(std::move(bytes));
+  co_await artifacts_.store().put(key(head_.store), std::move(body));
+  last_store_ = std::move(digest);
+}
+
+async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path folder) {
+  auto nodes = file_tree::scan_tree(folder);
+  file_tree::hash_tree(folder, nodes);
+  auto digest = file_tree::tree_digest(nodes).hex();
+  auto present = co_await artifacts_.store().find_tagged(key(head_name));
+  if (present) head_.tag = std::move(present->tag);
+  head_.files = co_await artifacts_.send(std::move(digest), std::move(folder), nullptr);
+  head_.store = first_store;
+  co_await put_store(store);
+  co_return head_.files;
+}
+
+/// Downloads the run store, and returns the head that names it; nothing if there is none.
+async::Task<std::optional<RunReplica::Head>> RunReplica::fetch_record(const fs::path& folder) {
+  auto head = co_await find_head();
+  if (!head) co_return head;
+  const bool is_there = co_await fetch_store(head->store, folder);
+  if (!is_there) head.reset();
+  co_return head;
+}
+
+async::Task<bool> RunReplica::fetch(store::RunStore& store, fs::path folder) {
+  const core::TemporaryFolder fetched;
+  auto head = co_await fetch_record(fetched.path());
+  if (!head) co_return false;
+  store.import_run(store::RunStore(fetched.path()), run_);
+  head_ = std::move(*head);
+  if (!fs::exists(folder)) co_await fetch_files(std::move(folder));
+  co_return true;
+}
+
+async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder) {
+  const auto writer = new_writer();
+  for (bool is_mine = false; !is_mine;) {
+    const core::TemporaryFolder fetched;
+    auto head = co_await fetch_record(fetched.path());
+    if (!head) co_return false;
+    head_ = std::move(*head);
+    head_.writers.emplace_back(writer, 0);
+    head_.store = store_of(writer);
+    auto body = blobs::body_of(core::read_file(fetched.path() / first_store, largest_store));
+    co_await artifacts_.store().put(key(head_.store), std::move(body));
+    // The earlier driver may have saved once more meanwhile.
+    is_mine = co_await put_head();
+    if (is_mine) store.import_run(store::RunStore(fetched.path()), run_);
+  }
+  if (!fs::exists(folder)) co_await fetch_files(std::move(folder));
+  co_return true;
+}
+
+/// The object's key has the digest of its content, and is the one that was handed over, so the
+/// files that run here are the ones that were uploaded.
+async::Task<> RunReplica::fetch_files(fs::path folder) {
+  if (!handed_over_.empty() && head_.files != handed_over_) throw no_sense(key(head_name));
+  core::make_folders(folder.parent_path());
+  const core::TemporaryFolder fetched(folder.parent_path());
+  const auto files = fetched.path() / "files";
+  co_await artifacts_.receive(head_.files, files, blobs::RemoteArtifacts::Form::tree,
+                              blobs::unlimited, nullptr);
+  auto nodes = file_tree::scan_tree(files);
+  file_tree::hash_tree(files, nodes);
+  if (blobs::RemoteArtifacts::key_of(file_tree::tree_digest(nodes).hex(), true) != head_.files)
+    throw no_sense(head_.files);
+  fs::rename(files, folder);
+}
+
+async::Task<> RunReplica::save(store::RunStore& store) {
+  co_await save_logs(store);
+  co_await put_store(store);
+}
+
+/// One object for all logs: a line names the file and the offset of the bytes that follow it.
+async::Task<> RunReplica::save_logs(const store::RunStore& store) {
+  const auto folder = store.paths().log_file(run_);
+  json parts = json::array();
+  std::string bytes;
+  bool is_all = true;
+  std::error_code error;
+  std::vector<std::pair<std::string, std::uint64_t>> grown;
+  std::vector<fs::directory_entry> entries;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries.push_back(entry);
+  // Events first: what a step printed before its end is then there with the end.
+  std::ranges::stable_partition(entries, [](const fs::directory_entry& entry) {
+    return entry.path().filename().string().starts_with(store::events_prefix);
+  });
+  for (const auto& entry : entries) {
+    if (bytes.size() >= most_at_once) {
+      is_all = false;
+      break;
+    }
+    const auto name = entry.path().filename().string();
+    const auto [known, is_new] = sent_.try_emplace(name, 0);
+    const auto size = entry.file_size(error), before = known->second;
+    if (error || (!is_new && size <= before))
+      continue;  // A new empty log is uploaded too, because a user may be waiting for its lines.
+    const auto piece =
+        read_piece(entry.path(), before, std::min(size - before, most_at_once - bytes.size()));
+    is_all &= before + piece.size() >= size;
+    parts.push_back({name, before, piece.size()});
+    bytes += piece;
+    grown.emplace_back(name, before + piece.size());
+  }
+  if (parts.empty()) co_return;
+  auto& [writer, count] = head_.writers.back();
+  auto body =
+      blobs::body_of(parts.dump(-1, ' ', false, json::error_handler_t::replace) + "\n" + bytes);
+  co_await artifacts_.store().put(key(log_name(writer, count)), std::move(body));
+  ++count;
+  for (auto& [name, size] : grown) sent_[name] = size;
+  last_store_.clear();  // The head has changed.
+  if (!is_all) co_await save_logs(store);
+}
+
+async::Task<> RunReplica::bring_logs(const store::RunStore& store, const Head& head) {
+  for (const auto& [writer, count] : head.writers)
+    for (auto& next = brought_[writer]; next < count; ++next) {
+      const auto object = key(log_name(writer, next));
+      const auto text = co_await artifacts_.store().get_text(object);
+      const auto end = text.find('\n');
+      const auto parts = core::parse_json(text.substr(0, end));
+      std::string_view rest =
+          end == text.npos ? std::string_view() : std::string_view(text).substr(end + 1);
+      try {
+        for (const auto& part : parts) {
+          const auto name = part.at(0).get<std::string>();
+          const auto size = core::integer_of<std::uint64_t>(part.at(2));
+          if (name.find('/') != name.npos || size > rest.size()) throw no_sense(object);
+          if (!write_piece(store.paths().log_file(run_ + "/" + name),
+                           core::integer_of<std::uint64_t>(part.at(1)), rest.substr(0, size)))
+            throw no_sense(object);
+          rest.remove_prefix(size);
+        }
+      } catch (const json::exception&) {
+        throw no_sense(object);
+      }
+    }
+}
+
+async::Task<> RunReplica::bring(store::RunStore& store) {
+  const auto known = store.key_values().find(saved_kind, run_).value_or("");
+  const auto before = co_await find_head();
+  if (!before || std::to_string(before->saved) == known) co_return;
+  const core::TemporaryFolder fetched;
+  const bool is_there = co_await fetch_store(before->store, fetched.path());
+  const auto head =
+      co_await find_head();  // Read last, so that it has the logs of all that the store tells.
+  if (!is_there || !head) co_return;
+  if (const auto text = store.key_values().find(brought_kind, run_); text && brought_.empty())
+    brought_ = core::parse_json(*text).get<std::map<std::string, std::size_t>>();
+  co_await bring_logs(store, *head);
+  store::RunStore found(fetched.path());
+  store.key_values().put(brought_kind, run_, json(brought_).dump());
+  store.import_run(found, run_);
+  store.key_values().put(saved_kind, run_, found.key_values().find(saved_kind, run_).value_or(""));
+}
+
+async::Task<> RunReplica::remove() {
+  auto& remote = artifacts_.store();
+  const auto head = key(head_name);
+  const auto blobs = co_await remote.list(key(""));
+  for (const auto& blob : blobs)
+    if (blob != head) co_await remote.remove(blob);
+  co_await remote.remove(head);  // Last, so that a run that was removed in part is still found.
+}
+
+}  // namespace pipeline::remote_driver

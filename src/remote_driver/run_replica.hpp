@@ -1,0 +1,93 @@
+/// @file
+/// The replica of a run whose driver shares no files with the machine that started it. The record
+/// of the run is kept in the remote store of its artifacts, where the next driver finds it after
+/// any loss of a pod, and where other machines query it.
+///
+///   drivers/RUN/head.json        where the run's files and its store are, and the number of log
+///                                objects
+///   drivers/RUN/pipe-DRIVER.db   a run store with this one run; pipe.db before the first driver
+///   drivers/RUN/logs/...         the log bytes of each save
+///
+/// Only the head is an object of several drivers. It is replaced only if it is the one that this
+/// driver wrote or took over. So a driver that was suspended between a look at its Lease and a
+/// write cannot replace what its successor has saved.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "blobs/remote_artifacts.hpp"
+#include "store/run_store.hpp"
+
+namespace pipeline::remote_driver {
+
+/// All functions throw EnvironmentError if the remote store cannot be reached.
+class RunReplica {
+ public:
+  /// @param files what upload_all() has returned, for the driver: a head that names other files is
+  /// refused. Empty: not known
+  RunReplica(blobs::RemoteArtifacts& artifacts, std::string run, std::string files = {})
+      : artifacts_(artifacts), run_(std::move(run)), handed_over_(std::move(files)) {}
+
+  /// Uploads the run for its first driver.
+  /// @param store  a store that has the run in the state in which the driver will find it
+  /// @param folder the run's files
+  /// @return the key of the artifact with these files
+  async::Task<std::string> upload_all(store::RunStore& store, std::filesystem::path folder);
+  /// Downloads the run's record into a store that may not know the run yet, and its files into a
+  /// folder, unless that exists. Changes nothing in the remote store.
+  /// @return false if there is no replica, or it was already brought home
+  async::Task<bool> fetch(store::RunStore& store, std::filesystem::path folder);
+  /// The same for the process that drives the run from now on, and holds its Lease. What an earlier
+  /// driver still writes does not count any more, and its next save() throws.
+  async::Task<bool> take_over(store::RunStore& store, std::filesystem::path folder);
+
+  /// Uploads what has changed since the last save. Only one process may call this at a time: the
+  /// one that holds the run's Lease and has taken the run over.
+  async::Task<> save(store::RunStore& store);
+
+  /// Downloads what the driver has saved since the last call, including logs, into the store of the
+  /// machine that started the run. Costs one request if nothing is new.
+  async::Task<> bring(store::RunStore& store);
+  /// Removes the replica. The run must have no driver, and everything must have been downloaded.
+  async::Task<> remove();
+
+ private:
+  struct Head {
+    std::uint64_t saved = 0;  ///< Number of saves by all drivers.
+    std::string files;        ///< Key of an artifact.
+    std::string store;        ///< Name of the blob with the run store.
+    std::string tag;          ///< Tag of the head; empty: there is none.
+    std::vector<std::pair<std::string, std::size_t>>
+        writers;  ///< Number of log objects of each driver.
+  };
+  std::string key(const std::string& name) const { return "drivers/" + run_ + "/" + name; }
+  static std::string log_name(const std::string& writer, std::size_t number) {
+    return "logs/" + writer + "-" + std::to_string(number);
+  }
+  async::Task<std::optional<Head>> find_head();
+  async::Task<bool> put_head();
+  async::Task<> replace_head();
+  async::Task<> fetch_files(std::filesystem::path folder);
+  async::Task<std::optional<Head>> fetch_record(const std::filesystem::path& folder);
+  async::Task<bool> fetch_store(const std::string& name, const std::filesystem::path& folder);
+  async::Task<> put_store(store::RunStore& store);
+  async::Task<> save_logs(const store::RunStore& store);
+  async::Task<> bring_logs(const store::RunStore& store, const Head& head);
+
+  blobs::RemoteArtifacts& artifacts_;
+  const std::string run_;
+  const std::string handed_over_;  ///< Key of the artifact with the run's files.
+  Head head_;
+  std::string last_store_;  ///< Digest of the last uploaded store.
+  std::map<std::string, std::uint64_t>
+      sent_;  ///< Bytes of each log that this process has uploaded.
+  std::map<std::string, std::size_t> brought_;  ///< Number of downloaded log objects, by driver.
+};
+
+}  // namespace pipeline::remote_driver
