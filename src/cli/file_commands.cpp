@@ -1,16 +1,16 @@
 // Commands that read a pipeline file and need no engine: validate, render, schema.
 #include <algorithm>
 
-#include "driver/command_checks.hpp"
 #include "cli/commands.hpp"
-#include "driver/step_warnings.hpp"
 #include "cli/render_manifests.hpp"
-#include "driver/session.hpp"
-#include "driver/step_errors.hpp"
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/image_plan.hpp"
+#include "driver/command_checks.hpp"
+#include "driver/session.hpp"
+#include "driver/step_errors.hpp"
+#include "driver/step_warnings.hpp"
 #include "dsl/declaration.hpp"
 #include "dsl/document.hpp"
 #include "engine/graph/selection.hpp"
@@ -108,9 +108,10 @@ core::ExitCode validate_command(Context& context) {
   // reported.
   auto found = gpu::check_steps(steps, {});
   std::ranges::move(driver::check_commands(pipeline, resolver), std::back_inserter(found));
-  const auto warnings = driver::report_warnings(pipeline, std::move(found), [&](std::string_view text) {
-    if (!context.options().json) context.note(std::string(text) + "\n");
-  });
+  const auto warnings =
+      driver::report_warnings(pipeline, std::move(found), [&](std::string_view text) {
+        if (!context.options().json) context.note(std::string(text) + "\n");
+      });
   if (context.options().json) {
     context.print_json(json{{"valid", true},
                             {"file", pipeline.file.string()},
@@ -129,7 +130,8 @@ core::ExitCode validate_command(Context& context) {
 
 core::ExitCode render_command(Context& context) {
   const auto pipeline = context.load_pipeline();
-  if (context.options().orchestrator == "kubernetes") return render_manifests(context, pipeline);
+  if (orchestrators::traits_of(context.options().orchestrator).renders_manifests)
+    return render_manifests(context, pipeline);
   const auto& only = context.options().step;
   const auto wanted =
       only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);

@@ -9,9 +9,9 @@
 #include "driver/detached_record.hpp"
 #include "driver/recorded_attempt.hpp"
 #include "driver/session.hpp"
+#include "engine/attempt/shell.hpp"
 #include "engine/cache/step_keys.hpp"
 #include "engine/graph/run_steps.hpp"
-#include "engine/attempt/shell.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::driver {
@@ -72,7 +72,8 @@ bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
 void expand(engine::RunSteps& steps, RecordedOutputs recorded, store::ArtifactStore& artifacts) {
   do {
     take_outputs(steps, recorded);
-    for (auto group = steps.take_dynamic_matrix(); !group.empty(); group = steps.take_dynamic_matrix()) {
+    for (auto group = steps.take_dynamic_matrix(); !group.empty();
+         group = steps.take_dynamic_matrix()) {
       steps.expand(group, artifacts);
       take_outputs(steps, recorded);
     }
@@ -98,12 +99,13 @@ void report_differences(Session& session, const engine::Services& services, cons
   const auto now = keys.key(step, environment_id, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
-  for (const auto& line : engine::differences(session.store.cache().key_parts(found.step.key), now.parts))
+  for (const auto& line :
+       engine::differences(session.store.cache().key_parts(found.step.key), now.parts))
     if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
-  session.workspace.note("note: '" + step.name + "' is not in all as it was in run " + found.run.id +
-                       changes +
-                       ". Code, inputs and image are the attempt's; command, variables and other "
-                       "settings are those of now");
+  session.workspace.note("note: '" + step.name + "' is not in all as it was in run " +
+                         found.run.id + changes +
+                         ". Code, inputs and image are the attempt's; command, variables and other "
+                         "settings are those of now");
 }
 
 std::vector<std::string> words_of(const ShellAttempt& wanted) {
@@ -160,7 +162,7 @@ class AttemptShell {
 
 orchestrators::Environment AttemptShell::environment(EventSink& events) {
   auto& orchestrator = session_.orchestrator();
-  if (orchestrator.capabilities_of(step()).name == "docker")
+  if (orchestrator.capabilities_of(step()).traits.runs_on_engine)
     return workspace_.await(orchestrator.environment(step()));
   return workspace_.await(orchestrator.prepare(step(), events, cancel_));
 }
@@ -192,9 +194,8 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
   const engine::CodeProvider provider{
       .files = [this](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files_; },
       .missing_file = {}};
-  const engine::Services services{session_.pipeline(),    session_.orchestrator(),
-                                  session_.store,          workspace_.artifacts(),
-                                  workspace_.stats(),     provider};
+  const engine::Services services{session_.pipeline(),    session_.orchestrator(), session_.store,
+                                  workspace_.artifacts(), workspace_.stats(),      provider};
   const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {
     const auto made = steps_.outputs_of()(source);
     if (made.output) return made;

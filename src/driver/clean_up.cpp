@@ -24,8 +24,8 @@
 #include "driver/session.hpp"
 #include "driver/storage.hpp"
 #include "engine/attempt/attempt.hpp"
-#include "engine/data/download.hpp"
 #include "engine/attempt/shell.hpp"
+#include "engine/data/download.hpp"
 #include "net/url.hpp"
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/docker/user_entry.hpp"
@@ -69,8 +69,7 @@ class Cleaner {
   }
   bool goes_on(store::RunRecord run) { return drivers_->goes_on(run); }
   std::string why_it_stays(store::RunRecord run) {
-    if (drivers_->liveness_of(run) != Drivers::Liveness::unknown ||
-        run.driver.is_elsewhere())
+    if (drivers_->liveness_of(run) != Drivers::Liveness::unknown || run.driver.is_elsewhere())
       return "which is running";
     const auto error = drivers_->not_known(run);
     return "since " + std::string(error.what()) + "; " + error.advice().back();
@@ -100,7 +99,7 @@ class Cleaner {
   const std::function<void(const std::string&)>& on_kept_;
   const bool dry_run_;
   store::RunStore* store_ = nullptr;
-  std::optional<Drivers> drivers_;      ///< The drivers of the runs.
+  std::optional<Drivers> drivers_;                ///< The drivers of the runs.
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
   CleanUpReport report_;
@@ -109,15 +108,19 @@ class Cleaner {
 void Cleaner::containers() {
   if (!store_) return;
   if (!dry_run_) recover_dead_runs(workspace_, *store_);
-  const auto place = make_orchestrator(workspace_, "docker", {.state = store_->folder()});
-  workspace_.await(place->remove_orphans([&](const std::string& id) {
+  const auto is_alive = [&](const std::string& id) {
     const auto run = store_->runs().find(id);
     if (run && run->id == id && run->status == RunStatus::running &&
         store_->drivers().liveness(*run) != store::Liveness::dead)
       return true;
     removed("container", "of run " + id, Bytes{0});
     return dry_run_;
-  }));
+  };
+  for (const auto& entry : orchestrators::catalog()) {
+    if (!entry.traits.runs_on_engine) continue;
+    const auto place = make_orchestrator(workspace_, entry.name, {.state = store_->folder()});
+    workspace_.await(place->remove_orphans(is_alive));
+  }
 }
 
 /// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which
@@ -338,8 +341,8 @@ void Cleaner::runs() {
   }
   remove_checkpoints(keys);
   if (!dry_run_)
-    for (const auto* folder :
-         {orchestrators::docker_engine::users_folder, engine::shells_folder, engine::downloads_folder})
+    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
+                               engine::downloads_folder})
       core::remove_tree(store_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

@@ -6,10 +6,10 @@
 #include <array>
 #include <set>
 
+#include "code/code_tree.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/user_environment.hpp"
-#include "code/code_tree.hpp"
 #include "driver/error_report.hpp"
 #include "driver/invocation.hpp"
 #include "driver/notifications.hpp"
@@ -50,7 +50,7 @@ void refuse_other_orchestrators(Session& session) {
     wrong.push_back(std::move(diagnostic));
   };
   for (const auto* step : session.source.selected_steps()) {
-    if (!step->orchestrator.empty() && step->orchestrator != "kubernetes")
+    if (!step->orchestrator.empty() && !orchestrators::traits_of(step->orchestrator).can_detach)
       add(*step,
           "step '" + step->name + "' runs on '" + step->orchestrator +
               "', which a driver in the cluster does not have",
@@ -91,7 +91,7 @@ StringMap variables_of(Session& session) {
   };
   if (session.remote_store())
     all = remote_driver::store_variables_of_driver(session.workspace.driver_context(),
-                                              session.remote_store()->store());
+                                                   session.remote_store()->store());
   for (const auto* step : session.source.selected_steps()) {
     const auto values = engine::resolve_environment(*step);
     for (const auto& [name, value] : step->environment)
@@ -122,8 +122,7 @@ std::string repository_of(Session& session) {
 
 /// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
 /// pod's own.
-orchestrators::kubernetes::DriverJob driver_of(Session& session,
-                                               const DetachedRecord& detached,
+orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached,
                                                orchestrators::kubernetes::DriverImage image) {
   const auto& options = session.workspace.options();
   orchestrators::kubernetes::DriverJob driver;
@@ -136,8 +135,11 @@ orchestrators::kubernetes::DriverJob driver_of(Session& session,
   driver.has_own_state = session.remote_store() != nullptr;
   driver.state = driver.has_own_state ? remote_driver::state_of_driver
                                       : fs::weakly_canonical(session.store.folder());
-  if (!options.claim.empty())
-    driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
+  const auto field = [&](const char* name) {
+    return orchestrators::connection_field(options.connection, name);
+  };
+  if (const auto claim = field("claim"); !claim.empty())
+    driver.claim = {claim, fs::weakly_canonical(field("claim_path"))};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
   driver.pull_secrets = pull_secrets_of(session);
   driver.variables = variables_of(session);
@@ -180,7 +182,8 @@ void keep(Session& session, const fs::path& file, const DetachedRecord& detached
   options.file = file;
   if (session.workspace.options().program) options.root = file.parent_path();
   options.template_dir.clear();
-  if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
+  if (auto path = options.connection.find("claim_path"); path != options.connection.end())
+    path->second = fs::weakly_canonical(path->second).string();
   keep_invocation(session.store, session.run_id, options);
   keep_detached(session.store, session.run_id, detached);
 }
@@ -248,12 +251,13 @@ void DetachedStart::check() {
   detached_.owner = orchestrators::owner_of(session_.store.folder());
   recover_dead_runs(workspace_, session_.store);
   if (!session_.remote_store() &&
-      (!workspace_.options().claim.empty() || is_on_network(session_.store.folder())))
+      (workspace_.options().connection.contains("claim") || is_on_network(session_.store.folder())))
     session_.store.share();
   refuse_other_orchestrators(session_);
   refuse_unreachable_store(session_);
   const auto& account = workspace_.options().service_account;
-  for (const auto& notice : workspace_.await(orchestrators::kubernetes::check_driver(client_, account)))
+  for (const auto& notice :
+       workspace_.await(orchestrators::kubernetes::check_driver(client_, account)))
     workspace_.note("note: " + notice);
 }
 
@@ -277,9 +281,9 @@ void DetachedStart::prepare() {
   try {
     driver_ = driver_of(session_, detached_, {});
     file_ = keep_files(session_, fs::weakly_canonical(folder));
-    driver_.image = workspace_.await(
-        orchestrators::kubernetes::make_driver_image(workspace_.loop(), repository_of(session_),
-                                         session_.run_id, observer_.events(), observer_.cancel()));
+    driver_.image = workspace_.await(orchestrators::kubernetes::make_driver_image(
+        workspace_.loop(), repository_of(session_), session_.run_id, observer_.events(),
+        observer_.cancel()));
     options.machine = session_.machine_in_use();
     workspace_.await(engine::prepare_detached(session_.services(), observer_.events(),
                                               observer_.cancel(), options));
@@ -336,16 +340,15 @@ void DetachedStart::await_driver() {
   const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
   if (status_.failure.empty() && !status_.hopeless && status_.goes_on) return;
-  workspace_.await(
-      orchestrators::kubernetes::remove_driver(client_, orchestrators::kubernetes::driver_name(session_.run_id)));
+  workspace_.await(orchestrators::kubernetes::remove_driver(
+      client_, orchestrators::kubernetes::driver_name(session_.run_id)));
   recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
   const std::string why = status_.failure.empty()
                               ? status_.hopeless ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
-  throw core::EnvironmentError(
-      "the driver of run " + session_.run_id + " could not begin: " + why,
-      {"`" + workspace_.options().name + " resume " + session_.run_id +
-       "` continues the run from here"});
+  throw core::EnvironmentError("the driver of run " + session_.run_id + " could not begin: " + why,
+                               {"`" + workspace_.options().name + " resume " + session_.run_id +
+                                "` continues the run from here"});
 }
 
 DetachedRun DetachedStart::start() {
@@ -368,11 +371,10 @@ DetachedRun DetachedStart::start() {
 
 DetachedRun start_detached(const Workspace& workspace, RunObserver& observer) {
   auto options = workspace.options();
-  const auto access =
-      kubernetes_api::find_cluster({.context = options.context, .name_space = options.name_space});
-  options.context = access.context;  // The context in which the run is queried later, even if
-                                     // another one is current then.
-  options.name_space = access.name_space;
+  const auto access = kubernetes_api::find_cluster(cluster_of(options));
+  // The context in which the run is queried later, even if another one is current then.
+  options.connection["context"] = access.context;
+  options.connection["namespace"] = access.name_space;
   Workspace in_cluster(std::move(options), workspace.notes());
   return DetachedStart(in_cluster, access, observer).start();
 }

@@ -9,8 +9,8 @@
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
-#include "driver/invocation.hpp"
 #include "docker/engine_api.hpp"
+#include "driver/invocation.hpp"
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
 #include "orchestrators/routing_orchestrator.hpp"
@@ -63,16 +63,21 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
       source(opened),
       run_id(id.empty() ? new_run_id() : std::move(id)),
       store(open_state(opened, source)),
-      artifacts_stay_(store::StateLock::keep_artifacts(store.folder(), [&] {
-        opened.note("waiting for `" + opened.options().name + " clean`, which removes artifacts");
-      })),
+      artifacts_stay_(
+          store::StateLock::keep_artifacts(store.folder(),
+                                           [&] {
+                                             opened.note("waiting for `" + opened.options().name +
+                                                         " clean`, which removes artifacts");
+                                           })),
       code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), opened.options().lock),
-      remote_store_(opened.options().remote_store.is_given() ? std::make_unique<blobs::RemoteArtifacts>(
-                                                              opened.loop(), opened.options().remote_store)
-                                                        : nullptr),
-      remote_cache_(remote_store_ ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
-                                  : nullptr),
+      remote_store_(opened.options().remote_store.is_given()
+                        ? std::make_unique<blobs::RemoteArtifacts>(opened.loop(),
+                                                                   opened.options().remote_store)
+                        : nullptr),
+      remote_cache_(remote_store_
+                        ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
+                        : nullptr),
       orchestrator_(orchestrators::make_routing_orchestrator(
           opened.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(workspace, name,
@@ -81,7 +86,7 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
                                       .template_dir = workspace.options().template_dir,
                                       .run_id = run_id,
                                       .lock = &lock_,
-                                      .connection = connection_of(workspace.options()),
+                                      .connection = workspace.options().connection,
                                       .artifacts = remote_store_.get(),
                                       .owner = detached ? detached->owner : "",
                                       .images = detached ? &detached->images : nullptr});
@@ -137,7 +142,7 @@ void require_engine(Session& session) {
 }
 
 std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
-                                        WorkspaceOptions caller) {
+                                                 WorkspaceOptions caller) {
   auto recorded = invocation_of(store, run);
   if (!recorded) return std::nullopt;
   if (caller.jobs > 0) recorded->jobs = caller.jobs;
@@ -147,7 +152,8 @@ std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const s
 }
 
 kubernetes_api::AccessOptions cluster_of(const WorkspaceOptions& options) {
-  return {.context = options.context, .name_space = options.name_space};
+  return {.context = orchestrators::connection_field(options.connection, "context"),
+          .name_space = orchestrators::connection_field(options.connection, "namespace")};
 }
 
 store::RunRecord find_run(const Workspace& workspace, const std::string& name, Drivers& drivers,

@@ -5,14 +5,14 @@
 #include <map>
 #include <optional>
 
+#include "core/error.hpp"
+#include "docker/engine_api.hpp"
 #include "driver/command_checks.hpp"
-#include "driver/workspace.hpp"
 #include "driver/error_report.hpp"
 #include "driver/run_observer.hpp"
 #include "driver/session.hpp"
 #include "driver/volume_checks.hpp"
-#include "core/error.hpp"
-#include "docker/engine_api.hpp"
+#include "driver/workspace.hpp"
 #include "engine/run/refusal.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/step_checks.hpp"
@@ -75,10 +75,8 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
   Workspace& workspace = session.workspace;
   gpu::StepCheckContext checks;
   checks.host_file = spec::host_file().string();
-  checks.in_images = place.name != "local";
-  if (place.name != "kubernetes")
-    checks.attributes =
-        spec::host_attributes();  // A cluster evaluates constraints on its own nodes.
+  checks.in_images = place.traits.uses_images;
+  if (!place.traits.evaluates_constraints) checks.attributes = spec::host_attributes();
   std::optional<gpu::Inventory> inventory;
   if (place.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
@@ -91,7 +89,7 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
     };
   std::optional<docker::EngineApi> engine;
   std::map<std::string, std::optional<gpu::ImageConfig>> configs;
-  if (place.name == "docker")
+  if (place.traits.runs_on_engine)
     checks.image_config = [&](const std::string& reference) -> std::optional<gpu::ImageConfig> {
       const auto [known, is_new] = configs.try_emplace(reference);
       if (!is_new) return known->second;
@@ -169,7 +167,8 @@ nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings,
 
 void report_step_warnings(Session& session, RunObserver& observer) {
   std::vector<std::string> texts;
-  const auto warnings = check_steps(session, [&](std::string_view text) { texts.emplace_back(text); });
+  const auto warnings =
+      check_steps(session, [&](std::string_view text) { texts.emplace_back(text); });
   const auto list = warnings_json(warnings, session.pipeline());
   for (std::size_t i = 0; i < texts.size(); ++i) observer.warn(texts[i], list[i]);
 }
