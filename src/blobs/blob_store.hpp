@@ -97,7 +97,7 @@ class PodAccess {
   /// @param authorities the file in the pod with authorities()
   virtual settings::RemoteStoreSettings settings_in_pod(
       const std::filesystem::path& authorities) const = 0;
-  /// What such a program needs besides, and nobody may see.
+  /// Variables of such a program, which must never be shown.
   struct Keys {
     std::map<std::string, std::string> variables;
     std::string origin;  ///< For messages: `the environment (AWS_ACCESS_KEY_ID)`.

@@ -33,8 +33,9 @@ Table table_of(const std::vector<driver::AdvisedStep>& steps) {
   const auto bytes = [](const auto& value) {
     return value ? core::format_bytes(*value) : std::string();
   };
-  const bool has_gpus = std::ranges::any_of(
-      steps, [](const driver::AdvisedStep& step) { return step.asked.gpu_count || step.used.gpus; });
+  const bool has_gpus = std::ranges::any_of(steps, [](const driver::AdvisedStep& step) {
+    return step.asked.gpu_count || step.used.gpus;
+  });
   const auto count = [](const auto& value) { return value ? std::to_string(*value) : ""; };
   Table table;
   std::vector<Table::Cell> heading{"STEP", "RUNS", "MEMORY ASKED", "USED", "CPUS ASKED", "USED"};

@@ -4,17 +4,17 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/failed_outputs.hpp"
-#include "driver/output_links.hpp"
 #include "cli/published_artifacts.hpp"
-#include "driver/recorded_steps.hpp"
 #include "cli/run_records.hpp"
-#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "driver/failed_outputs.hpp"
+#include "driver/output_links.hpp"
+#include "driver/recorded_steps.hpp"
+#include "driver/session.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::cli {
@@ -160,7 +160,8 @@ void copy_failed(Context& context, const std::string& run,
 }
 
 void list_outputs(Context& context, const remote_cache::RunOutputs& outputs, const std::string& run,
-                  const std::vector<NamedOutput>& found, const std::vector<driver::FailedOutput>& failed) {
+                  const std::vector<NamedOutput>& found,
+                  const std::vector<driver::FailedOutput>& failed) {
   if (context.options().json) {
     json list = json::array();
     for (const auto& [name, step, output] : found)

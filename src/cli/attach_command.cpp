@@ -8,7 +8,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
-#include "driver/event_log.hpp"
 #include "cli/growing_file.hpp"
 #include "cli/summary.hpp"
 #include "core/bounded_json.hpp"
@@ -16,6 +15,7 @@
 #include "core/identifier.hpp"
 #include "core/lines.hpp"
 #include "driver/drivers.hpp"
+#include "driver/event_log.hpp"
 #include "model/event_json.hpp"
 
 namespace pipeline::cli {
@@ -140,8 +140,8 @@ class Attachment {
     const WallTime at(std::chrono::milliseconds(object.value("at", std::int64_t{0})));
     const auto age = std::max(WallTime::clock::now() - at, WallTime::clock::duration::zero());
     display_.progress().emit(
-        *event,
-        driver::SteadyTime::clock::now() - std::chrono::duration_cast<driver::SteadyTime::clock::duration>(age));
+        *event, driver::SteadyTime::clock::now() -
+                    std::chrono::duration_cast<driver::SteadyTime::clock::duration>(age));
     if (const auto* started = std::get_if<event::StepStarted>(&*event))
       logs_.try_emplace(started->step, store_, run_, started->step, started->attempt);
   }
@@ -240,7 +240,10 @@ core::ExitCode show_attached_end(Context& context, store::RunStore& store,
     if (!shown) return show_driver_error(context, end);
   } else if (run.status == RunStatus::succeeded || run.status == RunStatus::failed) {
     const auto outcome = outcome_of(run, attachment.model());
-    shown = {.state = store.folder(), .outcome = outcome, .results = {}, .exit_code = driver::exit_code_of(outcome)};
+    shown = {.state = store.folder(),
+             .outcome = outcome,
+             .results = {},
+             .exit_code = driver::exit_code_of(outcome)};
   } else {
     throw core::EnvironmentError(
         "the driver of run " + run.id + " is gone: it was " + driver::name_of(run.driver),

@@ -5,9 +5,9 @@
 #include "cli/commands.hpp"
 #include "cli/display.hpp"
 #include "cli/report_error.hpp"
+#include "core/file.hpp"
 #include "driver/error_report.hpp"
 #include "driver/session.hpp"
-#include "core/file.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -28,7 +28,7 @@ async::Task<std::vector<Prepared>> prepare_all(driver::Session& session, Display
   asio::steady_timer done(executor, asio::steady_timer::time_point::max());
   for (auto& one : all) {
     asio::co_spawn(executor,
-                   session.orchestrator().prepare(*one.step, display.progress(), display.cancel()),
+                   session.routes().of(*one.step).prepare(*one.step, display.progress(), display.cancel()),
                    [&](std::exception_ptr error, orchestrators::Environment environment) {
                      one.environment = std::move(environment);
                      one.error = error;

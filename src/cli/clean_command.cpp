@@ -31,8 +31,8 @@ core::ExitCode clean_command(Context& context) {
   Table table;
   table.add({wanted.dry_run ? "TO REMOVE" : "REMOVED", "", "SIZE"});
   for (const auto& item : report.removed)
-    table.add({item.kind, shorten_digests(item.name),
-               item.bytes ? core::format_bytes(item.bytes) : ""});
+    table.add(
+        {item.kind, shorten_digests(item.name), item.bytes ? core::format_bytes(item.bytes) : ""});
   if (!table.empty()) context.print(table.render(context.paint()));
   context.print((wanted.dry_run ? "would free " : "freed ") + core::format_bytes(report.freed) +
                 "\n");

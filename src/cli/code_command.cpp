@@ -1,7 +1,7 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/recorded_attempt.hpp"
 #include "core/quantity.hpp"
+#include "driver/recorded_attempt.hpp"
 
 namespace pipeline::cli {
 
@@ -10,13 +10,14 @@ namespace fs = std::filesystem;
 core::ExitCode code_command(Context& context) {
   const auto& options = context.options();
   auto& store = context.existing_store();
-  const auto found = driver::recorded_attempt(store, context.find_run(store), options.step, options.attempt);
+  const auto found =
+      driver::recorded_attempt(store, context.find_run(store), options.step, options.attempt);
   const auto digest = code_of(context, found);
   const auto stored = context.artifacts().path(digest);
   nlohmann::json document{{"run", found.run.id},
-                {"step", found.step.name},
-                {"attempt", found.attempt.number},
-                {"digest", digest.hex()}};
+                          {"step", found.step.name},
+                          {"attempt", found.attempt.number},
+                          {"digest", digest.hex()}};
   if (const auto& target = options.copy_to; !target.empty()) {
     context.artifacts().copy_out(digest, fs::absolute(target));
     document["copied_to"] = fs::absolute(target).string();

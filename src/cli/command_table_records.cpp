@@ -119,7 +119,7 @@ void add_serve_options(CLI::App& app, Options& o) {
                  "warned of")
       ->type_name("ADDRESS")
       ->capture_default_str();
-  app.add_option("--bucket", o.serve.bucket_of,
+  app.add_option("--bucket", o.serve.remote_profile,
                  "Show the detached runs in the bucket of this profile, in place of a state folder")
       ->type_name("PROFILE");
   add_state(app, o);

@@ -2,9 +2,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "driver/session.hpp"
 #include "report/comparison.hpp"
 #include "report/run_values.hpp"
 

@@ -10,10 +10,9 @@
 namespace pipeline::cli {
 
 Context::Context(Options options)
-    : Workspace(options,
-                [](std::string_view text) {
-                  core::write_all(STDERR_FILENO, std::string(text) + "\n");
-                }),
+    : Workspace(
+          options,
+          [](std::string_view text) { core::write_all(STDERR_FILENO, std::string(text) + "\n"); }),
       options_(std::move(options)),
       out_(Terminal::of(STDOUT_FILENO)),
       paint_{out_.colours} {}

@@ -9,7 +9,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::unique_ptr<Progress> make_progress(const Context& context, const driver::Background* background) {
+std::unique_ptr<Progress> make_progress(const Context& context,
+                                        const driver::Background* background) {
   ProgressIo io{.write =
                     [background](std::string_view text) {
                       if (!background || !background->has_left())

@@ -5,8 +5,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "graph_drawing/graph_svg.hpp"
 #include "driver/pipeline_source.hpp"
+#include "graph_drawing/graph_svg.hpp"
 #include "graph_drawing/step_graph.hpp"
 
 namespace pipeline::cli {

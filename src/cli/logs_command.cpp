@@ -8,15 +8,15 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/growing_file.hpp"
-#include "driver/origin.hpp"
-#include "driver/recorded_attempt.hpp"
-#include "driver/recorded_steps.hpp"
-#include "driver/session.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/lines.hpp"
 #include "driver/drivers.hpp"
+#include "driver/origin.hpp"
+#include "driver/recorded_attempt.hpp"
+#include "driver/recorded_steps.hpp"
+#include "driver/session.hpp"
 #include "model/structured_line.hpp"
 
 namespace pipeline::cli {
@@ -122,8 +122,8 @@ void print_attempt(const Context& context, driver::Drivers& drivers, store::RunS
 void follow(const Context& context, driver::Drivers& drivers, store::RunStore& store,
             const std::string& run, const std::string& name, unsigned number) {
   for (;;) {
-    const bool over =
-        !goes_on(drivers, store, run) || has_ended(driver::recorded_step(store, *store.runs().find(run), name));
+    const bool over = !goes_on(drivers, store, run) ||
+                      has_ended(driver::recorded_step(store, *store.runs().find(run), name));
     auto attempts = store.attempts().list(run, name);
     std::erase_if(attempts,
                   [&](const store::AttemptRecord& attempt) { return attempt.number < number; });

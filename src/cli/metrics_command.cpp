@@ -5,13 +5,13 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/recorded_steps.hpp"
 #include "cli/run_records.hpp"
-#include "driver/session.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "driver/recorded_steps.hpp"
+#include "driver/session.hpp"
 #include "model/instance.hpp"
 #include "report/run_values.hpp"
 
@@ -67,8 +67,8 @@ Table series_table(store::RunStore& store, const std::vector<store::MetricRecord
   Table table;
   table.add({"STEP", "METRIC", "LAST", "AT", "VALUES", "MIN", "MAX", ""});
   for (const auto& metric : metrics) {
-    const auto points =
-        metric.points > 1 ? store.metrics().points(metric) : std::vector<store::MetricPoint>{metric.last};
+    const auto points = metric.points > 1 ? store.metrics().points(metric)
+                                          : std::vector<store::MetricPoint>{metric.last};
     const auto range = range_of(points);
     const bool is_series = points.size() > 1 && range.low <= range.high;
     table.add({metric.step, for_terminal(metric.name, false),
@@ -171,8 +171,8 @@ core::ExitCode metrics_command(Context& context) {
   auto& store = context.existing_store();
   driver::Drivers drivers(context.driver_context(), store);
   const auto run = driver::find_run(context, context.options().run, drivers, store);
-  const auto steps =
-      options.step.empty() ? store.runs().steps(run.id) : driver::recorded_steps(store, run, options.step);
+  const auto steps = options.step.empty() ? store.runs().steps(run.id)
+                                          : driver::recorded_steps(store, run, options.step);
   if (!options.step.empty() && steps.empty())
     driver::recorded_step(store, run, options.step);  // Throws, with the likely names.
   std::vector<store::MetricRecord> metrics;

@@ -4,9 +4,9 @@
 #include <tuple>
 
 #include "cli/commands.hpp"
+#include "core/file.hpp"
 #include "driver/origin.hpp"
 #include "driver/plan.hpp"
-#include "core/file.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::cli {
@@ -61,7 +61,8 @@ std::vector<PlanRow> rows_of(const std::vector<StepPlan>& plans) {
       places;
   for (const auto& plan : plans) {
     PlanRow row{&plan, plan.changes};
-    if (plan.action == StepPlan::Action::reuse) row.reasons = {"of " + driver::origin_of(plan.reused_from)};
+    if (plan.action == StepPlan::Action::reuse)
+      row.reasons = {"of " + driver::origin_of(plan.reused_from)};
     row.reasons.insert(row.reasons.end(), plan.notes.begin(), plan.notes.end());
     const auto base = model::base_name(plan.step);
     if (base != plan.step) {

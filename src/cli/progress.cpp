@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "driver/origin.hpp"
 #include "core/quantity.hpp"
+#include "driver/origin.hpp"
 #include "model/event_json.hpp"
 #include "model/instance.hpp"
 #include "model/structured_line.hpp"

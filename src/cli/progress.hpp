@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "driver/run_model.hpp"
 #include "cli/terminal.hpp"
 #include "cli/text.hpp"
+#include "driver/run_model.hpp"
 
 namespace pipeline::cli {
 

@@ -3,13 +3,13 @@
 #include <functional>
 #include <optional>
 
-#include "driver/output_links.hpp"
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "driver/output_links.hpp"
 #include "engine/clock.hpp"
 #include "remote_cache/remote_names.hpp"
 #include "remote_cache/run_outputs.hpp"
@@ -68,8 +68,9 @@ void list_versions(Context& context, Names& names, const store::PublishedName& n
   for (auto version = name.versions.rbegin(); version != name.versions.rend(); ++version) {
     const auto& output = version->output;
     const bool is_here = names.outputs().is_here(output);
-    const auto place = is_here ? driver::link_to_output(context.artifacts(), version->step, output).string()
-                               : names.outputs().location(output);
+    const auto place =
+        is_here ? driver::link_to_output(context.artifacts(), version->step, output).string()
+                : names.outputs().location(output);
     versions.push_back({{"version", version->version},
                         {"current", version->version == current},
                         {"published", core::format_time(version->time)},

@@ -1,9 +1,9 @@
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/page_assets.hpp"
-#include "driver/session.hpp"
 #include "core/file.hpp"
 #include "core/quantity.hpp"
+#include "driver/session.hpp"
 #include "report/report.hpp"
 #include "templates/templates.hpp"
 

@@ -44,8 +44,9 @@ ErrorReport report_error(const std::exception_ptr& error, const Paint& paint) {
 core::ExitCode write_error(const std::exception_ptr& error, bool is_json) {
   const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
   if (is_json)
-    core::write_all(STDOUT_FILENO,
-                    driver::error_json(error).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    core::write_all(STDOUT_FILENO, driver::error_json(error).dump(
+                                       -1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                                       "\n");
   core::write_all(STDERR_FILENO, report.text);
   return report.code;
 }

@@ -151,7 +151,7 @@ std::string status_of(driver::Drivers& drivers, store::RunRecord& run) {
   if (run.status != RunStatus::running) return std::string(to_string(run.status));
   return life == driver::Drivers::Liveness::dead      ? "died"
          : life == driver::Drivers::Liveness::unknown ? "unknown"
-                                                        : "running";
+                                                      : "running";
 }
 
 }  // namespace pipeline::cli

@@ -2,8 +2,6 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/origin.hpp"
-#include "driver/recorded_steps.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -12,6 +10,8 @@
 #include "docker/image_storage.hpp"
 #include "docker/json_text.hpp"
 #include "docker/short_container.hpp"
+#include "driver/origin.hpp"
+#include "driver/recorded_steps.hpp"
 #include "lockfile/locked_environment.hpp"
 #include "sbom/image_record.hpp"
 

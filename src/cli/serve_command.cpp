@@ -9,9 +9,9 @@ namespace pipeline::cli {
 
 core::ExitCode serve_command(Context& context) {
   const auto& options = context.options();
-  std::optional<BucketRuns> bucket;
-  if (!options.serve.bucket_of.empty()) bucket.emplace(context, options.serve.bucket_of);
-  auto& store = bucket ? context.store(bucket->state()) : context.existing_store();
+  std::optional<RemoteRuns> remote;
+  if (!options.serve.remote_profile.empty()) remote.emplace(context, options.serve.remote_profile);
+  auto& store = remote ? context.store(remote->state()) : context.existing_store();
   store.forbid_writes();
   serve::Server server(options.serve.host, options.serve.port);
   const serve::Guard guard(serve::new_token(), options.serve.host, server.port());

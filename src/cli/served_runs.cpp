@@ -6,7 +6,7 @@
 
 namespace pipeline::cli {
 
-BucketRuns::BucketRuns(const Context& context, const std::string& profile) {
+RemoteRuns::RemoteRuns(const Context& context, const std::string& profile) {
   const auto& file = context.options().file;
   std::error_code error;
   const auto beside = std::filesystem::absolute(file).parent_path();
@@ -28,7 +28,7 @@ BucketRuns::BucketRuns(const Context& context, const std::string& profile) {
   });
 }
 
-BucketRuns::~BucketRuns() {
+RemoteRuns::~RemoteRuns() {
   asio::post(loop_, [this] { mirror_->stop(); });
   if (thread_.joinable()) thread_.join();
 }

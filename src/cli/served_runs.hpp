@@ -1,5 +1,5 @@
 /// @file
-/// The runs that `pipe serve` shows: of a state folder, or of a bucket.
+/// The runs that `pipe serve` shows: of a state folder, or of a remote store.
 #pragma once
 
 #include <memory>
@@ -8,26 +8,26 @@
 
 #include "cli/context.hpp"
 #include "core/file.hpp"
-#include "remote_driver/bucket_mirror.hpp"
+#include "remote_driver/run_mirror.hpp"
 
 namespace pipeline::cli {
 
-/// While this lives, a temporary folder follows the runs of a bucket.
-class BucketRuns {
+/// While this lives, a temporary folder follows the runs of a remote store.
+class RemoteRuns {
  public:
-  /// Fetches all runs. Throws InputError for a profile without a bucket, and EnvironmentError if
-  /// the bucket cannot be read.
-  BucketRuns(const Context& context, const std::string& profile);
-  ~BucketRuns();
-  BucketRuns(const BucketRuns&) = delete;
-  BucketRuns& operator=(const BucketRuns&) = delete;
+  /// Fetches all runs. Throws InputError for a profile without a remote store, and EnvironmentError
+  /// if the store cannot be read.
+  RemoteRuns(const Context& context, const std::string& profile);
+  ~RemoteRuns();
+  RemoteRuns(const RemoteRuns&) = delete;
+  RemoteRuns& operator=(const RemoteRuns&) = delete;
 
   std::filesystem::path state() const { return folder_.path() / "state"; }
 
  private:
   core::TemporaryFolder folder_;
   asio::io_context loop_{1};  ///< Of the mirror alone: the server has its own.
-  std::optional<remote_driver::BucketMirror> mirror_;
+  std::optional<remote_driver::RunMirror> mirror_;
   std::thread thread_;
 };
 

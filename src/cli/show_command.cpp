@@ -6,16 +6,16 @@
 #include "cli/attempt_tables.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/failed_outputs.hpp"
-#include "driver/origin.hpp"
 #include "cli/progress.hpp"
-#include "driver/recorded_steps.hpp"
-#include "driver/run_model.hpp"
 #include "cli/run_records.hpp"
-#include "driver/session.hpp"
 #include "cli/summary.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "driver/failed_outputs.hpp"
+#include "driver/origin.hpp"
+#include "driver/recorded_steps.hpp"
+#include "driver/run_model.hpp"
+#include "driver/session.hpp"
 #include "model/instance.hpp"
 #include "report/run_values.hpp"
 
@@ -31,8 +31,9 @@ class InstanceGroups {
     for (const auto& step : steps)
       if (const auto base = model::base_name(step.name); base != step.name)
         ++groups_[base].instances;
-    std::erase_if(groups_,
-                  [](const auto& entry) { return entry.second.instances <= driver::many_instances; });
+    std::erase_if(groups_, [](const auto& entry) {
+      return entry.second.instances <= driver::many_instances;
+    });
     for (const auto& step : steps)
       if (auto* group = of(step)) ++group->by_status[step.status];
   }
@@ -107,10 +108,11 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
     }
     const auto used = usage_of(step);
     const auto took = time_of(step, is_running && step.status == StepStatus::running);
-    table.add(
-        {step.name, status_cell(step.status), step.attempts ? took : "", used.cpu, used.memory,
-         step.attempts ? std::to_string(step.attempts) : "", clip(shorten_digests(step.image), 40),
-         step.reused_from.empty() ? clip(step.message, 100) : "of " + driver::origin_of(step.reused_from)});
+    table.add({step.name, status_cell(step.status), step.attempts ? took : "", used.cpu,
+               used.memory, step.attempts ? std::to_string(step.attempts) : "",
+               clip(shorten_digests(step.image), 40),
+               step.reused_from.empty() ? clip(step.message, 100)
+                                        : "of " + driver::origin_of(step.reused_from)});
   }
   return table;
 }
@@ -213,9 +215,8 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
 }
 
 /// @param status see status_of()
-std::string show_text(driver::Drivers& drivers, store::RunStore& store,
-                      const store::RunRecord& run, const std::string& status, bool is_wide,
-                      const Paint& paint) {
+std::string show_text(driver::Drivers& drivers, store::RunStore& store, const store::RunRecord& run,
+                      const std::string& status, bool is_wide, const Paint& paint) {
   const bool is_running = status == "running";
   const auto steps = store.runs().steps(run.id);
   InstanceGroups groups(steps);
@@ -257,7 +258,8 @@ core::ExitCode show_command(Context& context) {
   auto entry = run_json(run);
   entry["status"] = status;
   entry["metrics"] = json::array();
-  for (const auto& metric : store.metrics().list(run.id)) entry["metrics"].push_back(metric_json(metric));
+  for (const auto& metric : store.metrics().list(run.id))
+    entry["metrics"].push_back(metric_json(metric));
   entry["steps"] = json::array();
   const auto outputs = outputs_of(context, store, run);
   for (const auto& step : store.runs().steps(run.id))

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "cli/context.hpp"
-#include "driver/origin.hpp"
 #include "cli/progress.hpp"
 #include "core/quantity.hpp"
+#include "driver/origin.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::cli {
@@ -203,8 +203,8 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
 void show_summary(const Context& context, const driver::RunModel& model,
                   const driver::RunEnd& end) {
   if (context.options().json) return context.print(driver::summary_json(end).dump() + "\n");
-  Summary summary{model, end.outcome, end.results, {}, context.options().name,
-                  context.state_option(end.state)};
+  Summary summary{
+      model, end.outcome, end.results, {}, context.options().name, context.state_option(end.state)};
   if (!summary.results.empty())
     summary.copy_command = summary.program + " artifacts " + summary.outcome.run + " " +
                            summary.results.back().name + " --copy DEST" + summary.state;

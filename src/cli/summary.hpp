@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/run_model.hpp"
 #include "cli/text.hpp"
+#include "driver/run_model.hpp"
 #include "driver/run_results.hpp"
 
 namespace pipeline::cli {
@@ -29,8 +29,7 @@ struct Summary {
 std::string render_summary(const Summary& summary, const Paint& paint);
 
 /// Prints the end of a run, as text or as the event `summary`.
-void show_summary(const Context& context, const driver::RunModel& model,
-                  const driver::RunEnd& end);
+void show_summary(const Context& context, const driver::RunModel& model, const driver::RunEnd& end);
 
 Colour colour_of(StepStatus status);
 Colour colour_of(RunStatus status);

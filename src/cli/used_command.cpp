@@ -2,10 +2,10 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/named_artifact.hpp"
 #include "cli/run_records.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "driver/named_artifact.hpp"
 
 namespace pipeline::cli {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "driver/named_artifact.hpp"
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
+#include "driver/named_artifact.hpp"
 #include "report/lineage.hpp"
 
 namespace pipeline::cli {

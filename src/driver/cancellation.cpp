@@ -34,7 +34,7 @@ void send(const core::Descriptor& process, int signal, const store::RunRecord& r
 void announce_stop(const Workspace& workspace, const CancelRequest& wanted,
                    const store::RunRecord& run) {
   workspace.note("run " + run.id + " is stopping" +
-               (wanted.now ? "" : "; `--now` kills its steps at once"));
+                 (wanted.now ? "" : "; `--now` kills its steps at once"));
 }
 
 /// @return whether there was a process to stop
@@ -42,9 +42,10 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
                   const store::RunRecord& run) {
   if (!run.driver.process.is_of_this_namespace()) {
     if (store.drivers().liveness(run) == store::Liveness::dead) return false;
-    throw core::InputError("run " + run.id + " is still running: " + name_of(run.driver) +
-                               " drives it, which cannot be stopped from here",
-                           "`" + workspace.options().name + " cancel " + run.id + "` stops it there");
+    throw core::InputError(
+        "run " + run.id + " is still running: " + name_of(run.driver) +
+            " drives it, which cannot be stopped from here",
+        "`" + workspace.options().name + " cancel " + run.id + "` stops it there");
   }
   // The descriptor is opened before the check, so that it cannot be another process that got the
   // same number since.
@@ -65,13 +66,11 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
                  store::RunRecord run) {
   auto& store = workspace.existing_store();
   const auto lease = run.driver.lease;
-  kubernetes_api::Client client(workspace.loop(),
-                                kubernetes_api::find_cluster(cluster_of(lease)));
+  kubernetes_api::Client client(workspace.loop(), kubernetes_api::find_cluster(cluster_of(lease)));
   if (workspace.await(orchestrators::kubernetes::driver_continues(client, lease.name))) {
     auto owners = workspace.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
     workspace.await(kubernetes_api::leave_word(
-        client, lease.name, wanted.now ? "immediate" : "graceful",
-        std::move(owners)));
+        client, lease.name, wanted.now ? "immediate" : "graceful", std::move(owners)));
     announce_stop(workspace, wanted, run);
   }
   std::string heard;
@@ -94,7 +93,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
   auto options = recorded_options(store, run.id, workspace.options()).value_or(workspace.options());
   Workspace with_cluster(std::move(options), workspace.notes());
   remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
-                           lease.name);
+                                lease.name);
   held.is_done();
   drivers.bring_home(run);
   const auto now = store.runs().find(run.id);

@@ -12,7 +12,7 @@
 #include "driver/invocation.hpp"
 #include "driver/run_driver.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
-#include "remote_driver/driver_bucket.hpp"
+#include "remote_driver/driver_store.hpp"
 #include "remote_driver/held_lease.hpp"
 
 namespace pipeline::driver {

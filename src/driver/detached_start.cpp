@@ -23,7 +23,7 @@
 #include "orchestrators/kubernetes/driver.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/owner.hpp"
-#include "remote_driver/driver_bucket.hpp"
+#include "remote_driver/driver_store.hpp"
 #include "remote_driver/run_replica.hpp"
 #include "remote_driver/snapshot.hpp"
 #include "spec/profile_file.hpp"

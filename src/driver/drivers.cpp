@@ -3,10 +3,10 @@
 #include "async/retry_policy.hpp"
 #include "core/diagnostic.hpp"
 #include "driver/invocation.hpp"
-#include "remote_driver/run_replica.hpp"
 #include "kubernetes_api/client.hpp"
 #include "kubernetes_api/lease.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
+#include "remote_driver/run_replica.hpp"
 
 namespace pipeline::driver {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "remote_driver/driver_context.hpp"
 #include "kubernetes_api/kubeconfig.hpp"
+#include "remote_driver/driver_context.hpp"
 #include "store/run_store.hpp"
 
 namespace pipeline::driver {

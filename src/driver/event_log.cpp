@@ -25,10 +25,12 @@ std::int64_t event_time() {
 
 }  // namespace
 
-std::vector<std::filesystem::path> event_logs(const store::RunStore& store, const std::string& run) {
+std::vector<std::filesystem::path> event_logs(const store::RunStore& store,
+                                              const std::string& run) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(store.paths().log_file(run), error)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(store.paths().log_file(run), error)) {
     const auto name = entry.path().filename().string();
     if (name.starts_with(events_prefix) && name.ends_with(events_suffix))
       files.push_back(entry.path());
@@ -39,8 +41,9 @@ std::vector<std::filesystem::path> event_logs(const store::RunStore& store, cons
 
 EventLog::EventLog(const store::RunStore& store, const std::string& run) {
   // The time puts the drivers of a run in order, also those that share no files.
-  const auto file = store.paths().log_file(run + "/" + std::string(events_prefix) +
-                                  std::to_string(event_time()) + std::string(events_suffix));
+  const auto file =
+      store.paths().log_file(run + "/" + std::string(events_prefix) + std::to_string(event_time()) +
+                             std::string(events_suffix));
   core::make_folders(file.parent_path());
   file_ = core::Descriptor(
       ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644));

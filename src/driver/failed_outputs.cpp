@@ -67,7 +67,8 @@ std::vector<FailedOutput> failed_outputs(const store::RunStore& store, const std
   for (const auto& step : steps)
     for (const auto& folder : folders)
       if (const auto attempt = attempt_of(folder, step.name))
-        for (const auto& entry : fs::directory_iterator(store.paths().failed_folder(run) / folder, none))
+        for (const auto& entry :
+             fs::directory_iterator(store.paths().failed_folder(run) / folder, none))
           if (FailedOutput output{step.name, attempt, entry.path()}; is_wanted(output, wanted))
             found.push_back(std::move(output));
   return found;

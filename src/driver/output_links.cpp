@@ -17,7 +17,7 @@ constexpr std::size_t digest_length = 12;
 fs::path link_to_output(const store::ArtifactStore& artifacts, const std::string& step,
                         const store::OutputRecord& output) {
   const auto artifact = artifacts.path(output.digest);
-  // Records may come from a bucket.
+  // Records may come from a remote store.
   if (!core::is_name(step) || !core::is_name(output.file_name)) return artifact;
   const auto state = artifact.parent_path().parent_path().parent_path();
   const auto folder = state / links_folder / step / output.digest.hex().substr(0, digest_length);

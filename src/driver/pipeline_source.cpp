@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "driver/step_errors.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "driver/step_errors.hpp"
 #include "engine/graph/selection.hpp"
 
 namespace pipeline::driver {

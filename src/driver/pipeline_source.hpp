@@ -19,7 +19,8 @@ namespace pipeline::driver {
 class PipelineSource {
  public:
   /// Keeps a reference to the workspace. Throws InputError if there is no such file.
-  explicit PipelineSource(Workspace& workspace) : workspace_(workspace), file_(workspace.pipeline_file()) {}
+  explicit PipelineSource(Workspace& workspace)
+      : workspace_(workspace), file_(workspace.pipeline_file()) {}
   PipelineSource(const PipelineSource&) = delete;
   PipelineSource& operator=(const PipelineSource&) = delete;
 

@@ -24,8 +24,8 @@ PipelinePlan plan_run(Session& session, const Say& say, bool with_keys) {
   require_engine(session);
   PipelinePlan plan;
   plan.warnings = check_steps(session, say);
-  plan.steps = session.workspace.await(
-      engine::plan(session.services(), session.run_options(), with_keys));
+  plan.steps =
+      session.workspace.await(engine::plan(session.services(), session.run_options(), with_keys));
   std::ranges::move(check_missing_gpus(session, steps_to_run(plan.steps), say),
                     std::back_inserter(plan.warnings));
   return plan;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "driver/origin.hpp"
-#include "driver/recorded_steps.hpp"
-#include "core/text.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
+#include "driver/origin.hpp"
+#include "driver/recorded_steps.hpp"
 
 namespace pipeline::driver {
 
@@ -39,7 +39,8 @@ store::AttemptRecord attempt_numbered(const std::vector<store::AttemptRecord>& a
   if (wanted != attempts.end()) return *wanted;
   const auto& any = attempts.front();
   throw core::InputError("'" + any.step + "' has no attempt " + std::to_string(number) +
-                         " in run " + any.run + ", only " + core::counted(attempts.size(), "attempt"));
+                         " in run " + any.run + ", only " +
+                         core::counted(attempts.size(), "attempt"));
 }
 
 core::Digest code_of(Workspace& workspace, const RecordedAttempt& found) {

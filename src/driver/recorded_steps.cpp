@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/text.hpp"
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
+#include "core/text.hpp"
 #include "model/instance.hpp"
 
 namespace pipeline::driver {
@@ -66,7 +66,8 @@ store::StepRecord recorded_step(store::RunStore& store, const store::RunRecord& 
     list += (i ? ", " : "") + steps[found[i]].name;
   if (found.size() > most_shown) list += ", ...";
   throw core::InputError(
-      "'" + name + "' is " + core::counted(found.size(), "step") + " in run " + run.id + ": " + list,
+      "'" + name + "' is " + core::counted(found.size(), "step") + " in run " + run.id + ": " +
+          list,
       "name one of them, as it stands there, by its values as in `STEP[AXIS=VALUE]`, or by its "
       "number as in `STEP[0]`");
 }

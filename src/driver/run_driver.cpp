@@ -129,11 +129,12 @@ std::optional<engine::RunSummary> RunDriver::reuse_whole_run(engine::EngineOptio
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
   // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
   const auto last = session_.store.runs().find("latest");
-  options.reports_reused_steps = request_.reports_reused_steps || !last || last->steps <= many_steps;
+  options.reports_reused_steps =
+      request_.reports_reused_steps || !last || last->steps <= many_steps;
   try {
-    return workspace_.await(
-        engine::reuse_by_fingerprint(session_.orchestrator(), session_.store,
-                                     workspace_.artifacts(), events_, std::move(options)));
+    return workspace_.await(engine::reuse_by_fingerprint(session_.routes(), session_.store,
+                                                         workspace_.artifacts(), events_,
+                                                         std::move(options)));
   } catch (const core::EnvironmentError&) {
     return std::nullopt;  // The run itself meets the error again and reports it.
   }

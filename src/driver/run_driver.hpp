@@ -26,12 +26,12 @@ enum class RunMode {
 
 struct RunRequest {
   RunMode mode = RunMode::fresh;
-  std::string run;                     ///< The run to continue.
-  DetachedRecord* detached = nullptr;  ///< Of a run that was handed to a cluster.
-  Background* background = nullptr;    ///< Leaves the terminal once the run has begun.
+  std::string run;                                 ///< The run to continue.
+  DetachedRecord* detached = nullptr;              ///< Of a run that was handed to a cluster.
+  Background* background = nullptr;                ///< Leaves the terminal once the run has begun.
   remote_driver::RunUploader* uploader = nullptr;  ///< Saves the run, in the cluster.
-  core::CancelSource* stop = nullptr;  ///< Stops the run besides the observer.
-  bool reports_reused_steps = false;     ///< Emits an event for each reused step of any pipeline.
+  core::CancelSource* stop = nullptr;              ///< Stops the run besides the observer.
+  bool reports_reused_steps = false;  ///< Emits an event for each reused step of any pipeline.
 };
 
 class RunDriver {

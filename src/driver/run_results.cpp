@@ -142,8 +142,9 @@ std::optional<RunEnd> read_summary(const json& object, Workspace& workspace,
     if (step == steps.end()) continue;
     for (const auto& output : step->outputs)
       if (name.substr(dot) == "." + output.name && workspace.artifacts().has(output.digest))
-        end.results.push_back(
-            {name, link_to_output(workspace.artifacts(), name.substr(0, dot), output), output.bytes});
+        end.results.push_back({name,
+                               link_to_output(workspace.artifacts(), name.substr(0, dot), output),
+                               output.bytes});
   }
   return end;
 }

@@ -13,7 +13,6 @@
 #include "driver/invocation.hpp"
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
-#include "orchestrators/routing_orchestrator.hpp"
 #include "remote_cache/blob_cache.hpp"
 
 namespace pipeline::driver {
@@ -31,6 +30,13 @@ store::RunStore& open_state(Workspace& workspace, PipelineSource& source) {
   std::error_code error;
   if (!std::filesystem::exists(state, error)) source.pipeline();
   return workspace.store(state);
+}
+
+/// Returns null if there is none.
+std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) {
+  const auto& settings = workspace.options().remote_store;
+  if (!settings.is_given()) return nullptr;
+  return std::make_unique<blobs::RemoteArtifacts>(workspace.loop(), settings);
 }
 
 /// Throws InputError for a step that the option names and that `--until` leaves out.
@@ -71,14 +77,11 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
                                            })),
       code_(source.code(store.folder() / "scripts")),
       lock_(lockfile::lock_beside(source.file()), opened.options().lock),
-      remote_store_(opened.options().remote_store.is_given()
-                        ? std::make_unique<blobs::RemoteArtifacts>(opened.loop(),
-                                                                   opened.options().remote_store)
-                        : nullptr),
+      remote_store_(open_remote_store(opened)),
       remote_cache_(remote_store_
                         ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
                         : nullptr),
-      orchestrator_(orchestrators::make_routing_orchestrator(
+      routes_(
           opened.options().orchestrator, [this, detached](const std::string& name) {
             return make_orchestrator(workspace, name,
                                      {.root = source.file().parent_path(),
@@ -90,7 +93,7 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
                                       .artifacts = remote_store_.get(),
                                       .owner = detached ? detached->owner : "",
                                       .images = detached ? &detached->images : nullptr});
-          })) {}
+          }) {}
 
 gpu::Machine& Session::machine() {
   if (!machine_) machine_ = std::make_unique<gpu::Machine>();
@@ -128,7 +131,7 @@ void require_engine(Session& session) {
   const auto steps = session.source.selected_steps();
   // A cluster's images are built on an engine, too.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
-        return session.orchestrator().capabilities_of(*step).traits.needs_engine;
+        return session.routes().capabilities_of(*step).traits.needs_engine;
       }))
     return;
   const auto endpoint = docker::find_endpoint();

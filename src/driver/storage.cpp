@@ -56,10 +56,10 @@ void warn_of_storage(const Workspace& workspace, const fs::path& state) {
   const auto bytes = size_of(state / "artifacts");
   if (bytes <= budget) return;
   workspace.note("warning: the artifacts in " + shown_path(state) + " take " +
-               core::format_bytes(bytes) + ", and the budget is " + core::format_bytes(budget) +
-               ": `" + workspace.options().name + " clean --keep-storage " + std::to_string(budget) +
-               "B" + workspace.state_option(state) +
-               "` removes the oldest runs, with --dry-run it says which");
+                 core::format_bytes(bytes) + ", and the budget is " + core::format_bytes(budget) +
+                 ": `" + workspace.options().name + " clean --keep-storage " +
+                 std::to_string(budget) + "B" + workspace.state_option(state) +
+                 "` removes the oldest runs, with --dry-run it says which");
 }
 
 }  // namespace pipeline::driver

@@ -23,7 +23,8 @@ std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRe
 /// $PIPE_KEEP_STORAGE; 0: none. Throws InputError for a variable that is no size.
 Bytes storage_budget(const WorkspaceOptions& options);
 
-/// Warns if the artifacts of the state folder take more room than the budget. Looks at each file, if there is one.
+/// Warns if the artifacts of the state folder take more room than the budget. Looks at each file,
+/// if there is one.
 void warn_of_storage(const Workspace& workspace, const std::filesystem::path& state);
 
 }  // namespace pipeline::driver

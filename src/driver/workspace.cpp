@@ -142,11 +142,10 @@ store::StatIndex& Workspace::stats() {
 
 store::RunRecord Workspace::find_run(store::RunStore& store, const std::string& name) const {
   if (auto run = store.runs().find(name)) return *run;
-  throw core::InputError(
-      name == "latest"
-          ? "there is no run yet in " + shown_path(store.folder())
-          : "there is no run '" + name + "' in " + shown_path(store.folder()),
-      "`pipe runs` lists them");
+  throw core::InputError(name == "latest"
+                             ? "there is no run yet in " + shown_path(store.folder())
+                             : "there is no run '" + name + "' in " + shown_path(store.folder()),
+                         "`pipe runs` lists them");
 }
 
 asio::io_context& Workspace::loop() {
@@ -154,8 +153,6 @@ asio::io_context& Workspace::loop() {
   return *loop_;
 }
 
-remote_driver::DriverContext Workspace::driver_context() {
-  return {loop(), note_, options_.name};
-}
+remote_driver::DriverContext Workspace::driver_context() { return {loop(), note_, options_.name}; }
 
 }  // namespace pipeline::driver

@@ -19,12 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t smallest_part = std::uint64_t{8} << 20;
-constexpr std::uint64_t most_parts = 1024;
+constexpr std::uint64_t max_parts = 1024;
 /// Progress is written each time that a part has so much more.
 constexpr std::uint64_t bytes_between_saves = std::uint64_t{256} << 10;
 constexpr std::string_view header = "pipe parts 1 ";
 constexpr std::size_t line_size = 21;  // A number and the line's end.
-constexpr std::uint64_t largest_progress_file = 64 << 10;
+constexpr std::uint64_t max_progress_bytes = 64 << 10;
 
 std::string line_of(std::uint64_t number) {
   auto text = std::to_string(number);
@@ -49,7 +49,7 @@ std::string boot_id() {
 }
 
 std::uint64_t part_size_of(std::uint64_t total) {
-  const auto even = (total + most_parts - 1) / most_parts;
+  const auto even = (total + max_parts - 1) / max_parts;
   return std::max(smallest_part, (even + smallest_part - 1) / smallest_part * smallest_part);
 }
 
@@ -73,7 +73,7 @@ void PartFile::load() {
   size_ = end < 0 ? 0 : static_cast<std::uint64_t>(end);
   std::error_code error;
   const auto bytes = fs::file_size(progress_path(), error);
-  if (error || bytes > largest_progress_file) {
+  if (error || bytes > max_progress_bytes) {
     if (!is_verified_) clear();
     return;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "async/deadline.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/text.hpp"
@@ -13,40 +14,13 @@ namespace s3 = blobs::s3;
 
 namespace {
 
-constexpr unsigned most_redirects = 5;
-constexpr std::size_t most_objects = 1'000'000;
+constexpr unsigned max_redirects = 5;
+constexpr std::size_t max_objects = 1'000'000;
 /// A connection that gives nothing for so long is given up.
-constexpr std::chrono::seconds longest_silence{60};
-constexpr std::chrono::seconds longest_wanted_pause{60};
+constexpr std::chrono::seconds max_silence{60};
+constexpr std::chrono::seconds max_wanted_pause{60};
 constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
                                           std::chrono::milliseconds(5'000), 6};
-
-/// Stops an exchange that gives nothing for a while.
-class SilenceGuard {
- public:
-  SilenceGuard(const asio::any_io_executor& executor, core::CancelSource& outer)
-      : timer_(executor),
-        from_outer_(outer, [this](core::StopLevel level) { source_.stop(level); }) {
-    heard();
-  }
-  SilenceGuard(const SilenceGuard&) = delete;
-  SilenceGuard& operator=(const SilenceGuard&) = delete;
-  core::CancelSource& source() { return source_; }
-  void heard() {
-    timer_.expires_after(longest_silence);
-    timer_.async_wait(
-        [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
-          if (!stopped && !alive.expired()) source_.stop(core::StopLevel::immediate);
-        });
-  }
-
- private:
-  core::CancelSource source_;
-  // Shared with the timer's handler, which may run after this object is destroyed.
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
-  asio::steady_timer timer_;
-  core::CancelSource::Listener from_outer_;
-};
 
 bool is_redirection(long status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -67,13 +41,13 @@ ContentState state_in(const net::Response& response) {
 
 bool is_temporary(long status) { return status == 408 || status == 429 || status >= 500; }
 
-bool is_hopeless(const net::TransportError& error) { return s3::is_hopeless(error); }
+bool is_permanent(const net::TransportError& error) { return s3::is_permanent(error); }
 
 std::optional<std::chrono::seconds> wanted_pause(const net::Response& response) {
   const auto seconds = number_in(response.header("retry-after"));
   if (!seconds) return std::nullopt;
   return std::chrono::seconds(
-      std::min<std::uint64_t>(*seconds, static_cast<std::uint64_t>(longest_wanted_pause.count())));
+      std::min<std::uint64_t>(*seconds, static_cast<std::uint64_t>(max_wanted_pause.count())));
 }
 
 std::optional<ContentRange> range_of(const net::Response& response) {
@@ -114,24 +88,25 @@ async::Task<net::Request> Sources::request(const DataAddress& from, const std::s
 async::Task<net::Response> Sources::read(const DataAddress& from, Reading& reading,
                                          core::CancelSource& stop) {
   auto url = from.url;
-  for (unsigned redirects = 0; redirects <= most_redirects; ++redirects) {
+  for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
     auto to_send = co_await request(from, url, reading);
-    SilenceGuard guard(co_await asio::this_coro::executor, stop);
+    async::Deadline silence(co_await asio::this_coro::executor, stop, max_silence,
+                            core::StopLevel::immediate);
     bool is_content = false;
     const std::function<void(const net::Response&)> on_headers = [&](const net::Response& head) {
-      guard.heard();
+      silence.restart(max_silence);
       is_content = head.status == 200 || head.status == 206;
       if (reading.on_headers && (from.is_s3() || !is_redirection(head.status)))
         reading.on_headers(head);
     };
     const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) {
-      guard.heard();
+      silence.restart(max_silence);
       if (is_content && reading.on_body) reading.on_body(bytes);
     };
     const auto sent = to_send.url;
     net::Response response;
     try {
-      response = co_await client_.send(std::move(to_send), on_body, &guard.source(), on_headers);
+      response = co_await client_.send(std::move(to_send), on_body, &silence.source(), on_headers);
     } catch (const net::TransportError& error) {
       // curl's and our own messages name the address, whose query may be a signature.
       throw net::TransportError(error.curl_code(), core::replaced(error.what(), sent, shown(sent)));
@@ -171,7 +146,7 @@ core::EnvironmentError Sources::refused(const DataAddress& from, const net::Resp
 
 async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSource& stop) {
   ContentState state;
-  auto objects = co_await bucket(from.bucket).objects(from.key, most_objects, &stop);
+  auto objects = co_await bucket(from.bucket).objects(from.key, max_objects, &stop);
   for (auto& object : objects) {
     object.key.erase(0, from.key.size());
     if (object.key.empty() || object.key.ends_with('/')) continue;  // Marks a folder.
@@ -236,7 +211,7 @@ async::Task<ContentState> Sources::state(const DataAddress& from, core::CancelSo
       problem = "the server answered " + std::to_string(busy->status);
     } catch (const net::TransportError& error) {
       problem = error.what();
-      if (is_hopeless(error)) backoff = async::Backoff({.most_tries = 1});
+      if (is_permanent(error)) backoff = async::Backoff({.most_tries = 1});
     }
     if (stop.level() != core::StopLevel::none || backoff.exhausted())
       throw Unreachable("cannot ask for " + shown(from.url) + ": " + problem);

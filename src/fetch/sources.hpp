@@ -88,6 +88,6 @@ std::optional<std::chrono::seconds> wanted_pause(const net::Response& response);
 /// Returns the range of a 206; nothing for any other text.
 std::optional<ContentRange> range_of(const net::Response& response);
 /// True if no retry helps.
-bool is_hopeless(const net::TransportError& error);
+bool is_permanent(const net::TransportError& error);
 
 }  // namespace pipeline::fetch

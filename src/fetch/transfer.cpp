@@ -11,7 +11,7 @@ namespace pipeline::fetch {
 namespace {
 
 /// Connections for one file.
-constexpr std::size_t most_connections = 4;
+constexpr std::size_t max_connections = 4;
 /// Of the first request, which shows whether the server has ranges, and the size.
 constexpr std::uint64_t first_range = std::uint64_t{8} << 20;
 constexpr async::RetryPolicy part_retries{.most_tries = 6};
@@ -91,7 +91,7 @@ async::Task<DataTransfer::Outcome> DataTransfer::send(
     throw sources_.refused(from_, response);
   } catch (const net::TransportError& error) {
     if (stop_.level() != core::StopLevel::none) throw stopped();
-    if (is_hopeless(error))
+    if (is_permanent(error))
       throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + error.what());
     outcome = {false, error.what(), {}};
   }
@@ -199,7 +199,7 @@ async::Task<> DataTransfer::read_parts() {
     stop.stop(core::StopLevel::immediate);  // The others end, too.
     std::rethrow_exception(error);
   };
-  co_await for_each(std::min(most_connections, into_.parts()), most_connections, worker);
+  co_await for_each(std::min(max_connections, into_.parts()), max_connections, worker);
 }
 
 async::Task<> DataTransfer::run() {

@@ -12,7 +12,7 @@ namespace pipeline::remote_cache {
 inline constexpr int record_format = 1;
 
 /// Returns nothing for a record of a later version of pipe. Throws std::invalid_argument if the
-/// text is no record.
+/// text is not a record.
 std::optional<engine::RemoteResult> read_record(std::string_view text);
 
 }  // namespace pipeline::remote_cache

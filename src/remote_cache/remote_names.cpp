@@ -24,7 +24,7 @@ constexpr int names_format = 1;
 constexpr std::string_view names_folder = "published/", record_suffix = ".json";
 /// A process that has had its claim for so long begins no write any more; one that has begun ends
 /// within a minute.
-constexpr SteadyClock::duration longest_turn = 10s;
+constexpr SteadyClock::duration max_turn = 10s;
 /// A claim that stays for so long was left by a process that was killed.
 constexpr SteadyClock::duration claim_lifetime = 90s;
 constexpr std::chrono::milliseconds look_interval = 50ms;
@@ -72,7 +72,7 @@ class NameTurn {
                                 nullptr);
     }
   }
-  bool has_time() const { return SteadyClock::now() - began_ < longest_turn; }
+  bool has_time() const { return SteadyClock::now() - began_ < max_turn; }
   async::Task<> end() { co_await store_.remove(claim_); }
 
  private:

@@ -7,8 +7,9 @@
 #include <string>
 
 #include "async/joinable_task.hpp"
-#include "remote_driver/driver_context.hpp"
 #include "kubernetes_api/lease.hpp"
+#include "remote_driver/driver_context.hpp"
+#include "store/run_store.hpp"
 
 namespace pipeline::remote_driver {
 

@@ -25,10 +25,10 @@ using store::brought_kind, store::saved_kind;
 
 constexpr int record_format = 1;
 constexpr const char *head_name = "head.json", *first_store = "pipe.db";
-constexpr std::uint64_t most_at_once =
+constexpr std::uint64_t max_log_bytes =
     16u << 20;  // Maximum size of logs in one object; the rest goes into the next object.
-constexpr std::size_t largest_store = std::size_t{4} << 30;
-constexpr std::size_t most_log_objects = 10'000'000;
+constexpr std::size_t max_store_bytes = std::size_t{4} << 30;
+constexpr std::size_t max_log_objects = 10'000'000;
 
 /// Name of the object that has the run store of one driver.
 std::string store_of(const std::string& writer) { return "pipe-" + writer + ".db"; }
@@ -89,7 +89,7 @@ async::Task<std::optional<RunReplica::Head>> RunReplica::find_head() {
     found.tag = std::move(text->tag);
     for (const auto& log : document.at("logs")) {
       const auto count = core::integer_of<std::size_t>(log.at(1));
-      if (count > most_log_objects) throw no_sense(key(head_name));
+      if (count > max_log_objects) throw no_sense(key(head_name));
       found.writers.emplace_back(log.at(0).get<std::string>(), count);
     }
     head = std::move(found);
@@ -132,14 +132,15 @@ async::Task<> RunReplica::replace_head() {
 async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::path& folder) {
   try {
     co_await artifacts_.receive(key(name), folder / first_store, blobs::RemoteArtifacts::Form::file,
-                                largest_store, nullptr);
+                                max_store_bytes, nullptr);
   } catch (const blobs::BlobError& error) {
     if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
     co_return false;
   }
   store::RunStore found(folder);
   found.require_plain_tables();
-  // What cannot be read would make later commands fail here, such as `pipe clean`.
+  // Reads all records, because an unreadable one would make later commands fail, such as `pipe
+  // clean`.
   found.runs().steps(run_);
   found.attempts().list(run_);
   co_return true;
@@ -154,7 +155,7 @@ async::Task<> RunReplica::put_store(store::RunStore& store) {
     copy.import_run(store, run_);
     copy.key_values().remove(saved_kind, run_);
   }
-  auto bytes = core::read_file(folder.path() / "pipe.db", largest_store);
+  auto bytes = core::read_file(folder.path() / "pipe.db", max_store_bytes);
   auto digest = core::sha256(bytes).hex();
   if (digest == last_store_) co_return;
   {
@@ -162,7 +163,7 @@ async::Task<> RunReplica::put_store(store::RunStore& store) {
     copy.key_values().put(saved_kind, run_, std::to_string(++head_.saved));
   }
   co_await replace_head();
-  bytes = core::read_file(folder.path() / "pipe.db", largest_store);
+  bytes = core::read_file(folder.path() / "pipe.db", max_store_bytes);
   auto body = blobs::body_of(std::move(bytes));
   co_await artifacts_.store().put(key(head_.store), std::move(body));
   last_store_ = std::move(digest);
@@ -208,7 +209,7 @@ async::Task<bool> RunReplica::take_over(store::RunStore& store, fs::path folder)
     head_ = std::move(*head);
     head_.writers.emplace_back(writer, 0);
     head_.store = store_of(writer);
-    auto body = blobs::body_of(core::read_file(fetched.path() / first_store, largest_store));
+    auto body = blobs::body_of(core::read_file(fetched.path() / first_store, max_store_bytes));
     co_await artifacts_.store().put(key(head_.store), std::move(body));
     // The earlier driver may have saved once more meanwhile.
     is_mine = co_await put_head();
@@ -239,7 +240,8 @@ async::Task<> RunReplica::save(store::RunStore& store) {
   co_await put_store(store);
 }
 
-/// One object for all logs: a line names the file and the offset of the bytes that follow it.
+/// Uploads what is new of all logs as one blob: a line of JSON names each piece of a file with its
+/// offset and size, the bytes follow.
 async::Task<> RunReplica::save_logs(const store::RunStore& store) {
   const auto folder = store.paths().log_file(run_);
   json parts = json::array();
@@ -254,7 +256,7 @@ async::Task<> RunReplica::save_logs(const store::RunStore& store) {
     return entry.path().filename().string().starts_with(store::events_prefix);
   });
   for (const auto& entry : entries) {
-    if (bytes.size() >= most_at_once) {
+    if (bytes.size() >= max_log_bytes) {
       is_all = false;
       break;
     }
@@ -264,7 +266,7 @@ async::Task<> RunReplica::save_logs(const store::RunStore& store) {
     if (error || (!is_new && size <= before))
       continue;  // A new empty log is uploaded too, because a user may be waiting for its lines.
     const auto piece =
-        read_piece(entry.path(), before, std::min(size - before, most_at_once - bytes.size()));
+        read_piece(entry.path(), before, std::min(size - before, max_log_bytes - bytes.size()));
     is_all &= before + piece.size() >= size;
     parts.push_back({name, before, piece.size()});
     bytes += piece;

@@ -70,7 +70,7 @@ class BucketServer {
     const auto value = found + 2 + begin.size();
     return exchange.headers.substr(value, exchange.headers.find("\r\n", value) - value);
   }
-  /// One upload in parts at a time, whose parts come in order.
+  /// Serves an upload in parts, one at a time, whose parts come in order.
   async::Task<> answer_upload(HttpExchange& exchange) {
     if (exchange.method == "PUT") parts += exchange.body;
     if (exchange.method == "POST" && exchange.target.ends_with("?uploads="))

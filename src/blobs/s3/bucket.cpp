@@ -21,8 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t part_size = 16u << 20;  // 16 MiB; smaller objects are sent in one request.
-constexpr std::uint64_t most_parts = 10'000;    // Maximum number of parts of an upload.
-constexpr unsigned few_tries = 4;  // Of what no server answers, for lookups and probe().
+constexpr std::uint64_t max_parts = 10'000;     // Maximum number of parts of an upload.
+constexpr unsigned few_tries = 4;               // Without an answer, for lookups and probe().
 constexpr std::chrono::seconds pod_lifetime =
     std::chrono::days(7);                                   // Maximum lifetime that servers accept.
 constexpr std::uint64_t max_copy = std::uint64_t{5} << 30;  // In one request.
@@ -48,7 +48,7 @@ BucketSettings completed(BucketSettings settings) {
 
 }  // namespace
 
-bool is_hopeless(const net::TransportError& error) {
+bool is_permanent(const net::TransportError& error) {
   return error.curl_code() == 1 || error.curl_code() == 3 || net::is_about_trust(error);
 }
 
@@ -178,7 +178,7 @@ async::Task<net::Response> Bucket::call(Call call) {
     } catch (const net::TransportError& error) {
       if (call.cancel && call.cancel->level() != core::StopLevel::none) throw;
       if (error.is_unanswered()) backoff.was_unanswered();
-      if (is_hopeless(error) || backoff.exhausted()) throw unreachable(call.what, error);
+      if (is_permanent(error) || backoff.exhausted()) throw unreachable(call.what, error);
       why = error.what();
     }
     co_await pause(backoff, why, call.cancel);
@@ -229,7 +229,7 @@ async::Task<> Bucket::put(std::string key, Body body, core::CancelSource* cancel
     co_await put_part(key, std::move(none), body, 0, body.size, cancel);
     co_return;
   }
-  const auto size = std::max(part_size, (body.size + most_parts - 1) / most_parts);
+  const auto size = std::max(part_size, (body.size + max_parts - 1) / max_parts);
   const auto id = co_await begin_upload(key);
   std::vector<std::string> tags;
   std::exception_ptr error;

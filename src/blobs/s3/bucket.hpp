@@ -1,5 +1,5 @@
 /// @file
-/// One bucket of an S3-compatible server: uploads and downloads objects as streams, large ones in
+/// A bucket of an S3-compatible server: uploads and downloads objects as streams, large ones in
 /// parts, and retries transient failures.
 #pragma once
 
@@ -21,8 +21,9 @@
 
 namespace pipeline::blobs::s3 {
 
-/// Returns true if no retry helps, also where curl (1, 3) rejects the address.
-bool is_hopeless(const net::TransportError& error);
+/// Returns true if no retry helps: a certificate is not trusted, or curl (1, 3) rejects the
+/// address.
+bool is_permanent(const net::TransportError& error);
 
 /// An object of a list.
 struct Object {

@@ -1,5 +1,5 @@
 /// @file
-/// One request to a bucket; of the files that implement Bucket.
+/// A request to a bucket; only files that implement Bucket include this.
 #pragma once
 
 #include <cstdint>

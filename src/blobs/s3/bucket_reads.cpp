@@ -1,4 +1,4 @@
-// What is read from a bucket: objects, and lists of them.
+// Reading from a bucket: objects, and lists of them.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -61,7 +61,7 @@ async::Task<> Bucket::get(std::string key, Range range,
     } catch (const net::TransportError& error) {
       if (cancel && cancel->level() != core::StopLevel::none) throw;
       if (error.is_unanswered()) backoff.was_unanswered();
-      if (is_hopeless(error) || backoff.exhausted())
+      if (is_permanent(error) || backoff.exhausted())
         throw unreachable("read " + key + " from", error);
       why = error.what();
     }
@@ -77,7 +77,7 @@ async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
   find.cancel = cancel;
   const auto what = find.what;
   auto response = co_await call(std::move(find));
-  // Only what says that there is no object is the server's own text.
+  // An object of any status can have any text; that of a 404 is the server's.
   if (response.status == 404 && xml_text(response.body, "Code") == "NoSuchBucket") {
     const Answered answer{response.status, response.body, {}};
     throw refusal(what, answer, where());

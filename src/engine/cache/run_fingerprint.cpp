@@ -70,7 +70,7 @@ void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path
 
 /// Returns the fingerprint's run if all that it depends on is as it was.
 async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
-                                                       orchestrators::Orchestrator& orchestrator,
+                                                       orchestrators::Routes& routes,
                                                        store::ArtifactStore& artifacts) {
   if (next_line(text) != header) co_return std::nullopt;
   UnchangedRun found{.run = std::string(next_line(text))};
@@ -89,7 +89,7 @@ async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
     } else if (what == 'a') {
       same = artifacts.looks_whole(core::Digest::from_hex(line));
     } else if (what == 'e') {
-      same = co_await orchestrator.matches(std::string(line));
+      same = co_await routes.matches(std::string(line));
     } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
       const std::string name(line.substr(space + 1));
       same = line.substr(0, space) ==
@@ -169,12 +169,12 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 }
 
 async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    orchestrators::Orchestrator& orchestrator, store::RunStore& store,
+    orchestrators::Routes& routes, store::RunStore& store,
     store::ArtifactStore& artifacts, EventSink& events, EngineOptions options) {
   const auto began = Clock::now();
   const auto blob = store.key_values().find(kind, core::sha256(options.identity).hex());
   if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
-  const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
+  const auto same = co_await unchanged_run(*blob, routes, artifacts);
   if (!same) co_return std::nullopt;
   co_return Journal::reuse_whole_run(store, events, options, *same, began);
 }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
-#include "orchestrators/routing_orchestrator.hpp"
+#include "orchestrators/routes.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 class RunInPlaces : public RunTest {
  protected:
   void SetUp() override {
-    places = orchestrators::make_routing_orchestrator("near", [this](const std::string& name) {
+    places.emplace("near", [this](const std::string& name) {
       auto place = std::make_unique<FakeOrchestrator>(name, name == "near");
       (name == "near" ? near : far) = place.get();
       return place;

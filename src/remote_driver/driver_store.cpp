@@ -1,4 +1,6 @@
-#include "remote_driver/driver_bucket.hpp"
+#include "remote_driver/driver_store.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"

@@ -1,4 +1,4 @@
-#include "remote_driver/bucket_mirror.hpp"
+#include "remote_driver/run_mirror.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class AMirror : public test::BucketTest {
       loop, settings(),
       async::RetryPolicy{std::chrono::milliseconds(1), std::chrono::milliseconds(2), 2}};
   std::map<std::string, RunReplica> replicas;
-  BucketMirror mirror{loop, settings(), folder.path() / "mirror"};
+  RunMirror mirror{loop, settings(), folder.path() / "mirror"};
   RunStore shown{folder.path() / "mirror"};  ///< As a server reads it.
 };
 

@@ -1,4 +1,4 @@
-#include "remote_driver/bucket_mirror.hpp"
+#include "remote_driver/run_mirror.hpp"
 
 #include "core/error.hpp"
 #include "core/identifier.hpp"
@@ -13,11 +13,11 @@ constexpr async::RetryPolicy mirror_retries{std::chrono::milliseconds(200),
 
 }  // namespace
 
-BucketMirror::BucketMirror(asio::io_context& loop, const settings::RemoteStoreSettings& remote,
-                           const std::filesystem::path& folder)
+RunMirror::RunMirror(asio::io_context& loop, const settings::RemoteStoreSettings& remote,
+                     const std::filesystem::path& folder)
     : pause_(loop), artifacts_(loop, remote, mirror_retries), store_(folder) {}
 
-async::Task<> BucketMirror::refresh() {
+async::Task<> RunMirror::refresh() {
   const auto found = co_await artifacts_.store().folders("drivers");
   for (const auto& run : found) {
     if (is_stopped_) co_return;
@@ -30,14 +30,15 @@ async::Task<> BucketMirror::refresh() {
   }
 }
 
-async::Task<> BucketMirror::bring(std::string run) {
+async::Task<> RunMirror::bring(std::string run) {
   const auto before = store_.key_values().find(store::saved_kind, run);
   auto& replica = replicas_.try_emplace(run, artifacts_, run).first->second;
   co_await replica.bring(store_);
-  if (store_.key_values().find(store::saved_kind, run) != before) store_.drivers().record_heartbeat(run);
+  if (store_.key_values().find(store::saved_kind, run) != before)
+    store_.drivers().record_heartbeat(run);
 }
 
-async::Task<> BucketMirror::follow(std::function<void(const std::string&)> on_trouble) {
+async::Task<> RunMirror::follow(std::function<void(const std::string&)> on_trouble) {
   on_trouble_ = std::move(on_trouble);
   while (!is_stopped_) {
     pause_.expires_after(mirror_pause);
@@ -52,12 +53,12 @@ async::Task<> BucketMirror::follow(std::function<void(const std::string&)> on_tr
   }
 }
 
-void BucketMirror::stop() {
+void RunMirror::stop() {
   is_stopped_ = true;
   pause_.cancel();
 }
 
-void BucketMirror::tell(const std::string& trouble) {
+void RunMirror::tell(const std::string& trouble) {
   core::log::info(trouble);
   if (on_trouble_ && told_.insert(trouble).second) on_trouble_(trouble);
 }

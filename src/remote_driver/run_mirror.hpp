@@ -12,11 +12,11 @@
 
 namespace pipeline::remote_driver {
 
-class BucketMirror {
+class RunMirror {
  public:
   /// @param folder the state folder of the copy
-  BucketMirror(asio::io_context& loop, const settings::RemoteStoreSettings& remote,
-               const std::filesystem::path& folder);
+  RunMirror(asio::io_context& loop, const settings::RemoteStoreSettings& remote,
+            const std::filesystem::path& folder);
 
   /// Fetches what drivers have saved since the last call. Runs that the store no longer has stay.
   /// Throws EnvironmentError if the store cannot be listed.
