@@ -194,8 +194,8 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
   const engine::CodeProvider provider{
       .files = [this](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files_; },
       .missing_file = {}};
-  const engine::Services services{session_.pipeline(),    session_.routes(), session_.store,
-                                  workspace_.artifacts(), workspace_.stats(),      provider};
+  const engine::Services services{session_.pipeline(),    session_.routes(),  session_.store,
+                                  workspace_.artifacts(), workspace_.stats(), provider};
   const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {
     const auto made = steps_.outputs_of()(source);
     if (made.output) return made;

@@ -81,19 +81,18 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
       remote_cache_(remote_store_
                         ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
                         : nullptr),
-      routes_(
-          opened.options().orchestrator, [this, detached](const std::string& name) {
-            return make_orchestrator(workspace, name,
-                                     {.root = source.file().parent_path(),
-                                      .state = store.folder(),
-                                      .template_dir = workspace.options().template_dir,
-                                      .run_id = run_id,
-                                      .lock = &lock_,
-                                      .connection = workspace.options().connection,
-                                      .artifacts = remote_store_.get(),
-                                      .owner = detached ? detached->owner : "",
-                                      .images = detached ? &detached->images : nullptr});
-          }) {}
+      routes_(opened.options().orchestrator, [this, detached](const std::string& name) {
+        return make_orchestrator(workspace, name,
+                                 {.root = source.file().parent_path(),
+                                  .state = store.folder(),
+                                  .template_dir = workspace.options().template_dir,
+                                  .run_id = run_id,
+                                  .lock = &lock_,
+                                  .connection = workspace.options().connection,
+                                  .artifacts = remote_store_.get(),
+                                  .owner = detached ? detached->owner : "",
+                                  .images = detached ? &detached->images : nullptr});
+      }) {}
 
 gpu::Machine& Session::machine() {
   if (!machine_) machine_ = std::make_unique<gpu::Machine>();

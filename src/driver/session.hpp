@@ -54,7 +54,7 @@ class Session {
   /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
     return {pipeline,          routes_, store,  workspace.artifacts(),
-            workspace.stats(), code_,          &lock_, &workspace.options().remote_store};
+            workspace.stats(), code_,   &lock_, &workspace.options().remote_store};
   }
   engine::Services services() { return services(pipeline()); }
   /// Returns the options of the command line for the engine. Throws InputError if `--until` leaves

@@ -18,10 +18,10 @@ struct Environment {
   std::string id;  ///< Digest over everything that determines the environment; a part of the cache
                    ///< key. Empty if it is known only after prepare().
   std::string
-      description;        ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
-  bool ready = false;     ///< Nothing has to be built or pulled.
-  std::string reason;     ///< If not ready: what will be built, and why (`new`, `parent image
-                          ///< missing`, `requirements changed`).
+      description;     ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  bool ready = false;  ///< Nothing has to be built or pulled.
+  std::string reason;  ///< If not ready: what will be built, and why (`new`, `parent image
+                       ///< missing`, `requirements changed`).
   std::string fingerprint;  ///< If ready: a one-line text with which matches() can later check
                             ///< cheaply that the environment is still the same.
   bool resolves = false;  ///< Versions of its Python packages were chosen when it was made, so they

@@ -84,9 +84,9 @@ class AttemptRun {
         step_(step),
         which_(which),
         secrets_(resolve_secrets(step)),
-        folder_(std::make_shared<WorkFolder>(
-            context.folders, step.name + "." + std::to_string(which.number),
-            services_.routes.capabilities_of(step), which.joins)),
+        folder_(std::make_shared<WorkFolder>(context.folders,
+                                             step.name + "." + std::to_string(which.number),
+                                             services_.routes.capabilities_of(step), which.joins)),
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
         metrics_(services_.store, run_id(), step.name, which.number),
         log_(

@@ -168,9 +168,11 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
   }
 }
 
-async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    orchestrators::Routes& routes, store::RunStore& store,
-    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options) {
+async::Task<std::optional<RunSummary>> reuse_by_fingerprint(orchestrators::Routes& routes,
+                                                            store::RunStore& store,
+                                                            store::ArtifactStore& artifacts,
+                                                            EventSink& events,
+                                                            EngineOptions options) {
   const auto began = Clock::now();
   const auto blob = store.key_values().find(kind, core::sha256(options.identity).hex());
   if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;

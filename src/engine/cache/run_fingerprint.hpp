@@ -62,8 +62,10 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 
 /// If a fingerprint for `options.identity` is still valid: records a run that reused every step of
 /// that run, emits its events, and returns its summary. Needs no spec.
-async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    orchestrators::Routes& routes, store::RunStore& store,
-    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options);
+async::Task<std::optional<RunSummary>> reuse_by_fingerprint(orchestrators::Routes& routes,
+                                                            store::RunStore& store,
+                                                            store::ArtifactStore& artifacts,
+                                                            EventSink& events,
+                                                            EngineOptions options);
 
 }  // namespace pipeline::engine

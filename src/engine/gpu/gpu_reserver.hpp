@@ -19,7 +19,7 @@
 #include "engine/types.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/lock_folder.hpp"
-#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/routes.hpp"
 
 namespace pipeline::engine {
 

@@ -146,8 +146,7 @@ std::string Run::orchestrators_of(const std::vector<const StepSpec*>& steps) con
   std::string names;
   std::set<std::string_view> seen;
   for (const auto* step : steps)
-    if (const std::string& name = routes_.capabilities_of(*step).name;
-        seen.insert(name).second)
+    if (const std::string& name = routes_.capabilities_of(*step).name; seen.insert(name).second)
       names += (names.empty() ? "" : ", ") + name;
   return names.empty() ? routes_.main().capabilities().name : names;
 }
