@@ -53,13 +53,13 @@ class Array {
   /// One dimension of `size` elements, filled with zeroes.
   explicit Array(std::size_t size) : Array(std::vector{size}) {}
 
-  /// Maps a .npy file, read-only. Throws CodecError if it is no array of T.
+  /// Maps a .npy file, read-only. Throws CodecError if the file is not an array of T.
   static Array map(const std::string& file) {
     Array array;
     array.memory_ = detail::ArrayMemory::map(file, detail::element_type<T>, array.shape_);
     return array;
   }
-  /// Writes it as .npy. `file` must not exist. Throws CodecError.
+  /// Writes the array as .npy. `file` must not exist. Throws CodecError.
   void save(const std::string& file) const {
     constexpr std::size_t shape_of_none[] = {0};
     if (memory_.data())

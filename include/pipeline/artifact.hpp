@@ -62,14 +62,15 @@ struct CommandHandle : StepHandle {
 /// `s3://BUCKET/FOLDER/`.
 struct Url {
   std::string url;
-  std::string sha256 = {};   ///< Of the content; if empty, the lock file has it.
-  std::string version = {};  ///< Of an object in a versioned bucket; if empty, the current one.
+  std::string sha256 = {};  ///< Digest of the content; if empty, the lock file's.
+  std::string version =
+      {};  ///< Version of an object in a versioned bucket; if empty, the current one.
 };
 
 /// A published artifact, as an input of a command: `production`, or `production@3`.
 struct Published {
   std::string name;
-  bool optional = false;  ///< Whether the input is an empty file while nothing is published so.
+  bool optional = false;  ///< Whether the input is an empty file while no artifact has this name.
 };
 
 /// An input of a command: the NAME of `${inputs.NAME}`, and an artifact. The artifacts of a mapped

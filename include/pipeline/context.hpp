@@ -15,8 +15,8 @@ namespace pipeline {
 enum class Level { debug, info, warning, error };
 std::string_view to_string(Level);
 
-/// The attempt that a function runs in. A function that takes a `pl::StepContext&`, at any
-/// position, is given it.
+/// The attempt that a function runs in. A function receives its context through a parameter of type
+/// `pl::StepContext&`, at any position.
 ///
 /// ```cpp
 /// Model train(const Dataset& data, int epochs, pl::StepContext& context) {
@@ -49,14 +49,14 @@ class StepContext {
 
   /// Reports how much of the step is done. @param fraction from 0 to 1
   void progress(double fraction, std::string_view message = {}) const;
-  /// Reports a value to track over time, such as a loss. It is written to the log.
+  /// Writes a value to track over time, such as a loss, to the log.
   void metric(std::string_view name, double value) const;
   /// The same for a series, such as a loss by epoch. @param step the training's step or epoch
   void metric(std::string_view name, double value, std::int64_t step) const;
 
   /// Stop is requested when the run stops: after Ctrl-C, `cancel`, a timeout, or another step's
-  /// failure under fail_fast. A step that has not returned 10 seconds later is killed. What it
-  /// returns after the request is discarded.
+  /// failure under fail_fast. A step that has not returned 10 seconds later is killed. Results
+  /// returned after the request are discarded.
   std::stop_token stop_token() const { return stop_; }
   bool stopping() const { return stop_.stop_requested(); }
 
@@ -65,9 +65,9 @@ class StepContext {
   /// Absolute path of a folder that belongs to this attempt and is removed with it.
   const std::string& scratch() const { return scratch_; }
 
-  /// Absolute path of the folder of a step with StepOptions::checkpoint; empty for others. It holds
-  /// what earlier attempts and runs with the same key wrote, until the step succeeds. An attempt
-  /// may be killed while it writes: write to another name, then rename.
+  /// Absolute path of the folder of a step with StepOptions::checkpoint; empty for others. The
+  /// folder keeps the files of earlier attempts and runs with the same key until the step succeeds.
+  /// An attempt may be killed while it writes: write to another name, then rename.
   const std::string& checkpoint() const { return checkpoint_; }
 
   StepContext(const StepContext&) = delete;

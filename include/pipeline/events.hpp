@@ -50,9 +50,9 @@ std::string_view to_string(FailureKind);
 /// A failed attempt, described in terms that the user can act on.
 struct Failure {
   FailureKind kind;
-  /// One line: what happened.
+  /// Describes the failure in a line.
   std::string message;
-  /// What the user can do about it.
+  /// Suggestions for the user.
   std::vector<std::string> hints = {};
   /// Further lines, such as the last output of a failed build.
   std::vector<std::string> details = {};
@@ -135,7 +135,7 @@ struct StepExpanded {
   std::string step;
   std::size_t instances;
   std::size_t steps;                   ///< Number of the run's steps, these included.
-  std::optional<unsigned> round = {};  ///< Of a repeated step: the round, from 0.
+  std::optional<unsigned> round = {};  ///< The round of a repeated step, from 0.
 };
 struct RunFinished {
   std::string run;

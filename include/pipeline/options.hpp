@@ -26,7 +26,8 @@ struct Output {
   Output(std::string output) : Output(output, output) {}
   Output(std::string output, std::string file)
       : name(std::move(output)), file_name(std::move(file)) {}
-  /// The same with `metrics`: `.outputs = {pl::Output("scores", "scores.json").as_metrics()}`.
+  /// Returns a copy with `metrics`: `.outputs = {pl::Output("scores",
+  /// "scores.json").as_metrics()}`.
   Output as_metrics() const {
     Output same = *this;
     same.metrics = true;
@@ -49,10 +50,10 @@ struct When {
 
 /// Options of Pipeline::repeat().
 struct RepeatOptions {
-  /// An expression as in YAML, over what the steps of a round have made: `"${fit.result.loss} <
-  /// 0.1"`. Empty: what the body returns decides.
+  /// An expression as in YAML over the outputs of a round: `"${fit.result.loss} < 0.1"`. Empty: the
+  /// Artifact<bool> that the body returns decides.
   When until = {};
-  unsigned max = 1;  ///< The largest number of rounds.
+  unsigned max = 1;  ///< Maximum number of rounds.
 };
 
 /// Options of one step.
@@ -109,8 +110,8 @@ struct StepOptions {
   std::optional<bool> cache = {};
   /// `local`, `docker` or `kubernetes`. Default: the run's.
   std::string orchestrator = {};
-  /// A text that enters the key; change it when what the step reads by other ways than its inputs
-  /// has changed. The key of a function contains it instead of the program's content, so that
+  /// A text in the step's key; change it when data that the step reads in other ways than as inputs
+  /// has changed. In the key of a function, the version replaces the program's content, so that
   /// results are reused after a rebuild.
   std::string version = {};
 };

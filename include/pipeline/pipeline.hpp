@@ -84,11 +84,11 @@ class Pipeline {
     return detail::handles_of<R, Artifacts>(put(std::move(step)));
   }
 
-  /// Repeats the steps that `body` adds: the first round takes `first`, each further one what the
-  /// round before has made. Corresponds to YAML's `repeat`.
-  /// @param body is called once, with the artifact that a round takes. Returns the one that it
-  /// makes, or a tuple of that and an Artifact<bool> after whose `true` there is no further round
-  /// @return what the last round has made
+  /// Repeats the steps that `body` adds: the first round takes `first`, each further round takes
+  /// the result of the round before. Corresponds to YAML's `repeat`.
+  /// @param body is called once, with the artifact that a round takes. Returns the artifact that
+  /// the round makes, or a tuple of that and an Artifact<bool>, whose `true` ends the repetition
+  /// @return the result of the last round
   ///
   /// ```cpp
   /// // std::pair<Best, bool> choose(const Best& best, const std::vector<double>& losses);
@@ -119,13 +119,13 @@ class Pipeline {
   /// The steps in the order in which they were added. For the engine: the type is complete only in
   /// its sources.
   const std::vector<detail::Declaration>& steps() const;
-  /// What has been repeated; Declaration::repeat counts them. For the engine.
+  /// The repetitions; Declaration::repeat is an index of this list. For the engine.
   const std::vector<detail::Repetition>& repetitions() const;
 
  private:
   AnyArtifact begin_rounds(const RepeatOptions& options, const AnyArtifact& first,
                            std::source_location where);
-  AnyArtifact end_rounds(const AnyArtifact& then, const When& until);
+  AnyArtifact end_rounds(const AnyArtifact& next, const When& until);
   /// Names the step's arguments and outputs. The reference is valid until the next call.
   const detail::Declaration& put(detail::StepDeclaration step);
 

@@ -7,7 +7,7 @@
 
 namespace pipeline {
 
-/// An optional value that takes the room of a pointer where there is none. Copies have values of
+/// An optional value that takes only the memory of a pointer while absent. Copies have values of
 /// their own.
 template <class T>
 class Rare {

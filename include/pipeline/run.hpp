@@ -26,12 +26,12 @@ struct StepSpec;
 /// An error of the pipeline or an option, or what the machine lacks.
 struct Diagnostic {
   std::string code = {};     ///< Stable name of the error, such as `unknown-key`; may be empty.
-  std::string message = {};  ///< One line.
-  std::string file = {};     ///< Where the step was declared; empty: nowhere.
+  std::string message = {};  ///< A single line.
+  std::string file = {};     ///< Source file that declares the step; empty if unknown.
   unsigned line = 0;         ///< Counted from 1, like the column; 0: the file as a whole.
   unsigned column = 0;
   std::vector<std::string> notes = {};  ///< For example the permitted values.
-  std::string hint = {};                ///< What to do about it; may be empty.
+  std::string hint = {};                ///< A suggestion; may be empty.
 };
 
 /// A run that cannot start: the pipeline or an option is wrong, or the machine lacks something.
@@ -51,7 +51,7 @@ class RunError : public std::runtime_error {
   std::vector<Diagnostic> diagnostics_;
 };
 
-/// One attempt of a step, for an Executor. All paths are absolute.
+/// An attempt of a step, for an Executor. All paths are absolute.
 struct ExecutorRequest {
   std::string pipeline = {}, run = {}, step = {};
   /// Number of the attempt, from 1.
@@ -67,7 +67,7 @@ struct ExecutorRequest {
   std::string outputs = {};
   /// Removed after the attempt.
   std::string scratch = {};
-  /// What the step asks for. GPUs are not reserved: the executor chooses them.
+  /// Resources that the step asks for. GPUs are not reserved: the executor chooses them.
   ResourceSettings resources = {};
   /// Receives the step's output in pieces of any size. May be called from any thread until
   /// Executor::run() returns.

@@ -66,7 +66,7 @@ struct BuildConfig {
   std::optional<std::string> dockerignore = {};
 };
 
-/// What installs Python packages in an image.
+/// Program that installs Python packages in an image.
 enum class PackageInstaller { uv, pip };
 
 /// How the image of a step is built, and how its container is started.
@@ -135,8 +135,8 @@ enum class Accelerator {
 /// Whether a GPU step checks its GPUs before its command runs.
 enum class Preflight { off, on };
 
-/// What a step needs of the machine that it runs on. The number of GPUs is given in one of three
-/// ways: `gpu_count`, `devices` or `gpus`.
+/// A step's requirements of the machine that it runs on. The number of GPUs is given in one of
+/// three ways: `gpu_count`, `devices` or `gpus`.
 struct ResourceSettings {
   /// CPUs; greater than 0, fractions allowed.
   std::optional<double> cpu_count = {};
@@ -213,7 +213,8 @@ struct KubernetesSettings {
   std::optional<std::string> queue_name = {};
   std::map<std::string, Json> container_security_context = {}, pod_security_context = {};
   std::optional<bool> host_ipc = {};
-  /// The cluster adds nodes when they are needed, so a missing node is no error. Default: false.
+  /// The cluster adds nodes when they are needed, so a missing node is not an error. Default:
+  /// false.
   std::optional<bool> autoscaling = {};
   /// Time after which a pod that has not started fails. Default: 10 min.
   std::optional<Duration> pod_startup_timeout = {};
@@ -234,12 +235,12 @@ struct Factor {
   constexpr Factor(double factor) : value(factor) {}
 };
 
-/// The next attempt after one that was ended for lack of memory gets more of it, until `max` is
-/// reached. These retries are not among `max_retries`.
+/// An attempt that was ended for lack of memory is retried with more memory, until `max` is
+/// reached. These retries do not count towards `max_retries`.
 struct OomRetry {
-  /// Above 1: how many times as much as before. Default: 2.
+  /// Factor above 1 by which the memory grows. Default: 2.
   std::optional<Factor> memory = {};
-  /// The most that an attempt gets, bytes.
+  /// Maximum for an attempt, bytes.
   std::optional<Bytes> max = {};
 };
 
@@ -255,10 +256,9 @@ struct RetrySettings {
   /// Retries of attempts that failed for reasons outside the step. Default: 3; 0 for local
   /// processes.
   std::optional<unsigned> max_infrastructure_retries = {};
-  /// More memory for the next attempt, where a limit on memory ended one.
+  /// More memory for the next attempt after one that reached its memory limit.
   OomRetry on_oom = {};
-  /// End an attempt that has stalled (StepSpec::stalled_after), and retry it as a failed one.
-  /// Default: false.
+  /// End an attempt that has stalled (StepSpec::stalled_after), and retry the step. Default: false.
   std::optional<bool> stalled = {};
 };
 

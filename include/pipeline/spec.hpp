@@ -32,7 +32,7 @@ struct Template {
   bool operator==(const Template&) const = default;
 };
 
-/// What a step executes: an argument vector, or one line for a shell, in which the value of every
+/// The command of a step: an argument vector, or one line for a shell, in which the value of every
 /// placeholder is quoted for the shell.
 struct Command {
   std::vector<Template> arguments = {};  ///< Exactly one if `shell`.
@@ -45,8 +45,8 @@ struct Command {
 
 /// An output of a step, as the source of an input.
 struct SourceSpec {
-  std::string step = {};    ///< The step that makes it.
-  std::string output = {};  ///< Its name there.
+  std::string step = {};    ///< The step that makes the output.
+  std::string output = {};  ///< Name of the output in that step.
   bool operator==(const SourceSpec&) const = default;
 };
 
@@ -56,10 +56,12 @@ struct DataSpec {
   std::filesystem::path path = {};  ///< A file or folder on this machine; absolute.
   /// `https://...`, `http://...`, `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/` for all below it.
   std::string url = {};
-  std::string version = {};   ///< Of an object in a versioned bucket; empty: the current one.
-  std::string sha256 = {};    ///< Of what the URL gives, in hex; empty: the lock file says it.
+  std::string version =
+      {};                   ///< Version of an object in a versioned bucket; empty: the current one.
+  std::string sha256 = {};  ///< Digest of the URL's content, in hex; empty: the lock file's.
   std::string artifact = {};  ///< Name under which an artifact was published, `NAME` or `NAME@3`.
-  bool optional = false;      ///< For an artifact: an empty file while nothing has its name.
+  bool optional =
+      false;  ///< For an artifact: an empty file while nothing is published under the name.
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -74,7 +76,7 @@ struct InputSpec {
   /// values that distinguish the instance, and its entry in the folder.
   bool gathered = false;
   std::optional<DataSpec> data = {};
-  /// In a repeated step: what the round before has made, which rounds after the first take instead.
+  /// In a repeated step: the output of the round before, which rounds after the first take instead.
   std::optional<SourceSpec> then = {};
 };
 
@@ -129,32 +131,34 @@ struct InstanceSpec {
   std::string of = {};
   /// The value of each axis, in order; also among the parameters.
   std::vector<std::pair<std::string, Json>> values = {};
-  /// The axes whose values a step of the run has made, and in which output.
+  /// The axes whose values a step of the run has made, each with the output that holds them.
   std::vector<std::pair<std::string, SourceSpec>> taken = {};
   bool operator==(const InstanceSpec&) const = default;
 };
 
-/// One axis of a matrix whose values another step makes.
+/// An axis of a matrix whose values another step makes.
 struct AxisSpec {
   std::string name = {};
-  std::vector<Json> values = {};  ///< Those in the file, if they are there.
+  std::vector<Json> values = {};  ///< The values that the file lists, if any.
   /// Otherwise the list in a JSON output, or the folder whose entries are the values.
   std::optional<OutputValue> items = {};
 };
 
-/// A matrix with values that another step makes: the run makes the instances once they are known.
+/// A matrix with values that another step makes: the run makes the instances once the values are
+/// known.
 struct MatrixSpec {
-  std::string of = {};  ///< The step whose `matrix` it is: another one for `matrix: STEP`.
+  std::string of = {};  ///< The step that declares the matrix: another step for `matrix: STEP`.
   std::vector<AxisSpec> axes = {};
 };
 
 /// Steps that run in rounds together: those with the same `of`. The run makes the steps of a round
 /// once the round before has ended.
 struct RepeatSpec {
-  std::string of = {};  ///< The step whose `repeat` it is: another one for `repeat: STEP`.
-  /// No round follows one after which it is true. It names outputs of the repeated steps.
+  std::string of = {};  ///< The step that declares the repetition: another step for `repeat: STEP`.
+  /// Ends the repetition after a round in which this is true. Refers to outputs of the repeated
+  /// steps.
   Rare<Condition> until = {};
-  unsigned max = 1;  ///< The largest number of rounds.
+  unsigned max = 1;  ///< Maximum number of rounds.
 };
 
 /// A step with its defaults applied.
@@ -162,10 +166,11 @@ struct StepSpec {
   /// Letters, digits, `_`, `-`, `.`; begins with a letter or digit. With a `.`: an instance.
   std::string name = {};
   std::optional<InstanceSpec> instance = {};
-  /// Set if the run makes the step's instances. Of a step with the same matrix, an input takes the
-  /// output of the instance with the same values; if it is gathered, those of all.
+  /// Set if the run makes the step's instances. An input from a step with the same matrix takes the
+  /// output of the instance with the same values; a gathered input takes the outputs of all
+  /// instances.
   Rare<MatrixSpec> matrix = {};
-  /// Set if the run makes a step of each round. Other steps take what the last round has made.
+  /// Set if the run makes a step for each round. Other steps take the outputs of the last round.
   Rare<RepeatSpec> repeat = {};
   std::string description = {};
   Command command = {};
@@ -179,7 +184,7 @@ struct StepSpec {
   /// Steps that must succeed first, besides those of the inputs; with another `run_on`, steps that
   /// must end first.
   std::vector<std::string> after = {};
-  /// If it is false, the step is skipped.
+  /// The step is skipped if this is false.
   Rare<Condition> when = {};
   RunOn run_on = RunOn::success;
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
@@ -191,8 +196,8 @@ struct StepSpec {
   StringMap files = {};
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
-  /// What `.env` beside the file has for `environment` without values and for `secrets`, where the
-  /// user's environment lacks a variable. Holds secrets: it must not be shown or stored.
+  /// Values from `.env` beside the file, for `environment` without values and for `secrets`, where
+  /// the user's environment lacks a variable. Holds secrets: must not be shown or stored.
   CopyOnWrite<StringMap> env_file = {};
   /// Merged with the pipeline's. Most steps of a large pipeline share one object.
   CopyOnWrite<Settings> settings = {};
@@ -204,7 +209,7 @@ struct StepSpec {
   /// Time without output after which a running attempt is reported as stalled.
   std::optional<Duration> stalled_after = {};
   bool cache = true;
-  /// Whether it has a folder that survives its attempts until one succeeds.
+  /// Whether the step has a folder that survives its attempts until one succeeds.
   bool checkpoint = false;
   /// Names under which outputs are published on success, keyed by output.
   StringMap publish = {};
@@ -212,7 +217,7 @@ struct StepSpec {
   unsigned line = 0;
   /// The file that `line` counts in: 0 for PipelineSpec::file, n for the n-th of the included ones.
   unsigned file = 0;
-  /// The user's own version of what the step reads in other ways than its inputs, such as volumes;
+  /// The user's version of data that the step reads in other ways than as inputs, such as volumes;
   /// a part of the key.
   std::string version = {};
 };

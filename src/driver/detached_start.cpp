@@ -269,7 +269,6 @@ engine::EngineOptions DetachedStart::options() {
     options.git_commit = state->commit;
     options.git_dirty = state->dirty;
   }
-  options.is_task = session_.source.is_task();
   return options;
 }
 

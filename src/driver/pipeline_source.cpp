@@ -32,7 +32,7 @@ void add_scripts(const StepSpec& step, const std::filesystem::path& scripts,
 }  // namespace
 
 const PipelineSpec& PipelineSource::pipeline() {
-  if (!pipeline_) pipeline_ = workspace_.load_pipeline(&is_task_);
+  if (!pipeline_) pipeline_ = workspace_.load_pipeline();
   return *pipeline_;
 }
 

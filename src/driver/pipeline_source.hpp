@@ -27,8 +27,6 @@ class PipelineSource {
   const std::filesystem::path& file() const { return file_; }
   /// Throws InputError with all errors of the file.
   const PipelineSpec& pipeline();
-  /// Returns whether the file is an ECS task definition.
-  bool is_task() { return pipeline(), is_task_; }
   spec::CodeResolver& resolver();
 
   /// Returns the steps that `--step` selects, including their dependencies; without `--step` all
@@ -47,7 +45,6 @@ class PipelineSource {
   Workspace& workspace_;
   const std::filesystem::path file_;
   std::optional<PipelineSpec> pipeline_;
-  bool is_task_ = false;
   std::optional<spec::CodeResolver> resolver_;
   std::map<std::pair<const spec::CodeSet*, StringMap>, std::vector<store::TreeEntry>> trees_;
 };

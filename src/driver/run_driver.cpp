@@ -149,7 +149,6 @@ void RunDriver::prepare(engine::EngineOptions& options) {
     report_step_warnings(session_, observer_);
     keep_invocation(session_.store, session_.run_id, workspace_.options());
   }
-  options.is_task = session_.source.is_task();
   options.machine = session_.machine_in_use();
   if (!session_.pipeline().notify.empty()) options.identity.clear();  // Each end is reported.
 }

@@ -64,14 +64,13 @@ fs::path Workspace::pipeline_file() const {
   return file;
 }
 
-PipelineSpec Workspace::load_pipeline(bool* is_task) const {
-  spec::FileNotes notes;
+PipelineSpec Workspace::load_pipeline() const {
+  std::vector<std::string> notices;
   auto pipeline =
       options_.program
           ? dsl::build(*options_.program, options_.parameters, options_.root)
-          : spec::load(pipeline_file(), {.parameters = options_.parameters, .notes = &notes});
-  if (is_task) *is_task = notes.is_task;
-  for (const auto& notice : notes.notices) note("note: " + core::printable(notice));
+          : spec::load(pipeline_file(), {.parameters = options_.parameters, .notices = &notices});
+  for (const auto& notice : notices) note("note: " + core::printable(notice));
   if (!options_.profile.empty()) {
     const auto folder = pipeline_file().parent_path();
     for (const auto& file : spec::profile_files(folder)) pipeline.sources.push_back(file);

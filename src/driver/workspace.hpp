@@ -33,8 +33,7 @@ class Workspace {
 
   /// Returns the pipeline of `options().file` with the parameters and execution mode of the
   /// options. Throws InputError.
-  /// @param is_task if not null, receives whether the file is an ECS task definition
-  PipelineSpec load_pipeline(bool* is_task = nullptr) const;
+  PipelineSpec load_pipeline() const;
   /// Returns the absolute path of the pipeline file; throws InputError if it does not exist. For a
   /// program: its name, in the pipeline's root.
   std::filesystem::path pipeline_file() const;

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view magic("\x93NUMPY\x01\x00", 8);
 constexpr std::size_t alignment = 64;
-constexpr std::size_t longest_header = 4096;
+constexpr std::size_t max_header = 4096;
 
 std::string& memory_folder() {
   static std::string folder;
@@ -80,9 +80,9 @@ Header parse(std::string_view begin, const std::string& file) {
     throw CodecError("cannot read " + file + ": " + why);
   };
   if (begin.size() < 10 || begin.substr(0, 6) != magic.substr(0, 6))
-    bad("expected a .npy array, but it does not begin as one");
+    bad("expected a .npy array, but the file lacks its signature");
   const bool is_long = begin[6] >= 2;
-  if (begin.size() < 12) bad("it is cut short");
+  if (begin.size() < 12) bad("the file is truncated");
   const auto byte = [&](std::size_t i) {
     return static_cast<std::size_t>(static_cast<unsigned char>(begin[i]));
   };
@@ -91,13 +91,13 @@ Header parse(std::string_view begin, const std::string& file) {
   Header header;
   header.size = (is_long ? 12 : 10) + length;
   if (header.size > begin.size())
-    bad(begin.size() < longest_header ? "it is cut short" : "its header is too long");
+    bad(begin.size() < max_header ? "the file is truncated" : "the header is too long");
   const auto text = begin.substr(is_long ? 12 : 10, length);
   header.descr = member(text, "descr", ",");
   if (header.descr.size() >= 2) header.descr = header.descr.substr(1, header.descr.size() - 2);
   header.fortran_order = member(text, "fortran_order", ",}") == "True";
   const auto shape = member(text, "shape", ")");
-  if (header.descr.empty() || shape.empty()) bad("its .npy header says no type and shape");
+  if (header.descr.empty() || shape.empty()) bad("the .npy header lacks the type or the shape");
   for (std::size_t i = 1; i < shape.size();) {
     if (shape[i] < '0' || shape[i] > '9') {
       ++i;
@@ -113,7 +113,7 @@ Header parse(std::string_view begin, const std::string& file) {
   return header;
 }
 
-std::string words_of(const std::string& descr) {
+std::string describe(const std::string& descr) {
   if (descr.size() < 3) return descr;
   const auto size = descr.substr(2);
   const auto bits = [&] { return std::to_string(std::stoul(size) * 8); };
@@ -133,14 +133,14 @@ std::size_t check(const Header& header, ElementType type, std::size_t file_size,
     throw CodecError("cannot read " + file + ": " + why);
   };
   if (const auto descr = descr_of(type); header.descr != descr)
-    bad("expected an array of " + words_of(descr) + ", found " + words_of(header.descr));
+    bad("expected an array of " + describe(descr) + ", found " + describe(header.descr));
   if (header.fortran_order && header.shape.size() > 1)
     bad("expected C's order of elements, found Fortran's (numpy.ascontiguousarray helps)");
   std::size_t bytes = type.size;
   for (const auto n : header.shape)
     if (__builtin_mul_overflow(bytes, n, &bytes)) bad("its shape is too large");
   if (file_size < header.size || file_size - header.size != bytes)
-    bad("it should hold " + std::to_string(bytes) + " bytes of data by its shape, and holds " +
+    bad("expected " + std::to_string(bytes) + " bytes of data for the shape, found " +
         std::to_string(file_size < header.size ? 0 : file_size - header.size));
   return bytes;
 }
@@ -158,7 +158,7 @@ Opened open_array(const std::string& path, ElementType type) {
   ::fstat(opened.file.get(), &status);
   if (S_ISDIR(status.st_mode))
     throw CodecError("cannot read " + path + ": expected a .npy array, found a folder");
-  char begin[longest_header];
+  char begin[max_header];
   const auto got = ::pread(opened.file.get(), begin, sizeof begin, 0);
   if (got < 0) fail("cannot read " + path, errno);
   opened.header = parse({begin, static_cast<std::size_t>(got)}, path);
@@ -200,7 +200,7 @@ ArrayMemory ArrayMemory::make(ElementType type, std::span<const std::size_t> sha
   ArrayMemory memory;
   memory.length_ = header.size() + bytes;
   const auto& folder = memory_folder();
-  // An unnamed file: its pages need no swap, and save() only has to link it.
+  // The pages of an unnamed file need no swap, and save() only has to link the file.
   if (!folder.empty()) memory.file_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (memory.file_ >= 0 && ::ftruncate(memory.file_, static_cast<off_t>(memory.length_)) != 0)
     fail("cannot make an array", errno);

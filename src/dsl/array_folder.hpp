@@ -1,13 +1,13 @@
 /// @file
-/// The folder of new arrays' memory, so that they become outputs without a copy.
+/// The folder of new arrays' memory, so that arrays become outputs without a copy.
 #pragma once
 
 #include <string>
 
 namespace pipeline::detail {
 
-/// Arrays created after this call are unnamed files in the folder. Where that is not possible
-/// (tmpfs of old kernels), and before the call, they are private memory.
+/// Makes arrays that are created from now on unnamed files in the folder, or private memory where
+/// that is not possible (tmpfs of old kernels). Before the first call, arrays are private memory.
 void make_arrays_in(const std::string& folder);
 
 }  // namespace pipeline::detail

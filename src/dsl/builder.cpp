@@ -24,13 +24,13 @@ using detail::Argument;
 using detail::Declaration;
 using detail::Slot;
 
-/// Must be called before `main`, while only the libraries are loaded that the program was started
-/// with.
+/// Returns the running program. The first call must be before `main`, while only the libraries are
+/// loaded that the program was started with.
 const std::shared_ptr<const Program>& this_program() {
   static const auto program = std::make_shared<const Program>(model::running_program());
   return program;
 }
-[[maybe_unused]] const bool asked_early = (this_program(), true);
+[[maybe_unused]] const bool is_known_before_main = (this_program(), true);
 
 /// Replaces the steps' numbers in diagnostics by source positions: of one file or, if the program
 /// declares its steps in several files, in notes.
@@ -96,7 +96,7 @@ void finish(StepSpec& spec, const Declaration& step) {
   if (!step.script_file.empty()) spec.files[step.script_file] = step.script;
   if (!step.entry) return;
   spec.program = ProgramStep{this_program(), step.signature, step.options.version};
-  // A function has no parameters but its arguments.
+  // The only parameters of a function are its arguments.
   std::erase_if(spec.parameters, [&](const auto& parameter) {
     return std::ranges::find(step.arguments, parameter.first, &Argument::name) ==
            step.arguments.end();

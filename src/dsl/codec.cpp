@@ -21,13 +21,13 @@ Json read_json(const std::string& file) {
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   constexpr core::JsonLimits limits{.bytes = std::numeric_limits<std::size_t>::max()};
   if (!core::is_within(text, limits))
-    throw CodecError("cannot read " + file + ": it is nested deeper than " +
+    throw CodecError("cannot read " + file + ": the JSON is nested deeper than " +
                      std::to_string(limits.depth) + " levels");
   try {
     return json::parse(text);
   } catch (const json::parse_error& error) {
-    throw CodecError("cannot read " + file + ": it is no JSON: byte " + std::to_string(error.byte) +
-                     " does not belong there");
+    throw CodecError("cannot read " + file + ": invalid JSON: unexpected byte " +
+                     std::to_string(error.byte));
   }
 }
 
@@ -60,7 +60,7 @@ std::string entry_path(const std::string& folder, std::string_view name,
 
 namespace {
 
-/// The copy can be written to, whatever the permissions of the folder: artifacts are read-only.
+/// Copies a folder. The copy is writable even if the folder is read-only, as artifacts are.
 void copy_folder(const fs::path& from, const fs::path& to) {
   fs::create_directory(to);
   for (const auto& entry : fs::directory_iterator(from)) {
@@ -80,10 +80,10 @@ void put_file(const std::string& from, const std::string& to, bool folder) {
       type != (folder ? fs::file_type::directory : fs::file_type::regular))
     throw CodecError("the step's result is a " + std::string(folder ? "Folder" : "File") +
                      ", but there is none at '" + from + "'");
-  const bool is_mine =
+  const bool can_be_moved =
       (fs::status(from).permissions() & fs::perms::owner_write) != fs::perms::none &&
       !fs::is_symlink(from);
-  if (is_mine) {  // An input that is passed on is read-only and stays in its folder.
+  if (can_be_moved) {  // An input that is passed on is read-only and stays in its folder.
     fs::rename(from, to, error);
     if (!error) return;
   }

@@ -10,7 +10,7 @@
 namespace pipeline {
 namespace {
 
-/// JSON has no numbers for infinity and for no number.
+/// Returns the number as JSON, which has texts for infinity and NaN.
 nlohmann::json number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
@@ -23,7 +23,7 @@ void write_line(const nlohmann::json& object) {
   std::string_view rest = line;
   while (!rest.empty()) {
     const auto written = ::write(STDERR_FILENO, rest.data(), rest.size());
-    if (written < 0 && errno != EINTR) return;  // A log without a reader is no reason to fail.
+    if (written < 0 && errno != EINTR) return;  // The step continues without a reader of its log.
     if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
   }
 }

@@ -16,8 +16,8 @@ namespace pipeline::detail {
 struct Argument {
   std::string name;
   Slot slot = Slot::parameter;
-  std::vector<AnyArtifact> sources;  ///< For an artifact, one source; for a gathered argument, a
-                                     ///< mapped step or any number of single artifacts.
+  std::vector<AnyArtifact> sources;  ///< An artifact has one source; a gathered argument, a mapped
+                                     ///< step or any number of single artifacts.
   std::string selector;  ///< For a mapped step's artifact: `[*]` for all instances, `[=]` for the
                          ///< one with the same values.
   bool is_axis = false;  ///< Each value of `axis` goes to a separate instance.
@@ -50,7 +50,7 @@ struct Declaration {
   AnyFunction function = nullptr;
   std::string signature;
   std::source_location where;
-  std::optional<std::size_t> repeat;  ///< The index of the repetition in whose rounds it runs.
+  std::optional<std::size_t> repeat;  ///< Index of the repetition in whose rounds the step runs.
   std::vector<std::string>
       problems;  ///< Errors of the step's own declaration; reported when the pipeline is run.
 };
@@ -58,13 +58,13 @@ struct Declaration {
 /// Steps that run in rounds.
 struct Repetition {
   RepeatOptions options;
-  AnyArtifact first, then;  ///< What the first round takes, and what each round makes.
+  AnyArtifact first, next;  ///< Input of the first round, and of each further one.
   std::source_location where;
 };
 
-/// Returns the artifact that stands for what a round takes: no step has such a name.
+/// Returns a placeholder for the artifact that a round takes; no step has its name.
 AnyArtifact taken_by_round(std::size_t repetition);
-/// Returns the repetition of such an artifact, or nothing for others.
+/// Returns the repetition that a placeholder belongs to; nothing for other artifacts.
 std::optional<std::size_t> repetition_of(std::string_view reference);
 
 /// Returns the compiler's name of a type in the notation of users.

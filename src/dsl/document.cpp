@@ -66,14 +66,14 @@ std::string json_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// Of a type that is no text, texts and null become JSON in a text, so that the function's value is
-/// decoded from JSON in any case.
+/// Returns a parameter's value. For an argument that is not a text, texts and null become JSON in a
+/// text, so that the function always decodes its value from JSON.
 json parameter_of(const detail::Argument& argument, const json& value) {
   const bool is_itself = value.is_number() || value.is_boolean() || value.is_structured();
   return argument.is_text || is_itself ? value : json(json_text(value));
 }
 
-/// An axis has single values: a list or map becomes JSON in a text, too.
+/// Returns a value of an axis, where a list or map becomes JSON in a text, too.
 json axis_value(const detail::Argument& argument, const json& value) {
   return value.is_structured() ? json(json_text(value)) : parameter_of(argument, value);
 }
@@ -90,16 +90,17 @@ std::vector<std::string> taken_by(const detail::Declaration& step,
   return spec::parameters_read_by(step.script, of_pipeline);
 }
 
-/// Returns the source of an input: a reference, or what the first and the further rounds take.
+/// Returns the source of an input: a reference, or the references of the first and the further
+/// rounds.
 json source_of(const Pipeline& pipeline, const std::string& written) {
   const auto number = detail::repetition_of(written);
   if (!number || *number >= pipeline.repetitions().size()) return written;
   const auto& repetition = pipeline.repetitions()[*number];
-  return {{"first", reference(repetition.first, "")}, {"then", reference(repetition.then, "")}};
+  return {{"first", reference(repetition.first, "")}, {"then", reference(repetition.next, "")}};
 }
 
-/// The same for the input of a command, which may be an address with its digest or version, or a
-/// published artifact.
+/// Returns the source of a command's input, which may be an address with its digest or version, or
+/// a published artifact.
 json source_of(const Pipeline& pipeline, const NamedInput& input) {
   if (input.optional) return {{"artifact", input.reference}, {"optional", true}};
   if (input.sha256.empty() && input.version.empty()) return source_of(pipeline, input.reference);
@@ -109,8 +110,8 @@ json source_of(const Pipeline& pipeline, const NamedInput& input) {
   return map;
 }
 
-/// Returns the step that stands for those of its rounds: the first one that is no matrix.
-const detail::Declaration* leader_of(const Pipeline& pipeline, std::size_t repetition) {
+/// Returns the step that declares the repetition: the first one without a matrix.
+const detail::Declaration* declarer_of(const Pipeline& pipeline, std::size_t repetition) {
   const detail::Declaration* first = nullptr;
   for (const auto& step : pipeline.steps()) {
     if (step.repeat != repetition) continue;
@@ -124,7 +125,7 @@ const detail::Declaration* leader_of(const Pipeline& pipeline, std::size_t repet
 }
 
 json repeat_of(const Pipeline& pipeline, const detail::Declaration& step) {
-  const auto* leader = leader_of(pipeline, *step.repeat);
+  const auto* leader = declarer_of(pipeline, *step.repeat);
   if (leader != &step) return leader->options.name;
   const auto& options = pipeline.repetitions()[*step.repeat].options;
   json repeat{{"max", options.max}};
@@ -140,7 +141,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   add_some(map, "description", options.description.empty() ? json() : json(options.description));
   add_some(map, "orchestrator", options.orchestrator.empty() ? json() : json(options.orchestrator));
   json matrix = *options.matrix;
-  // In the order of the arguments, which determines the order of the instances.
+  // The order of the arguments determines the order of the instances.
   auto axes = value_of(matrix.is_object() ? matrix : json::object(), span);
   json parameters = json::object(), inputs = json::object(), outputs = json::object();
   for (const auto& name : taken_by(step, of_pipeline)) parameters[name] = nullptr;
@@ -223,7 +224,7 @@ class StepsCheck {
       if (argument.slot == detail::Slot::gathered && argument.sources.empty())
         report("bad-step",
                "step '" + name + "' gathers '" + argument.name + "' from no step at all");
-      // The document has the first one.
+      // The reader of the document checks the first source.
       for (std::size_t i = 1; i < argument.sources.size(); ++i)
         if (const auto& [source, output] = argument.sources[i];
             !outputs_.contains({source, output}))
@@ -252,7 +253,7 @@ class StepsCheck {
       report("contradiction",
              "the parameter '" + argument.name + "' is " + value.dump() + " here, and " +
                  known->dump() + " where it is used before",
-             {"make one pl::param() of it, and give that to both"});
+             {"create one pl::param() and pass it to both"});
   }
 
   const Pipeline& pipeline_;

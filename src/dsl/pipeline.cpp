@@ -122,7 +122,7 @@ const std::string& name_of(const Declaration& step) { return step.options.name; 
 
 namespace {
 
-/// Adds the names in `${outputs.NAME}`; `$${` is no placeholder.
+/// Adds the names in `${outputs.NAME}`; `$${` is not a placeholder.
 void add_outputs(std::string_view text, std::vector<Output>& outputs) {
   constexpr std::string_view begin = "${outputs.";
   for (auto at = text.find(begin); at != text.npos; at = text.find(begin, at + 1)) {
@@ -204,7 +204,7 @@ struct Pipeline::Content {
   std::vector<detail::Repetition> repetitions;
   std::optional<std::size_t> open;  ///< The repetition whose steps are being added.
 
-  /// Makes a vector that would be a NumPy array a JSON list, whose items a matrix takes.
+  /// Stores a vector as a JSON list, whose items a matrix can take, instead of a NumPy array.
   void store_as_list(const AnyArtifact& artifact) {
     constexpr std::string_view array = ".npy";
     for (auto& step : steps) {
@@ -243,12 +243,12 @@ AnyArtifact Pipeline::begin_rounds(const RepeatOptions& options, const AnyArtifa
   return detail::taken_by_round(*content_->open);
 }
 
-AnyArtifact Pipeline::end_rounds(const AnyArtifact& then, const When& until) {
+AnyArtifact Pipeline::end_rounds(const AnyArtifact& next, const When& until) {
   auto& repetition = content_->repetitions.at(content_->open.value());
   content_->open.reset();
-  repetition.then = then;
+  repetition.next = next;
   if (!until.expression.empty()) repetition.options.until = until;
-  return then;
+  return next;
 }
 
 namespace {
@@ -316,9 +316,12 @@ const detail::Declaration& Pipeline::put(detail::StepDeclaration declared) {
     for (const auto& source : argument.sources)
       if (!is_single && detail::repetition_of(source.step))
         problems.push_back("'" + argument.name +
-                           "' gathers what a round takes: add() a step that takes it alone");
+                           "' gathers the artifact that a round takes: add() a step that takes "
+                           "this artifact alone");
     if (argument.items && detail::repetition_of(argument.items->step))
-      problems.push_back("map() goes over what a round takes: let a step of the round return it");
+      problems.push_back(
+          "map() iterates over the artifact that a round takes: let a step of the round return the "
+          "vector");
   }
   return content_->steps.emplace_back(std::move(step));
 }

@@ -110,8 +110,8 @@ std::string demangled(const char* name) {
 
 /// Appends type and message of the exception and of those nested in it, the outermost first.
 void unroll(const std::exception_ptr& error, json& list) {
-  constexpr std::size_t most = 20;
-  if (list.size() == most) return;
+  constexpr std::size_t max_causes = 20;
+  if (list.size() == max_causes) return;
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
@@ -131,23 +131,23 @@ void unroll(const std::exception_ptr& error, json& list) {
   }
 }
 
-/// The exceptions with which this process reports its failure.
-struct ErrorChain {
+/// The step that this process executes, for the report of a failure.
+struct CurrentStep {
   const Run* run = nullptr;
   const detail::Declaration* declaration = nullptr;
-} story;
+} current;
 
-void tell(const std::exception_ptr& error, const char* how) {
+void report_failure(const std::exception_ptr& error, const char* how) {
   json all = json::array();
   unroll(error, all);
-  const auto doing = story.run ? story.run->while_doing() : std::string();
-  const auto& declaration = *story.declaration;
+  const auto doing = current.run ? current.run->while_doing() : std::string();
+  const auto& declaration = *current.declaration;
   json failure = all[0];
   failure["how"] = how;
-  const auto place = fs::path(declaration.where.file_name()).filename().string() + ":" +
-                     std::to_string(declaration.where.line());
-  failure["where"] =
-      doing + (doing.empty() ? "" : ", ") + "step '" + declaration.options.name + "' at " + place;
+  const auto declared_at = fs::path(declaration.where.file_name()).filename().string() + ":" +
+                           std::to_string(declaration.where.line());
+  failure["where"] = doing + (doing.empty() ? "" : ", ") + "step '" + declaration.options.name +
+                     "' at " + declared_at;
   failure["causes"] = json::array();
   for (std::size_t i = 1; i < all.size(); ++i) failure["causes"].push_back(all[i]);
 
@@ -167,10 +167,10 @@ void tell(const std::exception_ptr& error, const char* how) {
   }
 }
 
-/// Called for an exception that is not caught, in a thread or from a noexcept function.
+/// Reports an exception that is not caught, in a thread or from a noexcept function.
 [[noreturn]] void on_terminate() {
   if (const auto error = std::current_exception())
-    tell(error, "was ended by an uncaught exception,");
+    report_failure(error, "was ended by an uncaught exception,");
   std::abort();
 }
 
@@ -204,8 +204,7 @@ void catch_crashes() {
 
 int stop_pipe = -1;
 
-/// Requests a stop of the function on SIGTERM, if it takes a StepContext. The thread lives as long
-/// as the process.
+/// Requests a stop of the function on SIGTERM and SIGINT. The thread lives as long as the process.
 void stop_on_signal(std::stop_source source) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
@@ -250,7 +249,7 @@ std::optional<std::string> step_to_enter() {
 int enter_step(const Pipeline& pipeline, const std::string& name) {
   try {
     const auto& declaration = find(pipeline, name);
-    story.declaration = &declaration;
+    current.declaration = &declaration;
     std::set_terminate(on_terminate);
     catch_crashes();
     std::stop_source source;
@@ -262,11 +261,11 @@ int enter_step(const Pipeline& pipeline, const std::string& name) {
           fs::path(core::variable(core::variable_name("PIPE_OUTPUT_", declaration.outputs[0].name)))
               .parent_path());
     Run run(declaration, source.get_token());
-    story.run = &run;
+    current.run = &run;
     try {
       declaration.entry(declaration.function, run);
     } catch (...) {
-      tell(std::current_exception(), "threw");
+      report_failure(std::current_exception(), "threw");
       return 1;
     }
     std::fflush(stdout);

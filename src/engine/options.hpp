@@ -38,8 +38,6 @@ struct EngineOptions {
   /// Called when all steps have succeeded; returns further files that determine the run, such as
   /// those that it has written itself. Nothing if one of them has changed meanwhile.
   std::function<std::optional<std::vector<std::filesystem::path>>()> final_sources = {};
-  bool is_task = false;  ///< An ECS task: containers that run at the same time need their GPUs
-                         ///< together and do not wait for one another's.
   gpu::Machine* machine = nullptr;  ///< NVML if it is in use already; must outlive the run.
   RemoteCache* shared = nullptr;    ///< The remote cache; must outlive the run.
   /// Awaited before what an attempt has left outside is removed. Afterwards a later driver, which

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr auto specification = "https://openlineage.io/spec/2-0-2/OpenLineage.json";
-constexpr auto facets_of_it = "https://openlineage.io/spec/facets/";
+constexpr auto facet_schemas = "https://openlineage.io/spec/facets/";
 constexpr auto name_space = "pipe";
 
 class EventWriter {
@@ -47,7 +47,7 @@ class EventWriter {
   }
 
   json facet(const std::string& name) const {
-    return {{"_producer", producer_}, {"_schemaURL", facets_of_it + name}};
+    return {{"_producer", producer_}, {"_schemaURL", facet_schemas + name}};
   }
 
   std::string uuid(const std::string& step) const {

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A folder's digest is one over its tree, which no other program computes.
+/// Returns the digest, for a folder under pipe's own algorithm: the digest of its tree.
 json digest_of(const core::Digest& digest, bool is_folder = false) {
   return {{is_folder ? "pipeTreeSha256" : "sha256", digest.hex()}};
 }

@@ -1,5 +1,5 @@
 /// @file
-/// Where an artifact comes from, as an in-toto statement.
+/// The provenance of an artifact, as an in-toto statement.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -27,7 +27,7 @@ constexpr CrateProfile crate_profiles[] = {process_run, workflow_run, workflow_c
 
 json reference(const std::string& id) { return {{"@id", id}}; }
 
-/// RO-Crate wants one value as itself, and several as a list.
+/// Adds a value: a single value is stored as itself, several as a list.
 void add_value(json& entity, const char* key, json value) {
   auto& present = entity[key];
   if (present.is_null())
@@ -89,7 +89,7 @@ class CrateWriter {
                    {"name", "pipe"},
                    {"version", facts_.version}});
     for (auto& entity : graph_) all.push_back(std::move(entity));
-    // RO-Crate's context lacks the one term of Workflow Run Crate's that is used here.
+    // RO-Crate's context lacks `sha256`, a term of Workflow Run Crate.
     json context = json::array();
     context.push_back("https://w3id.org/ro/crate/1.1/context");
     context.push_back({{"sha256", "https://w3id.org/ro/terms/workflow-run#sha256"}});
@@ -107,7 +107,7 @@ class CrateWriter {
     graph_.push_back({{"@id", address}, {"@type", "CreativeWork"}, {"name", options_.license}});
   }
 
-  /// Two steps may make equal artifacts; each has its own file.
+  /// Adds the outputs; equal artifacts of two steps are separate files.
   void add_outputs() {
     for (const auto& step : facts_.steps)
       for (const auto& output : step.record.outputs) {
@@ -174,7 +174,7 @@ class CrateWriter {
     graph_.push_back(std::move(action));
   }
 
-  /// A step that the run executed is an action of its own, whose instrument is its command.
+  /// Adds an action for a step that the run executed; its instrument is the command.
   void add_step(const StepFacts& step) {
     const auto& record = step.record;
     const auto tool = "#step-" + record.name;
@@ -202,7 +202,7 @@ class CrateWriter {
     graph_.push_back(std::move(action));
   }
 
-  /// Returns the entity of an input; one for content that is not in the crate says its digest.
+  /// Returns the entity of an input: a file of the crate, or the digest of content outside.
   std::string object_of(const TakenArtifact& artifact) {
     const auto hex = artifact.digest.hex();
     if (const auto found = paths_.find(hex); found != paths_.end()) return found->second;
@@ -218,7 +218,7 @@ class CrateWriter {
   const RunFacts& facts_;
   const CrateOptions& options_;
   json root_, workflow_, graph_ = json::array();
-  std::map<std::string, std::string> paths_;  ///< From a digest to its first path in the crate.
+  std::map<std::string, std::string> paths_;  ///< First path in the crate, by digest.
   std::vector<std::string> results_;
   std::set<std::string> outside_;
 };

@@ -12,7 +12,7 @@
 
 namespace pipeline::exports {
 
-/// What the crate has besides the run's facts.
+/// Contents of the crate besides the run's facts.
 struct CrateOptions {
   std::string workflow;  ///< Name of the pipeline file in the crate.
   std::string license;   ///< An SPDX identifier; empty: not stated.

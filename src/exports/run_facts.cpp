@@ -19,7 +19,7 @@ class Makers {
                              TakenArtifact{output.digest, step.name + "." + output.name, step.run});
   }
 
-  /// @param made_by of several steps, the one that is meant
+  /// @param made_by the step that is meant, if several made the artifact
   TakenArtifact of(const core::Digest& digest, const std::string& made_by = {}) {
     const auto [place, is_new] =
         known_.try_emplace({digest, made_by}, TakenArtifact{digest, {}, {}});

@@ -1,5 +1,5 @@
 /// @file
-/// What is known of a run, as the exports need it.
+/// The facts of a run that the exports need.
 #pragma once
 
 #include <optional>
@@ -15,17 +15,17 @@ namespace pipeline::exports {
 struct TakenArtifact {
   core::Digest digest;
   std::string maker;  ///< `STEP.OUTPUT`; empty for data from outside of pipelines.
-  std::string run;    ///< The maker's.
+  std::string run;    ///< The run of the maker.
 };
 
 struct InputFact {
   std::string name;
-  std::vector<TakenArtifact> artifacts;  ///< Several for a gathered input; none if not known.
+  std::vector<TakenArtifact> artifacts;  ///< Several for a gathered input; empty if unknown.
 };
 
 struct StepFacts {
   store::StepRecord record;
-  std::string command;                                     ///< As in the step's key.
+  std::string command;                                     ///< The command in the step's key.
   std::vector<std::pair<std::string, core::Digest>> code;  ///< Files, or their folders.
   std::vector<InputFact> inputs;
 };
@@ -33,17 +33,17 @@ struct StepFacts {
 struct RunFacts {
   store::RunRecord run;
   std::vector<StepFacts> steps;
-  std::string version;  ///< Of the program that writes the export.
+  std::string version;  ///< Version of the program that writes the export.
 };
 
 RunFacts facts_of(store::RunStore& store, const store::RunRecord& run, std::string version);
 
-/// Returns the facts of the step that made the artifact, and of its run, whichever run reused it;
-/// nothing if no step did.
+/// Returns the facts of the step that made the artifact, and of that step's run; nothing if no step
+/// made the artifact.
 std::optional<RunFacts> facts_of_maker(store::RunStore& store, const core::Digest& artifact,
                                        std::string version);
 
-/// Formats the time as RFC 3339 says; empty for the zero time.
+/// Formats the time by RFC 3339; empty for the zero time.
 std::string rfc3339(WallTime time);
 
 }  // namespace pipeline::exports

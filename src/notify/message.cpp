@@ -11,13 +11,13 @@ namespace {
 
 using nlohmann::json;
 
-/// Slack and Teams take some ten thousand characters.
-constexpr std::size_t most_failed = 20, longest_reason = 400;
+/// Slack and Teams accept some ten thousand characters.
+constexpr std::size_t max_failed = 20, max_reason = 400;
 
 std::vector<const store::StepRecord*> failed_of(const std::vector<store::StepRecord>& steps) {
   std::vector<const store::StepRecord*> failed;
   for (const auto& step : steps)
-    if (step.status == StepStatus::failed && failed.size() < most_failed) failed.push_back(&step);
+    if (step.status == StepStatus::failed && failed.size() < max_failed) failed.push_back(&step);
   return failed;
 }
 
@@ -41,7 +41,7 @@ json object_of(const store::RunRecord& run, const std::vector<store::StepRecord>
   for (const auto& [status, count] : counts_of(steps)) object["steps"][word_of(status)] = count;
   for (const auto* step : failed_of(steps))
     object["failed"].push_back(
-        {{"step", step->name}, {"message", step->message.substr(0, longest_reason)}});
+        {{"step", step->name}, {"message", step->message.substr(0, max_reason)}});
   if (!run.tags.empty()) object["tags"] = run.tags;
   if (!run.git_commit.empty())
     object["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
@@ -57,11 +57,12 @@ std::string text_of(const store::RunRecord& run, const std::vector<store::StepRe
     counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + word_of(status);
   text += "run " + run.id + ": " + counts;
   for (const auto* step : failed_of(steps))
-    text += line_break + step->name + ": " + step->message.substr(0, longest_reason);
+    text += line_break + step->name + ": " + step->message.substr(0, max_reason);
   return text + line_break + command;
 }
 
-/// Slack reads `<...>` as links and mentions; a step's message may hold `<!channel>`.
+/// Escapes a text for Slack, which reads `<...>` as links and mentions: a step's message may
+/// contain `<!channel>`.
 std::string for_slack(const std::string& text) {
   std::string escaped;
   for (const char c : text)
@@ -69,7 +70,7 @@ std::string for_slack(const std::string& text) {
   return escaped;
 }
 
-/// Teams reads Markdown.
+/// Escapes a text for Teams, which reads Markdown.
 std::string for_teams(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -90,7 +91,7 @@ std::string message(NotifyFormat format, const store::RunRecord& run,
       body = {{"text", for_slack(text_of(run, steps, command, "\n"))}};
       break;
     case NotifyFormat::teams: {
-      // The form that both Teams' workflows and its older connectors take.
+      // Teams' workflows and its older connectors both accept this form.
       const json block{{"type", "TextBlock"},
                        {"text", for_teams(text_of(run, steps, command, "\n\n"))},
                        {"wrap", true}};

@@ -1,5 +1,5 @@
 /// @file
-/// The body of a notification: what happened in a run. Pure.
+/// The body of a notification that describes the end of a run.
 #pragma once
 
 #include <string>

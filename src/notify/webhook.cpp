@@ -10,10 +10,10 @@
 namespace pipeline::notify {
 namespace {
 
-/// What a service answers to a message is not read; an honest one says `ok`.
-constexpr std::size_t longest_answer = std::size_t{64} << 10;
+/// Maximum answer of a service; usual is `ok`, and answers are not read.
+constexpr std::size_t max_answer = std::size_t{64} << 10;
 
-bool is_taken(long status) { return status >= 200 && status < 300; }
+bool is_accepted(long status) { return status >= 200 && status < 300; }
 bool is_retryable(long status) { return status == 429 || status >= 500; }
 
 }  // namespace
@@ -58,8 +58,8 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
     std::size_t length = 0;
     const auto on_headers = [&](const net::Response& head) { status = head.status; };
     const auto on_body = [&](std::string_view part) {
-      if ((length += part.size()) > longest_answer)
-        throw core::EnvironmentError("the answer has no end");
+      if ((length += part.size()) > max_answer)
+        throw core::EnvironmentError("the answer is too long");
     };
     try {
       net::Request request;
@@ -70,12 +70,14 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
       request.connect_timeout = limits.request;
       request.timeout = limits.request;
       co_await http.send(std::move(request), on_body, &deadline.source(), on_headers);
-      if (is_taken(status)) co_return std::string();
+      if (is_accepted(status)) co_return std::string();
       reason = "it answered with status " + std::to_string(status);
       again = is_retryable(status);
     } catch (const core::EnvironmentError& error) {
-      if (is_taken(status)) co_return std::string();  // It has the message: once is enough.
-      // curl's and our own messages name the address.
+      if (is_accepted(status))
+        co_return std::string();  // The service has the message; sending it again would duplicate
+                                  // it.
+      // Messages of curl and of our client name the address.
       if (!deadline.expired())
         reason = core::replaced(error.what(), address, shown_address(address));
     }

@@ -12,21 +12,21 @@
 
 namespace pipeline::notify {
 
-/// Bounds the delivery of one notification.
+/// Limits for the delivery of a notification.
 struct DeliveryLimits {
   async::RetryPolicy retries{std::chrono::milliseconds(500), std::chrono::milliseconds(4000), 4};
-  std::chrono::milliseconds request{10'000};  ///< Of one request.
-  std::chrono::milliseconds total{30'000};    ///< Of all requests and pauses.
+  std::chrono::milliseconds request{10'000};  ///< Limit of a request.
+  std::chrono::milliseconds total{30'000};    ///< Limit of all requests and pauses.
 };
 
-/// Returns the webhook's address. Throws EnvironmentError if its variable or file has none.
+/// Returns the webhook's address. Throws EnvironmentError if the variable or file has no address.
 std::string address_of(const NotifySpec& notify);
 
-/// Returns the address without what is secret in it: `https://hooks.slack.com/...`.
+/// Returns the address without its secret parts: `https://hooks.slack.com/...`.
 std::string shown_address(const std::string& address);
 
-/// Sends the body, again if the server cannot be reached or is overloaded. Returns why it was not
-/// delivered, in words that have nothing of the address but its host; empty if it was.
+/// Sends the body; retries if the server cannot be reached or is overloaded. Returns an empty text
+/// on success, else the reason, in which the address is shortened to its host.
 async::Task<std::string> deliver(net::HttpClient& http, std::string address, std::string body,
                                  DeliveryLimits limits = {});
 

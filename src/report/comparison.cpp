@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What is compared, in the order in which it is shown.
+/// The groups of compared values, in the order in which they are shown.
 constexpr const char* compared_groups[] = {"parameter", "metric", "code", "environment",
                                            "key",       "run",    "usage"};
 
@@ -47,7 +47,7 @@ class Comparison {
     values[runs_added_] = std::move(value);
   }
 
-  /// Only `STEP.NAME`; a name alone is one of these.
+  /// Adds `STEP.NAME` only, because a name alone repeats the value of one of these.
   void add_metrics(const std::string& run, RunValues& values) {
     for (const auto& metric : store_.metrics().list(run)) {
       const auto name = metric.step + "." + metric.name;
@@ -55,8 +55,8 @@ class Comparison {
     }
   }
 
-  /// The parts of a step's key: its code by file, its environment, and all others except those that
-  /// stand elsewhere.
+  /// Adds the parts of a step's key: its code by file, its environment, and all others except those
+  /// in other groups.
   void add_key(const store::StepRecord& step) {
     for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name == "step" || part.name == "pipeline" || part.name.starts_with("parameter "))

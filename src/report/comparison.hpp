@@ -12,7 +12,7 @@
 
 namespace pipeline::report {
 
-/// One thing that the runs may differ in; a null is nothing.
+/// A value that the runs may differ in; null for a run without the value.
 struct ComparedRow {
   std::string group, name;
   std::vector<nlohmann::json> values;

@@ -12,13 +12,14 @@ namespace {
 
 using nlohmann::json;
 
-/// Follows an artifact back to the steps that made it, and those that made their inputs.
+/// Follows an artifact back to the step that made it and, through the step's inputs, to the
+/// sources.
 class Lineage {
  public:
   explicit Lineage(store::RunStore& store) : store_(store) {}
 
-  /// Null if no step made it. @param by when it was there: another step may have made the same
-  /// later @param made_by of several steps, the one that is meant
+  /// Returns null if no step made the artifact. @param by time of use: another step may have made
+  /// the same artifact later @param made_by the step that is meant, if several made the artifact
   json of(const core::Digest& artifact, std::optional<WallTime> by = std::nullopt,
           const std::string& made_by = {}) {
     const auto step = store_.lineage().producer(artifact, by, made_by);
@@ -63,12 +64,12 @@ class Lineage {
       entry["inputs"][part.name.substr(6)] =
           source ? source_of(*source, step.started, part.producer) : json();
     }
-    // An entry of a folder is no artifact itself.
+    // An entry of a folder is not an artifact itself.
     for (const auto& [axis, artifact] : store_.lineage().matrix_inputs(step.key))
       entry["inputs"][axis] = of(artifact, step.started);
   }
 
-  /// A gathered input is a list of artifacts.
+  /// Returns the source of an input; a list of sources for a gathered input.
   json source_of(const core::Digest& input, WallTime by, const std::string& made_by) {
     const auto pieces = store_.lineage().gathered(input);
     if (pieces.empty()) return of(input, by, made_by);

@@ -7,7 +7,7 @@
 namespace pipeline::report {
 namespace {
 
-/// JSON with no character that has a meaning in HTML.
+/// Returns JSON without characters that have a meaning in HTML.
 std::string embedded(const nlohmann::json& data) {
   const auto text = data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string safe;
@@ -37,7 +37,7 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-/// As a Content-Security-Policy names a text that it allows.
+/// Returns the name of an allowed text for a Content-Security-Policy.
 std::string source_hash(std::string_view text) {
   const auto digest = core::sha256(text);
   return "'sha256-" +
@@ -46,7 +46,7 @@ std::string source_hash(std::string_view text) {
          "'";
 }
 
-/// Fills in each `{{NAME}}` once; values are not looked at again.
+/// Fills in each `{{NAME}}` of the text, but not those in values.
 std::string filled(std::string_view text,
                    const std::vector<std::pair<std::string_view, std::string>>& values) {
   std::string result;

@@ -11,24 +11,25 @@
 
 namespace pipeline::report {
 
-/// How much of a run's output the data may hold, in bytes of the page.
+/// Limits of a run's output in the data, in bytes of the page.
 struct ReportLimits {
-  std::size_t logs = 1'500'000;        ///< Of all steps together; 0: no log is opened.
-  std::size_t failed_log = 64 * 1024;  ///< The end of the log of a step that failed.
-  std::size_t log = 8 * 1024;          ///< The end of any other log.
-  std::size_t pictures = 2'000'000;    ///< Of all pictures together.
-  std::size_t points = 200;            ///< Of one metric.
-  std::size_t digits = 12;             ///< Of an artifact's digest.
-  bool checks_driver = false;          ///< A running run whose driver is dead has died.
-  bool details = true;  ///< All of each step; else what tables and drawings of all steps show.
+  std::size_t logs = 1'500'000;        ///< All logs together; 0: no log is opened.
+  std::size_t failed_log = 64 * 1024;  ///< Last part of a failed step's log.
+  std::size_t log = 8 * 1024;          ///< Last part of any other log.
+  std::size_t pictures = 2'000'000;    ///< All pictures together.
+  std::size_t points = 200;            ///< Maximum of a metric.
+  std::size_t digits = 12;             ///< Length of an artifact's digest.
+  bool checks_driver = false;  ///< Whether a running run whose driver is dead is shown as died.
+  bool details =
+      true;  ///< Whether steps are complete; else with what tables and graphs of all steps show.
 };
 
 /// Returns the limits with which the report of a run of ten thousand steps has at most 5 MB: logs
 /// and pictures share what so many steps leave.
 ReportLimits limits_for(std::size_t steps);
 
-/// Returns everything that the page shows: the run, its steps with attempts, logs, outputs and what
-/// they needed, metrics and pictures.
+/// Returns all data of the page: the run, its steps with attempts, logs, outputs and resource
+/// usage, metrics and pictures.
 nlohmann::json report_data(store::RunStore& store, const store::ArtifactStore& artifacts,
                            const store::RunRecord& run, const ReportLimits& limits);
 
@@ -37,8 +38,8 @@ struct ReportTemplates {
   std::string page, style, script;
 };
 
-/// Puts the data into the page. The data cannot end the element that it is in, whatever texts it
-/// has, and nothing but the page's own style and script is allowed by its policy.
+/// Puts the data into the page. No text in the data can end the enclosing element, and the page's
+/// policy allows only its own style and script.
 std::string render_report(const nlohmann::json& data, const ReportTemplates& templates);
 
 }  // namespace pipeline::report

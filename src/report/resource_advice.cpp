@@ -12,12 +12,12 @@ namespace pipeline::report {
 namespace {
 
 constexpr std::uint64_t mebibyte = 1u << 20, gibibyte = 1u << 30;
-/// What is recommended above the most that was used.
+/// Recommended limit, as a multiple of the maximum use.
 constexpr double spare = 1.25;
-/// Less waste than this is not worth a change.
+/// Minimum waste that is worth a change.
 constexpr double wasteful = 1.5;
 constexpr std::uint64_t least_waste = 128 * mebibyte;
-/// Use of this part of a limit is close to it.
+/// Part of a limit from which on usage is close to the limit.
 constexpr double close_to_limit = 0.9;
 constexpr std::chrono::seconds shortest_attempt{1};
 
@@ -66,7 +66,7 @@ std::optional<ResourceAdvice> memory_advice(Bytes asked, const StepUse& used) {
 
 std::optional<ResourceAdvice> cpu_advice(double asked, const StepUse& used) {
   if (!used.cpus) return std::nullopt;
-  // Where other work had the CPUs, an attempt used fewer than it could have.
+  // An attempt may have used fewer CPUs than it could have, because other work had them.
   const auto enough = std::max(1.0, std::ceil(2 * spare * *used.cpus) / 2);
   if (asked < wasteful * enough) return std::nullopt;
   return ResourceAdvice{
@@ -83,14 +83,14 @@ std::optional<ResourceAdvice> gpu_advice(unsigned asked, const StepUse& used) {
                             std::to_string(used.runs) + (used.runs == 1 ? " run" : " runs")};
 }
 
-/// Returns how many of an attempt's GPUs computed at all. One that does not say counts.
+/// Returns how many of an attempt's GPUs computed at all; a GPU without a measurement counts.
 std::size_t busy_gpus(const core::Usage& usage) {
   constexpr double least = 0.01;
   return static_cast<std::size_t>(std::ranges::count_if(
       usage.gpus, [](const auto& gpu) { return !gpu.peak_load || *gpu.peak_load >= least; }));
 }
 
-/// Notes which limits of memory were too low, and which one was enough after that.
+/// Records the limits of memory that were too low, and the one that was enough after that.
 void add_limit(StepUse& use, const store::AttemptRecord& attempt) {
   const auto& limit = attempt.usage.memory_limit;
   if (!limit) return;

@@ -1,5 +1,5 @@
 /// @file
-/// What the steps of a pipeline should ask for, by what their attempts have used.
+/// Advice on the resources of a pipeline's steps, from what their attempts have used.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace pipeline::report {
 
-/// What the attempts of a step, with a matrix those of all its instances, have used at most.
+/// Maximum usage by the attempts of a step, including all instances of a matrix.
 struct StepUse {
   std::size_t runs = 0;                      ///< Runs in which an attempt was measured.
   std::optional<std::uint64_t> memory;       ///< Bytes.
   std::optional<double> cpus;                ///< Mean over an attempt of a second or more.
-  std::optional<std::size_t> gpus;           ///< That computed at all, in such an attempt.
+  std::optional<std::size_t> gpus;           ///< GPUs that computed at all, in such an attempt.
   bool is_killed = false;                    ///< The last attempt was killed for lack of memory.
   std::optional<std::uint64_t> killed_with;  ///< The highest limit that ended an attempt, bytes.
-  std::optional<std::uint64_t> worked_with;  ///< A higher one with which an attempt succeeded.
+  std::optional<std::uint64_t> worked_with;  ///< A higher limit with which an attempt succeeded.
 };
 
 /// Returns the use of each step that was measured, by the step's name without its instance, over
@@ -32,12 +32,12 @@ std::map<std::string, StepUse> step_uses(store::RunStore& store, const std::stri
 /// A better value for one of the step's `resources`.
 struct ResourceAdvice {
   std::string setting;  ///< `memory`, `cpu_count` or `gpu_count`.
-  std::string value;    ///< As one writes it in a pipeline file.
+  std::string value;    ///< Text for a pipeline file.
   std::string reason;   ///< Such as `8 GiB asked, 2.1 GiB at most used in 14 runs`.
 };
 
 /// Returns advice where the step asks for much more than it has used or for hardly as much, or was
-/// killed for lack of memory. A setting that is not given gets none.
+/// killed for lack of memory. Settings that are not given get no advice.
 std::vector<ResourceAdvice> advise(const ResourceSettings& asked, const StepUse& used);
 
 }  // namespace pipeline::report

@@ -29,7 +29,8 @@ struct Tail {
   std::uint64_t left_out = 0;
 };
 
-/// Bytes that the text takes in the page, where what has a meaning in HTML or JSON is escaped.
+/// Returns the bytes of the text in the page, where characters with a meaning in HTML or JSON are
+/// escaped.
 std::size_t escaped_size(std::string_view text) {
   constexpr std::size_t of_escape = 5;  // \u001b instead of one byte
   return text.size() + of_escape * static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
@@ -38,13 +39,14 @@ std::size_t escaped_size(std::string_view text) {
                        }));
 }
 
-std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t most) {
+std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t max_bytes) {
   const core::Descriptor opened(
       ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   const auto size = opened ? ::lseek(opened.get(), 0, SEEK_END) : -1;
   if (size <= 0) return std::nullopt;
   Tail tail;
-  tail.left_out = static_cast<std::uint64_t>(std::max<off_t>(0, size - static_cast<off_t>(most)));
+  tail.left_out =
+      static_cast<std::uint64_t>(std::max<off_t>(0, size - static_cast<off_t>(max_bytes)));
   tail.text.resize(static_cast<std::size_t>(size) - tail.left_out);
   const auto got =
       ::pread(opened.get(), tail.text.data(), tail.text.size(), static_cast<off_t>(tail.left_out));
@@ -81,7 +83,7 @@ json RunData::all() {
     of_step.push_back(std::move(attempt));
   }
   std::vector<json> entries(steps_.size());
-  // What failed has the first right to space.
+  // Failed steps come first, because the space for logs is limited.
   for (const bool failed : {true, false})
     for (std::size_t i = 0; i < steps_.size(); ++i)
       if ((steps_[i].status == StepStatus::failed) == failed)
@@ -102,7 +104,7 @@ json RunData::all() {
 
 json RunData::changes() {
   auto found = store_.runs().find(run_.id);
-  if (!found || found->id != run_.id) return nullptr;  // It has been removed.
+  if (!found || found->id != run_.id) return nullptr;  // The run has been removed.
   run_ = std::move(*found);
   read_steps();
   auto changed = json::object();
@@ -177,7 +179,7 @@ json RunData::declared() const {
   return entry.is_object() ? entry : json::object();
 }
 
-/// Empty members are left out, so that ten thousand steps stay small.
+/// Returns a step without empty members, so that ten thousand steps stay small.
 json RunData::step_entry(const store::StepRecord& step,
                          const std::vector<store::AttemptRecord>& attempts) {
   stamps_[step.name] = stamp_of(step);
@@ -214,8 +216,8 @@ void RunData::add_details(const store::StepRecord& step, json& entry) {
   add_inputs(step, entry);
 }
 
-/// Returns which of several makers of the same is meant.
-/// @param step earlier versions have recorded none: then it is the maker at this position
+/// Returns the maker that is meant, if several steps made the same artifact.
+/// @param step name of the maker; earlier versions have recorded none, so that the position decides
 const RunData::Maker& RunData::made_by(const std::string& step, std::span<const Maker> makers,
                                        std::size_t position) {
   for (const auto& maker : makers)
@@ -223,7 +225,8 @@ const RunData::Maker& RunData::made_by(const std::string& step, std::span<const 
   return makers[std::min(position, makers.size() - 1)];
 }
 
-/// An input is an output of another step, or the position of several in `gathers`.
+/// Adds the inputs: each is an output of another step, or the position of several outputs in
+/// `gathers`.
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
   const auto inputs = inputs_.find(step.key);
   if (inputs == inputs_.end()) return;
@@ -234,11 +237,12 @@ void RunData::add_inputs(const store::StepRecord& step, json& entry) {
       entry["f"].push_back({name, *gather});
 }
 
-/// Returns nothing for data from outside. A gather that several steps take is listed once.
+/// Returns the input's position in `gathers`, equal for all steps that take it; nothing for data
+/// from outside.
 std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   const auto [known, is_new] = gather_positions_.try_emplace(input);
   if (!is_new) return known->second;
-  std::map<core::Digest, std::size_t> seen;  // Several steps can have made the same.
+  std::map<core::Digest, std::size_t> seen;  // Several steps can have made the same artifact.
   auto outputs = json::array();
   for (const auto& [artifact, step] : store_.lineage().gathered(input)) {
     const auto makers = makers_of(artifact);
@@ -300,10 +304,10 @@ void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& ent
 
 void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& entry) {
   if (limits_.logs == 0 || attempt.log.empty()) return;
-  const auto most = std::min(failed ? limits_.failed_log : limits_.log,
-                             limits_.logs - std::min(limits_.logs, log_bytes_));
-  auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(most, 1));
-  if (!tail || most == 0) {
+  const auto max_bytes = std::min(failed ? limits_.failed_log : limits_.log,
+                                  limits_.logs - std::min(limits_.logs, log_bytes_));
+  auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(max_bytes, 1));
+  if (!tail || max_bytes == 0) {
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
     return;
   }
@@ -312,15 +316,15 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
   if (tail->left_out > 0) entry["lo"] = tail->left_out;
 }
 
-/// Without space for its bytes, a picture is listed by its digest.
+/// Adds the picture if there is space for its bytes; with a limit of 0, its digest.
 void RunData::add_picture(const store::StepRecord& step, const store::OutputRecord& output) {
   if (output.is_directory || !is_picture_name(output.file_name)) return;
   const auto name = step.name + "." + output.name;
-  constexpr std::size_t most_listed = 60;
+  constexpr std::size_t max_listed = 60;
   if (limits_.pictures == 0) {
     const auto is_known =
         std::ranges::any_of(pictures_, [&](const json& one) { return one["name"] == name; });
-    if (!is_known && pictures_.size() < most_listed)
+    if (!is_known && pictures_.size() < max_listed)
       pictures_.push_back({{"name", name}, {"digest", output.digest.hex()}});
     return;
   }
@@ -336,22 +340,22 @@ void RunData::add_picture(const store::StepRecord& step, const store::OutputReco
 }
 
 json RunData::metrics() {
-  constexpr std::size_t most = 2000, most_curves = 200;
+  constexpr std::size_t max_metrics = 2000, max_curves = 200;
   auto list = json::array();
   std::size_t curves = 0;
   for (const auto& metric : store_.metrics().list(run_.id)) {
-    if (list.size() == most) break;
+    if (list.size() == max_metrics) break;
     json entry{{"step", metric.step},
                {"name", metric.name},
                {"last", store::number_json(metric.last.value)},
                {"points", metric.points}};
-    if (metric.points > 1 && curves++ < most_curves) entry["curve"] = curve_of(metric);
+    if (metric.points > 1 && curves++ < max_curves) entry["curve"] = curve_of(metric);
     list.push_back(std::move(entry));
   }
   return list;
 }
 
-/// At most `points` values: of longer series the least and the largest of each part.
+/// Returns at most `points` values: the minimum and maximum of each part of a longer series.
 json RunData::curve_of(const store::MetricRecord& metric) {
   const auto points = store_.metrics().points(metric);
   auto curve = json::array();
@@ -384,8 +388,8 @@ json RunData::Names::list() const {
 }
 
 ReportLimits limits_for(std::size_t steps) {
-  constexpr std::size_t most = 4'800'000, of_step = 300, least = 100'000;
-  const auto left = std::max(2 * least, most - std::min(most, steps * of_step));
+  constexpr std::size_t max_bytes = 4'800'000, of_step = 300, min_share = 100'000;
+  const auto left = std::max(2 * min_share, max_bytes - std::min(max_bytes, steps * of_step));
   ReportLimits limits;
   limits.logs = std::min(limits.logs, left / 2);
   limits.pictures = std::min(limits.pictures, left / 2);

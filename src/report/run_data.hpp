@@ -1,5 +1,5 @@
 /// @file
-/// A run as the pages show it: as JSON, whole or what has changed of it.
+/// A run as JSON for the pages: all of the run, or its changes.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace pipeline::report {
 
-/// Keeps references to the stores.
+/// Reads a run from the stores, which must outlive this object.
 class RunData {
  public:
   RunData(store::RunStore& store, const store::ArtifactStore& artifacts, store::RunRecord run,
@@ -26,16 +26,17 @@ class RunData {
   /// Returns the run, its steps with their attempts, and its metrics and pictures.
   nlohmann::json all();
 
-  /// Returns what has changed since the last call of either function: of `steps` only those that
-  /// are new or different, `run`, `images`, `metrics` and `pictures` whole. Null if nothing has.
+  /// Returns the changes since the last call of either function: `steps` that are new or different,
+  /// and the whole of `run`, `images`, `metrics` and `pictures`. Returns null if nothing has
+  /// changed.
   nlohmann::json changes();
 
-  /// Returns all of one step, whatever the limits say of details: `step` as all() has it, and the
-  /// `images`, `nodes` and `gathers` that it refers to. Null if the run has no such step.
+  /// Returns a step with all details: `step` in the form of all(), and the `images`, `nodes` and
+  /// `gathers` that it refers to. Returns null if the run has no such step.
   nlohmann::json details(const std::string& name);
 
  private:
-  /// What of a step changes while its run is running.
+  /// The parts of a step that change while the run is running.
   using Stamp = std::tuple<StepStatus, unsigned, WallTime, WallTime>;
 
   /// An output of a step of the run; points into `steps_`.
@@ -74,7 +75,7 @@ class RunData {
   nlohmann::json metrics();
   nlohmann::json curve_of(const store::MetricRecord& metric);
   void read_steps();
-  /// In the order of the steps.
+  /// Returns the makers of an artifact, in the order of the steps.
   std::span<const Maker> makers_of(const core::Digest& artifact) const;
   static const Maker& made_by(const std::string& step, std::span<const Maker> makers,
                               std::size_t position);
@@ -85,10 +86,10 @@ class RunData {
   store::RunRecord run_;
   ReportLimits limits_;
   std::vector<store::StepRecord> steps_;
-  std::map<std::string, Stamp> stamps_;  ///< Of the entries that were returned.
+  std::map<std::string, Stamp> stamps_;  ///< Stamps of the entries that were returned.
   std::vector<Maker> makers_;            ///< Sorted by the digest.
   std::map<core::Digest, std::optional<std::size_t>> gather_positions_;
-  nlohmann::json gathers_ = nlohmann::json::array();             ///< The outputs of each, by name.
+  nlohmann::json gathers_ = nlohmann::json::array();             ///< Names of the outputs of each.
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< By the step's key.
   Names images_, nodes_;
   nlohmann::json pictures_ = nlohmann::json::array();

@@ -14,7 +14,7 @@ bool continues_name(char c) {
   return begins_name(c) || (c >= '0' && c <= '9') || c == '.' || c == '-';
 }
 
-bool is_word_of_the_language(std::string_view word) {
+bool is_keyword(std::string_view word) {
   static constexpr std::array words{std::string_view("and"), std::string_view("or"),
                                     std::string_view("not"), std::string_view("true"),
                                     std::string_view("false")};
@@ -53,10 +53,10 @@ std::string with_references(const std::string& text) {
       auto end = i;
       while (end < text.size() && continues_name(text[end])) ++end;
       const auto word = text.substr(i, end - i);
-      result += is_word_of_the_language(word) ? word : "${" + word + "}";
+      result += is_keyword(word) ? word : "${" + word + "}";
       i = end;
     } else {
-      // A number may have letters: 1e-3.
+      // A number may contain letters: 1e-3.
       const bool is_number = (c >= '0' && c <= '9') || c == '.';
       do result += text[i++];
       while (is_number && i < text.size() && continues_name(text[i]));

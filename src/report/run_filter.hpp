@@ -9,14 +9,15 @@
 
 namespace pipeline::report {
 
-/// The language of `when:` (core/expression.hpp); a value may stand without `${}`, because a shell
-/// would need quotes for them.
+/// A condition in the language of `when:` (core/expression.hpp). Names need no `${}`, which would
+/// need quotes in a shell.
 class RunFilter {
  public:
-  /// An empty text accepts every run. Throws InputError for a text that is no expression.
+  /// Accepts every run if the text is empty. Throws InputError for a text that is not an
+  /// expression.
   explicit RunFilter(const std::string& text);
-  /// A comparison with a value that the run does not have does not hold. Throws InputError for a
-  /// value of a wrong type and for a name that no run can have.
+  /// Returns whether the condition is true; a comparison with a value that the run lacks is false.
+  /// Throws InputError for a value of a wrong type and for a name that no run can have.
   bool accepts(RunValues& values) const;
   bool accepts_all() const { return text_.empty(); }
 

@@ -24,10 +24,10 @@ RunValues& RunTable::values_of(const store::RunRecord& run) {
 std::vector<ListedRun> RunTable::find(const RunQuery& query, std::size_t limit) {
   std::vector<ListedRun> list;
   const RunFilter filter(query.where);
-  // All runs are read if a value decides.
-  const bool is_chosen_here = !query.sort.empty() || !filter.accepts_all();
-  const bool needs_values = is_chosen_here || !query.columns.empty();
-  for (auto& record : store_.runs().list(is_chosen_here ? 0 : limit, query.pipeline, query.tag)) {
+  // All runs are read if a value selects or sorts them.
+  const bool reads_all = !query.sort.empty() || !filter.accepts_all();
+  const bool needs_values = reads_all || !query.columns.empty();
+  for (auto& record : store_.runs().list(reads_all ? 0 : limit, query.pipeline, query.tag)) {
     ListedRun run;
     if (needs_values) {
       auto& values = values_of(record);

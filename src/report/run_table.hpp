@@ -14,20 +14,21 @@
 namespace pipeline::report {
 
 struct RunQuery {
-  std::string pipeline, tag;         ///< Only runs that have it; empty: all.
+  std::string pipeline, tag;         ///< Only runs with this pipeline or tag; empty: all.
   std::string where;                 ///< An expression; empty: all.
   std::string sort;                  ///< A value; empty: the newest first.
-  bool is_ascending = false;         ///< By that value; else the largest first.
+  bool is_ascending = false;         ///< Order of `sort`; false: the largest first.
   std::vector<std::string> columns;  ///< Values to return.
 };
 
 struct ListedRun {
   store::RunRecord record;
-  std::vector<nlohmann::json> values = {};  ///< Of the columns.
+  std::vector<nlohmann::json> values = {};  ///< Values of the columns.
   nlohmann::json sort_by = {};
 };
 
-/// Keeps a reference to the store, and the values of runs that have ended, which are read once.
+/// Finds runs in the store, which must outlive this object, and caches the values of runs that have
+/// ended.
 class RunTable {
  public:
   explicit RunTable(store::RunStore& store) : store_(store) {}
@@ -43,7 +44,7 @@ class RunTable {
   RunValues& values_of(const store::RunRecord& run);
 
   store::RunStore& store_;
-  std::map<std::string, RunValues> values_;  ///< By run.
+  std::map<std::string, RunValues> values_;  ///< Keyed by run.
 };
 
 }  // namespace pipeline::report

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Returns null for a run that has not ended.
+/// Returns the duration; null for a run that has not ended.
 json seconds_of(const store::RunRecord& run) {
   if (run.status == RunStatus::running) return {};
   return static_cast<double>(run.took.count()) / 1000;
@@ -35,7 +35,7 @@ const std::map<std::string, json>& RunValues::parameters() {
     if (!object.is_object()) continue;
     for (const auto& [name, value] : object.items()) {
       const auto [at, is_new] = found.emplace(name, value);
-      if (!is_new && at->second != value) at->second = json();  // The steps do not agree.
+      if (!is_new && at->second != value) at->second = json();  // The steps have different values.
     }
   }
   for (auto& [name, value] : found)

@@ -13,26 +13,27 @@
 
 namespace pipeline::report {
 
-/// Reads the store when a value is first asked for.
+/// The values of a run, read from the store on first use.
 class RunValues {
  public:
-  /// Keeps a reference to the store.
+  /// The store must outlive this object.
   RunValues(store::RunStore& store, store::RunRecord run) : store_(store), run_(std::move(run)) {}
 
   const store::RunRecord& run() const { return run_; }
   /// Takes a newer record of the same run, whose steps have not changed.
   void take(store::RunRecord run) { run_ = std::move(run); }
-  /// Returns the value; null if the run has none. Throws InputError for a name of another group.
+  /// Returns the value; null if the run lacks it. Throws InputError for an unknown name.
   nlohmann::json value(const std::string& name);
 
-  /// The parameters: the run's, and those of steps as far as all steps that have one agree.
+  /// Returns the run's parameters, and a parameter of steps if all steps that have it agree.
   const std::map<std::string, nlohmann::json>& parameters();
-  /// The last values of the metrics: `accuracy`, and where several steps report one of that name,
-  /// the latest; also `STEP.accuracy`.
+  /// Returns the last values of the metrics by name, `accuracy` (of several steps, the latest) and
+  /// `STEP.accuracy`.
   const std::map<std::string, nlohmann::json>& metrics();
-  /// CPU seconds, the largest memory of an attempt in bytes, and the bytes read and written.
+  /// Returns CPU seconds, the maximum memory of an attempt in bytes, and the bytes read and
+  /// written.
   const std::map<std::string, nlohmann::json>& usage();
-  /// Id, pipeline, status, ...
+  /// Returns id, pipeline, status, ...
   std::map<std::string, nlohmann::json> properties() const;
 
  private:
@@ -49,9 +50,9 @@ class RunValues {
 std::string tags_of(const store::RunRecord& run);
 /// Returns the value as a table shows it.
 std::string shown_value(const nlohmann::json& value);
-/// The same of a run's value by its name: `usage.memory` and the like are bytes.
+/// Returns a run's value as a table shows it, by name: `usage.memory` and the like are bytes.
 std::string shown_value_of(const std::string& name, const nlohmann::json& value);
-/// Returns true if `a` is before `b`: numbers before texts, nothing last.
+/// Returns true if `a` sorts before `b`: numbers before texts, null last.
 bool is_before(const nlohmann::json& a, const nlohmann::json& b);
 
 }  // namespace pipeline::report

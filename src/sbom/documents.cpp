@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-/// A digest over the record, from which identifiers are made: equal images, equal documents.
+/// Returns a digest of the record for the document's identifiers, so that equal images have equal
+/// documents.
 std::string content_digest(const ImageRecord& image) {
   core::Hasher hasher;
   hasher.field("sbom 1").field(image.reference).field(image.id).field(image.version);
@@ -20,7 +21,7 @@ std::string content_digest(const ImageRecord& image) {
   return hasher.finish().hex();
 }
 
-/// SPDX has no fraction of seconds.
+/// Removes the fraction of seconds, which SPDX does not allow.
 std::string whole_seconds(const std::string& time) {
   return time.substr(0, time.find_first_of(".Z")) + "Z";
 }

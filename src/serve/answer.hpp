@@ -1,5 +1,5 @@
 /// @file
-/// What a request is answered with.
+/// The answer to a request.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct FileBody {
 class Feed {
  public:
   virtual ~Feed() = default;
-  /// Returns what has happened since the last call, as server-sent events; empty if nothing has.
+  /// Returns the events since the last call, as server-sent events; empty if there are none.
   virtual std::string next() = 0;
 };
 
@@ -41,7 +41,7 @@ struct Answer {
 Answer json_answer(const nlohmann::json& document);
 /// Returns an answer of one line, for a browser or a person.
 Answer refusal(unsigned status, std::string text);
-/// Returns one server-sent event.
+/// Returns a server-sent event.
 std::string event_text(const char* name, const nlohmann::json& data);
 
 }  // namespace pipeline::serve

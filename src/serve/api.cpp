@@ -22,11 +22,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_runs = 2000, most_columns = 24, most_compared = 20;
-constexpr std::size_t most_of_log = 1 << 20, usual_of_log = 128 * 1024;
-constexpr std::size_t most_of_picture = 64 << 20;
+constexpr std::size_t max_runs = 2000, max_columns = 24, max_compared = 20;
+constexpr std::size_t max_log_part = 1 << 20, default_log_part = 128 * 1024;
+constexpr std::size_t max_picture = 64 << 20;
 
-/// The views of the page: their paths are the page's, so that a view can be reloaded.
+/// Returns true for the path of one of the page's views, so that the view can be reloaded.
 bool is_view(const std::string& path) {
   return path == "/" || path == "/compare" || path == "/machine" || path.starts_with("/run/") ||
          path.starts_with("/artifact/");
@@ -39,7 +39,7 @@ Answer text_answer(const char* type, const std::string& text) {
   return answer;
 }
 
-/// A file for the user to keep; no browser shows or runs it.
+/// Returns a file as a download, which browsers neither show nor run.
 Answer download(FileBody body, const std::string& name) {
   Answer answer;
   answer.type = "application/octet-stream";
@@ -102,19 +102,19 @@ Answer Api::answer(const PageRequest& request) {
 }
 
 Answer Api::runs(const PageRequest& request) {
-  const auto at_least = [&](std::int64_t least, const char* name, std::int64_t otherwise) {
-    return static_cast<std::size_t>(std::max(least, request.number(name, otherwise)));
+  const auto at_least = [&](std::int64_t min, const char* name, std::int64_t otherwise) {
+    return static_cast<std::size_t>(std::max(min, request.number(name, otherwise)));
   };
   const auto offset = at_least(0, "offset", 0);
-  const auto limit = std::min(most_runs, at_least(1, "limit", 100));
+  const auto limit = std::min(max_runs, at_least(1, "limit", 100));
   report::RunQuery query{.pipeline = request.value("pipeline"), .tag = request.value("tag")};
   query.where = request.value("where");
   query.sort = request.value("sort");
   query.is_ascending = request.value("order") == "ascending";
   query.columns = request.values("column");
-  if (query.columns.size() > most_columns)
-    throw core::InputError("at most " + std::to_string(most_columns) + " columns are shown");
-  // Without a condition, values are needed only of the rows that are returned.
+  if (query.columns.size() > max_columns)
+    throw core::InputError("at most " + std::to_string(max_columns) + " columns are shown");
+  // Without a condition, values are needed only for the rows that are returned.
   const bool is_plain = query.where.empty() && query.sort.empty();
   const auto all = table_.find(query, is_plain && !query.columns.empty() ? offset + limit : 0);
   const auto total = is_plain && !query.columns.empty()
@@ -132,8 +132,8 @@ Answer Api::runs(const PageRequest& request) {
 
 Answer Api::compare(const PageRequest& request) {
   const auto names = request.values("run");
-  if (names.size() < 2 || names.size() > most_compared)
-    throw core::InputError("a comparison needs from 2 to " + std::to_string(most_compared) +
+  if (names.size() < 2 || names.size() > max_compared)
+    throw core::InputError("a comparison needs from 2 to " + std::to_string(max_compared) +
                            " runs");
   std::vector<store::RunRecord> records;
   auto list = json::array();
@@ -190,15 +190,15 @@ Answer Api::step(const PageRequest& request) {
 
 Answer Api::log(const PageRequest& request) {
   const auto attempt = find_attempt(request);
-  const auto most = static_cast<std::size_t>(std::clamp<std::int64_t>(
-      request.number("most", usual_of_log), 1, static_cast<std::int64_t>(most_of_log)));
+  const auto max_bytes = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      request.number("most", default_log_part), 1, static_cast<std::int64_t>(max_log_part)));
   const auto from = request.number("from", -1), before = request.number("before", -1);
   LogPart part;
   if (const auto file = open_log(store_.paths().log_file(attempt.log)))
     part = from >= 0
-               ? part_from(*file, static_cast<std::uint64_t>(from), most)
+               ? part_from(*file, static_cast<std::uint64_t>(from), max_bytes)
                : part_before(*file, before >= 0 ? static_cast<std::uint64_t>(before) : UINT64_MAX,
-                             most);
+                             max_bytes);
   return json_answer({{"from", part.from},
                       {"to", part.to},
                       {"size", part.size},
@@ -240,10 +240,9 @@ Answer Api::artifact(const PageRequest& request) {
 }
 
 Answer Api::picture(const PageRequest& request) {
-  const auto bytes =
-      core::read_untrusted_file(artifacts_.path(digest_of(request)), most_of_picture);
+  const auto bytes = core::read_untrusted_file(artifacts_.path(digest_of(request)), max_picture);
   const auto* type = bytes ? report::picture_type(*bytes) : nullptr;
-  if (!type) return refusal(404, "this artifact is no picture that is shown");
+  if (!type) return refusal(404, "this artifact is not a picture that browsers show");
   return text_answer(type, *bytes);
 }
 

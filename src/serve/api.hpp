@@ -1,5 +1,5 @@
 /// @file
-/// What the pages ask for: runs, one run, its logs, artifacts; read from the state folder.
+/// The data of the pages, read from the state folder: runs, a run, its logs, artifacts.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@
 
 namespace pipeline::serve {
 
-/// The page that all views have, with its style, script and icon.
+/// The page of all views, with its style, script and icon.
 struct Assets {
   std::string page, style, script, icon;
 };
 
-/// Keeps references to the stores. All calls, also those of the feeds, come from one thread at a
-/// time.
+/// Answers requests from the stores, which must outlive this object. All calls, also those of the
+/// feeds, come from one thread at a time.
 class Api {
  public:
   Api(store::RunStore& store, const store::ArtifactStore& artifacts, Assets assets);
 
-  /// Throws InputError for a request of something that does not exist.
+  /// Returns the answer. Throws InputError if the requested object does not exist.
   Answer answer(const PageRequest& request);
 
  private:
@@ -39,7 +39,7 @@ class Api {
   Answer picture(const PageRequest& request);
 
   store::RunRecord find(const PageRequest& request);
-  /// The attempt that `run`, `step` and `attempt` name; without a number the last one.
+  /// Returns the attempt that `run`, `step` and `attempt` name; without a number, the last attempt.
   store::AttemptRecord find_attempt(const PageRequest& request);
 
   store::RunStore& store_;

@@ -35,17 +35,17 @@ class RunFeed final : public Feed {
   std::string next() override {
     const auto version = store_.version();
     const auto now = Clock::now();
-    if (!began_) {
-      began_ = true;
+    if (!has_begun_) {
+      has_begun_ = true;
       version_ = version;
-      looked_ = now;
+      read_at_ = now;
       return event_text("run", data_.all());
     }
-    // A driver that is killed commits nothing.
-    constexpr std::chrono::seconds longest{2};
-    if (version == version_ && now - looked_ < longest) return {};
+    // A killed driver commits nothing, so the run is read again from time to time.
+    constexpr std::chrono::seconds max_pause{2};
+    if (version == version_ && now - read_at_ < max_pause) return {};
     version_ = version;
-    looked_ = now;
+    read_at_ = now;
     const auto changes = data_.changes();
     return changes.is_null() ? std::string() : event_text("changes", changes);
   }
@@ -53,9 +53,9 @@ class RunFeed final : public Feed {
  private:
   store::RunStore& store_;
   report::RunData data_;
-  bool began_ = false;
+  bool has_begun_ = false;
   std::int64_t version_ = 0;
-  Clock::time_point looked_;
+  Clock::time_point read_at_;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 /// @file
-/// What has changed, for pages that stay open.
+/// Events for pages that stay open.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace pipeline::serve {
 
-/// `runs` whenever another process has committed something.
+/// Sends `runs` whenever another process has committed a change.
 std::unique_ptr<Feed> runs_feed(store::RunStore& store);
 
-/// `run` with all of a run at first, then `changes`.
+/// Sends `run` with all of a run at first, then `changes`.
 std::unique_ptr<Feed> run_feed(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const store::RunRecord& run);
 
-/// How much of a run its page gets.
+/// Returns the limits of a run's data for its page.
 report::ReportLimits page_limits();
 
 }  // namespace pipeline::serve

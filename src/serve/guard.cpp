@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t token_digits = 32;
 
-/// Takes equally long for all texts of the right length, so that no digit can be guessed alone.
+/// Compares in equal time for all texts of the right length, so that digits cannot be guessed one
+/// by one.
 bool is_equal(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -40,7 +41,8 @@ std::string_view cookie_value(std::string_view cookies, std::string_view name) {
   return {};
 }
 
-/// The host without its port; an IPv6 address without its brackets. Empty if it is no host.
+/// Returns the host without its port, an IPv6 address without its brackets; empty if the text is
+/// not a host.
 std::string_view name_of(std::string_view host) {
   const bool has_brackets = host.starts_with('[');
   const auto end = std::min(host.find(has_brackets ? ']' : ':'), host.size());
@@ -67,7 +69,7 @@ std::string new_token() {
 bool is_ip_address(std::string_view text) {
   const std::string address(text);
   unsigned char bytes[sizeof(in6_addr)];
-  if (address.find('\0') != address.npos) return false;  // The rest would not be looked at.
+  if (address.find('\0') != address.npos) return false;  // inet_pton() would ignore the rest.
   return ::inet_pton(AF_INET, address.c_str(), bytes) == 1 ||
          ::inet_pton(AF_INET6, address.c_str(), bytes) == 1;
 }
@@ -83,8 +85,8 @@ Guard::Guard(std::string token, std::string host, unsigned short port)
       // Cookies are not separated by port, and two servers must not overwrite each other's.
       cookie_name_("pipe-" + std::to_string(port)) {}
 
-/// A page of another site can make its name resolve to this address (DNS rebinding). It then sends
-/// that name, so only names are accepted that no other site can have. The port may be another one:
+/// Returns true for names that no other site can have. Another site can make its own name resolve
+/// to this address (DNS rebinding); the browser then sends that name. The port may differ, as with
 /// `ssh -L`.
 bool Guard::is_own_name(std::string_view host) const {
   const auto name = name_of(host);
@@ -105,7 +107,7 @@ bool Guard::has_token(const RequestOrigin& origin) const {
 
 Verdict Guard::judge(const RequestOrigin& origin) const {
   if (!is_own_name(origin.host)) return Verdict::wrong_host;
-  // A link may lead here from elsewhere; nothing else of another site may ask.
+  // Another site may link to a page; all other requests of other sites are refused.
   const bool is_foreign = origin.fetch_site == "cross-site" || origin.fetch_site == "same-site";
   if (is_foreign && origin.fetch_mode != "navigate") return Verdict::cross_site;
   return has_token(origin) ? Verdict::allowed : Verdict::no_token;

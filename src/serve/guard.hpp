@@ -1,5 +1,6 @@
 /// @file
-/// Who may ask: requests of this user's browser, with the token that `pipe serve` printed.
+/// Access control: accepts requests of this user's browser, with the token that `pipe serve`
+/// printed.
 #pragma once
 
 #include <string>
@@ -7,14 +8,14 @@
 
 namespace pipeline::serve {
 
-/// What of a request's headers says where it comes from.
+/// The headers that identify the origin of a request.
 struct RequestOrigin {
   std::string_view host;           ///< Host.
   std::string_view cookies;        ///< Cookie.
   std::string_view authorization;  ///< Authorization.
   std::string_view fetch_site;     ///< Sec-Fetch-Site.
   std::string_view fetch_mode;     ///< Sec-Fetch-Mode.
-  std::string_view token;          ///< Of the query.
+  std::string_view token;          ///< Parameter `token` of the query.
 };
 
 enum class Verdict { allowed, wrong_host, cross_site, no_token };
@@ -28,7 +29,7 @@ class Guard {
   Guard(std::string token, std::string host, unsigned short port);
 
   Verdict judge(const RequestOrigin& origin) const;
-  /// Returns the value of the Set-Cookie header that spares later requests the token in the
+  /// Returns the value of the Set-Cookie header, with which later requests need no token in the
   /// address.
   std::string cookie() const;
   const std::string& token() const { return token_; }
@@ -41,7 +42,7 @@ class Guard {
 
 /// Returns true for an IPv4 or IPv6 address, which no name server can redirect.
 bool is_ip_address(std::string_view text);
-/// Returns true for an address that only processes of this machine reach.
+/// Returns true for an address that only processes of this machine can reach.
 bool is_loopback(std::string_view address);
 
 }  // namespace pipeline::serve

@@ -9,12 +9,12 @@
 namespace pipeline::serve {
 namespace {
 
-std::string read_at(const core::Descriptor& file, std::uint64_t from, std::size_t most) {
-  std::string text(most, '\0');
+std::string read_at(const core::Descriptor& file, std::uint64_t from, std::size_t max_bytes) {
+  std::string text(max_bytes, '\0');
   std::size_t got = 0;
-  while (got < most) {
+  while (got < max_bytes) {
     const auto count =
-        ::pread(file.get(), text.data() + got, most - got, static_cast<off_t>(from + got));
+        ::pread(file.get(), text.data() + got, max_bytes - got, static_cast<off_t>(from + got));
     if (count <= 0) break;
     got += static_cast<std::size_t>(count);
   }
@@ -24,10 +24,10 @@ std::string read_at(const core::Descriptor& file, std::uint64_t from, std::size_
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-/// Removes a character at the end of which bytes are missing, unless it is all of the text.
+/// Removes an incomplete last character, unless the text has no other.
 void cut_character(std::string& text) {
-  constexpr std::size_t longest = 4;
-  for (std::size_t back = 1; back < longest && back <= text.size(); ++back) {
+  constexpr std::size_t max_length = 4;
+  for (std::size_t back = 1; back < max_length && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if (continues_character(static_cast<char>(byte))) continue;
     const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
@@ -51,11 +51,11 @@ std::uint64_t size_of(const core::Descriptor& file) {
   return ::fstat(file.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-LogPart part_from(const core::Descriptor& file, std::uint64_t from, std::size_t most) {
+LogPart part_from(const core::Descriptor& file, std::uint64_t from, std::size_t max_bytes) {
   LogPart part;
   part.size = size_of(file);
   part.from = std::min(from, part.size);
-  part.text = read_at(file, part.from, std::min<std::uint64_t>(most, part.size - part.from));
+  part.text = read_at(file, part.from, std::min<std::uint64_t>(max_bytes, part.size - part.from));
   const auto last = part.text.rfind('\n');
   if (part.from + part.text.size() < part.size && last != std::string::npos)
     part.text.resize(last + 1);
@@ -65,16 +65,16 @@ LogPart part_from(const core::Descriptor& file, std::uint64_t from, std::size_t 
   return part;
 }
 
-LogPart part_before(const core::Descriptor& file, std::uint64_t to, std::size_t most) {
+LogPart part_before(const core::Descriptor& file, std::uint64_t to, std::size_t max_bytes) {
   LogPart part;
   part.size = size_of(file);
   part.to = std::min(to, part.size);
-  part.from = part.to - std::min<std::uint64_t>(most, part.to);
+  part.from = part.to - std::min<std::uint64_t>(max_bytes, part.to);
   part.text = read_at(file, part.from, part.to - part.from);
   part.to = part.from + part.text.size();
   if (part.from == 0) return part;
   std::size_t begin = part.text.find('\n') + 1;
-  if (begin == 0 || begin == part.text.size()) {  // It is within one line.
+  if (begin == 0 || begin == part.text.size()) {  // The part is within a single line.
     begin = 0;
     while (begin < part.text.size() && begin < 3 && continues_character(part.text[begin])) ++begin;
   }

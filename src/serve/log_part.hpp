@@ -12,19 +12,19 @@
 namespace pipeline::serve {
 
 struct LogPart {
-  std::uint64_t from = 0, to = 0;  ///< The bytes that the text stands for.
-  std::uint64_t size = 0;          ///< Of the whole log.
+  std::uint64_t from = 0, to = 0;  ///< Range of the text in the log.
+  std::uint64_t size = 0;          ///< Size of the whole log.
   std::string text;
 };
 
-/// Opens a log without following links; nothing if there is none.
+/// Opens a log without following links; returns nothing if there is no regular file.
 std::optional<core::Descriptor> open_log(const std::filesystem::path& file);
 std::uint64_t size_of(const core::Descriptor& file);
 
-/// Returns about `most` bytes from the offset on. The part begins and ends with whole lines where a
-/// line fits into it, else with whole characters.
-LogPart part_from(const core::Descriptor& file, std::uint64_t from, std::size_t most);
-/// Returns about `most` bytes that end at the offset, likewise.
-LogPart part_before(const core::Descriptor& file, std::uint64_t to, std::size_t most);
+/// Returns at most `max_bytes` bytes from the offset on: whole lines if a line fits, else whole
+/// characters.
+LogPart part_from(const core::Descriptor& file, std::uint64_t from, std::size_t max_bytes);
+/// Returns at most `max_bytes` bytes before the offset, likewise.
+LogPart part_before(const core::Descriptor& file, std::uint64_t to, std::size_t max_bytes);
 
 }  // namespace pipeline::serve

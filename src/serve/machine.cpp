@@ -40,7 +40,7 @@ std::optional<Ticks> read_ticks() {
   return ticks;
 }
 
-/// Total and used bytes; what the kernel can free at once does not count as used.
+/// Returns total and used bytes; memory that the kernel can free at once is not counted as used.
 json memory_json() {
   std::ifstream file("/proc/meminfo");
   std::uint64_t total = 0, available = 0;

@@ -9,8 +9,8 @@
 
 namespace pipeline::serve {
 
-/// `machine` every two seconds.
-/// @param folder whose file system is shown
+/// Sends `machine` every two seconds.
+/// @param folder a folder of the file system to show
 std::unique_ptr<Feed> machine_feed(std::filesystem::path folder);
 
 }  // namespace pipeline::serve

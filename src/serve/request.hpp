@@ -1,5 +1,5 @@
 /// @file
-/// What a browser asks for.
+/// A browser's request.
 #pragma once
 
 #include <optional>
@@ -18,12 +18,12 @@ struct PageRequest {
   /// Returns the first value of the name; empty if there is none.
   const std::string& value(std::string_view name) const;
   std::vector<std::string> values(std::string_view name) const;
-  /// Returns a value that is a number; `otherwise` if it is missing. Throws InputError for any
+  /// Returns the value as a number; `otherwise` if the name is missing. Throws InputError for any
   /// other text.
   std::int64_t number(std::string_view name, std::int64_t otherwise) const;
 };
 
-/// Returns nothing for a target that is not a path, or that is not encoded correctly.
+/// Parses a target; returns nothing if it is not a path, or is not encoded correctly.
 std::optional<PageRequest> parse_target(std::string_view target);
 
 }  // namespace pipeline::serve

@@ -26,11 +26,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A page needs a handful of connections; many more are a fault or an attack.
-constexpr std::size_t most_connections = 256, most_header = 16 * 1024, file_part = 256 * 1024;
+constexpr std::size_t max_connections = 256, max_header = 16 * 1024, file_part = 256 * 1024;
 constexpr seconds idle_time{60}, request_time{20}, write_time{30}, beat_time{5};
 constexpr milliseconds look_time{250};
 
-/// Everything that a page loads comes from this server; nothing of a step can run in it.
+/// Pages load from this server only, and never run the output of a step.
 constexpr const char* policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -68,8 +68,8 @@ struct Connection {
       : stream(std::move(socket)), timer(stream.get_executor()) {}
   beast::tcp_stream stream;
   asio::steady_timer timer;
-  beast::flat_buffer buffer{most_header};
-  std::optional<Clock::time_point> waits_since;  ///< For a request; nothing while it is answered.
+  beast::flat_buffer buffer{max_header};
+  std::optional<Clock::time_point> waits_since;  ///< Unset while a request is answered.
   bool stops = false;
 
   void stop() {
@@ -88,7 +88,7 @@ class Server::Implementation {
     boost::system::error_code error;
     const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
     if (error)
-      throw core::EnvironmentError("'" + host + "' is no address to listen on",
+      throw core::EnvironmentError("'" + host + "' is not an address to listen on",
                                    {"write an IP address of this machine, such as 127.0.0.1"});
     listen({address, port}, error);
     if (!error) return;
@@ -112,7 +112,7 @@ class Server::Implementation {
     signals_.async_wait([this](boost::system::error_code error, int) {
       if (error) return;
       boost::system::error_code ignored;
-      signals_.clear(ignored);  // A second one ends the process at once.
+      signals_.clear(ignored);  // A second signal ends the process at once.
       acceptor_.close(ignored);
       for (auto* connection : connections_) connection->stop();
     });
@@ -134,7 +134,7 @@ class Server::Implementation {
       boost::system::error_code error;
       auto socket =
           co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, error));
-      if (error && acceptor_.is_open()) {  // Such as too many open files.
+      if (error && acceptor_.is_open()) {  // For example too many open files.
         asio::steady_timer pause(loop_, look_time);
         co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       } else if (!error && make_room()) {
@@ -143,11 +143,10 @@ class Server::Implementation {
     }
   }
 
-  /// Closes the connection that has waited longest for a request where there are too many: none
-  /// needs a token, so idle ones of others could keep the browser out. Returns false if all are
-  /// being answered.
+  /// Closes the connection that has been idle longest if there are too many: connections need no
+  /// token, so those of others could keep the browser out. Returns false if all are in use.
   bool make_room() {
-    if (connections_.size() < most_connections) return true;
+    if (connections_.size() < max_connections) return true;
     Connection* oldest = nullptr;
     for (auto* each : connections_)
       if (!each->stops && each->waits_since &&
@@ -171,10 +170,10 @@ class Server::Implementation {
     connection.stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
   }
 
-  /// Returns whether the connection can take another request.
+  /// Answers a request; returns whether the connection can take another.
   async::Task<bool> answer_one(Connection& connection) {
     http::request_parser<http::empty_body> parser;
-    parser.header_limit(most_header);
+    parser.header_limit(max_header);
     boost::system::error_code error;
     connection.stream.expires_after(connection.buffer.size() > 0 ? request_time : idle_time);
     connection.waits_since = Clock::now();
@@ -202,7 +201,7 @@ class Server::Implementation {
     co_return co_await send(connection, *answer, is_head, keep);
   }
 
-  /// Returns nothing if the request is to be answered.
+  /// Returns the refusal of a request; nothing for a request to be answered.
   std::optional<Answer> refusal_of_head(const http::request<http::empty_body>& head) const {
     const auto text = [&](auto name) {
       const auto value = head[name];
@@ -223,7 +222,7 @@ class Server::Implementation {
       refused.headers.emplace_back("Allow", "GET, HEAD");
       return refused;
     }
-    if (!request) return refusal(400, "this is no address of a page");
+    if (!request) return refusal(400, "this is not the address of a page");
     return std::nullopt;
   }
 
@@ -269,7 +268,7 @@ class Server::Implementation {
       is_well = co_await send_file(connection, *answer.file);
       co_return is_well&& keep;
     }
-    // In parts, so that the time is for each of them.
+    // The time limit applies to each part.
     for (std::string_view rest = answer.body; is_well && !rest.empty();) {
       const auto part = rest.substr(0, file_part);
       rest.remove_prefix(part.size());
@@ -294,7 +293,8 @@ class Server::Implementation {
     co_return body.size == 0;
   }
 
-  /// Sends what the feed has until the browser goes away. The dearer it is to look, the rarer.
+  /// Sends the feed's events until the browser closes the connection. The pause grows with the time
+  /// that a call of the feed takes.
   async::Task<> stream_events(Connection& connection, Answer& answer) {
     auto head = head_of(answer, false);
     bool is_well = co_await write_head(connection, head);
@@ -306,14 +306,15 @@ class Server::Implementation {
       auto text = co_await async::on_pool(pool_, work);
       if (connection.stops) co_return;
       const auto now = Clock::now();
-      // A comment finds out whether the browser is still there.
+      // Sending a comment detects whether the browser is still connected.
       if (text.empty() && now - beat >= beat_time) text = ":\n\n";
       if (!text.empty()) {
         beat = now;
         is_well = co_await write(connection, text);
       }
-      constexpr int rarer = 10;
-      connection.timer.expires_after(std::max<Clock::duration>(look_time, (now - began) * rarer));
+      constexpr int pause_factor = 10;
+      connection.timer.expires_after(
+          std::max<Clock::duration>(look_time, (now - began) * pause_factor));
       boost::system::error_code ignored;
       co_await connection.timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
@@ -322,7 +323,7 @@ class Server::Implementation {
   asio::io_context loop_{1};
   tcp::acceptor acceptor_;
   asio::signal_set signals_;
-  asio::thread_pool pool_;  ///< The one thread that reads the store.
+  asio::thread_pool pool_;  ///< The only thread that reads the store.
   std::set<Connection*> connections_;
   Api* api_ = nullptr;
   const Guard* guard_ = nullptr;

@@ -329,7 +329,7 @@ void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeli
   const bool selects = !selecting_keys(step).empty();
   const bool is_cpu = step.accelerator == Accelerator::cpu;
   std::vector<GpuProblem> of_pipeline;
-  // A number of processes, or of no GPU, is no number of GPUs for a step that asks for some.
+  // A number of processes, or no GPUs, is not a number of GPUs for a step that asks for GPUs.
   const bool has_number = step.accelerator && (pipeline.accelerator == Accelerator::cpu ||
                                                !gpu_request(pipeline, of_pipeline).wanted());
   if (selects || is_cpu || has_number) {

@@ -15,7 +15,7 @@
 
 namespace pipeline::settings {
 
-/// One GPU as the user names it: by index, by UUID, or a MIG device by UUID or as GPU:INSTANCE.
+/// A GPU as the user names it: by index, by UUID, or a MIG device by UUID or as GPU:INSTANCE.
 struct GpuDevice {
   std::optional<unsigned> index;  ///< Index in nvidia-smi's order.
   std::optional<unsigned> mig;    ///< With `index`: the MIG device on that GPU, as in `0:1`.
@@ -79,12 +79,12 @@ struct GpuProblem {
 
 /// Returns the request. Appends errors to `problems`; with errors, the request must not be used.
 GpuRequest gpu_request(const ResourceSettings& resources, std::vector<GpuProblem>& problems);
-/// The same for settings that have been checked. Throws InputError if they are invalid
-/// nevertheless, as settings built by a program or a fuzzer can be.
+/// Returns the request of settings that have been checked. Throws InputError for invalid settings,
+/// which a program or a fuzzer can build.
 GpuRequest gpu_request(const ResourceSettings& resources);
 
-/// Removes from `merged` what the step inherited from the pipeline but replaced by another way of
-/// asking, such as the pipeline's `devices` under a step's `gpu_count`.
+/// Removes from `merged` the pipeline's settings that the step replaces by another way of asking,
+/// such as the pipeline's `devices` under a step's `gpu_count`.
 void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeline,
                         const ResourceSettings& step);
 

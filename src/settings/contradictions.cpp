@@ -8,7 +8,7 @@
 namespace pipeline::settings {
 namespace {
 
-/// Keys that name what to install in an image, or how to build it.
+/// Keys that only have an effect when an image is built.
 constexpr std::array need_build{"dockerfile",
                                 "requirements",
                                 "pyproject_path",

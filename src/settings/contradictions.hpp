@@ -1,5 +1,5 @@
 /// @file
-/// Checks for settings that are valid one by one and contradict each other.
+/// Checks for settings that are valid alone and contradict each other.
 #pragma once
 
 #include "settings/settings.hpp"
@@ -7,11 +7,11 @@
 namespace pipeline::settings {
 
 /// Checks the settings of one pipeline or one step.
-/// @param value the value that they were decoded from; it has the positions
+/// @param value the value that the settings were decoded from, with positions
 void check_contradictions(const Settings& settings, const core::Value& value,
                           Diagnostics& diagnostics);
 
-/// Checks a step's settings against those of the pipeline that they are merged with, such as a
+/// Checks a step's settings against the pipeline's settings that are merged with them, such as a
 /// pipeline's `skip_build` against a step's `requirements`.
 void check_against_pipeline(const Settings& pipeline, const Settings& step,
                             const core::Value& step_value, Diagnostics& diagnostics);

@@ -152,7 +152,7 @@ std::optional<bool> read_bool(std::string_view key, const core::Value& value,
     if (const auto json = plain_to_json(value.scalar); json && json->is_boolean())
       return json->get<bool>();
   report_type(diagnostics, key, "true or false", value);
-  // YAML 1.1 read these as booleans, and many users still expect that.
+  // YAML 1.1 reads these words as booleans, and many users still expect that.
   for (const auto& [meant, words] : {std::pair{"true", "|true|True|yes|Yes|on|On|y|"},
                                      std::pair{"false", "|false|False|no|No|off|Off|n|"}})
     if (value.kind == core::Value::Kind::scalar &&
@@ -235,11 +235,11 @@ std::optional<unsigned> read_count(std::string_view key, const core::Value& valu
                                    Diagnostics& diagnostics, CountRange range) {
   if (value.kind == core::Value::Kind::scalar && !value.quoted)
     if (const auto json = plain_to_json(value.scalar);
-        json && json->is_number_integer() && *json >= range.least && *json <= range.most)
+        json && json->is_number_integer() && *json >= range.min && *json <= range.max)
       return json->get<unsigned>();
   report_type(
       diagnostics, key,
-      "a whole number from " + std::to_string(range.least) + " to " + std::to_string(range.most),
+      "a whole number from " + std::to_string(range.min) + " to " + std::to_string(range.max),
       value);
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
 /// @file
-/// One table for each settings struct: each key with its member, its permitted values and its
+/// A table for each settings struct: each key with its member, its permitted values and its
 /// description. Decoding, merging, JSON and the JSON Schema are visitors of the table, so a new
 /// setting is one line here and one member in <pipeline/settings.hpp>.
 #pragma once
@@ -65,7 +65,7 @@ void fields(Visitor&& visit, const BuildOptions*) {
               "Size of /dev/shm in the build's containers, such as `64MiB`."});
   visit(Field{"labels", &S::labels, "Labels of the image.", &formats::line, &formats::label});
   visit(Field{"build_args", &S::build_args,
-              "ARG values. They show in the image's history: no secrets.", &formats::line,
+              "ARG values. Visible in the image's history: no secrets.", &formats::line,
               &formats::build_argument});
   visit(Field{"cache_from", &S::cache_from, "Images whose layers may be reused.", &formats::image});
   visit(Field{"target", &S::target, "Stage of `dockerfile` to stop at.", &formats::image_tag});
@@ -106,13 +106,13 @@ void fields(Visitor&& visit, const DockerSettings*) {
               "Build once in every run, even if an equal image exists."});
   visit(Field{"target_repository", &S::target_repository,
               "Repository of built images. With a registry, as in `ghcr.io/owner/name`, a cluster "
-              "gets them from there, by digest: they are pushed with what "
-              "`docker login` knows. Default: `pipe`, which stays on this machine's engine.",
+              "gets them from there, by digest: images are pushed with the credentials of `docker "
+              "login`. Default: `pipe`, which stays on this machine's engine.",
               &formats::repository});
   visit(Field{"image_tag", &S::image_tag,
               "Tag of the built image, besides the tag that is its digest.", &formats::image_tag});
   visit(Field{"python_package_installer", &S::python_package_installer,
-              "What installs Python packages. Default: uv."});
+              "Installer of Python packages. Default: uv."});
   visit(Field{"python_package_installer_args", &S::python_package_installer_args,
               "Long options of the installer, without dashes: `{index-url: ..., no-deps: true}`.",
               nullptr, &formats::installer_option});
@@ -168,9 +168,9 @@ void fields(Visitor&& visit, const ResourceSettings*) {
               nullptr, &formats::positive});
   visit(Field{"memory", &S::memory, "Hard limit of the step's memory, such as `512MB` or `8GiB`."});
   visit(Field{"shm_size", &S::shm_size, "Size of /dev/shm, such as `1GiB`."});
-  visit(Field{"gpu_count", &S::gpu_count,
-              "GPUs held by the step alone. One of `gpu_count`, `devices` and `gpus` says how "
-              "many, or which."});
+  visit(
+      Field{"gpu_count", &S::gpu_count,
+            "GPUs held by the step alone. `gpu_count`, `devices` and `gpus` exclude each other."});
   visit(Field{"accelerator", &S::accelerator,
               "`gpu`: all GPUs, unless another key says how many. `cpu`: none. `auto`: as `gpu` "
               "where the machine has GPUs, else none."});
@@ -194,7 +194,7 @@ void fields(Visitor&& visit, const ResourceSettings*) {
               "memory and CPUs are checked against it.",
               &formats::instance_type});
   visit(Field{"placement_constraints", &S::placement_constraints,
-              "What the host has to satisfy, in Amazon ECS's language: "
+              "Conditions that the host has to satisfy, in Amazon ECS's language: "
               "`attribute:ecs.instance-type == g5.xlarge`, or a map "
               "`{type: memberOf, expression: ...}`.",
               &formats::word});
@@ -207,12 +207,12 @@ template <class Visitor>
 void fields(Visitor&& visit, const KubernetesResources*) {
   using S = KubernetesResources;
   visit(Field{"requests", &S::requests,
-              "What is set aside for the step on its node: `{cpu: 500m, memory: 4Gi}`. Default: "
+              "Resources reserved for the step on its node: `{cpu: 500m, memory: 4Gi}`. Default: "
               "the limits.",
               &formats::quantity, &formats::kubernetes_key});
   visit(Field{"limits", &S::limits,
-              "The most that the step may use: `{memory: 8Gi, ephemeral-storage: 20Gi, "
-              "nvidia.com/mig-1g.5gb: 1}`. They win over `settings.resources`.",
+              "Maximum that the step may use: `{memory: 8Gi, ephemeral-storage: 20Gi, "
+              "nvidia.com/mig-1g.5gb: 1}`. Limits take precedence over `settings.resources`.",
               &formats::quantity, &formats::kubernetes_key});
 }
 
@@ -231,27 +231,27 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
       shapes::affinity);
   object("tolerations", &S::tolerations,
          "Taints that the node may have: `KEY[=VALUE][:EFFECT]`, or Kubernetes' `{key, operator, "
-         "value, effect}`. Those of GPUs are tolerated anyway.",
+         "value, effect}`. Taints of GPUs are always tolerated.",
          shapes::tolerations);
   visit(Field{
       "resources", &S::resources,
-      "Requests and limits as Kubernetes writes them, over what `settings.resources` come to."});
+      "Requests and limits as Kubernetes writes them; take precedence over `settings.resources`."});
   visit(Field{"gpu_resource", &S::gpu_resource,
-              "What the GPUs of `settings.resources` are called on the cluster, such as "
+              "The cluster's name of the GPUs in `settings.resources`, such as "
               "`amd.com/gpu` or `nvidia.com/mig-1g.5gb`. Default: "
               "`nvidia.com/gpu`.",
               &formats::kubernetes_key});
   object("env", &S::env,
          "Variables whose values the cluster knows: `NAME=secret/OBJECT/KEY`, "
-         "`NAME=configmap/OBJECT/KEY`, or Kubernetes' `{name, valueFrom}`. Plain "
-         "ones belong into the step's `environment`.",
+         "`NAME=configmap/OBJECT/KEY`, or Kubernetes' `{name, valueFrom}`. Plain values belong in "
+         "the step's `environment`.",
          shapes::env);
   object("env_from", &S::env_from,
          "All keys of an object as variables: `secret/OBJECT`, `configmap/OBJECT`, or Kubernetes' "
          "`{secretRef: {name}}`.",
          shapes::env_from);
   object("volumes", &S::volumes,
-         "What the step sees of the cluster's files: `pvc/CLAIM:TARGET[:ro|rw]`, "
+         "Files of the cluster that the step sees: `pvc/CLAIM:TARGET[:ro|rw]`, "
          "`secret/OBJECT:TARGET`, `configmap/OBJECT:TARGET`, or Kubernetes' "
          "Volume "
          "`{name, ...}`, with a `volume_mounts`.",
@@ -285,8 +285,8 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
          "Kubernetes' PodSecurityContext: `{fsGroup: 2000}`.", shapes::pod_security_context);
   visit(Field{"host_ipc", &S::host_ipc, "The pod shares the node's IPC namespace."});
   visit(Field{"autoscaling", &S::autoscaling,
-              "The cluster makes nodes as they are needed: that none is there yet which fits is no "
-              "error. Default: false."});
+              "The cluster adds nodes as they are needed, so a missing node is not an error. "
+              "Default: false."});
   visit(Field{"pod_startup_timeout", &S::pod_startup_timeout,
               "A step whose pod has not started by then fails. Default: 10m."});
   visit(Field{"active_deadline_seconds", &S::active_deadline_seconds,
@@ -295,9 +295,11 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
   visit(Field{"ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
               "When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."});
   object("additional_pod_spec_args", &S::additional_pod_spec_args,
-         "What else the pod's spec has, merged into it: `{dnsPolicy: Default}`.", shapes::pod_spec);
+         "Further members of the pod's spec, merged into it: `{dnsPolicy: Default}`.",
+         shapes::pod_spec);
   object("job_patch", &S::job_patch,
-         "For what has no name here: a JSON merge patch of the Job, at last: `{spec: {template: "
+         "A JSON merge patch of the Job, applied last, for members without a setting: `{spec: "
+         "{template: "
          "{spec: {hostname: gpu}}}}`. Items of lists that have a "
          "`name` are merged by it.",
          shapes::job);
@@ -308,7 +310,7 @@ void fields(Visitor&& visit, const OomRetry*) {
   using S = OomRetry;
   visit(Field{"memory", &S::memory,
               "How many times as much memory the next attempt gets, such as `x1.5`. Default: x2."});
-  visit(Field{"max", &S::max, "The most memory that an attempt gets, such as `32GiB`."});
+  visit(Field{"max", &S::max, "Maximum memory of an attempt, such as `32GiB`."});
 }
 
 template <class Visitor>
@@ -341,10 +343,9 @@ void fields(Visitor&& visit, const Settings*) {
   using S = Settings;
   visit(Field{"docker", &S::docker,
               "How the step's image is made and its container started (ZenML's DockerSettings)."});
-  visit(Field{"resources", &S::resources, "What the step needs of the machine."});
-  visit(Field{
-      "kubernetes", &S::kubernetes,
-      "What the step's Job on a Kubernetes cluster is like (ZenML's KubernetesPodSettings)."});
+  visit(Field{"resources", &S::resources, "Requirements of the step on its machine."});
+  visit(Field{"kubernetes", &S::kubernetes,
+              "The step's Job on a Kubernetes cluster (ZenML's KubernetesPodSettings)."});
 }
 
 }  // namespace pipeline::settings

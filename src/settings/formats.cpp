@@ -44,10 +44,9 @@ std::string nearest_repository(std::string_view text) {
   return is_port ? result + "/pipe" : result.substr(0, colon);
 }
 
-/// An architecture as kernels and distributions name it, and in Go's words, which are those of
-/// images and of nodes' labels.
+/// An architecture's name in kernels and distributions, and in Go, images and nodes' labels.
 struct ArchitectureName {
-  std::string_view theirs, ours;
+  std::string_view other, go;
 };
 constexpr std::array other_architectures{
     ArchitectureName{"x86_64", "amd64"},     ArchitectureName{"x86-64", "amd64"},
@@ -65,7 +64,7 @@ bool is_platform(std::string_view text) {
                        return !part.empty() &&
                               all(part, [](char c) { return is_lower(c) || is_digit(c); });
                      }) &&
-         std::ranges::find(other_architectures, parts[1], &ArchitectureName::theirs) ==
+         std::ranges::find(other_architectures, parts[1], &ArchitectureName::other) ==
              other_architectures.end();
 }
 
@@ -75,10 +74,10 @@ std::string nearest_platform(std::string_view text) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto parts = split(result, '/');
   if (parts.size() < 2) return {};
-  const auto* const other =
-      std::ranges::find(other_architectures, parts[1], &ArchitectureName::theirs);
-  if (other != other_architectures.end())
-    result.replace(parts[0].size() + 1, other->theirs.size(), other->ours);
+  const auto* const name =
+      std::ranges::find(other_architectures, parts[1], &ArchitectureName::other);
+  if (name != other_architectures.end())
+    result.replace(parts[0].size() + 1, name->other.size(), name->go);
   return result;
 }
 
@@ -148,7 +147,7 @@ bool is_apt_package(std::string_view text) {
   });
 }
 
-/// True for `./wheels/x.whl`, perhaps with a marker, and for nothing that leaves the folder.
+/// Returns true for a path below the folder, such as `./wheels/x.whl`, perhaps with a marker.
 bool is_path_below(std::string_view text) {
   text = text.substr(0, text.find(" ;"));
   if (!text.starts_with("./") || text.find(' ') != std::string_view::npos) return false;
@@ -160,7 +159,8 @@ bool is_path_below(std::string_view text) {
   return true;
 }
 
-/// True for what can stand behind the name of a package: `[extra] >=1.2`, `; marker`, `@ URL`.
+/// Returns true for text that can follow the name of a package: `[extra] >=1.2`, `; marker`, `@
+/// URL`.
 bool follows_a_name(std::string_view text) {
   const auto skip_blanks = [&] {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
@@ -194,7 +194,7 @@ bool is_requirement(std::string_view text) {
          follows_a_name(text.substr(name.size()));
 }
 
-/// conda writes `numpy=1.26`.
+/// Returns `numpy==1.26` for conda's `numpy=1.26`.
 std::string nearest_requirement(std::string_view text) {
   std::string meant(text);
   if (const auto sign = meant.find('='); sign != std::string::npos) meant.insert(sign, "=");
@@ -227,7 +227,7 @@ bool is_instance_type(std::string_view text) {
          });
 }
 
-/// Lower-case letters, digits and `-` between dots; no part begins or ends with `-`.
+/// Accepts lower-case letters, digits and `-` between dots; no part may begin or end with `-`.
 bool is_kubernetes_name(std::string_view text) {
   if (text.empty() || text.size() > 253) return false;
   const auto parts = split(text, '.');
@@ -383,7 +383,7 @@ const Format kubernetes_label{
     "at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at each end",
     is_kubernetes_label, "^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$"};
 const Format own_label{
-    "a name such as `example.org/team`, and none that begins with `pipe.`: those are pipe's own",
+    "a name such as `example.org/team` that does not begin with `pipe.`, which is reserved",
     is_own_label, "^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"};
 const Format quantity{
     "an amount as Kubernetes writes it, such as `2`, `500m`, `8Gi` or `20G`", is_quantity,

@@ -1,6 +1,6 @@
 /// @file
 /// Formats of texts in settings. Each text that reaches a Dockerfile, an HTTP header, a shell or a
-/// file path is checked against one of these.
+/// file path is checked against a format.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Format {
   bool (*accepts)(std::string_view);
   const char* pattern =
       nullptr;  ///< The same rule for editors (ECMA regular expression); may accept more.
-  /// Suggests what a rejected text was probably meant to be; the suggestion can be invalid too.
+  /// Returns the probable intention behind a rejected text; the result can be invalid, too.
   std::string (*nearest)(std::string_view) = nullptr;
 };
 

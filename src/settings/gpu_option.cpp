@@ -34,7 +34,7 @@ std::optional<long> parse_gpu_count(std::string_view text) {
   return number;
 }
 
-/// Returns true for what users write where docker expects a count.
+/// Returns true for a capability, which users write where docker expects a count.
 bool is_capability(std::string_view text) {
   constexpr std::array words{"compute", "utility", "graphics", "video", "display", "compat32"};
   return std::find(words.begin(), words.end(), text) != words.end();
@@ -177,7 +177,7 @@ class Option {
             std::move(suggestion));
   }
 
-  /// Suggests the fields as docker reads them. It requires quotes around lists: it reads
+  /// Suggests the fields with quotes around lists: without quotes, docker reads
   /// `capabilities=compute,utility` as one capability and a count of `utility`.
   std::string with_quoted_capabilities() const {
     std::string others, capabilities;
@@ -229,8 +229,8 @@ class Option {
     request_.devices.push_back(std::move(*device));
   }
 
-  /// Accepts the capabilities of docker's nvidia driver (moby, daemon/nvidia_linux.go). Those of
-  /// other drivers are not checked.
+  /// Accepts the capabilities of docker's nvidia driver (moby, daemon/nvidia_linux.go), and any
+  /// capability of other drivers.
   void read_capability(const std::string& text) {
     static const std::vector<std::string> known{"gpu",      "nvidia",  "compute", "compat32",
                                                 "graphics", "utility", "video",   "display"};

@@ -19,8 +19,8 @@ using core::split;
 
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
-/// Runs of lower-case letters and digits, separated by one `.`, one or two `_`, or any number of
-/// `-`.
+/// Accepts runs of lower-case letters and digits, separated by one `.`, one or two `_`, or any
+/// number of `-`.
 bool is_path_component(std::string_view text) {
   if (text.empty()) return false;
   for (std::size_t i = 0; i < text.size();) {
@@ -39,7 +39,7 @@ bool is_path_component(std::string_view text) {
   return true;
 }
 
-/// `name.example:5000`, `[::1]:5000`; the port is optional.
+/// Accepts `name.example:5000`, `[::1]:5000`; the port is optional.
 bool is_host(std::string_view text) {
   const auto address_end = text.starts_with('[') ? text.find(']') : 0;
   if (address_end == std::string_view::npos) return false;
@@ -60,7 +60,7 @@ bool is_host(std::string_view text) {
   });
 }
 
-/// `sha256:` and 64 digits; engines accept no other algorithm.
+/// Accepts the algorithms that engines accept, each with its number of digits.
 bool is_digest(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, std::size_t>, 3> algorithms{
       {{"sha256:", 64}, {"sha384:", 96}, {"sha512:", 128}}};
@@ -83,7 +83,7 @@ std::string_view registry_host(std::string_view reference) {
 
 bool is_image_repository(std::string_view text) {
   if (text.empty() || text.size() > 255) return false;
-  // What begins like a registry, and cannot be one, may still be the first part of a name:
+  // A first part that looks like a registry, but cannot be one, may be a part of the name:
   // `a_b.c/x`.
   if (const auto host = registry_host(text); !host.empty() && is_host(host))
     text.remove_prefix(host.size() + 1);

@@ -13,7 +13,7 @@ namespace pipeline::settings {
 std::string_view registry_host(std::string_view reference);
 /// Returns true if an engine accepts the text as an image reference.
 bool is_image_reference(std::string_view text);
-/// The same for a reference without tag and digest.
+/// Returns true if an engine accepts the text as a reference without tag and digest.
 bool is_image_repository(std::string_view text);
 bool is_image_tag(std::string_view text);
 

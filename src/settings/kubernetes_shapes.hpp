@@ -1,6 +1,6 @@
 /// @file
-/// The shapes of Kubernetes objects in settings. They are detailed enough to report common mistakes
-/// before a cluster is asked; values of Kind::any are left to the cluster's own validation.
+/// The shapes of Kubernetes objects in settings, detailed enough to report common mistakes before a
+/// cluster is asked; values of Kind::any are left to the cluster's own validation.
 #pragma once
 
 #include <map>
@@ -49,7 +49,7 @@ std::optional<nlohmann::json> decode_shape(const std::string& key, const core::V
 std::map<std::string, Json> decode_object(const std::string& key, const core::Value& value,
                                           const Shape& shape, Diagnostics& diagnostics);
 
-/// JSON Schema for editors; it describes no more than the items of a list.
+/// Returns a JSON Schema for editors, which describes only the items of a list.
 nlohmann::json shape_schema(const Shape& shape);
 
 }  // namespace pipeline::settings

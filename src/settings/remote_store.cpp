@@ -8,20 +8,20 @@ using nlohmann::json;
 
 json to_json(const RemoteStoreSettings& store) {
   if (!store.is_given()) return nullptr;
-  json kept(store.options);
-  kept["url"] = store.url;
-  return kept;
+  json stored(store.options);
+  stored["url"] = store.url;
+  return stored;
 }
 
-RemoteStoreSettings remote_store_of(const json& kept) {
+RemoteStoreSettings remote_store_of(const json& stored) {
   RemoteStoreSettings store;
-  if (!kept.is_object()) return store;
+  if (!stored.is_object()) return store;
   // Run stores of version 0.1.0 have bucket and prefix apart, and path_style as a boolean.
-  if (const auto bucket = kept.value("bucket", ""); !bucket.empty()) {
-    store.url = "s3://" + bucket + "/" + kept.value("prefix", "");
+  if (const auto bucket = stored.value("bucket", ""); !bucket.empty()) {
+    store.url = "s3://" + bucket + "/" + stored.value("prefix", "");
     store.url.pop_back();
   }
-  for (const auto& [key, value] : kept.items()) {
+  for (const auto& [key, value] : stored.items()) {
     if (key == "bucket" || key == "prefix") continue;
     auto text = value.is_string() ? value.get<std::string>() : value.dump();
     if (key == "url")

@@ -1,5 +1,5 @@
 /// @file
-/// The remote store: where machines share artifacts, results and the records of detached runs.
+/// The remote store, in which machines share artifacts, results and the records of detached runs.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 
 namespace pipeline::settings {
 
-/// A profile's `artifact_store`. Holds no secret.
+/// A profile's `artifact_store`, without secrets.
 struct RemoteStoreSettings {
   std::string url;  ///< `s3://BUCKET[/PREFIX]`, `file:///FOLDER`, ...; empty: there is none.
   std::map<std::string, std::string>
-      options;  ///< The other keys, as blobs::Kind::options of the address has them.
+      options;  ///< The other keys, named as in blobs::Kind::options of the address.
 
   bool is_given() const { return !url.empty(); }
   std::string option(const std::string& name) const {
@@ -25,6 +25,6 @@ struct RemoteStoreSettings {
 
 nlohmann::json to_json(const RemoteStoreSettings& store);
 /// Reads back what to_json() wrote; for any other JSON, returns a store without an address.
-RemoteStoreSettings remote_store_of(const nlohmann::json& kept);
+RemoteStoreSettings remote_store_of(const nlohmann::json& stored);
 
 }  // namespace pipeline::settings

@@ -55,7 +55,7 @@ constexpr std::array argument_table{
              "Preference of the kernel's OOM killer, -1000 to 1000.", -1000, 1000},
     Argument{"pid_mode", ArgumentKind::text, "PID namespace: host or container:NAME."},
     Argument{"pids_limit", ArgumentKind::number,
-             "Most processes of the container; -1 for no limit.", -1, 4194304},
+             "Maximum number of processes in the container; -1 for no limit.", -1, 4194304},
     Argument{"privileged", ArgumentKind::flag, "Give the container all rights of the host's root."},
     Argument{"read_only", ArgumentKind::flag, "Mount the container's root file system read-only."},
     Argument{"security_opt", ArgumentKind::texts,
@@ -73,26 +73,26 @@ constexpr std::array argument_table{
     Argument{"uts_mode", ArgumentKind::text, "UTS namespace: host."},
 };
 
-/// A name of the SDK whose effect another setting, or pipe itself, provides.
-struct Elsewhere {
+/// An option of the SDK that another setting, or pipe itself, provides.
+struct OtherSetting {
   const char* name;
   const char* note;
 };
-constexpr std::array elsewhere_hints{
-    Elsewhere{"environment", "use `environment` of the step, or `docker.runtime_environment`"},
-    Elsewhere{"working_dir", "the working directory of a step is its code"},
-    Elsewhere{"volumes", "use `docker.volumes`"},
-    Elsewhere{"mounts", "use `docker.volumes`"},
-    Elsewhere{"network", "use `docker.network`"},
-    Elsewhere{"network_mode", "use `docker.network`"},
-    Elsewhere{"user", "use `docker.user`"},
-    Elsewhere{"platform", "use `docker.platform`"},
-    Elsewhere{"labels", "use `docker.labels`"},
-    Elsewhere{"mem_limit", "use `resources.memory`"},
-    Elsewhere{"nano_cpus", "use `resources.cpu_count`"},
-    Elsewhere{"cpu_count", "use `resources.cpu_count`"},
-    Elsewhere{"device_requests", "use `resources.gpu_count`"},
-    Elsewhere{"command", "use `command` of the step"},
+constexpr std::array other_settings{
+    OtherSetting{"environment", "use `environment` of the step, or `docker.runtime_environment`"},
+    OtherSetting{"working_dir", "the working directory of a step is its code"},
+    OtherSetting{"volumes", "use `docker.volumes`"},
+    OtherSetting{"mounts", "use `docker.volumes`"},
+    OtherSetting{"network", "use `docker.network`"},
+    OtherSetting{"network_mode", "use `docker.network`"},
+    OtherSetting{"user", "use `docker.user`"},
+    OtherSetting{"platform", "use `docker.platform`"},
+    OtherSetting{"labels", "use `docker.labels`"},
+    OtherSetting{"mem_limit", "use `resources.memory`"},
+    OtherSetting{"nano_cpus", "use `resources.cpu_count`"},
+    OtherSetting{"cpu_count", "use `resources.cpu_count`"},
+    OtherSetting{"device_requests", "use `resources.gpu_count`"},
+    OtherSetting{"command", "use `command` of the step"},
 };
 
 std::optional<json> read_whole(const std::string& key, const core::Value& value,
@@ -218,13 +218,13 @@ std::map<std::string, Json> decode_run_args(const core::Value& value, Diagnostic
   for (const auto& [key, member] : value.members) {
     const auto is_key = [&name = key.scalar](const auto& each) { return name == each.name; };
     const auto argument = std::find_if(argument_table.begin(), argument_table.end(), is_key);
-    const auto elsewhere = std::find_if(elsewhere_hints.begin(), elsewhere_hints.end(), is_key);
+    const auto other = std::find_if(other_settings.begin(), other_settings.end(), is_key);
     if (argument != argument_table.end()) {
       if (auto json_value = decode_argument(*argument, member, diagnostics))
         decoded.emplace(key.scalar, std::move(*json_value));
-    } else if (elsewhere != elsewhere_hints.end()) {
+    } else if (other != other_settings.end()) {
       report(diagnostics, "unknown-key", "'" + key.scalar + "' is not allowed in 'run_args'",
-             key.span, {elsewhere->note});
+             key.span, {other->note});
     } else {
       core::Value only;
       only.kind = core::Value::Kind::map;

@@ -71,8 +71,8 @@ constexpr std::span<const OtherName> other_names{};
 constexpr OtherName other_docker_names[]{
     {"image", "write `parent_image: IMAGE`"},
     {"base_image", "write `parent_image: IMAGE`"},
-    {"python_version", "the parent image brings Python: `parent_image: python:3.12-slim`"},
-    {"python", "the parent image brings Python: `parent_image: python:3.12-slim`"},
+    {"python_version", "the parent image contains Python: `parent_image: python:3.12-slim`"},
+    {"python", "the parent image contains Python: `parent_image: python:3.12-slim`"},
     {"packages", "write `requirements: [...]` or `apt_packages: [...]`"},
     {"pip", "write `requirements: [...]`"},
     {"pip_packages", "write `requirements: [...]`"},
@@ -134,7 +134,7 @@ JsonMap decode_installer_args(const core::Value& value, Diagnostics& diagnostics
   return decoded;
 }
 
-/// Keeps the devices in the document's form; gpu_request() interprets them.
+/// Returns the devices in the document's form, which gpu_request() interprets.
 json read_devices(const core::Value& value, Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar) return scalar_to_json(value).value_or(value.scalar);
   if (value.kind != core::Value::Kind::list) {
@@ -320,7 +320,7 @@ json text_schema(const Format& format) {
 template <class Owner>
 json struct_schema();
 
-/// Texts that often consist of a number, which is read as it is written.
+/// Texts that often consist of a number, whose spelling is kept.
 constexpr std::array number_like_keys{"gpus", "compute_capability", "user"};
 
 template <class Member, class FieldT>
@@ -378,7 +378,7 @@ json member_schema(const FieldT& field) {
           {"properties",
            {{"type", {{"const", "memberOf"}, {"description", "ECS's kind of constraint."}}},
             {"expression",
-             {{"type", "string"}, {"description", "What the host has to satisfy."}}}}},
+             {{"type", "string"}, {"description", "A condition that the host has to satisfy."}}}}},
           {"required", {"expression"}},
           {"additionalProperties", false}};
       return {{"type", "array"}, {"items", {{"anyOf", {text_schema(*field.format), constraint}}}}};
@@ -424,8 +424,8 @@ RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics) {
 Settings merge(const Settings& pipeline, const Settings& step) {
   Settings merged = pipeline;
   merge_into(merged, step);
-  // The two exclude each other: a step that names its own parent image drops the pipeline's
-  // Dockerfile.
+  // `parent_image` and `dockerfile` exclude each other: a step's own parent image drops the
+  // pipeline's Dockerfile.
   if (step.docker.parent_image) merged.docker.dockerfile.reset();
   if (step.docker.dockerfile) merged.docker.parent_image.reset();
   merge_gpu_settings(merged.resources, pipeline.resources, step.resources);

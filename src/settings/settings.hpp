@@ -1,7 +1,7 @@
 /// @file
-/// Decodes settings from a document, merges and checks them. One table for each struct (fields.hpp)
-/// names each key with its type and description; decoding, merging, the JSON Schema and JSON output
-/// read that table.
+/// Decodes settings from a document, merges and checks them. A table for each struct (fields.hpp)
+/// names each key with its type and description for decoding, merging, the JSON Schema and JSON
+/// output.
 #pragma once
 
 #include <map>
@@ -33,19 +33,19 @@ RetrySettings decode_retry(const core::Value& value, Diagnostics& diagnostics);
 Settings merge(const Settings& pipeline, const Settings& step);
 RetrySettings merge(const RetrySettings& pipeline, const RetrySettings& step);
 
-/// Canonical JSON with only the keys that were given, under their names in the table. Digests are
-/// computed from it.
+/// Returns canonical JSON, from which digests are computed: only the keys that were given, under
+/// their names in the table.
 nlohmann::json to_json(const Settings& settings);
 nlohmann::json to_json(const DockerSettings& settings);
 nlohmann::json to_json(const ResourceSettings& settings);
 
 nlohmann::json to_json(const RetrySettings& settings);
 
-/// JSON Schema (draft 2020-12) definitions for `settings` and `retry`; every key has its
+/// Returns JSON Schema (draft 2020-12) definitions for `settings` and `retry`; every key has its
 /// description.
 nlohmann::json settings_schema();
 nlohmann::json retry_schema();
-/// JSON Schema of a size and of a duration: numbers, and texts that parse_bytes() and
+/// Returns the JSON Schema of a size or a duration: numbers, and texts that parse_bytes() and
 /// parse_duration() accept.
 nlohmann::json bytes_schema();
 nlohmann::json duration_schema();

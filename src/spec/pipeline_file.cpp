@@ -299,7 +299,7 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
     auto pipeline = read_files(ecs_import::pipeline_of(*root, diagnostics, notices), text, file,
                                file, options, diagnostics);
     pipeline.reserve_gpus_together = true;
-    if (options.notes) *options.notes = {true, texts_of(notices, file)};
+    if (options.notices) *options.notices = texts_of(notices, file);
     return pipeline;
   }
   ecs_import::refuse_template(*root, file.string(), std::string(text));
@@ -318,10 +318,8 @@ PipelineSpec load(const fs::path& file, const LoadOptions& options) {
 std::string import_task_definition(const fs::path& file, std::vector<std::string>& notices) {
   const auto text = read_existing(file);
   LoadOptions options;
-  FileNotes notes;
-  options.notes = &notes;
+  options.notices = &notices;
   parse(text, file, options);  // Throws InputError with all errors of the file.
-  notices = std::move(notes.notices);
   settings::Diagnostics diagnostics, ignored_notices;
   const auto root = read_document(text, file, diagnostics);
   if (!root || !ecs_import::is_task_definition(*root))

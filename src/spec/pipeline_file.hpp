@@ -18,17 +18,11 @@
 
 namespace pipeline::spec {
 
-/// Information about a file besides its pipeline.
-struct FileNotes {
-  bool is_task = false;  ///< The file is an ECS task definition.
-  std::vector<std::string>
-      notices;  ///< What the task definition asks for and pipe does not provide.
-};
-
 struct LoadOptions {
   std::map<std::string, std::string> parameters;  ///< `--param k=v`: the values are read as YAML
                                                   ///< scalars. `STEP.k=v` sets a step's own.
-  FileNotes* notes = nullptr;                     ///< Receives the notes; may be null.
+  /// Receives what a task definition asks for and pipe does not provide; may be null.
+  std::vector<std::string>* notices = nullptr;
 };
 
 /// Reads and checks the file. Throws InputError with all errors of the file, or EnvironmentError if

@@ -1,4 +1,4 @@
-// The graph: a node for each step, or for all instances of one (no library: docs/architecture.md, "The pages").
+// The graph: a node for each step, or for all instances of one (no library: src/report/README.md).
 const worst = ["failed", "running", "cancelled", "skipped", "pending", "succeeded", "cached"];
 const base = (step) => step.b || step.n;
 

@@ -1,4 +1,4 @@
-// A log with its colours, in one piece or while it grows (no library: docs/architecture.md, "The pages").
+// A log with its colours, in one piece or while it grows (no library: src/report/README.md).
 function logWriter(box) {
   // Sequences of a terminal: colours count, all others are left out. One that is cut at the end waits for its rest.
   const sequence = /\u001b(?:\[([0-9;]*)([ -/]*[@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])/g;

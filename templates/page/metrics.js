@@ -1,4 +1,4 @@
-// Metrics: curves, and a table of last values with a row for each step (no library: docs/architecture.md, "The pages").
+// Metrics: curves, and a table of last values with a row for each step (no library: src/report/README.md).
 function drawMetrics(data, into) {
   if (!data.metrics.length) return false;
   const curves = data.metrics.filter((metric) => (metric.curve || []).filter((point) => typeof point[1] === "number").length > 1);

@@ -1,4 +1,4 @@
-// The timeline: attempts in as few rows as they need (no library: docs/architecture.md, "The pages").
+// The timeline: attempts in as few rows as they need (no library: src/report/README.md).
 
 /// How long an attempt took; one that goes on: until now. Times are the server's.
 const duration = (data, attempt) => attempt.e && isRunning(data.run.status) ? Math.max(0, data.now() - data.run.started - attempt.t) : attempt.d;

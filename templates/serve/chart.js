@@ -1,4 +1,4 @@
-// Two values of runs as points, three and more as parallel lines; each run is a link (no library: docs/architecture.md, "The pages").
+// Two values of runs as points, three and more as parallel lines; each run is a link (no library: src/report/README.md).
 function chartOf(columns, runs, width) {
   const box = el("div", {});
   if (columns.length < 2) { box.append(el("p", { class: "dim" }, "Choose two columns for a scatter plot, or more for parallel axes.")); return box; }

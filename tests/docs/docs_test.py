@@ -14,7 +14,11 @@ PIPE = os.environ["PIPE"]
 
 
 def documents():
-    return [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+    return [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md"), *room_documents()]
+
+
+def room_documents():
+    return sorted(ROOT.glob("src/**/README.md"))
 
 
 class Documents(unittest.TestCase):
@@ -50,10 +54,10 @@ class Documents(unittest.TestCase):
         self.assertEqual(words, sorted(set(words), key=str.lower))
 
     def test_files_that_documents_name_exist(self):
-        """Those of the tasks in CONTRIBUTING.md that are yet to be written are called systemd and disk."""
+        """Those of the tasks in READMEs of rooms that are yet to be written are called systemd and disk."""
         named = [
             (document, path)
-            for document in (ROOT / "CONTRIBUTING.md", ROOT / "docs/architecture.md")
+            for document in (ROOT / "CONTRIBUTING.md", ROOT / "docs/architecture.md", *room_documents())
             for path in re.findall(r"`((?:src|tests|scripts|include|docs)/[\w./-]*\w)`", document.read_text())
             if "systemd" not in path and "disk" not in path and "ROOM" not in path
         ]
@@ -62,6 +66,24 @@ class Documents(unittest.TestCase):
         sources = [f"/{file.relative_to(ROOT)}" for folder in ("src", "include", "tests") for file in (ROOT / folder).rglob("*.?pp")]
         headers = re.findall(r"`((?:\w+/)*\w+\.[hc]pp)`", (ROOT / "docs/architecture.md").read_text())
         self.assertEqual([header for header in headers if not any(source.endswith(f"/{header}") for source in sources)], [])
+
+    def test_every_room_has_a_readme_that_names_its_headers_and_tests(self):
+        """A room is a folder below src; orchestrators and stores of blobs are described by their outer room or by themselves."""
+        wrong = []
+        for room in sorted(path for path in (ROOT / "src").iterdir() if path.is_dir()):
+            if not (room / "README.md").exists():
+                wrong.append(f"{room.name}: no README.md")
+        for document in room_documents():
+            text, room = document.read_text(), document.parent
+            if "Tests: " not in text or "may not " not in text or "$ scripts/build release " not in text:
+                wrong.append(f"{document.relative_to(ROOT)}: says its tests, a command, and what it may not know")
+            places = (room, ROOT / "src", ROOT / "tests", ROOT)
+            for header in re.findall(r"`((?:\w+/)*\w+\.[hc]pp)`", text):
+                if not any((place / header).exists() for place in places) and not re.search("systemd|disk|entry.cpp", header) and not list((ROOT / "tests").rglob(header)):
+                    wrong.append(f"{document.relative_to(ROOT)}: {header}")
+            targets = re.findall(r"release unit_(\w+) ", text)
+            wrong += [f"{document.relative_to(ROOT)}: unit_{target}" for target in targets if not list((ROOT / "tests/unit" / target).rglob("*.cpp"))]
+        self.assertEqual(wrong, [])
 
     def test_tests_that_reliability_names_exist(self):
         sources = [path for kind in ("*.cpp", "*.py") for path in (ROOT / "tests").rglob(kind)]

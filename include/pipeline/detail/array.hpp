@@ -64,8 +64,8 @@ class ArrayMemory {
   /// Returns zeroed memory that becomes a step's output without a copy. Throws CodecError if there
   /// is no memory or disk for it.
   static ArrayMemory make(ElementType type, std::span<const std::size_t> shape);
-  /// Maps a file read-only; its pages are read when they are used. Throws CodecError if it is no
-  /// array of this element type.
+  /// Maps a file read-only; its pages are read when they are used. Throws CodecError if the file is
+  /// not an array of this element type.
   static ArrayMemory map(const std::string& file, ElementType type,
                          std::vector<std::size_t>& shape);
   /// Creates `file`, which must not exist, with this content: by a link if the memory is a file in

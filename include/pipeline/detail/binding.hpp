@@ -108,7 +108,7 @@ consteval Slot slot_of() {
   } else if constexpr (is_a<G, Artifact>) {
     if constexpr (passes_items<IsMap, T, G>) {
       artifact_can_be_read<T>();
-      // What JSON cannot hold is a file for each item.
+      // Items that JSON cannot hold are files.
       return json_able<T>() ? Slot::parameter : Slot::artifact;
     } else if constexpr (std::is_same_v<typename G::type, T>) {
       artifact_can_be_read<T>();

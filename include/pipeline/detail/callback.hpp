@@ -7,7 +7,7 @@
 
 namespace pipeline::detail {
 
-/// Valid as long as the callable that it was constructed from.
+/// Refers to the callable that it was constructed from, which must outlive it.
 template <class... A>
 class Callback {
  public:

@@ -15,7 +15,7 @@
 
 namespace pipeline::detail {
 
-/// What the entry function needs from its process.
+/// The environment of an entry function: paths, values and the current action.
 class StepRun : public StepContext {
  public:
   /// Returns the path of the argument's artifact.

@@ -22,12 +22,12 @@ constexpr bool takes(std::index_sequence<I...>) {
   return requires { T{((void)I, Anything{})...}; };
 }
 
-inline constexpr std::size_t most_fields = 16;
+inline constexpr std::size_t max_fields = 16;
 
-/// The number of members of an aggregate; 0 if it has more than most_fields.
-template <class T, std::size_t N = most_fields>
+/// The number of members of an aggregate; 0 if it has more than max_fields.
+template <class T, std::size_t N = max_fields>
 constexpr std::size_t field_count() {
-  if constexpr (N == most_fields && takes<T>(std::make_index_sequence<N + 1>()))
+  if constexpr (N == max_fields && takes<T>(std::make_index_sequence<N + 1>()))
     return 0;
   else if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>()))
     return N;
@@ -99,8 +99,8 @@ using FieldTypes = decltype(tie_fields(std::declval<T&>()));
 template <class T, std::size_t I>
 using FieldType = std::remove_cvref_t<std::tuple_element_t<I, FieldTypes<T>>>;
 
-/// Declared and never defined, so that T needs no default constructor: only the addresses of its
-/// members are used.
+/// Holds a T. `nowhere` is declared and never defined, so that T needs no default constructor: only
+/// the addresses of its members are used.
 template <class T>
 struct Holder {
   T value;
@@ -108,7 +108,7 @@ struct Holder {
 #pragma GCC diagnostic push
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Wundefined-var-template"
-// The same of types in anonymous namespaces, such as a step's outputs in a program of one file.
+// Also for types in anonymous namespaces, such as a step's outputs in a program of one file.
 #pragma GCC diagnostic ignored "-Wundefined-internal"
 #endif
 template <class T>

@@ -40,9 +40,9 @@ inline constexpr bool is_std_array<std::array<T, N>> = true;
 template <class T>
 concept TupleLike = is_a<T, std::pair> || is_a<T, std::tuple>;
 
-/// Converts to `json&`. Since version 3.11.3, argument-dependent lookup for `json` itself also
-/// finds the functions that nlohmann's library has for all containers and texts; for this it does
-/// not.
+/// Converts to `json&`. Argument-dependent lookup for `json` itself also finds the functions that
+/// nlohmann's library has for all containers and texts since version 3.11.3; lookup for a
+/// JsonReference does not.
 struct JsonReference {
   operator json&() const;
 };

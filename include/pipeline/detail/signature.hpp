@@ -81,8 +81,8 @@ auto signature_of() {
   } else {
     static_assert(
         requires { &F::operator(); },
-        "pipeline: step() takes a function or a lambda whose parameters have types: `auto` says "
-        "nothing of what is stored");
+        "pipeline: step() takes a function or a lambda whose parameters have types: `auto` does "
+        "not name the type that is stored");
     return std::type_identity<typename Signature<decltype(&F::operator())>::type>();
   }
 }
@@ -129,7 +129,7 @@ consteval void check_result() {
   static_assert(Storable<T>,
                 "pipeline: this result of a step has no pipeline::Codec: specialise it, give the "
                 "type nlohmann's to_json and from_json, or return a plain "
-                "struct of what can be stored");
+                "struct of types that can be stored");
 }
 
 template <class R, std::size_t I>
@@ -163,8 +163,8 @@ template <template <class> class Step, class F>
 auto make_function_step(F function, std::string_view name, const StepOptions& options,
                         std::source_location where) {
   static_assert(std::is_pointer_v<F> || std::is_empty_v<F>,
-                "pipeline: the lambda of a step may capture nothing, since what it captures is in "
-                "no key: pass it as an argument");
+                "pipeline: the lambda of a step may capture nothing, since captures are not part "
+                "of the step's key: pass them as arguments");
   return [&]<class R, class... A>(std::type_identity<R(A...)>) {
     static_assert(((is_context<A> || !std::is_lvalue_reference_v<A> ||
                     std::is_const_v<std::remove_reference_t<A>>)&&...),

@@ -1,4 +1,4 @@
-#include "driver/workspace.hpp"
+#include "cli/context.hpp"
 
 #include <gtest/gtest.h>
 

@@ -156,11 +156,11 @@ TEST_F(Codecs, damaged_array_says_what_is_wrong_with_which_file) {
   const auto whole = core::read_file(place("array"));
   EXPECT_EQ(error_of<std::vector<double>>(file("short", whole.substr(0, whole.size() - 1))),
             "cannot read " + place("short").string() +
-                ": it should hold 24 bytes of data by its shape, and holds 23");
+                ": expected 24 bytes of data for the shape, found 23");
   EXPECT_THAT(error_of<std::vector<double>>(file("cut", whole.substr(0, 40))),
-              HasSubstr("it is cut short"));
+              HasSubstr("the file is truncated"));
   EXPECT_THAT(error_of<std::vector<double>>(file("other", "a,b,c and more")),
-              HasSubstr("expected a .npy array, but it does not begin as one"));
+              HasSubstr("expected a .npy array, but the file lacks its signature"));
   EXPECT_EQ(error_of<std::vector<float>>(place("array")),
             "cannot read " + place("array").string() +
                 ": expected an array of floating point numbers of 32 bits, found floating point "
@@ -182,7 +182,7 @@ TEST_F(Codecs, wrong_json_says_where_in_it) {
               HasSubstr(".correct: expected an integer, found 1.5"));
   EXPECT_THAT(error_of<Metrics>(file("c", R"({"accuracy": 1, "correct": 1, "names": ["a", 2]})")),
               HasSubstr(".names[1]: expected a text, found 2"));
-  EXPECT_THAT(error_of<Metrics>(file("d", "{")), HasSubstr("it is no JSON"));
+  EXPECT_THAT(error_of<Metrics>(file("d", "{")), HasSubstr("invalid JSON"));
   EXPECT_THAT(error_of<std::int8_t>(file("e", "300")),
               HasSubstr("expected a smaller integer, found 300"));
   EXPECT_THAT(error_of<unsigned>(file("f", "-1")),

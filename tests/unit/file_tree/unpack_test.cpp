@@ -222,7 +222,7 @@ TEST_F(Unpacking, what_no_output_can_be_is_refused_by_name) {
 }
 
 TEST_F(Unpacking, what_is_no_tar_or_cut_short_or_names_a_file_twice_is_refused) {
-  EXPECT_NE(failure(std::string(2048, 'x')).find("no tar"), std::string::npos);
+  EXPECT_NE(failure(std::string(2048, 'x')).find("not a tar"), std::string::npos);
   const auto whole = entry('0', "o/a", "content") + end;
   for (const std::size_t length :
        {std::size_t{0}, std::size_t{100}, std::size_t{512}, std::size_t{515}, std::size_t{1024}}) {
@@ -234,7 +234,7 @@ TEST_F(Unpacking, what_is_no_tar_or_cut_short_or_names_a_file_twice_is_refused) 
   fs::create_directory(target);
   EXPECT_NE(failure(entry('0', "o/a", "1") + entry('0', "o/a", "2") + end), "no error");
   for (const char* records : {"x", "9999 path=x\n", "5 a\n", "12 path=x", "0 =\n", "3 \n"})
-    EXPECT_NE(failure(entry('x', "p", records) + entry('0', "o/z", "x") + end).find("no tar"),
+    EXPECT_NE(failure(entry('x', "p", records) + entry('0', "o/z", "x") + end).find("not a tar"),
               std::string::npos)
         << records;
 }

@@ -18,7 +18,7 @@ class NamesInABucket : public test::BucketTest {
  protected:
   settings::RemoteStoreSettings refusing_settings() const {
     auto all = settings();
-    all.endpoint = refusing.url();
+    all.options["endpoint"] = refusing.url();
     return all;
   }
 

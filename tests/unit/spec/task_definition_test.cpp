@@ -81,11 +81,9 @@ class TaskDefinition : public testing::Test {
   PipelineSpec read(const std::string& text) {
     std::ofstream(file_) << text;
     LoadOptions options;
-    FileNotes notes;
-    options.notes = &notes;
+    options.notices = &notices_;
     auto pipeline = load(file_, options);
     EXPECT_TRUE(pipeline.reserve_gpus_together);
-    notices_ = notes.notices;
     return pipeline;
   }
   std::string error(const std::string& text) {
