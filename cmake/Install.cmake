@@ -61,14 +61,7 @@ foreach(name headers pipeline ${PIPELINE_ROOMS})
   add_library(pipeline::${name} ALIAS pipeline_${name})
 endforeach()
 add_custom_target(installed DEPENDS pipe ${targets})  # all that `cmake --install` wants
-install(TARGETS pipeline_headers pipeline_pipeline ${targets} EXPORT pipelineTargets ARCHIVE COMPONENT pipe-dev)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/pipeline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT pipe-dev)
-install(EXPORT pipelineTargets NAMESPACE pipeline:: DESTINATION ${PIPELINE_CMAKE_DIR} COMPONENT pipe-dev)
-configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/pipelineConfig.cmake.in ${PROJECT_BINARY_DIR}/pipelineConfig.cmake
-                              INSTALL_DESTINATION ${PIPELINE_CMAKE_DIR})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/pipelineConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/pipelineConfig.cmake ${PROJECT_BINARY_DIR}/pipelineConfigVersion.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/Libraries.cmake DESTINATION ${PIPELINE_CMAKE_DIR} COMPONENT pipe-dev)
+add_subdirectory(${CMAKE_CURRENT_LIST_DIR}/development)
 
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()

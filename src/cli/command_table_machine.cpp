@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/common_options.hpp"
+#include "cli/one_of.hpp"
 #include "cli/options.hpp"
 
 namespace pipeline::cli {
@@ -93,7 +94,7 @@ void add_instances_options(CLI::App& app, Options& o) {
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   app.add_option("--arch", o.instances.architecture, "Processor")
-      ->check(CLI::IsMember({"x86_64", "arm64"}))
+      ->check(one_of({"x86_64", "arm64"}))
       ->type_name("ARCH");
   add_output(app, o);
 }
@@ -107,10 +108,11 @@ constexpr CommandEntry instances_row{
 
 void add_kubernetes_options(CLI::App& app, Options& o) {
   app.add_option("rbac", o.action, "What to print")
-      ->check(CLI::IsMember({"rbac"}))
+      ->check(one_of({"rbac"}))
       ->type_name("")
       ->required();
-  app.add_option("--namespace", o.name_space, "The Role's namespace (default: default)")
+  app.add_option("--namespace", o.connection["namespace"],
+                 "The Role's namespace (default: default)")
       ->type_name("NAME");
   app.add_option("--subject", o.subject,
                  "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")
@@ -168,7 +170,7 @@ void add_export_run_options(CLI::App& app, Options& o) {
                  "ro-crate (a folder), openlineage (events), or slsa (provenance of an artifact)")
       ->type_name("FORMAT")
       ->required()
-      ->check(CLI::IsMember({"ro-crate", "openlineage", "slsa"}).description(""));
+      ->check(one_of({"ro-crate", "openlineage", "slsa"}).description(""));
   app.add_option("-o,--out", o.copy_to,
                  "Where to write it: a folder for ro-crate (default: crate-RUN), else a file or "
                  "standard output; openlineage also takes the address of a server")
@@ -193,7 +195,7 @@ void add_completion_options(CLI::App& app, Options& o) {
   app.add_option("SHELL", o.completion.shell, "bash, zsh or fish")
       ->type_name("")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+      ->check(one_of({"bash", "zsh", "fish"}).description(""));
 }
 
 constexpr CommandEntry completion_row{

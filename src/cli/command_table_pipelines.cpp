@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/common_options.hpp"
+#include "cli/one_of.hpp"
 #include "cli/options.hpp"
 
 namespace pipeline::cli {
@@ -61,7 +62,7 @@ constexpr CommandEntry plan_row{
 void add_graph_options(CLI::App& app, Options& o) {
   add_file(app, o);
   app.add_option("--format", o.graph.format, "The language: mermaid, dot or svg")
-      ->check(CLI::IsMember({"mermaid", "dot", "svg"}))
+      ->check(one_of({"mermaid", "dot", "svg"}))
       ->type_name("NAME")
       ->capture_default_str();
   add_output(app, o);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/common_options.hpp"
+#include "cli/one_of.hpp"
 #include "cli/options.hpp"
 
 namespace pipeline::cli {
@@ -176,7 +177,7 @@ void add_sbom_options(CLI::App& app, Options& o) {
                  "cyclonedx (1.5), spdx (2.3), or provenance (in-toto, SLSA v1)")
       ->type_name("FORMAT")
       ->capture_default_str()
-      ->check(CLI::IsMember({"cyclonedx", "spdx", "provenance"}).description(""));
+      ->check(one_of({"cyclonedx", "spdx", "provenance"}).description(""));
   add_state(app, o);
 }
 

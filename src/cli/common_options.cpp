@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/one_of.hpp"
 #include "cli/options.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
@@ -16,7 +17,7 @@ void add_output(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "--output", [&options](const std::string& format) { options.json = format == "json"; },
          "text, or json for programs")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(one_of({"text", "json"}))
       ->type_name("FORMAT");
 }
 
@@ -71,17 +72,22 @@ void add_profile(CLI::App& app, Options& options) {
 }
 
 void add_cluster(CLI::App& app, Options& options) {
-  app.add_option("--context", options.context,
-                 "The kubeconfig's context that names the cluster (default: its current one)")
-      ->type_name("NAME");
-  app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")
-      ->type_name("NAME");
+  for (const auto& entry : orchestrators::catalog())
+    for (const auto& field : entry.connection)
+      if (!field.option_help.empty())
+        app.add_option_function<std::string>(
+               "--" + field.name,
+               [&options, name = field.name](const std::string& value) {
+                 options.connection[name] = value;
+               },
+               field.option_help)
+            ->type_name("NAME");
 }
 
 void add_orchestrator(CLI::App& app, Options& options) {
   app.add_option("-o,--orchestrator", options.orchestrator,
                  "Where steps run: " + orchestrators::describe_orchestrators())
-      ->check(CLI::IsMember(orchestrators::orchestrator_names()))
+      ->check(one_of(orchestrators::orchestrator_names()))
       ->type_name("NAME")
       ->capture_default_str();
   add_cluster(app, options);
@@ -161,7 +167,7 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_option("--execution-mode", o.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or "
                  "continue_on_failure)")
-      ->check(CLI::IsMember({"fail_fast", "stop_on_failure", "continue_on_failure"}))
+      ->check(one_of({"fail_fast", "stop_on_failure", "continue_on_failure"}))
       ->type_name("MODE");
   add_template_dir(app, o);
   add_state(app, o);

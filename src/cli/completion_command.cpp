@@ -7,9 +7,10 @@ namespace pipeline::cli {
 
 core::ExitCode completion_command(Context& context) {
   const auto& shell = context.options().completion.shell;
-  context.print(shell == "bash"  ? bash_completion
-                : shell == "zsh" ? zsh_completion
-                                 : fish_completion);
+  const auto commands = completed_commands();
+  context.print(shell == "bash"  ? bash_completion(commands)
+                : shell == "zsh" ? zsh_completion(commands)
+                                 : fish_completion(commands));
   return core::ExitCode::ok;
 }
 

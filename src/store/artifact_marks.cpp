@@ -23,6 +23,10 @@ constexpr std::time_t artifact_time = 1'000'000'000;
 /// Modification time of files that are being hashed.
 constexpr std::time_t held_time = artifact_time - 1000;
 
+/// Folders keep their owner's right to write, so that `rm -rf` can remove a state folder; an entry
+/// that comes or goes changes the folder's time, and so its mark.
+constexpr mode_t sealed_folder = 0755;
+
 void set_time(const fs::path& path, std::time_t seconds, long nanoseconds) {
   const struct timespec times[2] = {{0, UTIME_OMIT}, {seconds, nanoseconds}};
   if (::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
@@ -64,7 +68,7 @@ bool has_mark(const struct stat& status, long nanoseconds) {
 
 void set_mode(const fs::path& path, mode_t mode) {
   if (::chmod(path.c_str(), mode) != 0)
-    throw core::system_error("cannot make " + path.string() + " read-only", errno);
+    throw core::system_error("cannot set the permissions of " + path.string(), errno);
 }
 
 std::uint64_t size_of(const TreeNode& node) {
@@ -111,13 +115,13 @@ void seal_contents(const fs::path& root, const std::vector<TreeNode>& nodes,
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     const auto path = root / node->path;
     if (node->kind == TreeNode::Kind::file) set_mode(path, node->executable ? 0555 : 0444);
-    if (node->kind == TreeNode::Kind::directory) set_mode(path, 0555);
+    if (node->kind == TreeNode::Kind::directory) set_mode(path, sealed_folder);
     set_mark(path, mark(digest, node->path, size_of(*node)));
   }
 }
 
 void seal_folder(const fs::path& root, const core::Digest& digest) {
-  set_mode(root, 0555);
+  set_mode(root, sealed_folder);
   set_mark(root, mark(digest, "", 0));
 }
 

@@ -1,5 +1,6 @@
 /// @file
-/// How files and folders of artifacts are made read-only and marked, so that a change is noticed.
+/// How files of artifacts are made read-only, and files and folders marked, so that a change is
+/// noticed.
 #pragma once
 
 #include <sys/stat.h>
@@ -42,7 +43,8 @@ void freeze(const std::filesystem::path& root, const std::vector<file_tree::Tree
 void check_frozen(const std::filesystem::path& path, std::optional<std::uint64_t> bytes);
 void check_frozen(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
 
-/// Makes the contents of a folder read-only and marks them, except the folder itself.
+/// Makes the files below a folder read-only, and marks all that is below it. seal_folder() then
+/// marks the folder itself.
 void seal_contents(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes,
                    const core::Digest& digest);
 void seal_folder(const std::filesystem::path& root, const core::Digest& digest);

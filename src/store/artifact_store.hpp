@@ -1,6 +1,6 @@
 /// @file
 /// Stores files and folders by the SHA-256 of their content, in a directory:
-/// `artifacts/ab/cdef...`. Everything in it is complete and read-only.
+/// `artifacts/ab/cdef...`. Everything in it is complete, and its files are read-only.
 #pragma once
 
 #include <filesystem>

@@ -5,6 +5,8 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 
 from lock_test import LockTest
@@ -155,6 +157,27 @@ class LocalHistory(LocalLockTest):
         self.newer_versions()
         self.forget_environments()
         self.assertIn("[('base', '1.0'), ('top', '1.0')]", self.run_pipe("--no-cache", "--locked").text)
+
+    def test_pip_locks_and_installs_for_a_python_that_has_no_pip(self):
+        bare = self.folder / "bare"  # as Debian's Python is with python3-venv alone
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+        path = f"{bare}/bin:{os.environ['PATH']}"
+        self.installer = "pip"
+        self.declare("top")
+        self.assertIn("[('base', '1.0'), ('top', '1.0')]", self.run_pipe(PATH=path).text)
+        self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
+
+    def test_authorities_of_this_machine_reach_installers(self):
+        program = self.folder / "programs/uv"
+        program.parent.mkdir()
+        program.write_text('#!/bin/sh\necho "trusted: $SSL_CERT_FILE $GIT_SSL_CAINFO"\nexit 1\n')
+        program.chmod(0o755)
+        bundle = self.folder / "own.pem"
+        bundle.touch()
+        self.declare("top")
+        names = {"SSL_CERT_FILE": "", "GIT_SSL_CAINFO": "/git.pem", "PIP_CERT": str(bundle)}
+        failed = self.run_pipe(code=4, PATH=f"{program.parent}:{os.environ['PATH']}", **names)
+        self.assertIn(f"trusted: {bundle} /git.pem", failed.text)
 
     def test_requirements_that_nothing_suits_are_an_error_before_anything_is_made(self):
         self.declare("top==3")

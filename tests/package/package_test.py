@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import unittest
 
@@ -98,6 +99,42 @@ class Package(unittest.TestCase):
         for kind in (".deb", ".tar.gz", ".whl", ".cdx.json"):
             self.assertIn(kind + "\n", made[0])
 
+    def test_a_build_of_another_commit_is_refused(self):
+        if not (ROOT / ".git").exists():
+            self.skipTest("these sources are not a git repository")
+        build = self.folder / "earlier"
+        (build / "bin").mkdir(parents=True)
+        (build / "bin/pipe").write_text("#!/bin/sh\necho 'pipe 0.1.0 (000000000000)'\n")
+        (build / "bin/pipe").chmod(0o755)
+        (build / "CPackConfig.cmake").touch()
+        done = subprocess.run([ROOT / "scripts/package", "tar"], env={**os.environ, "BUILD_DIR": str(build)}, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"^package: .*/bin/pipe was built from commit 000000000000, and the sources are those of [0-9a-f]{12}: build the target `installed` there first\n$")
+
+    def test_sources_without_a_repository_are_packed_with_the_time_of_their_files(self):
+        sources, packages = self.folder / "sources", self.folder / "packages"
+        sources.mkdir()
+        for name in ("scripts", "CHANGELOG.md", "CMakeLists.txt", "LICENSE", "README.md"):
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, sources / name)
+        os.utime(sources / "CMakeLists.txt", (1_700_000_000, 1_700_000_000))
+        run(sources / "scripts/package", "tar", env={**os.environ, "BUILD_DIR": str(BUILD), "PACKAGES_DIR": str(packages)})
+        (archive,) = packages.glob("*.tar.gz")
+        with tarfile.open(archive) as packed:
+            self.assertEqual({entry.mtime for entry in packed}, {1_700_000_000})
+
+    def test_an_installation_after_a_demo_has_the_command_alone(self):
+        build, prefix = self.folder / "build", self.folder / "prefix"
+        for script in BUILD.rglob("cmake_install.cmake"):
+            copy = build / script.relative_to(BUILD)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(script.read_text().replace(str(BUILD), str(build)))
+        (build / "bin").mkdir()
+        shutil.copy(BUILD / "bin/pipe", build / "bin/pipe")
+        said = run("cmake", "--install", build, "--prefix", prefix)
+        self.assertIn("headers and libraries for C++ programs, which have not been built", said)
+        self.assertTrue((prefix / "bin/pipe").exists())
+        self.assertFalse((prefix / "include").exists())
+
     def test_archives_of_a_build_for_another_processor_are_refused(self):
         build = self.folder / "cross"
         (build / "bin").mkdir(parents=True)
@@ -121,12 +158,12 @@ class Package(unittest.TestCase):
         self.assertTrue(all(stanza["Copyright"].strip() for stanza in files))
         pattern = files[1]["Files"].split()[0]
         self.assertTrue(list(root.glob(pattern)), pattern)
-        # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib.sh names the packages.
+        # What is linked as an archive, and what is compiled in: as the linker was told, and as scripts/lib/packages.sh names the packages.
         ninja = (BUILD / "build.ninja").read_text()
         archives = {path for line in re.findall(r"^  LINK_LIBRARIES = (.*)$", ninja, re.MULTILINE) if not re.search("gtest|benchmark", line) for path in line.split() if re.match(r"/.*\.a$", path)}
         self.assertTrue(archives)
         owners = {line.split(":")[0] for line in run("dpkg-query", "--search", *sorted(archives)).splitlines()}
-        named = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
+        named = re.search(r"^BUILD_PACKAGES=\((.*?)\)$", (ROOT / "scripts/lib/packages.sh").read_text(), re.MULTILINE | re.DOTALL)[1]
         headers = {name for name in re.findall(r"(?<![\w.+-])[a-z][a-z0-9+-]*-dev\b", named)} - {"libcurl4-openssl-dev", "libgit2-dev", "libboost-process-dev"}
         missing = {name for name in owners | headers | {"libfmt-dev", "libc6-dev"} if f"\n {name} (" not in text}
         self.assertEqual(missing, set(), "cmake/copyright does not name them")

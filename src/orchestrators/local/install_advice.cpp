@@ -38,7 +38,7 @@ std::vector<std::string> advice_for_failed_install(const std::string& output,
   std::vector<std::string> advice;
   if (const auto meant = meant_package(output)) advice.push_back("did you mean `" + *meant + "`?");
   auto version = python.version.empty() ? python.file.string() : "Python " + python.version;
-  if (contains_any(output, {"ensurepip is not available", "No module named venv",
+  if (contains_any(output, {"ensurepip is not", "No module named venv",  // a line ends after `not`
                             "No module named ensurepip"}))
     advice.push_back(
         "install what `python3 -m venv` needs (Debian: apt install python3-venv), or uv");

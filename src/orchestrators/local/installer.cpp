@@ -167,9 +167,13 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
                              {"UV_NO_PROGRESS", "1"},
                              {"NO_COLOR", "1"}})
     variables_[name] = value;
-  // uv does not read pip's configuration.
-  for (const auto& [name, value] : docker::read_host_config(docker::this_machine()).variables)
-    variables_.try_emplace(name, value);
+  // uv does not read pip's configuration, and installers bring authorities of their own.
+  const auto host = docker::read_host_config(docker::this_machine());
+  for (const auto& [name, value] : host.variables) variables_.try_emplace(name, value);
+  if (host.ca)
+    for (const char* name :
+         {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"})
+      if (auto& value = variables_[name]; value.empty()) value = host.ca->string();
   choose_uv_cache();
   for (const auto& [name, value] : plan_.asked.environment) variables_[name] = value;
 }
@@ -431,8 +435,9 @@ async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvi
       folder.path() / "request.json",
       docker::resolution_request(plan_.asked.arguments, preferred, refresh, true));
   write_requirements(folder.path(), plan_.asked);
-  const Words command{plan_.python.file.string(), "-B", script.string(), folder.path().string(),
-                      answer.string()};
+  auto python = plan_.python.file.string();
+  if (uv.empty()) python = co_await find_python_with_pip(folder.path());
+  const Words command{python, "-B", script.string(), folder.path().string(), answer.string()};
   const bool succeeded = co_await run(command, root_);
   std::string printed;
   for (const auto& line : last_lines_) printed += line + "\n";
@@ -444,6 +449,17 @@ async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvi
                            {last_lines_.begin(), last_lines_.end()},
                            advice_for_failed_install(printed, plan_.python, root_));
   co_return std::move(*environment);
+}
+
+async::Task<std::string> Installer::find_python_with_pip(const fs::path& folder) {
+  const auto python = plan_.python.file.string();
+  const Words probe{python, "-m", "pip", "--version"};
+  const bool has_pip = co_await run(probe, root_);
+  if (has_pip) co_return python;
+  const auto environment = folder / "with-pip";
+  const Words make{python, "-m", "venv", environment.string()};
+  co_await require(make, root_, "Python has no pip, and could not make a folder that has it");
+  co_return (environment / "bin/python").string();
 }
 
 async::Task<> Installer::install_project() {

@@ -48,6 +48,9 @@ class Installer {
                                  const std::filesystem::path& requirements);
   async::Task<> install_kept_with_pip(std::vector<std::string> install,
                                       const std::filesystem::path& requirements);
+  /// Returns the plan's Python, or where it has no pip, the one of a virtual environment below
+  /// `folder`: Debian's python3-venv brings a pip to these only.
+  async::Task<std::string> find_python_with_pip(const std::filesystem::path& folder);
   void choose_uv_cache();
   async::Task<> install_project();
   core::BuildError failure(const std::string& what) const;

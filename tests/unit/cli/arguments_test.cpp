@@ -186,22 +186,10 @@ std::string branch_of(const std::string& command, std::string_view script, const
   return {};
 }
 
-std::string zsh_arguments_of(const std::string& command) {
-  auto arguments = branch_of(command, zsh_completion, ") _");
-  std::map<std::string, std::string> arrays;  // `  file=(...)`, which branches name as `$file`.
-  for (const auto& line : lines_in(zsh_completion))
-    if (const auto equals = line.find("=("); line.starts_with("  ") && equals != line.npos)
-      arrays[line.substr(2, equals - 2)] = line;
-  for (int depth = 0; depth < 2; ++depth)
-    for (const auto& [name, line] : arrays)
-      if (has_word(arguments, "$" + name)) arguments += line;
-  return arguments;
-}
-
-std::string fish_lines_of(const std::string& command) {
+std::string fish_lines_of(const std::string& command, std::string_view script) {
   constexpr std::string_view condition = "__fish_seen_subcommand_from ";
   std::string lines;
-  for (const auto& line : lines_in(fish_completion)) {
+  for (const auto& line : lines_in(script)) {
     const auto at = line.find(condition);
     if (at == line.npos || line.find("not " + std::string(condition)) != line.npos) continue;
     const auto begin = at + condition.size();
@@ -211,16 +199,19 @@ std::string fish_lines_of(const std::string& command) {
 }
 
 TEST(Completion, knows_every_command_and_option) {
+  const auto known = completed_commands();
+  const std::string bash_script = bash_completion(known), zsh_script = zsh_completion(known),
+                    fish_script = fish_completion(known);
   std::istringstream lines(parse_arguments({"help"}).text);
   int commands = 0;
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("  ") || line.starts_with("  pipe")) continue;
     const auto name = line.substr(2, line.find(' ', 2) - 2);
     ++commands;
-    for (const auto script : {bash_completion, zsh_completion, fish_completion})
-      EXPECT_NE(script.find(name), script.npos) << name;
-    const auto bash = branch_of(name, bash_completion, ") words=\""), zsh = zsh_arguments_of(name),
-               fish = fish_lines_of(name);
+    for (const auto script : {&bash_script, &zsh_script, &fish_script})
+      EXPECT_NE(script->find(name), script->npos) << name;
+    const auto bash = branch_of(name, bash_script, ") words=\""),
+               zsh = branch_of(name, zsh_script, ") _"), fish = fish_lines_of(name, fish_script);
     for (const auto& option : options_in(parse_arguments({"help", name}).text)) {
       if (option == "--help") continue;
       EXPECT_TRUE(has_word(bash, option)) << name << " " << option << ": " << bash;

@@ -8,6 +8,8 @@
 #include "cli/summary.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
+#include "driver/error_report.hpp"
+#include "driver/run_results.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -24,7 +26,7 @@ TEST(ReportError, every_kind_of_error_has_its_exit_code) {
   EXPECT_EQ(code(thrown(core::InputError("wrong"))), 2);
   EXPECT_EQ(code(thrown(core::EnvironmentError("no engine"))), 3);
   EXPECT_EQ(code(thrown(core::BuildError("broken", {}, {}))), 4);
-  EXPECT_EQ(code(thrown(Interrupted())), 130);
+  EXPECT_EQ(code(thrown(driver::Interrupted())), 130);
   EXPECT_EQ(code(thrown(std::filesystem::filesystem_error(
                 "x", std::make_error_code(std::errc::no_space_on_device)))),
             3);
@@ -39,7 +41,7 @@ TEST(ReportError, the_text_has_message_details_and_hints) {
                    {})
           .text,
       "error: pip failed\n  | RUN pip install x\n  | no such package\n  hint: check the name\n");
-  EXPECT_EQ(report_error(thrown(Interrupted()), {}).text, "");
+  EXPECT_EQ(report_error(thrown(driver::Interrupted()), {}).text, "");
   EXPECT_EQ(report_error(thrown(core::EnvironmentError("bad \x1b[2J name")), {}).text,
             "error: bad  name\n");
 }
@@ -78,20 +80,20 @@ TEST(ReportError, json_carries_every_diagnostic_with_its_place) {
                                  .suggestion = "did you mean 'command'?"}},
                                "p.yaml", "");
   EXPECT_EQ(
-      error_json(thrown(error)),
+      driver::error_json(thrown(error)),
       nlohmann::json::parse(
           R"({"event": "error", "kind": "input", "message": "unknown key 'comand'", "exit_code": 2, "diagnostics": [
     {"file": "p.yaml", "line": 4, "column": 5, "code": "unknown-key", "severity": "error", "message": "unknown key 'comand'", "notes": ["allowed: command"],
      "suggestion": "did you mean 'command'?"}]})"));
   EXPECT_EQ(
-      error_json(thrown(core::EnvironmentError("no engine", {"start one"}))),
+      driver::error_json(thrown(core::EnvironmentError("no engine", {"start one"}))),
       nlohmann::json::parse(
           R"({"event": "error", "kind": "environment", "message": "no engine", "exit_code": 3, "advice": ["start one"]})"));
 }
 
 TEST(ExitCodes, of_runs) {
   const auto code = [](engine::RunSummary outcome) {
-    return static_cast<int>(exit_code_of(outcome));
+    return static_cast<int>(driver::exit_code_of(outcome));
   };
   EXPECT_EQ(code({.status = RunStatus::succeeded}), 0);
   EXPECT_EQ(code({.status = RunStatus::failed, .failed = 1}), 1);

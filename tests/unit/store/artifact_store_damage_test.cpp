@@ -70,7 +70,7 @@ TEST_F(ArtifactStoreTest, lost_time_stamps_are_mended_by_reading) {
   fs::last_write_time(store.path(taken.digest) / "a.txt", fs::file_time_type::clock::now());
   EXPECT_TRUE(store.looks_whole(taken.digest));
   EXPECT_TRUE(store.looks_whole(taken.digest));
-  EXPECT_EQ(mode(store.path(taken.digest)), 0555u);
+  EXPECT_EQ(mode(store.path(taken.digest)), 0755u);
 }
 
 TEST_F(ArtifactStoreTest, damaged_artifact_is_replaced_by_the_next_equal_one) {

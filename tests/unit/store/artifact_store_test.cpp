@@ -141,8 +141,8 @@ TEST_F(ArtifactStoreTest, folder_is_kept_with_its_links_empty_folders_and_execut
   EXPECT_EQ(core::read_file(path / "link"), "beta");
   EXPECT_EQ(core::read_file(path / "sub/up"), "alpha");
   EXPECT_TRUE(fs::is_directory(path / "empty"));
-  EXPECT_EQ(mode(path), 0555u);
-  EXPECT_EQ(mode(path / "sub"), 0555u);
+  EXPECT_EQ(mode(path), 0755u);
+  EXPECT_EQ(mode(path / "sub"), 0755u);
   EXPECT_EQ(mode(path / "sub/b.txt"), 0555u);
   EXPECT_EQ(mode(path / "a.txt"), 0444u);
   EXPECT_TRUE(store.looks_whole(taken.digest));
@@ -284,6 +284,21 @@ TEST_F(ArtifactStoreTest, folder_that_cannot_be_read_is_an_error_that_names_it) 
                            : 1;
               }
               return 2;
+            }),
+            0);
+}
+
+TEST_F(ArtifactStoreTest,
+       folders_of_a_user_without_privileges_are_removed_without_a_change_of_modes) {
+  fs::permissions(folder.path(), fs::perms(0777));
+  EXPECT_EQ(as_nobody([&] {
+              const auto mine = folder.path() / "nobody";
+              fs::create_directories(mine / "tree/sub");
+              std::ofstream(mine / "tree/sub/x") << "x";
+              ArtifactStore(mine / "store").take(mine / "tree");
+              std::error_code error;
+              fs::remove_all(mine, error);
+              return error.value();
             }),
             0);
 }

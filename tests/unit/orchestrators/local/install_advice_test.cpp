@@ -18,5 +18,14 @@ TEST(InstallAdvice, is_found_in_a_line_of_any_length) {
       Contains("did you mean `scikit-learn`?"));
 }
 
+TEST(InstallAdvice, names_the_package_that_debians_python_lacks) {
+  const std::string printed =
+      "The virtual environment was not created successfully because ensurepip is not\n"
+      "available.  On Debian/Ubuntu systems, you need to install the python3-venv\n"
+      "package using the following command.\n";
+  EXPECT_THAT(advice_for_failed_install(printed, {}, "/"),
+              Contains(HasSubstr("apt install python3-venv")));
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators::local

@@ -1,0 +1,114 @@
+# shellcheck shell=bash disable=SC2034
+# Debian packages: which ones there are, and the one place that installs them. Sourced by lib.sh; no
+# other script calls apt on this machine.
+
+# Needed to build and run, and on top of it to test: as a control file writes it (deb-control(5)), by
+# the names of Debian and Ubuntu. Boost's default version is too old in Debian 12, and from 1.86 on
+# Boost.Process is a package of its own.
+BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificates python3 python3-venv file
+  'libboost-dev (>= 1.81) | libboost1.81-dev' 'libboost-process-dev | libboost-dev (<< 1.86) | libboost1.81-dev'
+  nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev
+  libsqlite3-dev libyaml-cpp-dev libssl-dev)
+TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev gpg groff-base openssl openssh-client
+  openssh-server iproute2 python3-dev python3-pip)
+BROWSER_PACKAGES=(chromium npm) # the pages are looked at in one, with axe-core from npm
+# clang 14 lacks what C++20 coroutines and ranges need.
+LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck)
+FUZZ_PACKAGES=('clang-16 | clang (>= 1:16)' 'libclang-rt-16-dev | libclang-rt-dev (>= 1:16)')
+# The client is a package of its own from Debian 13 on.
+ENGINE_PACKAGES=('docker-cli | docker.io' docker.io iptables iproute2 python3 ca-certificates curl)
+
+# The test beds' clusters: scripts/testbed/kubernetes, kubernetes-newer.
+CLUSTER_PACKAGES=(etcd-server openssl)
+NEWER_CLUSTER_PACKAGES=(containerd runc containernetworking-plugins openssl gcc)
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else return 77; fi
+}
+
+# Can commands be run as root? Where sudo wants a password, it is asked for on a terminal, once.
+SUDO_REFUSED=
+can_be_root() { # [WHAT FOR]
+  if [ "$(id -u)" = 0 ]; then return 0; fi
+  command -v sudo >/dev/null || return 1
+  if sudo -n true 2>/dev/null; then return 0; fi
+  [ -z "$SUDO_REFUSED" ] && [ -t 0 ] && [ -t 2 ] || return 1
+  say "sudo wants your password${1:+: $1}"
+  if sudo -v; then return 0; fi
+  SUDO_REFUSED=yes
+  return 1
+}
+
+# Runs apt-get as root; the output is in APT_LOG. Waits up to ten minutes while another program holds one
+# of the locks of apt and dpkg: a new cloud machine updates itself in its first minutes, and for the lock
+# of the lists apt-get has no option that waits.
+APT_LOG=
+apt_get() {
+  local deadline=$((SECONDS + 600)) holder said=
+  [ -n "$APT_LOG" ] || APT_LOG=$(mktemp)
+  until as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" >"$APT_LOG" 2>&1; do
+    holder=$(sed -n 's/^E[a-z]*: Could not get lock //p' "$APT_LOG" | head -n 1)
+    [ -n "$holder" ] && [ "$SECONDS" -lt "$deadline" ] || return 1
+    [ -n "$said" ] || say "waiting for another program that holds a lock of apt: $holder"
+    said=yes
+    sleep 1
+  done
+}
+
+apt_failed() { # WHAT
+  tail -n 15 "$APT_LOG" >&2
+  fail "apt-get could not $1; its last lines are above, all of it is in $APT_LOG"
+}
+
+are_installed() { # RELATIONS
+  command -v dpkg-checkbuilddeps >/dev/null && dpkg-checkbuilddeps -d "$1" /dev/null 2>/dev/null
+}
+
+# Installs what is missing of the named Debian packages, and says so. The packages after --optional are
+# left out where they cannot be had (Ubuntu has Chromium only as a snap). On other systems the names are
+# printed, nothing else.
+ensure_packages() { # PACKAGE... [--optional PACKAGE...]
+  local needed all
+  all=$(printf '%s, ' "$@")
+  needed=${all%%--optional, *}dpkg-dev
+  all=${all/--optional, /}dpkg-dev
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "this is not a Debian: docs/install.md names the packages of Fedora, Arch and macOS; Debian's are: $needed"
+    return 0
+  fi
+  if are_installed "$all"; then return 0; fi
+  if ! can_be_root "Debian packages are missing"; then
+    if are_installed "$needed"; then
+      say "installing optional packages takes root: the tests that need them skip themselves"
+      return 0
+    fi
+    fail "packages are missing, and installing them takes root: sudo is missing or wants a password. As root:" \
+      "apt-get update && apt-get satisfy --no-install-recommends '$needed'"
+  fi
+  apt_get update || apt_failed "update its lists"
+  if ! apt_get satisfy -s --no-install-recommends "$all"; then
+    [ "$all" != "$needed" ] || apt_failed "install the packages"
+    say "this system lacks optional packages: the tests that need them skip themselves"
+    all=$needed
+    if are_installed "$all"; then return 0; fi
+    apt_get satisfy -s --no-install-recommends "$all" || apt_failed "install the packages"
+  fi
+  say "installing $(grep -c '^Inst' "$APT_LOG" || true) Debian packages"
+  apt_get satisfy -y --no-install-recommends "$all" || apt_failed "install the packages"
+  rm -f "$APT_LOG"
+  APT_LOG=
+}
+
+# Prints the packages of a browser, unless there is one, of whatever origin.
+browser_packages() {
+  command -v chromium >/dev/null && command -v npm >/dev/null || printf '%s\n' "${BROWSER_PACKAGES[@]}"
+}
+
+# Prints the URL of the mirror that this machine's Debian packages come from.
+debian_mirror() {
+  local sources=/etc/apt/sources.list.d/debian.sources mirror=
+  [ ! -f "$sources" ] || mirror=$(awk '/^URIs:/ {print $2; exit}' "$sources")
+  [ -n "$mirror" ] || mirror=$(awk '$1 == "deb" {for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) {print $i; exit}}' \
+    /etc/apt/sources.list 2>/dev/null || true)
+  printf '%s\n' "${mirror:-http://deb.debian.org/debian}"
+}

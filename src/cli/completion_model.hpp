@@ -1,0 +1,31 @@
+/// @file
+/// What a shell can complete of a command line, read from the table of commands.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pipeline::cli {
+
+/// What a value or an argument can be.
+enum class Candidates { none, words, files, pipelines, folders, runs, steps, artifacts, profiles };
+
+struct CompletedOption {
+  std::vector<std::string> names;  ///< `-p` and `--param`; empty: an argument.
+  std::string value;               ///< Name of the value or argument; empty: a flag.
+  Candidates candidates = Candidates::none;
+  std::vector<std::string> words;
+  std::string help;
+  bool is_repeatable = false;
+  auto operator<=>(const CompletedOption&) const = default;
+};
+
+struct CompletedCommand {
+  std::string name, help;
+  std::vector<CompletedOption> options, arguments;
+};
+
+/// Returns the commands of `pipe` itself, in the order of the overview.
+std::vector<CompletedCommand> completed_commands();
+
+}  // namespace pipeline::cli

@@ -1,0 +1,19 @@
+/// @file
+/// The check of an option that takes one of some words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace pipeline::cli {
+
+/// Accepts one of the words. Completion finds them in the validator's name.
+inline CLI::Validator one_of(const std::vector<std::string>& words) {
+  std::string name;
+  for (const auto& word : words) name += (name.empty() ? "" : " ") + word;
+  return CLI::IsMember(words).name(name);
+}
+
+}  // namespace pipeline::cli

@@ -1,0 +1,117 @@
+"""What the scripts share (scripts/lib.sh), with stand-ins for the programs that they call. scripts/testbed/systems fresh tries them whole."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Library(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.stand_in("id", 'if [ "$1" = -u ]; then echo "${STAND_IN_UID:-0}"; else echo alice; fi')
+
+    def stand_in(self, name: str, script: str):
+        program = self.folder / name
+        program.write_text(f"#!/bin/bash\necho {name} \"$@\" >>{self.folder}/calls\n{script}\n")
+        program.chmod(0o755)
+
+    def calls(self, name: str) -> list[str]:
+        log = self.folder / "calls"
+        return [line for line in log.read_text().splitlines() if line.split()[0] == name] if log.exists() else []
+
+    def run_script(self, script: str, **variables) -> subprocess.CompletedProcess:
+        file = self.folder / "script"
+        file.write_text(f"#!/bin/bash\n. {ROOT}/scripts/lib.sh\n{script}\n")
+        env = {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}", **variables}
+        return subprocess.run(["bash", file], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+    def test_apt_is_tried_again_while_another_program_holds_its_lock(self):
+        held = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"
+        self.stand_in("apt-get", f"[ $(grep -c '^apt-get' {self.folder}/calls) -gt 2 ] || {{ echo '{held}' >&2; exit 100; }}")
+        done = self.run_script("apt_get update")
+        self.assertEqual((done.returncode, len(self.calls("apt-get"))), (0, 3), done)
+        self.assertEqual(done.stderr.count("waiting for another program"), 1, done)
+        self.assertIn("lists/lock. It is held by process 7", done.stderr)
+
+    def test_another_failure_of_apt_is_not_waited_for(self):
+        self.stand_in("apt-get", "echo 'E: Temporary failure resolving' >&2; exit 100")
+        done = self.run_script("apt_get update || apt_failed 'update its lists'")
+        self.assertEqual((done.returncode, len(self.calls("apt-get"))), (1, 1), done)
+        self.assertIn("Temporary failure resolving", done.stderr)
+
+    def test_all_that_is_missing_is_installed_at_once_and_optional_packages_may_be_absent(self):
+        self.stand_in("dpkg-checkbuilddeps", "exit 1")
+        self.stand_in("apt-get", '[[ "$*" != *chromium* ]] || exit 100; echo "Inst one"; echo "Inst two"')
+        done = self.run_script("ensure_packages one 'two (>= 2)' --optional chromium")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("installing 2 Debian packages", done.stderr)
+        self.assertIn("lacks optional packages", done.stderr)
+        self.assertEqual(self.calls("apt-get")[-1], "apt-get -qq satisfy -y --no-install-recommends one, two (>= 2), dpkg-dev")
+
+    def test_who_may_not_become_root_is_told_the_whole_line_to_type(self):
+        self.stand_in("dpkg-checkbuilddeps", "exit 1")
+        self.stand_in("sudo", "exit 1")
+        done = self.run_script("ensure_packages one", STAND_IN_UID="1000")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("As root: apt-get update && apt-get satisfy --no-install-recommends 'one, dpkg-dev'", done.stderr)
+
+    def test_the_engine_of_another_machine_is_asked_itself(self):
+        self.stand_in("curl", "exit 0")  # a local engine that would answer
+        self.stand_in("docker", "echo 'no route to host' >&2; exit 1")
+        done = self.run_script('engine_can_be_had || echo "$ENGINE_PROBLEM"', DOCKER_HOST="ssh://nowhere")
+        self.assertEqual(done.stdout, "DOCKER_HOST is ssh://nowhere, and there: no route to host\n", done)
+        self.assertEqual(self.calls("curl"), [])
+
+    def test_work_beside_a_script_ends_with_it(self):
+        begin = time.monotonic()
+        done = self.run_script(f"work() {{ bash -c 'echo $$ >{self.folder}/process; sleep 40; true'; }}\nbeside work\n"
+                               f"until [ -s {self.folder}/process ]; do sleep 0.05; done\nfail enough")
+        self.assertEqual(done.returncode, 1)
+        process = pathlib.Path("/proc", (self.folder / "process").read_text().strip())
+        while process.exists():
+            self.assertLess(time.monotonic() - begin, 30)
+            time.sleep(0.05)
+
+    def test_work_beside_a_script_tells_how_it_ended(self):
+        done = self.run_script("beside false\nbeside_is_done || echo failed\nbeside true\nbeside_is_done && echo succeeded")
+        self.assertEqual(done.stdout, "failed\nsucceeded\n", done)
+
+    def test_no_other_script_calls_apt_on_this_machine(self):
+        in_systems_of_their_own = {f"scripts/testbed/{name}" for name in ("fresh-trial", "systems", "virtual-machine")}
+        files = [path for path in [*(ROOT / "scripts").rglob("*"), ROOT / ".ci/run"] if path.is_file() and "__pycache__" not in path.parts]
+        calling = {str(path.relative_to(ROOT)) for path in files if re.search(r"(?m)^[^#\n]*apt-get (-\w|install|satisfy|update)", path.read_text(errors="replace"))}
+        self.assertEqual(calling - in_systems_of_their_own, {"scripts/lib/packages.sh"})
+
+
+class Skips(unittest.TestCase):
+    def test_reasons_are_read_from_the_log_of_ctest_and_unlisted_ones_fail(self):
+        rule = "-" * 58
+        test = "{0}/2 Testing: {1}\n{0}/2 Test: {1}\nOutput:\n" + rule + "\n{2}\n<end of output>\nTest time =   0.02 sec\n" + rule + "\nTest Passed.\n" + rule + "\n"
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "log").write_text(
+                test.format(1, "unit/A.b", "[ RUN      ] A.b\n/x/y.cpp:3: Skipped\nroot writes\neverywhere\n\n[  SKIPPED ] A.b (0 ms)")
+                + test.format(2, "e2e/s3_test", ".s\nskipped: s3_test.Objects.test_x: no S3 server: start one")
+                + test.format(3, "podman/start", "podman: skipped: it is not installed"))
+            (folder / "known").write_text("unit/A.*  # a reason\n")
+            command = ["python3", ROOT / "scripts/lib/skipped.py", folder / "log"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done)
+            self.assertIn("  root writes everywhere: unit/A.b\n", done.stdout)
+            self.assertIn("  no S3 server: start one: e2e/s3_test.Objects.test_x\n", done.stdout)
+            self.assertIn("  it is not installed: podman/start\n", done.stdout)
+            done = subprocess.run([*command, "--known", folder / "known"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertEqual(done.stderr.count("has skipped itself"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
