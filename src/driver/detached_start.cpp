@@ -232,7 +232,7 @@ class DetachedStart {
   engine::EngineOptions options();
   /// Prepares images and files, and records the run.
   void prepare();
-  void hand_over();
+  void hand_to_cluster();
   async::Task<orchestrators::kubernetes::DriverStatus> wait_for_start();
   void await_driver();
 
@@ -296,7 +296,7 @@ void DetachedStart::prepare() {
   }
 }
 
-void DetachedStart::hand_over() {
+void DetachedStart::hand_to_cluster() {
   try {
     keep(session_, file_, detached_);
     if (session_.remote_store())
@@ -354,7 +354,7 @@ DetachedRun DetachedStart::start() {
   check();
   observer_.begin(workspace_.loop());
   prepare();
-  hand_over();
+  hand_to_cluster();
   await_driver();
   observer_.end();
   const auto run = session_.store.runs().find(session_.run_id);
