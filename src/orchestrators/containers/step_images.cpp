@@ -4,6 +4,7 @@
 
 #include "core/address.hpp"
 #include "core/bounded_json.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "docker/reference.hpp"
 #include "orchestrators/containers/container_layout.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "file_tree/tar_reader.hpp"

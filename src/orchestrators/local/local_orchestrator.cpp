@@ -11,6 +11,7 @@
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "gpu/errors.hpp"
