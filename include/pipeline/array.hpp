@@ -50,7 +50,7 @@ class Array {
   explicit Array(std::vector<std::size_t> shape) : shape_(std::move(shape)) {
     memory_ = detail::ArrayMemory::make(detail::element_type<T>, shape_);
   }
-  /// One dimension of `size` elements, filled with zeroes.
+  /// A single dimension of `size` elements, filled with zeroes.
   explicit Array(std::size_t size) : Array(std::vector{size}) {}
 
   /// Maps a .npy file, read-only. Throws CodecError if the file is not an array of T.

@@ -62,9 +62,8 @@ struct CommandHandle : StepHandle {
 /// `s3://BUCKET/FOLDER/`.
 struct Url {
   std::string url;
-  std::string sha256 = {};  ///< Digest of the content; if empty, the lock file's.
-  std::string version =
-      {};  ///< Version of an object in a versioned bucket; if empty, the current one.
+  std::string sha256 = {};   ///< Digest of the content; if empty, the lock file's.
+  std::string version = {};  ///< Version in a versioned bucket; if empty, the current one.
 };
 
 /// A published artifact, as an input of a command: `production`, or `production@3`.

@@ -45,10 +45,9 @@ enum class NotifyFormat { json, slack, teams };
 /// A webhook that is called when a run has ended. Exactly one of `url`, `url_variable` and
 /// `url_file` is set; the address is a secret.
 struct NotifySpec {
-  std::string url = {};  ///< `https://...`.
-  std::string url_variable =
-      {};                     ///< The invoking user's environment variable that holds the address.
-  std::string url_file = {};  ///< Path of the file that holds the address.
+  std::string url = {};           ///< `https://...`.
+  std::string url_variable = {};  ///< Environment variable that holds the address.
+  std::string url_file = {};      ///< Path of the file that holds the address.
   /// The ends of a run to report: failed, succeeded, interrupted. Empty: all.
   std::vector<RunStatus> on = {};
   NotifyFormat format = NotifyFormat::json;

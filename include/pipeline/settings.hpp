@@ -213,8 +213,7 @@ struct KubernetesSettings {
   std::optional<std::string> queue_name = {};
   std::map<std::string, Json> container_security_context = {}, pod_security_context = {};
   std::optional<bool> host_ipc = {};
-  /// The cluster adds nodes when they are needed, so a missing node is not an error. Default:
-  /// false.
+  /// The cluster adds nodes as needed, so a missing node is not an error. Default: false.
   std::optional<bool> autoscaling = {};
   /// Time after which a pod that has not started fails. Default: 10 min.
   std::optional<Duration> pod_startup_timeout = {};

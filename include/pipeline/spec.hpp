@@ -56,12 +56,10 @@ struct DataSpec {
   std::filesystem::path path = {};  ///< A file or folder on this machine; absolute.
   /// `https://...`, `http://...`, `s3://BUCKET/KEY`, or `s3://BUCKET/FOLDER/` for all below it.
   std::string url = {};
-  std::string version =
-      {};                   ///< Version of an object in a versioned bucket; empty: the current one.
-  std::string sha256 = {};  ///< Digest of the URL's content, in hex; empty: the lock file's.
+  std::string version = {};   ///< Version in a versioned bucket; empty: the current one.
+  std::string sha256 = {};    ///< Digest of the URL's content, in hex; empty: the lock file's.
   std::string artifact = {};  ///< Name under which an artifact was published, `NAME` or `NAME@3`.
-  bool optional =
-      false;  ///< For an artifact: an empty file while nothing is published under the name.
+  bool optional = false;      ///< For an artifact: an empty file while nothing is published so.
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -144,8 +142,7 @@ struct AxisSpec {
   std::optional<OutputValue> items = {};
 };
 
-/// A matrix with values that another step makes: the run makes the instances once the values are
-/// known.
+/// A matrix with values that another step makes: the run makes the instances after that step.
 struct MatrixSpec {
   std::string of = {};  ///< The step that declares the matrix: another step for `matrix: STEP`.
   std::vector<AxisSpec> axes = {};
@@ -155,8 +152,7 @@ struct MatrixSpec {
 /// once the round before has ended.
 struct RepeatSpec {
   std::string of = {};  ///< The step that declares the repetition: another step for `repeat: STEP`.
-  /// Ends the repetition after a round in which this is true. Refers to outputs of the repeated
-  /// steps.
+  /// Ends the repetition after a round in which it is true, over outputs of the repeated steps.
   Rare<Condition> until = {};
   unsigned max = 1;  ///< Maximum number of rounds.
 };
@@ -167,8 +163,7 @@ struct StepSpec {
   std::string name = {};
   std::optional<InstanceSpec> instance = {};
   /// Set if the run makes the step's instances. An input from a step with the same matrix takes the
-  /// output of the instance with the same values; a gathered input takes the outputs of all
-  /// instances.
+  /// output of the instance with the same values; a gathered input, those of all.
   Rare<MatrixSpec> matrix = {};
   /// Set if the run makes a step for each round. Other steps take the outputs of the last round.
   Rare<RepeatSpec> repeat = {};

@@ -1,5 +1,5 @@
 /// @file
-/// Samples the GPUs of the pod while its step runs, by an nvidia-smi beside it.
+/// Samples the GPUs of the pod with nvidia-smi while the step runs.
 #pragma once
 
 #include <sys/types.h>
@@ -12,19 +12,18 @@ namespace pipeline::kubernetes_api {
 
 class GpuWatch {
  public:
-  /// Starts nvidia-smi. Where the image or the node has none, there is nothing to read.
-  /// @param mask the signals that it blocks
+  /// Starts nvidia-smi. Without nvidia-smi in the image or on the node, there are no samples.
+  /// @param mask the signals that nvidia-smi blocks
   void start(const sigset_t& mask);
-  /// Its output; -1 if there is none.
+  /// Returns the pipe with the output of nvidia-smi; -1 if there is none.
   int file() const { return file_; }
-  /// Its process, whose accounts are not the step's; -1 before start().
+  /// Returns the process of nvidia-smi, whose usage is not the step's; -1 before start().
   pid_t process() const { return process_; }
-  /// Reads what has arrived.
+  /// Reads the available output.
   void read();
-  /// Kills it and reads the rest. It may be alive for longer: the driver can hang.
+  /// Kills nvidia-smi and reads the rest. The process may live on in a GPU driver that hangs.
   void stop();
-  /// Writes the member `,"gpus":[...]` of what the step has used, or nothing if there was no
-  /// sample. Returns its size.
+  /// Writes the member `,"gpus":[...]` of the step's usage if there are samples. Returns the size.
   std::size_t write(char* text, std::size_t size) const;
 
  private:

@@ -1,25 +1,25 @@
 // The first process of a step's container on a cluster. It starts the step's command, forwards
 // signals, reaps orphaned processes, and writes both output streams as frames to the single stream
-// that a cluster keeps, so that they can be separated again (kubernetes/log_frames.hpp). Linked
+// that a cluster keeps, so that they can be separated again (kubernetes_api/log_frames.hpp). Linked
 // statically, so that it runs in any image.
 //
 // Usage: pipe-agent install FILE
-//          copies itself there, for the containers that start later
+//          copies itself to FILE, for the containers that start later
 //        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
 //          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
 //          --log FILE                  also writes all frames to the file, because a node
 //                                      deletes the older part of a growing log
 //          --gpus                      samples the pod's GPUs
-//          --stalled-after MS          says what the step's processes wait in after so many
+//          --stalled-after MS          reports the waits of the step's processes after so many
 //                                      milliseconds without output
 //          --collect STAGER DOCUMENT   runs the stager at the step's end to upload the outputs
 //                                      (stager/main.cpp)
-//          --checkpoint                runs it beside the step, too, and when the step has failed
-//                                      or was stopped, to upload its checkpoint
+//          --checkpoint                runs the stager beside the step, and when the step has
+//                                      failed or was stopped, to upload the checkpoint
 //
 // A cluster sends SIGTERM, and SIGKILL only much later. If STOP_FILE exists, SIGTERM is treated as
-// SIGKILL. Of a pod with a checkpoint, the agent itself kills the step in between, so that time is
+// SIGKILL. In a pod with a checkpoint, the agent itself kills the step in between, so that time is
 // left for the upload.
 #include <cerrno>
 #include <csignal>
@@ -61,13 +61,13 @@ bool write_all(int file, const char* bytes, std::size_t size) {
   return true;
 }
 
-int kept_log = -1;               // The file of --log.
+int kept_log = -1;               // File of --log.
 unsigned long long written = 0;  // Bytes of all frames so far.
 
 /// Writes a line of the container's log: the kind, the offset among all bytes of frames, the size,
 /// and the text. `o123 4 TEXT` is a line of stdout, `O123 4 TEXT` a part of one whose end has not
-/// arrived; `e` and `E` are for stderr; `w` has what the processes of a step that stalls wait in
-/// (waits.hpp); `u` has what the step used, as JSON; `.123` marks the end of the log.
+/// arrived; `e` and `E` are for stderr; `w` has the waits of a stalled step's processes
+/// (waits.hpp); `u` has the step's resource usage, as JSON; `.123` marks the end of the log.
 void write_frame(char kind, const char* text, std::size_t size) {
   char frame[max_frame + 64];
   std::size_t length = static_cast<std::size_t>(
@@ -83,13 +83,13 @@ void write_frame(char kind, const char* text, std::size_t size) {
     kept_log = -1;
   }
   write_all(STDOUT_FILENO, frame,
-            // If the stream's reader is gone, the step continues nevertheless.
+            // The step continues even if the stream's reader is gone.
             length);
 }
 
 void write_end() {
   if (kept_log >= 0)
-    close(kept_log);  // On a shared file system, closing makes all of it visible to other machines.
+    close(kept_log);  // Other machines with the file system then see all of the file.
   kept_log = -1;
   write_frame('.', "", 0);
 }
@@ -149,9 +149,9 @@ struct Options {
   long stalled_after = 0;  ///< Milliseconds; 0: the step may be silent.
 };
 
-/// Starts the stager, and returns its process. It has printed the reason of a failure.
-/// @param code of the step, to collect its outputs; otherwise null
-/// @param err where its messages go
+/// Starts the stager, and returns its process. The stager prints the reason of a failure.
+/// @param code exit code of the step, to collect its outputs; otherwise null
+/// @param err receives the messages of the stager; -1: none
 pid_t start_stager(const Options& options, const char* task, const char* code, int err) {
   const pid_t child = fork();
   if (child != 0) return child;
@@ -165,7 +165,8 @@ pid_t start_stager(const Options& options, const char* task, const char* code, i
   _exit(127);
 }
 
-/// Waits for the stager. SIGTERM ends it if `is_stoppable`. @return true if it has ended well
+/// Waits for the stager; SIGTERM ends the stager if `is_stoppable`. @return true if it has
+/// succeeded
 bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   if (stager < 0) return false;
   for (;;) {
@@ -180,22 +181,22 @@ bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   }
 }
 
-/// Waits for a step's silence.
+/// Measures the time without output of a step.
 class Silence {
  public:
-  explicit Silence(long longest) : longest_(longest) { heard(); }
+  explicit Silence(long limit) : limit_(limit) { heard(); }
   void heard() {
     clock_gettime(CLOCK_MONOTONIC, &heard_);
     is_reported_ = false;
   }
-  /// Returns true once for each silence that is long enough.
+  /// Returns true once for each silence that reaches the limit.
   bool is_over_limit() {
-    if (longest_ == 0 || is_reported_ || left() > 0) return false;
+    if (limit_ == 0 || is_reported_ || left() > 0) return false;
     return is_reported_ = true;
   }
-  /// Returns the shorter time of this and `pause`, in milliseconds; -1: never.
+  /// Returns the shorter of `pause` and the time until the limit, in milliseconds; -1: never.
   int at_most(int pause) const {
-    if (longest_ == 0 || is_reported_) return pause;
+    if (limit_ == 0 || is_reported_) return pause;
     const long own = left() > 0 ? left() : 0;
     return pause < 0 || own < pause ? static_cast<int>(own < 60'000 ? own : 60'000) : pause;
   }
@@ -204,10 +205,10 @@ class Silence {
   long left() const {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return longest_ - (now.tv_sec - heard_.tv_sec) * 1000 -
+    return limit_ - (now.tv_sec - heard_.tv_sec) * 1000 -
            (now.tv_nsec - heard_.tv_nsec) / 1'000'000;
   }
-  const long longest_;
+  const long limit_;
   timespec heard_{};
   bool is_reported_ = false;
 };
@@ -217,15 +218,15 @@ struct Step {
   pid_t pid;
   pollfd out, err;
   int signals;
-  const char* stop_file;  ///< The driver makes it to have the step killed at once.
-  pid_t keeper;           ///< Uploads the checkpoint meanwhile; -1: none.
-  int status = 0;         ///< As waitpid(2) gives it.
+  const char* stop_file;  ///< Created by the driver to have the step killed at once.
+  pid_t keeper;           ///< Process that uploads the checkpoint meanwhile; -1: none.
+  int status = 0;         ///< Status from waitpid(2).
   bool is_stopping = false;
-  time_t killed_at = 0;  ///< When it is killed, if it was asked to stop; 0: never.
+  time_t killed_at = 0;  ///< When a stopping step is killed; 0: never.
 };
 
-/// Reaps the children that have ended. Returns the step's process if it is among them; 0 if not, -1
-/// if there are no children.
+/// Reaps the children that have ended. Returns the step's process if it has ended, else 0, or -1 if
+/// there are no children.
 pid_t reap(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   pid_t child = 0, found = 0;
   rusage used{};
@@ -277,14 +278,14 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
   }
 }
 
-/// Waits for the processes that the step has left running and that were killed, so that what they
-/// used counts; not for long, because one can hang in a device.
+/// Waits for processes that the step has left running and that were killed, so that their usage
+/// counts; not for long, because a process can hang in a device.
 void reap_rest(Step& step, UsageMeter& meter, const GpuWatch& gpus) {
   constexpr int max_looks = 100;
   for (int look = 0; look < max_looks && reap(step, meter, gpus) >= 0; ++look) usleep(10'000);
 }
 
-/// Forwards what is left in the pipes, whose writers may be alive outside of the container.
+/// Forwards the rest of the pipes, whose writers may be alive outside of the container.
 void drain(Step& step) {
   for (const int end : {step.out.fd, step.err.fd}) fcntl(end, F_SETFL, O_NONBLOCK);
   for (bool has_more = true; has_more;) {
@@ -301,8 +302,8 @@ void drain(Step& step) {
   }
 }
 
-/// Runs the command. @return its exit code, 128 and the number of the signal that ended it, or that
-/// of the stager, which collects its outputs
+/// Runs the command. @return the command's exit code, 128 plus the number of the signal that ended
+/// it, or 125 if the stager cannot collect the outputs
 int run(char** command, const Options& options) {
   int out[2], err[2], failure[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0)
@@ -332,7 +333,7 @@ int run(char** command, const Options& options) {
   GpuWatch gpus;
   if (options.has_gpus) gpus.start(before);
   watch(step, meter, gpus, Silence(options.stalled_after));
-  // Processes that the step has left running end with it, as they do with its container.
+  // Processes that the step has left running end with the step, as in a container.
   if (is_first)
     kill(-1, SIGKILL);
   else if (step.keeper > 0)
@@ -346,7 +347,7 @@ int run(char** command, const Options& options) {
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
   char text[16];
   snprintf(text, sizeof text, "%d", code);
-  // Before the end of the log, with which the driver considers a stopped step's pod ended.
+  // The driver takes a stopped step's pod for ended at the end of the log, so the upload is before.
   if (options.has_checkpoint && (step.is_stopping || code != 0))
     wait_for(start_stager(options, "save", nullptr, err[1]), signals, false);
   if (options.stager && step.is_stopping)

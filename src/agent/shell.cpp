@@ -21,21 +21,21 @@ namespace {
 /// Standard input, split into frames.
 struct Input {
   bool has_begun = false, has_ended = false;
-  bool is_complete = false;  ///< The command's input ends after what is pending.
+  bool is_complete = false;  ///< The command's input ends after the pending bytes.
   bool has_new_size = false;
   winsize size{};
-  char pending[16384];  ///< For the command, and not written yet.
+  char pending[16384];  ///< Bytes for the command that are not written yet.
   std::size_t begin = 0, end = 0;
 
   bool is_empty() const { return begin == end; }
-  /// Reads what is there. Nothing may be pending.
+  /// Reads the available input. No bytes may be pending.
   void read_some();
 
  private:
   void take_head();
   unsigned char head_[8];
   unsigned head_size_ = 0;
-  std::uint32_t left_ = 0;  ///< Of the frame's bytes.
+  std::uint32_t left_ = 0;  ///< Bytes missing from the frame.
 };
 
 void Input::take_head() {
@@ -77,7 +77,7 @@ void Input::read_some() {
   }
 }
 
-/// The command, and this process's ends of its streams; -1: closed, or none.
+/// The command, and this process's ends of the command's streams; -1: closed, or none.
 struct Shell {
   pid_t pid = -1;
   int input = -1;   ///< A pipe or the terminal.
@@ -88,19 +88,19 @@ struct Shell {
     if (output == input) output = -1;
     input = -1;
   }
-  /// Writes what is possible without waiting.
+  /// Writes as much as is possible without waiting.
   void pass_on(Input& from) {
     const ssize_t count = write(input, from.pending + from.begin, from.end - from.begin);
     if (count > 0) from.begin += static_cast<std::size_t>(count);
     if (count >= 0 || errno == EAGAIN || errno == EINTR) return;
-    from.begin = from.end;  // The command does not read it any more.
+    from.begin = from.end;  // The command has closed its input.
     if (input != output) close_input();
   }
-  /// Writes what the terminal shows to standard output. @return false if there is nothing
+  /// Copies output of the terminal to standard output. @return false if there is none
   bool show_output() {
     char buffer[16384];
     const ssize_t count = output >= 0 ? read(output, buffer, sizeof buffer) : -1;
-    if (count < 0 && errno != EAGAIN && errno != EINTR) output = input = -1;  // It is closed.
+    if (count < 0 && errno != EAGAIN && errno != EINTR) output = input = -1;  // Closed.
     for (ssize_t done = 0; done < count;) {
       const ssize_t written =
           write(STDOUT_FILENO, buffer + done, static_cast<std::size_t>(count - done));
@@ -119,7 +119,7 @@ int code_of_ended(pid_t command) {
   return -1;
 }
 
-/// Passes input, output and signals on until the command has ended.
+/// Forwards input, output and signals until the command has ended.
 int watch_shell(Shell& shell, int signals, Input& input) {
   for (;;) {
     const bool may_read = input.is_empty() && !input.has_ended;
@@ -153,7 +153,7 @@ int watch_shell(Shell& shell, int signals, Input& input) {
                                const sigset_t& mask) {
   if (terminal) {
     setsid();
-    input = open(terminal, O_RDWR);  // Becomes the session's terminal.
+    input = open(terminal, O_RDWR);  // The controlling terminal of the session.
     ioctl(input, TIOCSCTTY, 0);
     dup2(input, STDOUT_FILENO);
     dup2(input, STDERR_FILENO);

@@ -13,8 +13,8 @@ namespace {
 using Number = unsigned long long;
 
 constexpr long thousand = 1000, million = 1'000'000;
-// As for containers of this machine: a sample each tenth of a second, later each hundredth of the
-// time that the step has run.
+// The rates for local containers: a sample every tenth of a second, later every hundredth of the
+// step's running time.
 constexpr long min_pause = 100, max_pause = 10'000, pause_share = 100;
 
 long milliseconds_between(const timespec& from, const timespec& to) {
@@ -27,7 +27,7 @@ timespec now() {
   return time;
 }
 
-/// Reads a file that the kernel generates; empty if it is not there.
+/// Reads a file that the kernel generates; the text is empty if the file does not exist.
 template <std::size_t size>
 void read_text(const char* path, char (&text)[size]) {
   std::size_t length = 0;
@@ -58,7 +58,7 @@ Number counter(const char* text, const char* name) {
 
 Number difference(Number a, Number b) { return a > b ? a - b : 0; }
 
-/// The file pages that the kernel holds for the group and can drop.
+/// Returns the file pages that the kernel caches for the group and can drop.
 Number cached_bytes(bool is_unified) {
   char text[8192];
   read_text(is_unified ? "/sys/fs/cgroup/memory.stat" : "/sys/fs/cgroup/memory/memory.stat", text);
@@ -96,17 +96,18 @@ int UsageMeter::sample() {
   return static_cast<int>(pause);
 }
 
-/// The kernel records the peak of all memory, and that counts the files that it has cached.
+/// Records the memory in use without cached files, which the kernel's own peak includes.
 void UsageMeter::sample_memory(bool at_end) {
   const auto used = number_in(is_unified_ ? "/sys/fs/cgroup/memory.current"
                                           : "/sys/fs/cgroup/memory/memory.usage_in_bytes");
   const auto cached = cached_bytes(is_unified_);
   if (const auto held = difference(used, cached); held > peak_) peak_ = held;
   if (!at_end) return;
-  // Kernels before 5.19 have no peak with version 2.
-  const auto most = number_in(is_unified_ ? "/sys/fs/cgroup/memory.peak"
-                                          : "/sys/fs/cgroup/memory/memory.max_usage_in_bytes");
-  if (const auto held = difference(most, cached); held > peak_) peak_ = held;
+  // Kernels before 5.19 lack memory.peak in version 2.
+  const auto kernel_peak =
+      number_in(is_unified_ ? "/sys/fs/cgroup/memory.peak"
+                            : "/sys/fs/cgroup/memory/memory.max_usage_in_bytes");
+  if (const auto held = difference(kernel_peak, cached); held > peak_) peak_ = held;
 }
 
 void UsageMeter::add(const rusage& used) {
@@ -115,8 +116,8 @@ void UsageMeter::add(const rusage& used) {
   system_ += microseconds(used.ru_stime);
   read_ += static_cast<Number>(used.ru_inblock) * block;
   written_ += static_cast<Number>(used.ru_oublock) * block;
-  const auto most = static_cast<Number>(used.ru_maxrss) * kilobyte;
-  if (most > largest_) largest_ = most;
+  const auto resident = static_cast<Number>(used.ru_maxrss) * kilobyte;
+  if (resident > largest_) largest_ = resident;
 }
 
 std::size_t UsageMeter::write(char* text, const GpuWatch& gpus) {

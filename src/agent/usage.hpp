@@ -1,6 +1,6 @@
 /// @file
-/// What a step has used in its pod: from the kernel's accounts of the agent's children, and of the
-/// container's control group (versions 1 and 2).
+/// Resource usage of a step in its pod, from the kernel's accounts of the agent's children and of
+/// the container's control group (versions 1 and 2).
 #pragma once
 
 #include <sys/resource.h>
@@ -12,20 +12,20 @@
 
 namespace pipeline::kubernetes_api {
 
-/// Room for each GPU, and for the rest.
+/// Space for each GPU, and for the rest.
 constexpr std::size_t max_usage = gpu::SmiSamples::max_gpus * 384 + 512;
 
 class UsageMeter {
  public:
-  /// The step has just been started.
-  /// @param has_own_group the control group at /sys/fs/cgroup is that of this container alone
+  /// Begins the measurement; call it when the step has been started.
+  /// @param has_own_group the control group at /sys/fs/cgroup belongs to this container alone
   explicit UsageMeter(bool has_own_group);
-  /// Notes the memory in use if it is time to. Returns the milliseconds until the next time; -1:
+  /// Samples the memory in use if it is time. Returns milliseconds until the next sample; -1:
   /// never.
   int sample();
-  /// Adds what a child of the step has used, which has ended, with its own ended children.
+  /// Adds the usage of an ended child, including the child's own ended children.
   void add(const rusage& used);
-  /// Writes what has been used, as JSON of at most `max_usage` bytes. Returns its size.
+  /// Writes the usage as JSON of at most `max_usage` bytes. Returns the size.
   std::size_t write(char* text, const GpuWatch& gpus);
 
  private:
@@ -33,7 +33,7 @@ class UsageMeter {
 
   const bool has_own_group_, is_unified_;
   timespec start_{}, next_{};
-  unsigned long long peak_ = 0, largest_ = 0;  ///< Bytes: of all together, of one process.
+  unsigned long long peak_ = 0, largest_ = 0;  ///< Bytes of all processes, of the largest one.
   unsigned long long user_ = 0, system_ = 0;   ///< Microseconds.
   unsigned long long read_ = 0, written_ = 0;  ///< Bytes.
 };

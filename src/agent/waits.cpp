@@ -19,7 +19,7 @@ struct Process {
   bool is_below;  ///< A descendant of this process.
 };
 
-/// Threads of one process that wait in the same.
+/// Threads of a process with the same state and kernel function.
 struct Kind {
   char state;
   char function[max_name];
@@ -37,7 +37,7 @@ std::size_t read_proc(const char* path, char* text, std::size_t size) {
   return length;
 }
 
-/// Reads state and parent of `PID (NAME) STATE PARENT ...`; the name may hold anything.
+/// Reads state and parent of `PID (NAME) STATE PARENT ...`; the name may contain any characters.
 bool read_stat(const char* path, char& state, pid_t& parent) {
   char text[512];
   read_proc(path, text, sizeof text);
@@ -48,14 +48,14 @@ bool read_stat(const char* path, char& state, pid_t& parent) {
   return true;
 }
 
-/// Calls `use` for each entry of the folder that is a number, at most `most` times.
+/// Calls `use` for each entry of the folder that is a number, at limit `limit` times.
 template <class Use>
-void each_number(const char* folder, std::size_t most, Use use) {
+void each_number(const char* folder, std::size_t limit, Use use) {
   DIR* const entries = opendir(folder);
   while (const dirent* entry = entries ? readdir(entries) : nullptr) {
     const long number = strtol(entry->d_name, nullptr, 10);
     if (number <= 0) continue;
-    if (most-- == 0) break;
+    if (limit-- == 0) break;
     use(static_cast<pid_t>(number));
   }
   if (entries) closedir(entries);
@@ -86,7 +86,7 @@ std::size_t find_processes(Process* all, std::initializer_list<pid_t> left_out) 
   return count;
 }
 
-/// Returns the number of kinds; what is beyond the most of them counts to the last.
+/// Finds kinds of waits and returns their number; kinds beyond the maximum count as the last.
 std::size_t find_kinds(pid_t process, Kind* kinds) {
   std::size_t count = 0;
   char folder[64];
@@ -113,7 +113,7 @@ std::size_t find_kinds(pid_t process, Kind* kinds) {
   return count;
 }
 
-/// Writes one process. Returns 0 if there is no room, or it has ended.
+/// Writes a process; returns the number of bytes, 0 if there is no space or the process has ended.
 std::size_t write_process(pid_t process, char* text, std::size_t size) {
   Kind kinds[max_kinds];
   const std::size_t count = find_kinds(process, kinds);

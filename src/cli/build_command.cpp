@@ -27,13 +27,14 @@ async::Task<std::vector<Prepared>> prepare_all(driver::Session& session, Display
   std::size_t open = all.size();
   asio::steady_timer done(executor, asio::steady_timer::time_point::max());
   for (auto& one : all) {
-    asio::co_spawn(executor,
-                   session.orchestrator().prepare(*one.step, display.progress(), display.cancel()),
-                   [&](std::exception_ptr error, orchestrators::Environment environment) {
-                     one.environment = std::move(environment);
-                     one.error = error;
-                     if (--open == 0) done.cancel();
-                   });
+    asio::co_spawn(
+        executor,
+        session.routes().of(*one.step).prepare(*one.step, display.progress(), display.cancel()),
+        [&](std::exception_ptr error, orchestrators::Environment environment) {
+          one.environment = std::move(environment);
+          one.error = error;
+          if (--open == 0) done.cancel();
+        });
   }
   boost::system::error_code ignored;
   while (open > 0) co_await done.async_wait(asio::redirect_error(asio::use_awaitable, ignored));

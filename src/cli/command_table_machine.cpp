@@ -111,7 +111,8 @@ void add_kubernetes_options(CLI::App& app, Options& o) {
       ->check(one_of({"rbac"}))
       ->type_name("")
       ->required();
-  app.add_option("--namespace", o.name_space, "The Role's namespace (default: default)")
+  app.add_option("--namespace", o.connection["namespace"],
+                 "The Role's namespace (default: default)")
       ->type_name("NAME");
   app.add_option("--subject", o.subject,
                  "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")

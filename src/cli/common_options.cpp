@@ -72,11 +72,16 @@ void add_profile(CLI::App& app, Options& options) {
 }
 
 void add_cluster(CLI::App& app, Options& options) {
-  app.add_option("--context", options.context,
-                 "The kubeconfig's context that names the cluster (default: its current one)")
-      ->type_name("NAME");
-  app.add_option("--namespace", options.name_space, "Where in the cluster (default: the context's)")
-      ->type_name("NAME");
+  for (const auto& entry : orchestrators::catalog())
+    for (const auto& field : entry.connection)
+      if (!field.option_help.empty())
+        app.add_option_function<std::string>(
+               "--" + field.name,
+               [&options, name = field.name](const std::string& value) {
+                 options.connection[name] = value;
+               },
+               field.option_help)
+            ->type_name("NAME");
 }
 
 void add_orchestrator(CLI::App& app, Options& options) {

@@ -130,7 +130,8 @@ core::ExitCode validate_command(Context& context) {
 
 core::ExitCode render_command(Context& context) {
   const auto pipeline = context.load_pipeline();
-  if (context.options().orchestrator == "kubernetes") return render_manifests(context, pipeline);
+  if (orchestrators::traits_of(context.options().orchestrator).renders_manifests)
+    return render_manifests(context, pipeline);
   const auto& only = context.options().step;
   const auto wanted =
       only.empty() ? std::vector<std::size_t>{} : engine::steps_called(pipeline, only);

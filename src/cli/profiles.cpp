@@ -34,14 +34,12 @@ void use_profile(Options& options) {
     if (!options.given.contains(option) && from != std::decay_t<decltype(from)>{}) value = from;
   };
   fill("--orchestrator", options.orchestrator, profile.orchestrator);
-  fill("--context", options.context, profile.field("context"));
-  fill("--namespace", options.name_space, profile.field("namespace"));
+  for (const auto& [field, value] : profile.connection)
+    if (!options.given.contains("--" + field)) options.connection[field] = value;
   fill("--jobs", options.jobs, profile.jobs);
   fill("--state", options.state, profile.state);
   fill("--service-account", options.service_account, profile.field("service_account"));
   options.keep_storage = profile.keep_storage;
-  options.claim = profile.field("claim");
-  options.claim_path = profile.field("claim_path");
   options.remote_store = profile.remote_store;
 }
 

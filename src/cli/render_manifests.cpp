@@ -38,7 +38,9 @@ json job_of(const Context& context, const PipelineSpec& pipeline, const StepSpec
   place.pipeline = pipeline.name;
   place.state =
       context.state_beside(pipeline.file.empty() ? pipeline.root / pipeline.name : pipeline.file);
-  place.claim = {context.options().claim, context.options().claim_path};
+  const auto& connection = context.options().connection;
+  place.claim = {orchestrators::connection_field(connection, "claim"),
+                 orchestrators::connection_field(connection, "claim_path")};
   place.image =
       !is_built ? plan.parent_image : repository + (has_registry ? "@DIGEST" : ":env-DIGEST");
   place.pull = !is_built || has_registry;
@@ -67,7 +69,8 @@ core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) 
   const auto& only = context.options().step;
   std::vector<const StepSpec*> steps;
   const auto add = [&](const StepSpec& step) {
-    if (step.orchestrator.empty() || step.orchestrator == "kubernetes") steps.push_back(&step);
+    if (step.orchestrator.empty() || orchestrators::traits_of(step.orchestrator).renders_manifests)
+      steps.push_back(&step);
   };
   if (only.empty()) {
     for (const auto& step : pipeline.steps) add(step);

@@ -17,7 +17,8 @@ namespace {
 void check_encoding(const Context& context) {
   const auto& options = context.options();
   std::vector<std::string> names{context.pipeline_file().string(), options.template_dir.string(),
-                                 options.step, options.context, options.name_space};
+                                 options.step};
+  for (const auto& [field, value] : options.connection) names.push_back(value);
   names.insert(names.end(), options.force.begin(), options.force.end());
   names.insert(names.end(), options.from.begin(), options.from.end());
   for (const auto& name : names)
@@ -130,7 +131,7 @@ core::ExitCode run_command(Context& context) {
   const auto& options = context.options();
   check_encoding(context);
   if (!options.detach) return drive(context, drive_new, nullptr);
-  if (options.orchestrator == "kubernetes") return detach(context);
+  if (orchestrators::traits_of(options.orchestrator).can_detach) return detach(context);
   return drive_in_background(context, drive_new);
 }
 

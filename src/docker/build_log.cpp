@@ -105,7 +105,7 @@ std::vector<std::string> searched_lines(const std::vector<std::string>& lines,
   return found;
 }
 
-/// Groups causes of which the first that is found is told.
+/// Groups causes: only the first one found of a group is reported.
 enum class Topic { other, requirement, apt_package, apt_release, connection };
 
 /// What a text of a failed build means.
@@ -328,14 +328,14 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
                                       const std::string& error) {
   const auto texts = searched_lines(lines, error);
   std::vector<std::string> advice;
-  std::set<Topic> told;
+  std::set<Topic> reported;
   for (const auto& cause : build_causes()) {
     std::smatch match;
     const auto matches = [&](const std::string& text) {
       return std::regex_search(text, match, cause.pattern);
     };
-    if (told.contains(cause.topic) || std::ranges::none_of(texts, matches)) continue;
-    if (cause.topic != Topic::other) told.insert(cause.topic);
+    if (reported.contains(cause.topic) || std::ranges::none_of(texts, matches)) continue;
+    if (cause.topic != Topic::other) reported.insert(cause.topic);
     if (cause.advice == no_such_requirement) {
       const auto name = match[1].str();
       if (const auto meant =

@@ -115,7 +115,7 @@ std::vector<std::string> words_of(const ShellAttempt& wanted) {
 
 /// Refuses steps of which no shell can be had.
 void check_has_shells(Session& session, const StepSpec& step) {
-  const auto& capabilities = session.orchestrator().capabilities_of(step);
+  const auto& capabilities = session.routes().capabilities_of(step);
   if (!capabilities.shells)
     throw core::InputError(
         "`shell` opens one in a container, a pod or a process of this machine, "
@@ -161,8 +161,8 @@ class AttemptShell {
 };
 
 orchestrators::Environment AttemptShell::environment(EventSink& events) {
-  auto& orchestrator = session_.orchestrator();
-  if (orchestrator.capabilities_of(step()).name == "docker")
+  auto& orchestrator = session_.routes().of(step());
+  if (orchestrator.capabilities().traits.runs_on_engine)
     return workspace_.await(orchestrator.environment(step()));
   return workspace_.await(orchestrator.prepare(step(), events, cancel_));
 }
@@ -181,7 +181,7 @@ engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted) {
 
 /// Processes on another machine do not end with this process, so a signal ends them.
 void AttemptShell::stop_at_signals() {
-  if (!session_.orchestrator().capabilities_of(step()).on_this_machine)
+  if (!session_.routes().capabilities_of(step()).on_this_machine)
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);
   signals_.async_wait([this](boost::system::error_code error, int) {
     if (error) return;
@@ -194,8 +194,8 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
   const engine::CodeProvider provider{
       .files = [this](const StepSpec&) -> const std::vector<store::TreeEntry>& { return files_; },
       .missing_file = {}};
-  const engine::Services services{session_.pipeline(),    session_.orchestrator(), session_.store,
-                                  workspace_.artifacts(), workspace_.stats(),      provider};
+  const engine::Services services{session_.pipeline(),    session_.routes(),  session_.store,
+                                  workspace_.artifacts(), workspace_.stats(), provider};
   const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {
     const auto made = steps_.outputs_of()(source);
     if (made.output) return made;
@@ -214,7 +214,7 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
   stop_at_signals();
   const auto result = workspace_.await(
       engine::open_shell(services, events, cancel_, step(), request(wanted), outputs_of));
-  workspace_.await(session_.orchestrator().settle());
+  workspace_.await(session_.routes().settle());
   if (is_stopped_) return core::ExitCode::interrupted;
   if (result.failure) throw core::EnvironmentError(result.failure->message, result.failure->hints);
   return static_cast<core::ExitCode>(result.exit_code.value_or(0));

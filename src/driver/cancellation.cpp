@@ -69,7 +69,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
   kubernetes_api::Client client(workspace.loop(), kubernetes_api::find_cluster(cluster_of(lease)));
   if (workspace.await(orchestrators::kubernetes::driver_continues(client, lease.name))) {
     auto owners = workspace.await(orchestrators::kubernetes::owned_by_driver(client, lease.name));
-    workspace.await(kubernetes_api::leave_word(
+    workspace.await(kubernetes_api::leave_message(
         client, lease.name, wanted.now ? "immediate" : "graceful", std::move(owners)));
     announce_stop(workspace, wanted, run);
   }

@@ -108,15 +108,19 @@ class Cleaner {
 void Cleaner::containers() {
   if (!store_) return;
   if (!dry_run_) recover_dead_runs(workspace_, *store_);
-  const auto place = make_orchestrator(workspace_, "docker", {.state = store_->folder()});
-  workspace_.await(place->remove_orphans([&](const std::string& id) {
+  const auto is_alive = [&](const std::string& id) {
     const auto run = store_->runs().find(id);
     if (run && run->id == id && run->status == RunStatus::running &&
         store_->drivers().liveness(*run) != store::Liveness::dead)
       return true;
     removed("container", "of run " + id, Bytes{0});
     return dry_run_;
-  }));
+  };
+  for (const auto& entry : orchestrators::catalog()) {
+    if (!entry.traits.runs_on_engine) continue;
+    const auto place = make_orchestrator(workspace_, entry.name, {.state = store_->folder()});
+    workspace_.await(place->remove_orphans(is_alive));
+  }
 }
 
 /// Returns pipe's images. The engine's disk usage includes the sizes shared between images, which

@@ -86,12 +86,12 @@ ClusterDriver::ClusterDriver(Workspace& workspace, store::RunStore& store,
       run_(run.id),
       signals_(workspace.loop(), SIGTERM, SIGINT, SIGHUP) {
   hand_on_at_signal();
-  const auto on_word = [this](const std::string& word) {
+  const auto on_message = [this](const std::string& word) {
     core::log::info("stop: " + word);
     stop_.stop(word == "immediate" ? core::StopLevel::immediate : core::StopLevel::graceful);
   };
   lease_.emplace(workspace.driver_context(), cluster_of(workspace.options()), run.driver.lease.name,
-                 on_word, std::move(owners));
+                 on_message, std::move(owners));
   lease_->guard(store);
 }
 

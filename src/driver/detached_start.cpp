@@ -50,7 +50,7 @@ void refuse_other_orchestrators(Session& session) {
     wrong.push_back(std::move(diagnostic));
   };
   for (const auto* step : session.source.selected_steps()) {
-    if (!step->orchestrator.empty() && step->orchestrator != "kubernetes")
+    if (!step->orchestrator.empty() && !orchestrators::traits_of(step->orchestrator).can_detach)
       add(*step,
           "step '" + step->name + "' runs on '" + step->orchestrator +
               "', which a driver in the cluster does not have",
@@ -135,8 +135,11 @@ orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedR
   driver.has_own_state = session.remote_store() != nullptr;
   driver.state = driver.has_own_state ? remote_driver::state_of_driver
                                       : fs::weakly_canonical(session.store.folder());
-  if (!options.claim.empty())
-    driver.claim = {options.claim, fs::weakly_canonical(options.claim_path)};
+  const auto field = [&](const char* name) {
+    return orchestrators::connection_field(options.connection, name);
+  };
+  if (const auto claim = field("claim"); !claim.empty())
+    driver.claim = {claim, fs::weakly_canonical(field("claim_path"))};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
   driver.pull_secrets = pull_secrets_of(session);
   driver.variables = variables_of(session);
@@ -179,7 +182,8 @@ void keep(Session& session, const fs::path& file, const DetachedRecord& detached
   options.file = file;
   if (session.workspace.options().program) options.root = file.parent_path();
   options.template_dir.clear();
-  if (!options.claim_path.empty()) options.claim_path = fs::weakly_canonical(options.claim_path);
+  if (auto path = options.connection.find("claim_path"); path != options.connection.end())
+    path->second = fs::weakly_canonical(path->second).string();
   keep_invocation(session.store, session.run_id, options);
   keep_detached(session.store, session.run_id, detached);
 }
@@ -228,7 +232,7 @@ class DetachedStart {
   engine::EngineOptions options();
   /// Prepares images and files, and records the run.
   void prepare();
-  void hand_over();
+  void hand_to_cluster();
   async::Task<orchestrators::kubernetes::DriverStatus> wait_for_start();
   void await_driver();
 
@@ -247,7 +251,7 @@ void DetachedStart::check() {
   detached_.owner = orchestrators::owner_of(session_.store.folder());
   recover_dead_runs(workspace_, session_.store);
   if (!session_.remote_store() &&
-      (!workspace_.options().claim.empty() || is_on_network(session_.store.folder())))
+      (workspace_.options().connection.contains("claim") || is_on_network(session_.store.folder())))
     session_.store.share();
   refuse_other_orchestrators(session_);
   refuse_unreachable_store(session_);
@@ -292,7 +296,7 @@ void DetachedStart::prepare() {
   }
 }
 
-void DetachedStart::hand_over() {
+void DetachedStart::hand_to_cluster() {
   try {
     keep(session_, file_, detached_);
     if (session_.remote_store())
@@ -350,7 +354,7 @@ DetachedRun DetachedStart::start() {
   check();
   observer_.begin(workspace_.loop());
   prepare();
-  hand_over();
+  hand_to_cluster();
   await_driver();
   observer_.end();
   const auto run = session_.store.runs().find(session_.run_id);
@@ -366,11 +370,10 @@ DetachedRun DetachedStart::start() {
 
 DetachedRun start_detached(const Workspace& workspace, RunObserver& observer) {
   auto options = workspace.options();
-  const auto access =
-      kubernetes_api::find_cluster({.context = options.context, .name_space = options.name_space});
-  options.context = access.context;  // The context in which the run is queried later, even if
-                                     // another one is current then.
-  options.name_space = access.name_space;
+  const auto access = kubernetes_api::find_cluster(cluster_of(options));
+  // The context in which the run is queried later, even if another one is current then.
+  options.connection["context"] = access.context;
+  options.connection["namespace"] = access.name_space;
   Workspace in_cluster(std::move(options), workspace.notes());
   return DetachedStart(in_cluster, access, observer).start();
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
+#include "orchestrators/catalog/catalog.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -18,32 +19,22 @@ std::string absolute_text(const fs::path& path) {
 
 }  // namespace
 
-StringMap connection_of(const Invocation& invocation) {
-  return {{"context", invocation.context},
-          {"namespace", invocation.name_space},
-          {"claim", invocation.claim},
-          {"claim_path", invocation.claim_path.string()}};
-}
-
 void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation) {
-  const nlohmann::json record{{"version", invocation_version},
-                              {"file", absolute_text(invocation.file)},
-                              {"root", invocation.root.string()},
-                              {"parameters", invocation.parameters},
-                              {"profile", invocation.profile},
-                              {"orchestrator", invocation.orchestrator},
-                              {"context", invocation.context},
-                              {"namespace", invocation.name_space},
-                              {"claim", invocation.claim},
-                              {"claim_path", invocation.claim_path.string()},
-                              {"artifact_store", settings::to_json(invocation.remote_store)},
-                              {"step", invocation.step},
-                              {"execution_mode", invocation.execution_mode},
-                              {"jobs", invocation.jobs},
-                              {"no_cache", invocation.no_cache},
-                              {"force", invocation.force},
-                              {"from", invocation.from},
-                              {"template_dir", absolute_text(invocation.template_dir)}};
+  nlohmann::json record{{"version", invocation_version},
+                        {"file", absolute_text(invocation.file)},
+                        {"root", invocation.root.string()},
+                        {"parameters", invocation.parameters},
+                        {"profile", invocation.profile},
+                        {"orchestrator", invocation.orchestrator},
+                        {"artifact_store", settings::to_json(invocation.remote_store)},
+                        {"step", invocation.step},
+                        {"execution_mode", invocation.execution_mode},
+                        {"jobs", invocation.jobs},
+                        {"no_cache", invocation.no_cache},
+                        {"force", invocation.force},
+                        {"from", invocation.from},
+                        {"template_dir", absolute_text(invocation.template_dir)}};
+  for (const auto& [field, value] : invocation.connection) record.emplace(field, value);
   store.key_values().put(store::invocation_kind, run, record.dump());
 }
 
@@ -59,10 +50,10 @@ std::optional<Invocation> invocation_of(store::RunStore& store, const std::strin
   invocation.parameters = record.value("parameters", invocation.parameters);
   invocation.profile = text_of("profile");
   invocation.orchestrator = record.value("orchestrator", invocation.orchestrator);
-  invocation.context = text_of("context");
-  invocation.name_space = text_of("namespace");
-  invocation.claim = text_of("claim");
-  invocation.claim_path = text_of("claim_path");
+  for (const auto& entry : orchestrators::catalog())
+    for (const auto& field : entry.connection)
+      if (auto value = text_of(field.name.c_str()); !value.empty())
+        invocation.connection[field.name] = std::move(value);
   invocation.remote_store =
       settings::remote_store_of(record.value("artifact_store", nlohmann::json()));
   invocation.step = text_of("step");

@@ -20,9 +20,7 @@ struct Invocation {
   std::map<std::string, std::string> parameters;  ///< Same as `--param`.
   std::string profile;                            ///< Empty: none.
   std::string orchestrator = "docker";
-  std::string context, name_space;   ///< Of the cluster; if empty, the kubeconfig's.
-  std::string claim;                 ///< Volume claim through which pods see the state folder.
-  std::filesystem::path claim_path;  ///< The folder on this machine that is the claim's content.
+  StringMap connection;  ///< By the names of the orchestrators' fields (orchestrators::Entry).
   settings::RemoteStoreSettings remote_store;  ///< Of the run; may be unset.
   std::string step;            ///< Run only this step and its dependencies; empty: all.
   std::string execution_mode;  ///< If empty, the file's.
@@ -32,9 +30,6 @@ struct Invocation {
   std::vector<std::string> from;       ///< The same, with all steps that depend on them.
   std::filesystem::path template_dir;  ///< Overrides the embedded templates; empty: none.
 };
-
-/// Returns the values with which the invocation's orchestrators find their services.
-StringMap connection_of(const Invocation& invocation);
 
 /// Records the invocation of a run, with a schema version; paths are made absolute.
 void keep_invocation(store::RunStore& store, const std::string& run, const Invocation& invocation);

@@ -27,7 +27,7 @@ async::Task<> lock_environments(Session& session, RunObserver& observer,
     const auto settings = settings::to_json(step->settings->docker).dump();
     if (refused_settings.contains(settings)) continue;
     try {
-      co_await session.orchestrator().lock(*step, observer.events(), observer.cancel());
+      co_await session.routes().of(*step).lock(*step, observer.events(), observer.cancel());
     } catch (const core::InputError& error) {
       if (!error.file().empty()) throw;
       refused_settings.insert(settings);

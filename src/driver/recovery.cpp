@@ -40,9 +40,9 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
   return found;
 }
 
-/// An orchestrator as a dead run used it: its name, its cluster's context and namespace, and the
-/// owner of its Jobs there.
-using Used = std::tuple<std::string, std::string, std::string, std::string>;
+/// An orchestrator as a dead run used it: its name, the service that it was connected to, and the
+/// owner of what it has started there.
+using Used = std::tuple<std::string, StringMap, std::string>;
 
 void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
               std::set<Used>& used) {
@@ -50,7 +50,10 @@ void add_used(store::RunStore& store, const store::RunRecord& run, const Invocat
   const auto detached = detached_of(store, run.id);
   std::istringstream names(run.orchestrator);  // For example `local, kubernetes`.
   for (std::string name; std::getline(names >> std::ws, name, ',');)
-    used.emplace(name, invocation.context, invocation.name_space, detached ? detached->owner : "");
+    // What the executor of a C++ program has left is not known.
+    if (const auto* entry = orchestrators::find_entry(name))
+      used.emplace(name, orchestrators::service_of(*entry, invocation.connection),
+                   detached ? detached->owner : "");
 }
 
 }  // namespace
@@ -64,13 +67,10 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
   std::set<Used> used;
   for (const auto* runs_to_recover : {&before, &dead})
     for (const auto& run : *runs_to_recover) add_used(store, run, workspace.options(), used);
-  for (const auto& [name, cluster, name_space, owner] : used) {
+  for (const auto& [name, connection, owner] : used) {
     try {
-      const auto orchestrator =
-          make_orchestrator(workspace, name,
-                            {.state = store.folder(),
-                             .connection = {{"context", cluster}, {"namespace", name_space}},
-                             .owner = owner});
+      const auto orchestrator = make_orchestrator(
+          workspace, name, {.state = store.folder(), .connection = connection, .owner = owner});
       const bool can_join = orchestrator->capabilities().outlives_driver;
       workspace.await(orchestrator->remove_orphans([&](const std::string& id) {
         if (id == resumed) return can_join;

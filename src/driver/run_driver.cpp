@@ -132,9 +132,8 @@ std::optional<engine::RunSummary> RunDriver::reuse_whole_run(engine::EngineOptio
   options.reports_reused_steps =
       request_.reports_reused_steps || !last || last->steps <= many_steps;
   try {
-    return workspace_.await(engine::reuse_by_fingerprint(session_.orchestrator(), session_.store,
-                                                         workspace_.artifacts(), events_,
-                                                         std::move(options)));
+    return workspace_.await(engine::reuse_by_fingerprint(
+        session_.routes(), session_.store, workspace_.artifacts(), events_, std::move(options)));
   } catch (const core::EnvironmentError&) {
     return std::nullopt;  // The run itself meets the error again and reports it.
   }

@@ -13,7 +13,6 @@
 #include "driver/invocation.hpp"
 #include "engine/graph/selection.hpp"
 #include "orchestrators/executor/executor_orchestrator.hpp"
-#include "orchestrators/routing_orchestrator.hpp"
 #include "remote_cache/blob_cache.hpp"
 
 namespace pipeline::driver {
@@ -82,19 +81,18 @@ Session::Session(Workspace& opened, std::string id, DetachedRecord* detached)
       remote_cache_(remote_store_
                         ? remote_cache::make_blob_cache(*remote_store_, opened.artifacts())
                         : nullptr),
-      orchestrator_(orchestrators::make_routing_orchestrator(
-          opened.options().orchestrator, [this, detached](const std::string& name) {
-            return make_orchestrator(workspace, name,
-                                     {.root = source.file().parent_path(),
-                                      .state = store.folder(),
-                                      .template_dir = workspace.options().template_dir,
-                                      .run_id = run_id,
-                                      .lock = &lock_,
-                                      .connection = connection_of(workspace.options()),
-                                      .artifacts = remote_store_.get(),
-                                      .owner = detached ? detached->owner : "",
-                                      .images = detached ? &detached->images : nullptr});
-          })) {}
+      routes_(opened.options().orchestrator, [this, detached](const std::string& name) {
+        return make_orchestrator(workspace, name,
+                                 {.root = source.file().parent_path(),
+                                  .state = store.folder(),
+                                  .template_dir = workspace.options().template_dir,
+                                  .run_id = run_id,
+                                  .lock = &lock_,
+                                  .connection = workspace.options().connection,
+                                  .artifacts = remote_store_.get(),
+                                  .owner = detached ? detached->owner : "",
+                                  .images = detached ? &detached->images : nullptr});
+      }) {}
 
 gpu::Machine& Session::machine() {
   if (!machine_) machine_ = std::make_unique<gpu::Machine>();
@@ -132,7 +130,7 @@ void require_engine(Session& session) {
   const auto steps = session.source.selected_steps();
   // A cluster's images are built on an engine, too.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
-        return session.orchestrator().capabilities_of(*step).traits.needs_engine;
+        return session.routes().capabilities_of(*step).traits.needs_engine;
       }))
     return;
   const auto endpoint = docker::find_endpoint();
@@ -156,7 +154,8 @@ std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const s
 }
 
 kubernetes_api::AccessOptions cluster_of(const WorkspaceOptions& options) {
-  return {.context = options.context, .name_space = options.name_space};
+  return {.context = orchestrators::connection_field(options.connection, "context"),
+          .name_space = orchestrators::connection_field(options.connection, "namespace")};
 }
 
 store::RunRecord find_run(const Workspace& workspace, const std::string& name, Drivers& drivers,

@@ -16,6 +16,7 @@
 #include "kubernetes_api/kubeconfig.hpp"
 #include "lockfile/lock_file.hpp"
 #include "orchestrators/registry/registry.hpp"
+#include "orchestrators/routes.hpp"
 
 namespace pipeline::driver {
 
@@ -37,7 +38,7 @@ class Session {
   store::RunStore& store;
 
   const PipelineSpec& pipeline() { return source.pipeline(); }
-  orchestrators::Orchestrator& orchestrator() { return *orchestrator_; }
+  orchestrators::Routes& routes() { return routes_; }
   lockfile::LockFile& lock() { return lock_; }
   /// Removes from the lock file what no step uses any more, if all steps were looked up, and
   /// returns the file; nothing if another program has changed it.
@@ -52,8 +53,8 @@ class Session {
   gpu::Machine* machine_in_use() { return machine_.get(); }
   /// Returns the objects that runs and plans of this pipeline use.
   engine::Services services(const PipelineSpec& pipeline) {
-    return {pipeline,          *orchestrator_, store,  workspace.artifacts(),
-            workspace.stats(), code_,          &lock_, &workspace.options().remote_store};
+    return {pipeline,          routes_, store,  workspace.artifacts(),
+            workspace.stats(), code_,   &lock_, &workspace.options().remote_store};
   }
   engine::Services services() { return services(pipeline()); }
   /// Returns the options of the command line for the engine. Throws InputError if `--until` leaves
@@ -67,7 +68,7 @@ class Session {
   lockfile::LockFile lock_;
   const std::unique_ptr<blobs::RemoteArtifacts> remote_store_;
   const std::unique_ptr<engine::RemoteCache> remote_cache_;
-  const std::unique_ptr<orchestrators::Orchestrator> orchestrator_;
+  orchestrators::Routes routes_;
   std::unique_ptr<gpu::Machine> machine_;
 };
 

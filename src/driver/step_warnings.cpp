@@ -75,10 +75,8 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
   Workspace& workspace = session.workspace;
   gpu::StepCheckContext checks;
   checks.host_file = spec::host_file().string();
-  checks.in_images = place.name != "local";
-  if (place.name != "kubernetes")
-    checks.attributes =
-        spec::host_attributes();  // A cluster evaluates constraints on its own nodes.
+  checks.in_images = place.traits.uses_images;
+  if (!place.traits.evaluates_constraints) checks.attributes = spec::host_attributes();
   std::optional<gpu::Inventory> inventory;
   if (place.gpus_of_this_machine &&
       std::any_of(steps.begin(), steps.end(), [](const StepSpec* step) {
@@ -91,7 +89,7 @@ std::vector<core::Diagnostic> check_gpus_in(Session& session,
     };
   std::optional<docker::EngineApi> engine;
   std::map<std::string, std::optional<gpu::ImageConfig>> configs;
-  if (place.name == "docker")
+  if (place.traits.runs_on_engine)
     checks.image_config = [&](const std::string& reference) -> std::optional<gpu::ImageConfig> {
       const auto [known, is_new] = configs.try_emplace(reference);
       if (!is_new) return known->second;
@@ -114,11 +112,11 @@ std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
     const ResourceSettings& resources = step->settings->resources;
     if (resources.instance_type || !resources.placement_constraints.items().empty() ||
         settings::gpu_request(resources).wanted())
-      places[&session.orchestrator().capabilities_of(*step)].push_back(step);
+      places[&session.routes().capabilities_of(*step)].push_back(step);
   }
   std::vector<PlacedStep> placed;
   for (const auto* step : session.source.selected_steps())
-    placed.emplace_back(step, session.orchestrator().capabilities_of(*step).name);
+    placed.emplace_back(step, session.routes().capabilities_of(*step).name);
   auto found = check_volumes(placed);
   std::ranges::move(check_scripts(session.source.selected_steps(), session.source.resolver()),
                     std::back_inserter(found));
@@ -133,7 +131,7 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
                                                  const Say& say) {
   std::vector<core::Diagnostic> found;
   for (const auto* step : steps) {
-    const auto& place = session.orchestrator().capabilities_of(*step);
+    const auto& place = session.routes().capabilities_of(*step);
     const auto request = settings::gpu_request(step->settings->resources);
     if (!request.wanted() || !place.gpus || !place.on_this_machine || !place.gpus_of_this_machine)
       continue;

@@ -16,8 +16,7 @@ namespace pipeline::detail {
 struct Argument {
   std::string name;
   Slot slot = Slot::parameter;
-  std::vector<AnyArtifact> sources;  ///< An artifact has one source; a gathered argument, a mapped
-                                     ///< step or any number of single artifacts.
+  std::vector<AnyArtifact> sources;  ///< Several for a gathered argument, else one.
   std::string selector;  ///< For a mapped step's artifact: `[*]` for all instances, `[=]` for the
                          ///< one with the same values.
   bool is_axis = false;  ///< Each value of `axis` goes to a separate instance.

@@ -90,8 +90,7 @@ std::vector<std::string> taken_by(const detail::Declaration& step,
   return spec::parameters_read_by(step.script, of_pipeline);
 }
 
-/// Returns the source of an input: a reference, or the references of the first and the further
-/// rounds.
+/// Returns the source of an input: a reference, or one for the first and one for further rounds.
 json source_of(const Pipeline& pipeline, const std::string& written) {
   const auto number = detail::repetition_of(written);
   if (!number || *number >= pipeline.repetitions().size()) return written;
@@ -125,8 +124,8 @@ const detail::Declaration* declarer_of(const Pipeline& pipeline, std::size_t rep
 }
 
 json repeat_of(const Pipeline& pipeline, const detail::Declaration& step) {
-  const auto* leader = declarer_of(pipeline, *step.repeat);
-  if (leader != &step) return leader->options.name;
+  const auto* declarer = declarer_of(pipeline, *step.repeat);
+  if (declarer != &step) return declarer->options.name;
   const auto& options = pipeline.repetitions()[*step.repeat].options;
   json repeat{{"max", options.max}};
   if (!options.until.expression.empty()) repeat["until"] = options.until.expression;

@@ -10,7 +10,7 @@
 
 #include <pipeline/spec.hpp>
 
-#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/routes.hpp"
 #include "store/artifact_store.hpp"
 #include "store/run_store.hpp"
 
@@ -37,7 +37,7 @@ struct CodeProvider {
 /// References to objects that must outlive the run.
 struct Services {
   const PipelineSpec& pipeline;
-  orchestrators::Orchestrator& orchestrator;
+  orchestrators::Routes& routes;
   store::RunStore& store;
   store::ArtifactStore& artifacts;
   store::StatIndex& stats;

@@ -24,12 +24,12 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
-/// The first bytes of an IP address; of IPv4 in any notation that a resolver takes, such as
-/// 0x7f.1 and 2130706433. Nothing for a name.
+/// Returns the first bytes of an IP address, for IPv4 in any notation that a resolver accepts, such
+/// as 0x7f.1 and 2130706433; nothing for a name.
 std::optional<std::array<unsigned char, 8>> address_in(const std::string& host) {
   std::array<unsigned char, 8> begin{};
   if (host.starts_with('[')) {
-    in6_addr address{};  // What is no address has the same bytes as this machine's.
+    in6_addr address{};  // An invalid address has the same bytes as an unspecified one.
     ::inet_pton(AF_INET6, host.c_str() + 1, &address);
     std::copy_n(address.s6_addr, begin.size(), begin.begin());
     return begin;
@@ -40,8 +40,8 @@ std::optional<std::array<unsigned char, 8>> address_in(const std::string& host) 
   return begin;
 }
 
-/// Returns true for names of this machine and of addresses that only its neighbours have, such as
-/// those at which clouds give a machine's credentials (RFC 1122, 3927, 4291).
+/// Returns true for names of this machine and for link-local addresses, such as those at which
+/// clouds provide a machine's credentials (RFC 1122, 3927, 4291).
 bool is_local_host(std::string_view authority) {
   auto host = core::lower(
       authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':')));
@@ -95,7 +95,7 @@ std::string redirected(const std::string& url, const std::string& location) {
     target = url.substr(0, path) + location;
   target.resize(std::min(target.size(), target.find('#')));
   const auto host = authority_of(target);
-  // A login, or a name that is written so that it does not look like what it is.
+  // A login, or a disguised name, is refused.
   if (host.find_first_of("@%") != host.npos || host.empty()) return {};
   if (std::ranges::any_of(target, [](char c) { return c <= 0x20 || c >= 0x7f; })) return {};
   return is_local_host(host) && !is_local_host(authority_of(url)) ? std::string() : target;

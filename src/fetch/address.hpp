@@ -7,26 +7,26 @@
 namespace pipeline::fetch {
 
 struct DataAddress {
-  std::string url;          ///< Without a fragment.
-  std::string bucket, key;  ///< Of `s3://...`; else empty.
+  std::string url;          ///< The URL without its fragment.
+  std::string bucket, key;  ///< Parts of `s3://...`; else empty.
   std::string version;      ///< Version id of the object to read; empty: the current one.
   bool is_s3() const { return !bucket.empty(); }
-  /// True for all objects below a key.
+  /// Returns true if the address stands for all objects below a key.
   bool is_folder() const { return is_s3() && (key.empty() || key.ends_with('/')); }
-  /// Returns the scheme, host and port, or the bucket: what answers or does not.
+  /// Returns the server: scheme, host and port, or the bucket.
   std::string server() const;
 };
 
 DataAddress address_of(const std::string& url, const std::string& version);
 
-/// Returns true for a URL at this machine, or at addresses that only its neighbours have.
+/// Returns true for a URL at this machine or at a link-local address.
 bool is_local(const std::string& url);
 
 /// Returns the URL for messages: without its query, which may hold a signature.
 std::string shown(const std::string& url);
 
-/// Returns the address that a redirection leads to; empty if it leads to none that is followed:
-/// from https to http, with a login, or from elsewhere to this machine and its neighbours.
+/// Returns the target of a redirection; empty if it is not followed: from https to http, with a
+/// login, or from another host to this machine or a link-local address.
 std::string redirected(const std::string& url, const std::string& location);
 
 /// Returns true if the key of an object is a path that can be made in a folder.

@@ -1,5 +1,5 @@
 /// @file
-/// The range that a response with status 206 has.
+/// The range of a response with status 206.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace pipeline::fetch {
 
-/// Returns the number that the whole text is; nothing for any other text.
+/// Parses a text that consists of a number; returns nothing for any other text.
 inline std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t number = 0;
   const auto end = text.data() + text.size();

@@ -1,5 +1,5 @@
 /// @file
-/// The same work for many items, some of them at a time.
+/// Concurrent work on many items.
 #pragma once
 
 #include <deque>
@@ -11,9 +11,9 @@
 
 namespace pipeline::fetch {
 
-/// Calls `work(0)`, ..., `work(count - 1)`, at most `most` of them at a time, and waits for all.
-/// After an exception it begins no further item, and throws the first one at the end.
-inline async::Task<> for_each(std::size_t count, std::size_t most,
+/// Calls `work(0)`, ..., `work(count - 1)`, at limit `limit` of them at a time, and waits for all.
+/// After an exception, no further item begins; the first exception is thrown at the end.
+inline async::Task<> for_each(std::size_t count, std::size_t limit,
                               const std::function<async::Task<>(std::size_t)>& work) {
   std::size_t next = 0;
   std::exception_ptr error;
@@ -29,7 +29,7 @@ inline async::Task<> for_each(std::size_t count, std::size_t most,
   };
   const auto executor = co_await asio::this_coro::executor;
   std::deque<async::JoinableTask> workers;
-  for (std::size_t i = 0; i < std::min(count, most); ++i) workers.emplace_back(executor, worker());
+  for (std::size_t i = 0; i < std::min(count, limit); ++i) workers.emplace_back(executor, worker());
   for (auto& each : workers) co_await each.join();
   if (error) std::rethrow_exception(error);
 }

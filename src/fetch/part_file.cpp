@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t smallest_part = std::uint64_t{8} << 20;
+constexpr std::uint64_t min_part = std::uint64_t{8} << 20;
 constexpr std::uint64_t max_parts = 1024;
-/// Progress is written each time that a part has so much more.
+/// Progress of a part is written after this many bytes.
 constexpr std::uint64_t bytes_between_saves = std::uint64_t{256} << 10;
 constexpr std::string_view header = "pipe parts 1 ";
 constexpr std::size_t line_size = 21;  // A number and the line's end.
@@ -50,7 +50,7 @@ std::string boot_id() {
 
 std::uint64_t part_size_of(std::uint64_t total) {
   const auto even = (total + max_parts - 1) / max_parts;
-  return std::max(smallest_part, (even + smallest_part - 1) / smallest_part * smallest_part);
+  return std::max(min_part, (even + min_part - 1) / min_part * min_part);
 }
 
 PartFile::PartFile(fs::path path, bool is_verified)
@@ -58,7 +58,7 @@ PartFile::PartFile(fs::path path, bool is_verified)
 
 bool PartFile::try_lock() {
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) return false;
-  // The process that held the lock may have removed the file.
+  // Another process may have held the lock and removed the file.
   struct stat own {
   }, there{};
   if (::fstat(file_.get(), &own) == 0 && ::stat(path_.c_str(), &there) == 0 &&
@@ -129,8 +129,8 @@ void PartFile::plan(std::uint64_t total) {
   parts_.assign((total + part_size_ - 1) / part_size_, {});
   for (std::size_t i = 0; i < parts_.size() && begin_of(i) < have; ++i)
     parts_[i].done = std::min(size_of(i), have - begin_of(i));
-  if (parts_.size() < 2) return;  // A short file shows by its size how far it has come.
-  save_plan();  // First, because a file of this size without a plan would look complete.
+  if (parts_.size() < 2) return;  // The size of a file with one part shows its progress.
+  save_plan();                    // Before the file grows: without a plan it would look complete.
   if (::ftruncate(file_.get(), static_cast<off_t>(total)) != 0)
     throw core::system_error("cannot write " + path_.string(), errno);
   size_ = total;

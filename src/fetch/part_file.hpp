@@ -1,6 +1,6 @@
 /// @file
-/// Incomplete content on disk, received in parts by several connections, and how far each has
-/// come. Survives the process, so that a later one continues it.
+/// Incomplete content on disk, received in parts by several connections, with the progress of each,
+/// so that a later process can continue.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,34 @@
 
 namespace pipeline::fetch {
 
-/// A file that is received as a stream from its begin, or, once it is planned, in parts. How far
-/// the parts have come is in a second file beside it, `NAME.parts`.
+/// A file that is received as a stream from its beginning or, once it is planned, in parts. A
+/// second file beside it, `NAME.parts`, has the progress of the parts.
 class PartFile {
  public:
-  /// Opens or creates the file. What an earlier process has received stays if it is trusted.
-  /// @param is_verified the whole content will be compared with a digest that is known, so that
-  /// what a crash of the machine may have spoiled is noticed; else only what was received since the
-  /// machine started, in parts, is trusted
+  /// Opens or creates the file. Bytes from an earlier process stay if they are trusted.
+  /// @param is_verified the whole content will be compared with a known digest, so that damage by a
+  /// crash of the machine is detected; otherwise only parts received since the machine started are
+  /// trusted
   PartFile(std::filesystem::path path, bool is_verified);
 
   /// Takes the lock that keeps other processes from writing to the file. Call it first.
   bool try_lock();
-  /// Reads what an earlier process has left; call it with the lock.
+  /// Reads the state that an earlier process has left; call it with the lock.
   void load();
 
   bool is_planned() const { return total_.has_value(); }
-  /// Bytes that are here from the begin; of a file that is not planned.
+  /// Returns the bytes received of a file that is not planned.
   std::uint64_t size() const { return size_; }
   std::uint64_t received() const;
   bool is_complete() const { return total_ && received() == *total_; }
-  /// Returns the bytes that the file system has room for.
+  /// Returns the available bytes of the file system.
   std::uint64_t room() const;
-  /// Throws EnvironmentError if the file system has no room for so many bytes more.
+  /// Throws EnvironmentError if the file system has no space for this many more bytes.
   void check_room(std::uint64_t bytes) const;
-  /// Plans the parts of content of `total` bytes, of which the first size() are here. Throws
-  /// EnvironmentError if the file system has no room for it.
+  /// Plans the parts of content of `total` bytes, of which the first size() have been received.
+  /// Throws EnvironmentError if the file system has no space for the content.
   void plan(std::uint64_t total);
-  /// Forgets all content and the plan.
+  /// Removes all content and the plan.
   void clear();
   /// Removes both files.
   void remove();
@@ -53,9 +53,9 @@ class PartFile {
   };
   /// Returns a part that is incomplete and that no caller has taken; nothing if there is none.
   std::optional<std::size_t> take();
-  /// Returns what the part lacks; empty if it is complete.
+  /// Returns the missing range of the part; empty if the part is complete.
   Range missing(std::size_t part) const;
-  /// Writes the next bytes of a part; what exceeds it is ignored.
+  /// Writes the next bytes of a part; bytes beyond its end are ignored.
   void write(std::size_t part, std::string_view bytes);
   /// Writes the next bytes of a file that is not planned.
   void append(std::string_view bytes);
@@ -84,11 +84,11 @@ class PartFile {
   std::vector<Part> parts_;
 };
 
-/// Changes with each start of the machine: before one, what was written may not have reached the
-/// disk.
+/// Returns an identifier that changes when the machine starts: bytes written before a crash may not
+/// have reached the disk.
 std::string boot_id();
 
-/// The size of a part of content of this size.
+/// Returns the size of the parts for content of this size.
 std::uint64_t part_size_of(std::uint64_t total);
 
 }  // namespace pipeline::fetch

@@ -33,7 +33,7 @@ ContentState state_in(const net::Response& response) {
                      .version = response.header("x-amz-version-id"),
                      .objects = {}};
   if (const auto range = range_of(response)) state.size = range->total;
-  if (state.version == "null") state.version.clear();  // Of a bucket that once had versions.
+  if (state.version == "null") state.version.clear();  // The bucket once had versions.
   return state;
 }
 
@@ -108,7 +108,7 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
     try {
       response = co_await client_.send(std::move(to_send), on_body, &silence.source(), on_headers);
     } catch (const net::TransportError& error) {
-      // curl's and our own messages name the address, whose query may be a signature.
+      // Messages of curl and of our client name the address, whose query may be a signature.
       throw net::TransportError(error.curl_code(), core::replaced(error.what(), sent, shown(sent)));
     }
     if (from.is_s3() || !is_redirection(response.status)) co_return response;
@@ -149,10 +149,10 @@ async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSou
   auto objects = co_await bucket(from.bucket).objects(from.key, max_objects, &stop);
   for (auto& object : objects) {
     object.key.erase(0, from.key.size());
-    if (object.key.empty() || object.key.ends_with('/')) continue;  // Marks a folder.
+    if (object.key.empty() || object.key.ends_with('/')) continue;  // The key marks a folder.
     if (!is_safe_path(object.key))
       throw core::EnvironmentError("the key of an object below " + from.url +
-                                   " is no path of a file: " + core::printable(object.key));
+                                   " is not the path of a file: " + core::printable(object.key));
     state.objects.push_back(std::move(object));
   }
   if (state.objects.empty())
@@ -169,7 +169,7 @@ async::Task<ContentState> Sources::list(const DataAddress& from, core::CancelSou
   co_return state;
 }
 
-/// Asks once. @param busy receives the response of a server that may answer later
+/// Asks for the state once. @param busy receives the response of a server that may answer later
 async::Task<std::optional<ContentState>> Sources::ask(const DataAddress& from,
                                                       core::CancelSource& stop,
                                                       std::optional<net::Response>& busy) {
@@ -177,7 +177,7 @@ async::Task<std::optional<ContentState>> Sources::ask(const DataAddress& from,
   auto response = co_await read(from, head, stop);
   if (!from.is_s3() &&
       (response.status == 403 || response.status == 405 || response.status == 501)) {
-    // A signed URL is for GET alone, and some servers know no HEAD. The body is not read.
+    // Signed URLs permit only GET, and some servers do not support HEAD. The body is not read.
     core::CancelSource enough;
     const core::CancelSource::Listener outer(stop,
                                              [&](core::StopLevel level) { enough.stop(level); });

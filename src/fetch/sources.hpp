@@ -1,5 +1,5 @@
 /// @file
-/// What servers have at addresses: asked for, and read, by HTTP and from S3-compatible buckets.
+/// Reads content and its state from addresses, by HTTP and from S3-compatible buckets.
 #pragma once
 
 #include <cstdint>
@@ -22,49 +22,49 @@ namespace pipeline::fetch {
 /// A file of a folder in a bucket.
 using Object = blobs::s3::Object;
 
-/// What a server says of content, without the content itself.
+/// The state of content as the server reports it, without the content itself.
 struct ContentState {
   std::optional<std::uint64_t> size;
-  std::string etag;             ///< Of a folder a digest over the ETags of its objects.
+  std::string etag;             ///< For a folder, a digest over the ETags of its objects.
   std::string modified;         ///< The header Last-Modified.
   std::string version;          ///< Version id of an object; empty if the bucket keeps no versions.
-  std::vector<Object> objects;  ///< Of a folder; keys are paths in it, sorted.
+  std::vector<Object> objects;  ///< Objects of a folder; keys are paths in the folder, sorted.
 };
 
-/// The server cannot be reached, or has no answer for now.
+/// The server cannot be reached, or cannot answer now.
 class Unreachable : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
 };
 
-/// Callbacks and headers of one request.
+/// Callbacks and headers of a request.
 struct Reading {
   std::string method = "GET";
   std::map<std::string, std::string> headers;                 ///< Names in lower case.
   std::function<void(const net::Response&)> on_headers = {};  ///< Not for redirections.
-  std::function<void(std::string_view)> on_body = {};         ///< Of status 200 and 206 only.
+  std::function<void(std::string_view)> on_body = {};  ///< Called for status 200 and 206 only.
 };
 
 inline constexpr async::RetryPolicy source_retries{.most_tries = 6};
 
 class Sources {
  public:
-  /// @param store a remote store, whose options say how buckets are reached if it is a bucket, too:
-  /// endpoint, region, CA, profile of ~/.aws
+  /// @param store a remote store; if it is a bucket, its endpoint, region, CA and profile of ~/.aws
+  /// apply to all buckets
   Sources(asio::io_context& loop, const settings::RemoteStoreSettings& store);
   ~Sources();
 
-  /// Returns what the server says of the content. Throws EnvironmentError if there is none, or if
-  /// it cannot be asked.
+  /// Returns the state of the content. Throws EnvironmentError if the content does not exist, or
+  /// the server cannot be asked.
   async::Task<ContentState> state(const DataAddress& from, core::CancelSource& stop,
                                   async::RetryPolicy retries = source_retries);
-  /// Sends one request, once, and follows redirections. Returns the response whatever its status
-  /// is. Throws TransportError, also after a minute of silence.
+  /// Sends a request once, and follows redirections. Returns the response, whatever its status.
+  /// Throws TransportError, also after a minute of silence.
   async::Task<net::Response> read(const DataAddress& from, Reading& reading,
                                   core::CancelSource& stop);
-  /// Returns a URL by which a machine without keys reads the content, for some days.
+  /// Returns a URL with which a machine without keys can read the content for some days.
   async::Task<std::string> signed_url(const DataAddress& from);
-  /// Returns the error for a response that is none of the expected ones.
+  /// Returns the error for an unexpected response.
   core::EnvironmentError refused(const DataAddress& from, const net::Response& response);
 
  private:
@@ -81,13 +81,13 @@ class Sources {
   net::HttpClient client_;
 };
 
-/// True if the request may succeed later.
+/// Returns true if the request may succeed later.
 bool is_temporary(long status);
 /// Returns the pause that the server asks for (Retry-After in seconds), a minute at most.
 std::optional<std::chrono::seconds> wanted_pause(const net::Response& response);
-/// Returns the range of a 206; nothing for any other text.
+/// Returns the range of a response; nothing if it has none.
 std::optional<ContentRange> range_of(const net::Response& response);
-/// True if no retry helps.
+/// Returns true if no retry can help.
 bool is_permanent(const net::TransportError& error);
 
 }  // namespace pipeline::fetch

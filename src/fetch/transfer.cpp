@@ -10,9 +10,9 @@
 namespace pipeline::fetch {
 namespace {
 
-/// Connections for one file.
+/// Maximum number of connections for a file.
 constexpr std::size_t max_connections = 4;
-/// Of the first request, which shows whether the server has ranges, and the size.
+/// Size of the first request, which finds out the total size and whether the server has ranges.
 constexpr std::uint64_t first_range = std::uint64_t{8} << 20;
 constexpr async::RetryPolicy part_retries{.most_tries = 6};
 
@@ -20,17 +20,16 @@ std::string range_text(std::uint64_t begin, std::uint64_t end) {
   return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
 }
 
-/// Returns an ETag without the mark of a weak one and without its quotes, which servers do not give
-/// to each request and in each list.
+/// Returns an ETag without quotes and the mark of a weak one, which servers do not always send.
 std::string_view bare(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
   return core::trimmed(etag, "\"");
 }
 
-/// Thrown out of a callback: the server has no ranges after all.
+/// Thrown by a callback: the server does not support ranges after all.
 struct NoRanges {};
 
-/// The content is not the expected one. Nothing of it is kept.
+/// The content is not the expected one, and is discarded.
 class Changed : public core::EnvironmentError {
  public:
   using core::EnvironmentError::EnvironmentError;
@@ -49,7 +48,7 @@ void DataTransfer::throw_changed(const std::string& how) const {
 }
 
 /// Checks that a response with content belongs to the expected one.
-/// @param size of the whole content, if the response says it
+/// @param size size of the whole content, if the response states it
 void DataTransfer::accept(const net::Response& response, std::optional<std::uint64_t> size) {
   if (size && expected_.size && *size != *expected_.size) {
     const auto sizes = std::to_string(*size) + " bytes, and had " + std::to_string(*expected_.size);
@@ -66,7 +65,7 @@ void DataTransfer::accept(const net::Response& response, std::optional<std::uint
     throw_changed("changes while it is fetched");
 }
 
-/// Sends a request. @param judge looks at the response's head, and says whether its content counts
+/// Sends a request. @param judge decides by the response's head whether its content is used
 async::Task<DataTransfer::Outcome> DataTransfer::send(
     Reading& reading, core::CancelSource& stop,
     const std::function<Outcome(const net::Response&)>& judge) {
@@ -98,8 +97,7 @@ async::Task<DataTransfer::Outcome> DataTransfer::send(
   co_return outcome;
 }
 
-/// Reads the first bytes that are missing; plans the parts if the server has ranges, and else reads
-/// everything.
+/// Reads the first missing bytes; plans the parts if the server has ranges, else reads all content.
 async::Task<DataTransfer::Outcome> DataTransfer::begin() {
   const auto have = into_.size();
   const bool asks_range = has_ranges_;
@@ -110,7 +108,7 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
     reading.headers["range"] = range_text(have, (have / first_range + 1) * first_range);
   const std::function<Outcome(const net::Response&)> judge = [&](const net::Response& head) {
     const auto range = range_of(head);
-    // Some servers of buckets answer a range with 200.
+    // Some S3 servers answer a range with 200.
     if (range && range->begin == have) {
       accept(head, range->total);
       into_.plan(range->total);
@@ -143,9 +141,9 @@ async::Task<DataTransfer::Outcome> DataTransfer::begin() {
   if (!outcome.is_done || into_.is_planned()) co_return outcome;
   // Without a length in the response, a cut connection looks like the end.
   if (expected_.size && into_.size() < *expected_.size)
-    outcome = {false, "the server sent less than it said", {}};
+    outcome = {false, "the server sent less than announced", {}};
   else
-    into_.plan(into_.size());  // All of it came.
+    into_.plan(into_.size());  // The content is complete.
   co_return outcome;
 }
 
@@ -163,11 +161,11 @@ async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
   reading.on_body = [&](std::string_view bytes) { into_.write(part, bytes); };
   auto outcome = co_await send(reading, stop, judge);
   if (outcome.is_done && into_.missing(part).begin < missing.end)
-    outcome = {false, "the server sent less than it said", {}};
+    outcome = {false, "the server sent less than announced", {}};
   co_return outcome;
 }
 
-/// Reads parts, one after the other, until none is left.
+/// Reads incomplete parts, one after the other.
 async::Task<> DataTransfer::work(core::CancelSource& stop) {
   while (const auto part = into_.take()) {
     async::Backoff backoff(part_retries);
@@ -175,7 +173,7 @@ async::Task<> DataTransfer::work(core::CancelSource& stop) {
       const auto outcome = co_await read_part(*part, stop);
       if (outcome.is_done) break;
       if (stop.level() != core::StopLevel::none) throw stopped();
-      if (into_.missing(*part).begin > before) backoff.reset();  // It makes progress.
+      if (into_.missing(*part).begin > before) backoff.reset();  // The part makes progress.
       before = into_.missing(*part).begin;
       if (backoff.exhausted())
         throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
@@ -196,14 +194,14 @@ async::Task<> DataTransfer::read_parts() {
       error = std::current_exception();
     }
     if (!error) co_return;
-    stop.stop(core::StopLevel::immediate);  // The others end, too.
+    stop.stop(core::StopLevel::immediate);  // Stops the other connections.
     std::rethrow_exception(error);
   };
   co_await for_each(std::min(max_connections, into_.parts()), max_connections, worker);
 }
 
 async::Task<> DataTransfer::run() {
-  if (expected_.size == 0 && !into_.is_planned()) {  // A range of nothing is refused.
+  if (expected_.size == 0 && !into_.is_planned()) {  // Servers refuse an empty range.
     into_.clear();
     into_.plan(0);
   }

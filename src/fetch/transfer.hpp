@@ -1,6 +1,6 @@
 /// @file
-/// Receives content into a file: by several connections at a time where the server has ranges, and
-/// continued where a connection was cut.
+/// Receives content into a file: by several connections at a time if the server has ranges, and
+/// continued after an interruption.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace pipeline::fetch {
 
-/// What the content must be.
+/// The expected content.
 struct Expected {
   std::optional<std::uint64_t> size;
   /// The content's digest is known and will be compared. Otherwise all parts must have the ETag or
@@ -22,20 +22,20 @@ struct Expected {
 
 class DataTransfer {
  public:
-  /// Keeps references to all arguments. `into` is locked and loaded.
+  /// All arguments must outlive this object. `into` is locked and loaded.
   DataTransfer(Sources& sources, const DataAddress& from, const Expected& expected, PartFile& into,
                core::CancelSource& stop)
       : sources_(sources), from_(from), expected_(expected), into_(into), stop_(stop) {}
 
-  /// Receives all that is missing. Throws EnvironmentError; what has arrived stays for a later
-  /// call, unless the content cannot be the expected one.
+  /// Receives all missing bytes. Throws EnvironmentError; received bytes stay for a later call,
+  /// unless the content is not the expected one.
   async::Task<> run();
 
  private:
-  /// How a request went.
+  /// The result of a request.
   struct Outcome {
     bool is_done = false;
-    std::string problem;  ///< Why it is worth to try again.
+    std::string problem;  ///< Reason of a failure that may be retried.
     std::optional<std::chrono::seconds> pause;
   };
   async::Task<Outcome> begin();

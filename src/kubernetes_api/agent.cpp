@@ -4,9 +4,9 @@
 
 #include "core/error.hpp"
 
-// The macros name the built programs (src/CMakeLists.txt); one that was not built has no bytes.
-// Labels are global: an assembler of arm64 writes a local one as a section and a distance, and its
-// linker forgets the distance where code is position independent.
+// The macros name the built programs (src/CMakeLists.txt); a program that was not built has no
+// bytes. Labels are global, because arm64's assembler writes a local label as a section and an
+// offset, and its linker loses the offset in position independent code.
 #define PIPELINE_LABEL(name) ".global " name "\n.hidden " name "\n" name ":\n"
 #define PIPELINE_EMBED(symbol, file) \
   PIPELINE_LABEL(symbol "_begin") file "\n" PIPELINE_LABEL(symbol "_end") ".byte 0\n"
@@ -48,7 +48,7 @@ std::string_view bytes(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-[[noreturn]] void throw_not_carried(std::string_view architecture) {
+[[noreturn]] void throw_not_included(std::string_view architecture) {
   throw core::EnvironmentError(
       "this `pipe` cannot start steps on nodes of the architecture " + std::string(architecture) +
           ": it has the program for " + std::string(own_architecture) + " nodes only",
@@ -61,7 +61,7 @@ std::string_view bytes(const char* begin, const char* end) {
 std::string_view agent_program(std::string_view architecture) {
   if (architecture == own_architecture) return bytes(pipeline_agent_begin, pipeline_agent_end);
   const auto other = bytes(pipeline_other_agent_begin, pipeline_other_agent_end);
-  if (architecture != other_architecture || other.empty()) throw_not_carried(architecture);
+  if (architecture != other_architecture || other.empty()) throw_not_included(architecture);
   return other;
 }
 
@@ -72,8 +72,8 @@ std::string_view stager_program(std::string_view architecture) {
                             : bytes(pipeline_other_stager_begin, pipeline_other_stager_end);
   if (found.empty())
     throw core::EnvironmentError(
-        "this `pipe` was built without the program that carries files between the remote store and "
-        "pods",
+        "this `pipe` was built without the stager, which transfers files between the remote store "
+        "and pods",
         {"build it where OpenSSL has static libraries, as on Debian and Ubuntu",
          "or let pods and this machine share a folder or a volume claim instead of the remote "
          "store"});

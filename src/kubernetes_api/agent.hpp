@@ -7,16 +7,17 @@
 
 namespace pipeline::kubernetes_api {
 
-/// The processor architecture that `pipe` was compiled for, as nodes' labels `kubernetes.io/arch`
-/// name it.
+/// The processor architecture that `pipe` was compiled for, as in the node label
+/// `kubernetes.io/arch`.
 #if defined(__aarch64__)
 inline constexpr std::string_view own_architecture = "arm64";
 #else
 inline constexpr std::string_view own_architecture = "amd64";
 #endif
 
-/// A static executable for nodes of `architecture`. Throws EnvironmentError if `pipe` was built
-/// without it: a release has those for amd64 and arm64, a build of one machine only its own.
+/// Returns a static executable for nodes of `architecture`. Throws EnvironmentError if `pipe` was
+/// built without it: releases support amd64 and arm64, other builds only the machine's own
+/// architecture.
 std::string_view agent_program(std::string_view architecture = own_architecture);
 std::string_view stager_program(std::string_view architecture = own_architecture);
 

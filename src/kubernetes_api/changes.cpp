@@ -16,7 +16,7 @@ bool leave_out(int, json::parse_event_t event, json& parsed) {
 
 }  // namespace
 
-void Changes::tell(Change::Kind kind, json& object) {
+void Changes::report(Change::Kind kind, json& object) {
   const auto name = text_at(object, "/metadata/name"), uid = text_at(object, "/metadata/uid"),
              version = text_at(object, "/metadata/resourceVersion");
   const auto found = known_.find(name);
@@ -27,7 +27,7 @@ void Changes::tell(Change::Kind kind, json& object) {
     known_.emplace(name, Known{uid, version});
     kind = Change::Kind::added;
   } else if (found->second.uid !=
-             uid) {  // Another object of the same name; the deletion of the first was not seen.
+             uid) {  // Another object of the same name; the deletion of the first one was missed.
     json gone{{"metadata", {{"name", name}, {"uid", found->second.uid}}}};
     found->second = {uid, version};
     on_change_({Change::Kind::deleted, gone});
@@ -43,8 +43,8 @@ void Changes::tell(Change::Kind kind, json& object) {
 void Changes::take_page(json& page) {
   if (const auto items = page.find("items"); items != page.end() && items->is_array())
     for (auto& item : *items) {
-      there_.insert(text_at(item, "/metadata/name"));
-      tell(Change::Kind::added, item);
+      listed_.insert(text_at(item, "/metadata/name"));
+      report(Change::Kind::added, item);
     }
   listed_version_ = text_at(page, "/metadata/resourceVersion");
 }
@@ -52,9 +52,9 @@ void Changes::take_page(json& page) {
 void Changes::end_list() {
   std::vector<json> gone;
   for (const auto& [name, known] : known_)
-    if (!there_.contains(name))
+    if (!listed_.contains(name))
       gone.push_back(json{{"metadata", {{"name", name}, {"uid", known.uid}}}});
-  for (auto& object : gone) tell(Change::Kind::deleted, object);
+  for (auto& object : gone) report(Change::Kind::deleted, object);
   version_ = listed_version_;
 }
 
@@ -74,8 +74,8 @@ void Changes::take_line(std::string_view line) {
   }
   if (auto version = text_at(object, "/metadata/resourceVersion"); !version.empty())
     version_ = std::move(version);
-  if (type == "ADDED" || type == "MODIFIED") tell(Change::Kind::modified, object);
-  if (type == "DELETED") tell(Change::Kind::deleted, object);
+  if (type == "ADDED" || type == "MODIFIED") report(Change::Kind::modified, object);
+  if (type == "DELETED") report(Change::Kind::deleted, object);
 }
 
 }  // namespace pipeline::kubernetes_api

@@ -1,5 +1,5 @@
 /// @file
-/// The objects of a list, and what the lines of a watch change in them. Pure.
+/// The objects of a list, with the changes that the lines of a watch make.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct Change {
   enum class Kind { added, modified, deleted };
   Kind kind;
   /// The object as the server sent it without managedFields (half of its size); may be moved from.
-  /// If a deletion was detected by the object's absence from a list, it has only `metadata` with
-  /// name and uid.
+  /// After a deletion that was detected by the object's absence from a list, the object has only
+  /// `metadata` with name and uid.
   nlohmann::json& object;
 };
 
@@ -32,18 +32,18 @@ class Changes {
   Changes(std::string path, std::function<void(const Change&)> on_change)
       : path_(std::move(path)), on_change_(std::move(on_change)) {}
 
-  /// Takes a whole list, page by page. Objects that are on none of its pages are gone.
-  void begin_list() { there_.clear(); }
+  /// Takes a whole list, page by page. Objects that are on none of the pages were deleted.
+  void begin_list() { listed_.clear(); }
   void take_page(nlohmann::json& page);
   void end_list();
 
   /// Takes a line of the stream. After an error of the server, further lines are ignored.
   void take_line(std::string_view line);
-  /// An error that the server sent within the stream.
+  /// Returns the error that the server sent within the stream.
   const std::optional<ApiError>& error() const { return error_; }
   void forget_error() { error_.reset(); }
 
-  /// The version to resume from; if empty, begin with a list.
+  /// Returns the version to resume from; if empty, begin with a list.
   const std::string& version() const { return version_; }
   void forget_version() { version_.clear(); }
 
@@ -52,15 +52,14 @@ class Changes {
   struct Known {
     std::string uid, version;
   };
-  void tell(Change::Kind kind, nlohmann::json& object);
+  void report(Change::Kind kind, nlohmann::json& object);
 
   const std::string path_;
   const std::function<void(const Change&)> on_change_;
   std::map<std::string, Known> known_;  ///< Keyed by name.
-  std::set<std::string> there_;         ///< Names on the list's pages so far.
+  std::set<std::string> listed_;        ///< Names on the list's pages so far.
   std::string version_;
-  std::string
-      listed_version_;  ///< Of the list's pages so far: a part of a list is not a beginning.
+  std::string listed_version_;  ///< Version of the list; valid after end_list().
   std::optional<ApiError> error_;
 };
 

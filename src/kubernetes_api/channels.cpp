@@ -22,8 +22,7 @@ std::string random_bytes(std::size_t count) {
 }
 
 core::EnvironmentError no_websocket(const std::string& why) {
-  return core::EnvironmentError("the cluster's server does not speak WebSocket as it should: " +
-                                why);
+  return core::EnvironmentError("the cluster's server violates the WebSocket protocol: " + why);
 }
 
 /// Returns the text of the request. A header `Host` of the request takes precedence.
@@ -42,7 +41,7 @@ std::string upgrade_of(const net::Request& request) {
          "\r\n\r\n";
 }
 
-/// Reads a response that refuses the upgrade.
+/// Reads a response that refuses the upgrade, whose status line is in `head`.
 async::Task<net::Response> read_refusal(net::Connection& connection, std::string head,
                                         std::string body) {
   net::Response response;
@@ -78,7 +77,7 @@ async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string
     if (count == 0) throw no_websocket("it has closed the connection");
     head.append(buffer.data(), count);
   }
-  if (end == head.npos) throw no_websocket("its response has no end");
+  if (end == head.npos) throw no_websocket("its response is too long");
   auto rest = head.substr(end + 4);
   head.resize(end);
   if (!head.starts_with("HTTP/1.1 101")) {
@@ -110,7 +109,7 @@ async::Task<> Channels::send_frame(unsigned opcode, std::string payload) {
   co_await connection_->write(std::move(frame));
 }
 
-/// Returns false if the connection ends before that many bytes are there.
+/// Reads until `count` bytes are available; returns false if the connection ends before.
 async::Task<bool> Channels::has_bytes(std::size_t count) {
   std::array<char, 65536> buffer;
   while (bytes_.size() < count) {
@@ -123,21 +122,21 @@ async::Task<bool> Channels::has_bytes(std::size_t count) {
 
 async::Task<std::optional<Channels::Frame>> Channels::next_frame() {
   std::optional<Frame> frame;
-  bool is_there = co_await has_bytes(2);
-  if (!is_there) co_return frame;
+  bool is_available = co_await has_bytes(2);
+  if (!is_available) co_return frame;
   const auto byte = [this](std::size_t at) { return static_cast<unsigned char>(bytes_[at]); };
   const unsigned first = byte(0), second = byte(1);
   if (second & 0x80) throw no_websocket("a frame is masked");
   std::uint64_t size = second & 0x7f;
   const std::size_t length_bytes = size == 126 ? 2 : size == 127 ? 8 : 0;
-  is_there = co_await has_bytes(2 + length_bytes);
-  if (!is_there) co_return frame;
+  is_available = co_await has_bytes(2 + length_bytes);
+  if (!is_available) co_return frame;
   if (length_bytes > 0) size = 0;
   for (std::size_t i = 0; i < length_bytes; ++i) size = size << 8 | byte(2 + i);
   if (size > max_message) throw no_websocket("a message is too large");
   const auto head = 2 + length_bytes;
-  is_there = co_await has_bytes(head + size);
-  if (!is_there) co_return frame;
+  is_available = co_await has_bytes(head + size);
+  if (!is_available) co_return frame;
   frame.emplace();
   frame->is_last = first & 0x80;
   frame->opcode = first & 0x0f;

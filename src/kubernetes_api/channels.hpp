@@ -20,13 +20,13 @@ enum class Channel : char { input = 0, output = 1, errors = 2, status = 3 };
 class Channels {
  public:
   /// Takes over a connection on which the server has switched protocols.
-  /// @param rest what has been read of it after the server's response
+  /// @param rest bytes that were read after the server's response
   Channels(std::unique_ptr<net::Connection> connection, std::string rest)
       : connection_(std::move(connection)), bytes_(std::move(rest)) {}
 
   async::Task<> send(Channel channel, std::string bytes);
   /// Returns the next message; nothing at the end. Throws TransportError, and EnvironmentError for
-  /// what is not a WebSocket.
+  /// a violation of the protocol.
   async::Task<std::optional<std::pair<Channel, std::string>>> receive();
 
  private:
@@ -40,7 +40,7 @@ class Channels {
   async::Task<> send_frame(unsigned opcode, std::string payload);
 
   std::unique_ptr<net::Connection> connection_;
-  std::string bytes_;  ///< Read, and not used yet.
+  std::string bytes_;  ///< Bytes that were read, but not used yet.
   async::Semaphore writer_{1};
 };
 

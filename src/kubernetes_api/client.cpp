@@ -74,7 +74,7 @@ std::vector<std::string> advice_for(long status, const std::string& reason,
                                     const std::string& message) {
   if (status == 401)
     return {
-        "the credentials in the kubeconfig are wrong or have run out: log in again, or ask for new "
+        "the credentials in the kubeconfig are wrong or have expired: log in again, or ask for new "
         "ones"};
   if (message.find("exceeded quota") != message.npos)
     return {
@@ -88,7 +88,7 @@ std::vector<std::string> advice_for(long status, const std::string& reason,
     return {"name another namespace with --namespace, or make it: `kubectl create namespace NAME`"};
   if (reason == "Invalid" || status == 422)
     return {
-        "the cluster does not take what the step's settings come to; `pipe render -o kubernetes` "
+        "the cluster refuses the object made from the step's settings; `pipe render -o kubernetes` "
         "prints it"};
   return {};
 }
@@ -120,13 +120,13 @@ async::Task<net::Request> Client::request_of(ApiCall call) {
   request.tls = access_.tls;
   request.proxy = access_.proxy;
   if (!access_.tls_server_name.empty()) {
-    const auto there = host_and_port(access_.server);
-    request.address = there;
-    request.headers.push_back("Host: " + there);
+    const auto address = host_and_port(access_.server);
+    request.address = address;
+    request.headers.push_back("Host: " + address);
     const auto scheme_end = access_.server.find("://") + 3;
     const auto host_end = access_.server.find('/', scheme_end);
     request.url = access_.server.substr(0, scheme_end) + access_.tls_server_name +
-                  there.substr(there.rfind(':')) +
+                  address.substr(address.rfind(':')) +
                   (host_end == std::string::npos ? "" : access_.server.substr(host_end)) +
                   call.path;
   }
@@ -187,8 +187,8 @@ void throw_refusal(const std::string& what, const net::Response& response) {
 
 async::Task<json> Client::call(ApiCall call) {
   auto retry_policy = retry_policy_;
-  retry_policy.most_tries = call.most_tries.value_or(retry_policy.most_tries);
-  if (call.most_unanswered) retry_policy = retry_policy.impatient(*call.most_unanswered);
+  retry_policy.most_tries = call.max_tries.value_or(retry_policy.most_tries);
+  if (call.max_unanswered) retry_policy = retry_policy.impatient(*call.max_unanswered);
   async::Backoff backoff(retry_policy);
   for (;;) {
     std::chrono::milliseconds pause{0};
@@ -197,7 +197,7 @@ async::Task<json> Client::call(ApiCall call) {
       auto answer = response.body.empty() ? json() : core::parse_json(response.body);
       if (answer.is_discarded())
         throw core::EnvironmentError(
-            "cannot " + call.what + ": what answers at " + access_.server +
+            "cannot " + call.what + ": the server at " + access_.server +
             " is not a Kubernetes API server: " + response.body.substr(0, 200));
       co_return answer;
     } catch (const RetryableError& error) {
@@ -222,7 +222,7 @@ async::Task<json> Client::call(ApiCall call) {
                       std::to_string(pause.count()) + " ms");
     }
     co_await async::sleep(pause, call.cancel);
-    // This object may have been destroyed by then.
+    // This object may have been destroyed during the sleep.
     if (call.cancel && call.cancel->level() != core::StopLevel::none)
       throw core::EnvironmentError("cannot " + call.what + ": it was stopped");
   }
@@ -262,15 +262,16 @@ async::Task<> Client::remove(std::string what, std::string path, std::string uid
 
 async::Task<std::pair<int, int>> Client::version() {
   if (!version_) {
-    ApiCall question("ask the cluster of " + access_.origin + " who it is", "GET", "/version");
-    question.most_unanswered = 3;  // The server has never answered this program.
+    ApiCall question("ask the cluster of " + access_.origin + " for its version", "GET",
+                     "/version");
+    question.max_unanswered = 3;  // The server has never answered this program.
     question.timeout = std::chrono::seconds(15);
     const auto answer = co_await call(std::move(question));
     std::pair<int, int> found{
         std::atoi(text_at(answer, "/major").c_str()),
         std::atoi(text_at(answer, "/minor").c_str())};  // `29+` is a valid minor version, too.
     if (found.first == 0)
-      throw core::EnvironmentError("what answers at " + access_.server +
+      throw core::EnvironmentError("the server at " + access_.server +
                                    " is not a Kubernetes API server");
     constexpr std::pair oldest{1, 20};
     if (found < oldest)

@@ -22,7 +22,7 @@
 
 namespace pipeline::kubernetes_api {
 
-/// One error in an object: a field such as `spec.template.spec.tolerations[0].effect`, and the
+/// An error in an object: a field such as `spec.template.spec.tolerations[0].effect`, and the
 /// message.
 struct Cause {
   std::string field, message;
@@ -40,7 +40,7 @@ class ApiError : public core::EnvironmentError {
         causes_(std::move(causes)) {}
   long status() const { return status_; }
   const std::string& reason() const { return reason_; }
-  /// The errors of an object that is `Invalid`.
+  /// Returns the errors of an object that is `Invalid`.
   const std::vector<Cause>& causes() const { return causes_; }
 
  private:
@@ -66,9 +66,9 @@ struct ApiCall {
   std::function<void(std::string_view)> on_body;
   std::function<void()> on_open;  ///< Called when a successful response has begun.
   core::CancelSource* cancel = nullptr;
-  std::optional<unsigned> most_tries;  ///< Maximum number of tries, if fewer than the client's own.
-  /// The caller does not wait for long: RetryPolicy::impatient().
-  std::optional<unsigned> most_unanswered;
+  std::optional<unsigned> max_tries;  ///< Maximum number of tries, if fewer than the client's own.
+  /// Limit of RetryPolicy::impatient(), for a caller that does not wait for long.
+  std::optional<unsigned> max_unanswered;
 };
 
 class Client {
@@ -91,7 +91,7 @@ class Client {
 
   async::Task<nlohmann::json> get(std::string what, std::string path);
   async::Task<nlohmann::json> create(std::string what, std::string path, nlohmann::json object);
-  /// Deletes an object, only the one with this uid if the uid is not empty. An object that no
+  /// Deletes an object; if `uid` is not empty, only an object with this uid. An object that no
   /// longer exists (404) or was replaced (409) is not an error.
   async::Task<> remove(std::string what, std::string path, std::string uid,
                        std::optional<unsigned> grace_seconds);
@@ -119,7 +119,7 @@ class Client {
   std::set<std::string> shown_;  ///< Warnings of the server that were shown.
 };
 
-/// Throws the ApiError that a response stands for. @param what completes the message "cannot ..."
+/// Throws the ApiError for a response. @param what completes the message "cannot ..."
 [[noreturn]] void throw_refusal(const std::string& what, const net::Response& response);
 /// Returns true if a retry can succeed.
 bool is_retryable(const ApiError& error);

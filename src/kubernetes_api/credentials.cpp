@@ -19,16 +19,15 @@ namespace {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr auto token_file_age = 60s;    // Same as client-go.
-constexpr auto before_expiry = 10s;     // Margin for the duration of a request.
-constexpr auto plugin_patience = 120s;  // The plugin may open a browser for a login.
+constexpr auto token_file_age = 60s;   // Same as client-go.
+constexpr auto before_expiry = 10s;    // Margin for the duration of a request.
+constexpr auto plugin_timeout = 120s;  // The plugin may open a browser for a login.
 
 std::vector<std::string> advice_for(const ExecPlugin& plugin) {
   std::vector<std::string> advice;
   if (!plugin.install_hint.empty()) advice.push_back(plugin.install_hint);
   advice.push_back(
-      "`kubectl get pods` asks it as well: if that fails too, the matter is between the program "
-      "and your provider");
+      "`kubectl get pods` runs the same program: if that fails, too, ask your provider");
   return advice;
 }
 
@@ -86,7 +85,7 @@ async::Task<> Credentials::ask_plugin() {
   call.command = plugin.command;
   call.variables = plugin.variables;
   call.variables.push_back("KUBERNETES_EXEC_INFO=" + plugin_info(access_));
-  call.timeout = plugin_patience;
+  call.timeout = plugin_timeout;
   const std::string who =
       "the program '" + plugin.command.front() + "', which the kubeconfig names for credentials, ";
   std::optional<core::EnvironmentError> failed;
@@ -99,7 +98,7 @@ async::Task<> Credentials::ask_plugin() {
   if (failed) throw core::EnvironmentError(*failed);
   if (said.late)
     throw core::EnvironmentError(
-        who + "gave no answer within " + std::to_string(plugin_patience / 1s) + " s",
+        who + "gave no answer within " + std::to_string(plugin_timeout / 1s) + " s",
         advice_for(plugin));
   if (said.code != 0) {
     const auto words = core::trimmed(said.errors);

@@ -35,7 +35,7 @@ inline const nlohmann::json& list_at(const nlohmann::json& object, std::string_v
   return value.is_array() ? value : none;
 }
 
-/// Returns the token of the page that follows this one of a list; empty if it is the last.
+/// Returns the token of a list's next page; empty for the last page.
 /// @param token of this page
 /// @throws core::EnvironmentError if both are the same: such a list does not end
 inline std::string next_page(const nlohmann::json& page, std::string_view token) {

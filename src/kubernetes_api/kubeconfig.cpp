@@ -18,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One file of KUBECONFIG. Unknown keys belong to other programs and are ignored.
+/// A file of KUBECONFIG. Unknown keys belong to other programs and are ignored.
 struct File {
   fs::path path;
-  std::string source;  ///< Its text for messages, without_secrets().
+  std::string source;  ///< Text for messages, without_secrets().
   core::Value root;
 };
 
@@ -99,7 +99,7 @@ struct Entry {
   std::string said(std::string_view key) const { return "'" + std::string(key) + "' of " + what; }
 };
 
-/// Returns the text, equally long, with `*` in place of what logs a user in.
+/// Returns the text with `*` in place of secrets, at equal length.
 std::string without_secrets(std::string text) {
   for (const std::string_view key : {"token:", "password:", "client-key-data:", "client-secret:"})
     for (auto at = text.find(key); at != text.npos; at = text.find(key, at)) {
@@ -175,13 +175,13 @@ ExecPlugin read_exec(const Entry& user, const Entry& exec) {
            exec.said("apiVersion") +
                " must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1",
            version ? version->span : place.span,
-           {"that is what the program in " + user.what + " speaks"},
+           {"the program in " + user.what + " uses this version"},
            "a newer version of the program writes a newer kubeconfig");
   }
   auto command = exec.text("command");
   if (command.empty())
     refuse(*exec.file, "missing-key", exec.what + " has no 'command'", place.span);
-  // As in kubectl: a name is searched on the PATH, a relative path is resolved against the file's
+  // Like kubectl: a name is searched on the PATH, a relative path is resolved against the file's
   // folder.
   if (command.find('/') != command.npos)
     command = (exec.file->path.parent_path() / command).lexically_normal().string();
@@ -191,7 +191,7 @@ ExecPlugin read_exec(const Entry& user, const Entry& exec) {
     const Entry variable{exec.file, item, "a variable of " + exec.what};
     const auto name = variable.text("name");
     if (!core::is_variable_name(name))
-      refuse(*exec.file, "bad-name", variable.what + " has no proper 'name'", item->span);
+      refuse(*exec.file, "bad-name", variable.what + " has no valid 'name'", item->span);
     plugin.variables.push_back(name + "=" + variable.text("value"));
   }
   plugin.install_hint = exec.text("installHint");
@@ -364,9 +364,8 @@ ClusterAccess find_cluster(const AccessOptions& options, const KubeconfigEnviron
     access = from_pod(environment);
   } else {
     throw core::EnvironmentError(
-        is_named ? "there is no cluster to go to: none of the files in KUBECONFIG is there (" +
-                       list + ")"
-                 : "there is no cluster to go to: KUBECONFIG is not set, and there is no " + list,
+        is_named ? "no cluster is configured: none of the files in KUBECONFIG exists (" + list + ")"
+                 : "no cluster is configured: KUBECONFIG is not set, and there is no " + list,
         {"let KUBECONFIG name the file that your cluster's administrator or provider gave you; "
          "`kubectl config get-contexts` shows its contexts"});
   }

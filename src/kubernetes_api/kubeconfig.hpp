@@ -1,7 +1,6 @@
 /// @file
-/// Finds a cluster's address and the user's identity there, from kubectl's files or from the pod
-/// that this program runs in
-/// (kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig).
+/// Finds a cluster's address and the user's identity, in kubectl's files or in the pod that this
+/// program runs in (kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig).
 #pragma once
 
 #include <filesystem>
@@ -24,13 +23,13 @@ struct ExecPlugin {
   bool wants_cluster = false;          ///< The program is passed the cluster's address.
 };
 
-/// Authentication of requests. The first of these is used: a plugin, a token, a user with a
-/// password. Certificates are used in addition.
+/// Authentication of requests: a plugin, else a token, else a user with a password. Certificates
+/// are used in addition.
 struct Identity {
   std::optional<ExecPlugin> exec;
   std::filesystem::path
       token_file;     ///< Read again every minute, because tokens in pods are replaced.
-  std::string token;  ///< Used if there is no file or it cannot be read.
+  std::string token;  ///< Used if `token_file` is empty or cannot be read.
   std::string username, password;
   std::vector<std::string> impersonate;  ///< Headers such as `Impersonate-User: NAME`.
 };

@@ -16,11 +16,11 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* group = "coordination.k8s.io/v1";
-constexpr const char* word_annotation = "pipe.word";
-constexpr std::chrono::seconds look_again{1};
+constexpr const char* message_annotation = "pipe.word";
+constexpr std::chrono::seconds poll_interval{1};
 constexpr std::chrono::milliseconds max_renewal{3'000};
 
-/// A MicroTime has exactly six fractional digits.
+/// Returns the time as a MicroTime, which has exactly six fractional digits.
 std::string micro_now() {
   const auto now = std::chrono::system_clock::now();
   const auto micros =
@@ -41,7 +41,7 @@ json manifest(const std::string& name, const json& owners) {
   return lease;
 }
 
-/// Returns null if there is no such Lease.
+/// Returns the Lease; null if it does not exist.
 async::Task<json> read(Client& client, std::string name) {
   try {
     co_return co_await client.get("read the Lease " + name, client.path(group, "leases", name));
@@ -51,7 +51,7 @@ async::Task<json> read(Client& client, std::string name) {
   co_return json();
 }
 
-/// Returns false if another process created it first.
+/// Creates a Lease; returns false if another process created it first.
 async::Task<bool> make(Client& client, json lease) {
   try {
     co_await client.create("create the Lease " + text_at(lease, "/metadata/name"),
@@ -68,13 +68,13 @@ async::Task<bool> make(Client& client, json lease) {
 Lease::Lease(Client& client, std::string name, std::string holder, LeaseTerms terms)
     : client_(client), name_(std::move(name)), holder_(std::move(holder)), terms_(terms) {}
 
-void Lease::hear(const json& lease) {
+void Lease::take_message(const json& lease) {
   const auto& annotations = at(lease, "/metadata/annotations");
-  auto word =
-      annotations.is_object() ? annotations.value(word_annotation, std::string()) : std::string();
-  if (word.empty() || word == heard_) return;
-  heard_ = std::move(word);
-  if (on_signal) on_signal(heard_);
+  auto message = annotations.is_object() ? annotations.value(message_annotation, std::string())
+                                         : std::string();
+  if (message.empty() || message == last_message_) return;
+  last_message_ = std::move(message);
+  if (on_signal) on_signal(last_message_);
 }
 
 async::Task<bool> Lease::create() {
@@ -88,8 +88,7 @@ async::Task<bool> Lease::create() {
   co_return co_await make(client_, std::move(lease));
 }
 
-/// Of several concurrent attempts, the server accepts one: the patch applies to this version of the
-/// Lease.
+/// Takes this version of the Lease: the server accepts only one of several concurrent patches.
 async::Task<bool> Lease::take(json lease) {
   const auto now = micro_now();
   json change;
@@ -107,7 +106,7 @@ async::Task<bool> Lease::take(json lease) {
     if (error.status() != 409 && error.status() != 404) throw;
     co_return false;
   }
-  hear(taken);
+  take_message(taken);
   co_return true;
 }
 
@@ -136,7 +135,7 @@ async::Task<> Lease::acquire(std::function<void(const std::string&)> on_wait) {
       co_return;
     }
     if (on_wait && !holder.empty()) std::exchange(on_wait, {})(holder);
-    co_await async::sleep(std::min<std::chrono::milliseconds>(look_again, terms_.pause));
+    co_await async::sleep(std::min<std::chrono::milliseconds>(poll_interval, terms_.pause));
   }
 }
 
@@ -149,13 +148,13 @@ async::Task<bool> Lease::keep(core::CancelSource& stop) {
     call.body = json{{"spec", {{"renewTime", micro_now()}}}};
     call.body_type = "application/merge-patch+json";
     call.timeout = std::min(max_renewal, terms_.deadline / 2);
-    call.most_tries = 1;
+    call.max_tries = 1;
     bool is_gone = false;
     try {
       const auto lease = co_await client_.call(std::move(call));
       if (text_at(lease, "/spec/holderIdentity") != holder_) co_return false;
       renewed_ = began;
-      hear(lease);
+      take_message(lease);
     } catch (const ApiError& error) {
       is_gone = error.status() == 404;
       core::log::warn(error.what());
@@ -189,9 +188,9 @@ async::Task<> Lease::remove() {
   return client_.remove("delete the Lease " + name_, path(), {}, std::nullopt);
 }
 
-async::Task<> leave_word(Client& client, std::string name, std::string word, json owners) {
+async::Task<> leave_message(Client& client, std::string name, std::string message, json owners) {
   json change;
-  change["metadata"]["annotations"][word_annotation] = word;
+  change["metadata"]["annotations"][message_annotation] = message;
   for (;;) {
     bool is_there = true;
     try {

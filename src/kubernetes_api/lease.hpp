@@ -1,6 +1,5 @@
 /// @file
-/// A Lease (coordination.k8s.io/v1): of several processes that could do some work, one at a time
-/// does it.
+/// A Lease (coordination.k8s.io/v1), which lets one process at a time do some work.
 #pragma once
 
 #include <chrono>
@@ -28,7 +27,7 @@ class Lease {
 
   /// Returns when this process holds the Lease: at once if it is free, otherwise when its holder
   /// has released it or has not renewed it for too long, by this machine's clock.
-  /// @param on_wait called once with the holder if this has to wait
+  /// @param on_wait called once with the holder if the Lease is not free
   async::Task<> acquire(std::function<void(const std::string&)> on_wait = {});
   /// Renews the Lease until `stop`, and creates it again if it was deleted. Returns false if it is
   /// lost; another process may then hold it.
@@ -41,32 +40,32 @@ class Lease {
   async::Task<> release();
   async::Task<> remove();
 
-  /// `metadata.ownerReferences` of a Lease that this creates: the cluster garbage-collects it with
-  /// the last of its owners. Null: none.
+  /// `metadata.ownerReferences` of a Lease that this object creates: the cluster garbage-collects
+  /// the Lease with the last of its owners. Null: none.
   nlohmann::json owners;
-  /// Called with each new message that another process left for the holder (leave_word()).
+  /// Called with each new message that another process left for the holder (leave_message()).
   std::function<void(const std::string&)> on_signal;
 
  private:
   async::Task<bool> create();
   async::Task<bool> take(nlohmann::json lease);
-  void hear(const nlohmann::json& lease);
+  void take_message(const nlohmann::json& lease);
   std::string path() const { return client_.path("coordination.k8s.io/v1", "leases", name_); }
 
   Client& client_;
   const std::string name_, holder_;
   const LeaseTerms terms_;
-  std::string heard_;
+  std::string last_message_;
   std::chrono::steady_clock::time_point renewed_;  ///< When the last successful renewal was sent.
 };
 
 /// Leaves a message for the current or next holder of the Lease, which reads it with its next
 /// renewal. Creates a Lease without holder if there is none.
 /// @param owners see Lease
-async::Task<> leave_word(Client& client, std::string name, std::string word,
-                         nlohmann::json owners = {});
+async::Task<> leave_message(Client& client, std::string name, std::string message,
+                            nlohmann::json owners = {});
 
-/// The holder of a Lease; empty if there is none, or no Lease.
+/// The holder of a Lease; empty if there is no holder or no Lease.
 struct LeaseHolder {
   std::string name;
   std::string renewed;  ///< Changes as long as the holder is alive.

@@ -10,7 +10,7 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-constexpr std::size_t fetched_at_once = 1 << 20;
+constexpr std::size_t max_fetch = 1 << 20;
 
 }  // namespace
 
@@ -20,8 +20,8 @@ struct PodLogFrames::Frame {
   std::string_view text;
 };
 
-/// Returns nothing for a line that is not a frame. A node that rotates a file in the middle of a
-/// line joins its beginning with a later line; the size is then wrong.
+/// Parses a line; returns nothing if it is not a frame. A node that rotates a file in the middle of
+/// a line joins its beginning with a later line; the size is then wrong.
 std::optional<PodLogFrames::Frame> PodLogFrames::frame_of(std::string_view line) {
   Frame frame{line.front(), 0, {}};
   std::size_t size = 0;
@@ -38,7 +38,7 @@ std::optional<PodLogFrames::Frame> PodLogFrames::frame_of(std::string_view line)
 
 namespace {
 
-/// Other lines are from the container runtime, or from a program that ran before the agent.
+/// Returns false for lines of the container runtime, or of a program that ran before the agent.
 bool begins_as_frame(std::string_view line) {
   return line.size() >= 2 && std::string_view("oOeEuw.").find(line.front()) != line.npos &&
          line[1] >= '0' && line[1] <= '9';
@@ -69,12 +69,12 @@ void PodLogFrames::take_line(std::string_view line) {
               "\n");  // Later it is the rest of a frame whose beginning was in a deleted file.
   } else if (const auto frame = frame_of(rest); frame && frame->place >= reported_) {
     fetch_until(frame->place);
-    tell(*frame, rest.size() + 1);
+    report(*frame, rest.size() + 1);
   }
 }
 
 /// Reports a frame whose offset is the current one. @param size bytes of its line
-void PodLogFrames::tell(const Frame& frame, std::size_t size) {
+void PodLogFrames::report(const Frame& frame, std::size_t size) {
   reported_ += size;
   if (frame.kind == '.') {
     ended_ = true;
@@ -92,22 +92,22 @@ void PodLogFrames::tell(const Frame& frame, std::size_t size) {
 
 void PodLogFrames::fetch_until(std::uint64_t place) {
   core::Lines lines;
-  for (auto from = reported_; kept_ && from < place;) {
-    const auto bytes = kept_(
-        from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, fetched_at_once)));
+  for (auto from = reported_; copy_ && from < place;) {
+    const auto bytes =
+        copy_(from, static_cast<std::size_t>(std::min<std::uint64_t>(place - from, max_fetch)));
     // No more bytes, or a file that the agent has not written: a step can put a file of any size
     // and content there.
-    if (bytes.empty() || from - reported_ > fetched_at_once) break;
+    if (bytes.empty() || from - reported_ > max_fetch) break;
     from += bytes.size();
     lines.feed(bytes, [this](std::string_view line) {
       const auto frame = begins_as_frame(line) ? frame_of(line) : std::nullopt;
-      if (frame && frame->place == reported_) tell(*frame, line.size() + 1);
+      if (frame && frame->place == reported_) report(*frame, line.size() + 1);
     });
   }
   if (reported_ >= place || place == std::numeric_limits<std::uint64_t>::max()) return;
   on_bytes_(true,
             "[kubernetes] " + core::format_bytes(place - reported_) +
-                " of the log are missing here: the node threw them away before they were read\n");
+                " of the log are missing here: the node deleted them before they were read\n");
   reported_ = place;
 }
 

@@ -23,7 +23,7 @@ async::Task<> ask(Client& client, const Permission& permission, std::string verb
               {"kind", "SelfSubjectAccessReview"},
               {"spec", {{"resourceAttributes", std::move(attributes)}}}};
   const auto answer = co_await client.create(
-      "ask what we may do", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+      "ask for this user's permissions", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
       std::move(review));
   if (at(answer, "/status/allowed") != true)
     missing.push_back(verb + " " + permission.resource +
@@ -52,7 +52,7 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
   json rules = json::array();
   auto all = permissions();
   all.insert(all.end(), driver_permissions().begin(), driver_permissions().end());
-  // For `pipe shell`: servers have asked for one or the other for a WebSocket.
+  // `pipe shell` opens a WebSocket, for which servers demand one verb or the other.
   all.push_back({"", "pods/attach", {"get", "create"}});
   for (const auto& permission : all)
     rules.push_back({{"apiGroups", {permission.group}},
@@ -64,13 +64,13 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
                     : colon == subject.npos ? ""
                                             : subject.substr(colon + 1);
   if ((kind != "User" && kind != "Group" && kind != "ServiceAccount") || name.empty())
-    throw core::InputError("'" + subject + "' names no user, group or service account",
+    throw core::InputError("'" + subject + "' is not a user, group or service account",
                            "write User:NAME, Group:NAME or ServiceAccount:NAME");
-  json who{{"kind", kind}, {"name", name}};
+  json subject_entry{{"kind", kind}, {"name", name}};
   if (kind == "ServiceAccount")
-    who["namespace"] = name_space;
+    subject_entry["namespace"] = name_space;
   else
-    who["apiGroup"] = "rbac.authorization.k8s.io";
+    subject_entry["apiGroup"] = "rbac.authorization.k8s.io";
   const json metadata{{"name", "pipe"}, {"namespace", name_space}};
   const json role{{"apiVersion", "rbac.authorization.k8s.io/v1"},
                   {"kind", "Role"},
@@ -81,7 +81,7 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
       {"kind", "RoleBinding"},
       {"metadata", metadata},
       {"roleRef", {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", "pipe"}}},
-      {"subjects", json::array({who})}};
+      {"subjects", json::array({subject_entry})}};
   auto items = json::array({role, binding});
   if (kind == "ServiceAccount")
     items.push_back({{"apiVersion", "v1"},

@@ -15,13 +15,13 @@ struct Permission {
   std::string group, resource;  ///< An empty group is the core group; `pods/log` is a subresource.
   std::vector<std::string> verbs;
 };
-/// Permissions to run steps.
+/// Returns the permissions to run steps.
 const std::vector<Permission>& permissions();
-/// Additional permissions for a run with a driver in the cluster, for both sides.
+/// Returns the additional permissions for a run with a driver in the cluster, for both sides.
 const std::vector<Permission>& driver_permissions();
 
-/// Returns a Role with all of these, its binding to a user, group or service account (`KIND:NAME`;
-/// if empty, a placeholder to be filled in), and the service account.
+/// Returns a Role with all permissions, its binding to a user, group or service account
+/// (`KIND:NAME`; if empty, a placeholder to be filled in), and the service account.
 nlohmann::json role_manifests(const std::string& name_space, const std::string& subject);
 
 /// Returns the permissions that the cluster does not grant, such as `create jobs.batch`.

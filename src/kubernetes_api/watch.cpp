@@ -13,7 +13,7 @@ namespace {
 constexpr int page_size = 500;
 constexpr int min_watch = 300, max_watch = 600;  // Seconds.
 
-/// The server's history from this version on is gone: list again.
+/// Returns true if the server's history from this version on is gone: list again.
 bool is_too_old(const ApiError& error) {
   const std::string_view text = error.what();
   return error.status() == 410 || error.reason() == "Expired" ||
@@ -59,12 +59,12 @@ async::Task<> Watch::follow(core::CancelSource& cancel) {
   call.cancel = &opening.source();
   call.on_open = [&opening] { opening.lift(); };
   call.on_body = [this](std::string_view bytes) {
-    heard_ = true;
+    has_received_ = true;
     lines_.feed(bytes, [this](std::string_view line) { changes_.take_line(line); });
   };
   lines_.clear();
   changes_.forget_error();
-  heard_ = false;
+  has_received_ = false;
   try {
     co_await client_.send(std::move(call));
   } catch (const net::TransportError& error) {
@@ -95,13 +95,13 @@ async::Task<> Watch::run(core::CancelSource& cancel, std::function<void()> on_li
     } catch (const core::EnvironmentError& error) {
       if (stopped()) break;
       if (!dynamic_cast<const net::TransportError*>(&error)) throw;
-      if (!heard_ && backoff.exhausted()) throw;
+      if (!has_received_ && backoff.exhausted()) throw;
       core::log::info(std::string("kubernetes: ") + error.what());
       failed = true;
     }
-    if (heard_) backoff.reset();
+    if (has_received_) backoff.reset();
     if (!failed || stopped()) continue;
-    // No pause after a single interruption; repeated ones are retried with a growing pause.
+    // The first interruption is retried at once, repeated ones after a growing pause.
     co_await async::sleep(backoff.next(), &cancel);
   }
 }

@@ -7,7 +7,7 @@ namespace {
 
 enum class Part { both, ours, ancestor, theirs };
 
-/// Returns the part that a marker begins; nothing for a line that is none.
+/// Returns the part that a marker begins; nothing for other lines.
 std::optional<Part> part_begun_by(std::string_view line) {
   if (line.starts_with("<<<<<<< ")) return Part::ours;
   if (line.starts_with("||||||| ") || line == "|||||||") return Part::ancestor;

@@ -15,9 +15,9 @@ struct ConflictSides {
   std::string ours, theirs;
 };
 
-/// Returns both versions of a text with conflict markers; of a common ancestor's, which git writes
-/// with `merge.conflictStyle=diff3`, nothing. Returns nothing for a text without markers, or with
-/// some that are missing or out of order.
+/// Returns both versions of a text with conflict markers, without the common ancestor that git
+/// writes with `merge.conflictStyle=diff3`. Returns nothing for a text without markers, or with
+/// missing or misplaced markers.
 std::optional<ConflictSides> conflict_sides(std::string_view text);
 
 }  // namespace pipeline::lockfile

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `manylinux_2_36_x86_64` is a family, a version of the C library, and a machine.
+/// The parts of `manylinux_2_36_x86_64`: a family, a version of the C library, and a machine.
 struct Platform {
   std::string family, machine;
   unsigned major = 0, minor = 0;
@@ -46,14 +46,15 @@ Platform platform_of(std::string_view text) {
   return platform;
 }
 
-/// Files for one C library run with each later one.
+/// Returns true if the machine has the files' version of the C library or a later one.
 bool runs_on(std::string_view files, std::string_view machine) {
   const auto has = platform_of(files), wants = platform_of(machine);
   return has.family == wants.family && has.machine == wants.machine &&
          std::pair(has.major, has.minor) <= std::pair(wants.major, wants.minor);
 }
 
-/// True if both mean the same packages on the same kind of machine, so that one replaces the other.
+/// Returns true if a new lock for the request replaces the environment: the same packages on the
+/// same kind of machine.
 bool is_for(const LockedEnvironment& environment, const LockRequest& request) {
   if (environment.parent != request.parent || environment.installer != request.installer ||
       environment.requirements != request.requirements)
@@ -96,7 +97,7 @@ std::vector<std::string> difference(const std::vector<std::string>& before,
   return lines;
 }
 
-/// Empty for a file that does not exist.
+/// Returns the file's text; empty if the file does not exist.
 std::string text_of(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error) ? core::read_file(path) : std::string();
@@ -107,7 +108,7 @@ std::string shown(const LockedPackage& package) {
          (package.origin == PackageOrigin::index ? "" : " (" + package.url + ")");
 }
 
-/// A repository or folder is one to be seen.
+/// Returns a mark for source distributions; repositories and folders need none.
 std::string source_mark(const LockedPackage& package) {
   return is_built_from_source(package) && !package.file.empty() ? " (built from source)" : "";
 }
@@ -139,8 +140,9 @@ void LockFile::add_names(const LockedEnvironment& environment) {
   for (const auto& package : environment.packages) names_.insert(package.name);
 }
 
-/// Returns false for a file without a conflict, or with one that is not between items of lists.
-/// What differs is only preferred: git may have merged a part of it into both versions.
+/// Reads both versions of a file in conflict. Returns false without a conflict, or if the conflict
+/// is not between items of lists. Environments that differ are only preferences, because git may
+/// have merged parts of one version into the other.
 bool LockFile::read_sides() {
   const auto sides = conflict_sides(text_);
   if (!sides) return false;
@@ -148,7 +150,7 @@ bool LockFile::read_sides() {
   try {
     ours = parse(sides->ours, path_.string());
     theirs = parse(sides->theirs, path_.string());
-  } catch (const core::InputError&) {  // Its lines are not those of the file.
+  } catch (const core::InputError&) {  // parse() reports the conflict.
     return false;
   }
   had_conflict_ = true;
@@ -171,17 +173,17 @@ const LockedEnvironment* LockFile::exact(const LockRequest& request) const {
 const LockedEnvironment* LockFile::nearest(const LockRequest& request,
                                            const std::vector<LockedEnvironment>& environments) {
   const LockedEnvironment* best = nullptr;
-  std::size_t most = 0, fewest_others = 0;
+  std::size_t max_score = 0, min_others = 0;
   for (const auto& environment : environments) {
-    const bool is_same_place = environment.parent == request.parent &&
-                               (request.tag.empty() || environment.tag == request.tag);
+    const bool has_same_parent = environment.parent == request.parent &&
+                                 (request.tag.empty() || environment.tag == request.tag);
     const auto common = shared(environment.requirements, request.requirements);
-    const auto score = 2 * common + (is_same_place ? 1 : 0);
+    const auto score = 2 * common + (has_same_parent ? 1 : 0);
     const auto others =
         environment.requirements.size() - std::min(common, environment.requirements.size());
-    if (score < most || score == 0 || (score == most && others >= fewest_others)) continue;
-    most = score;
-    fewest_others = others;
+    if (score < max_score || score == 0 || (score == max_score && others >= min_others)) continue;
+    max_score = score;
+    min_others = others;
     best = &environment;
   }
   return best;
@@ -245,8 +247,8 @@ void LockFile::refuse(const LockRequest& request) const {
 }
 
 void LockFile::replace(const LockRequest& request, LockedEnvironment environment) {
-  // Images that differ by something else than their packages, such as apt packages or the platform,
-  // have an environment each.
+  // Images that differ in other ways than their Python packages, such as apt packages or the
+  // platform, have separate environments.
   const auto is_of_another_image = [&](const LockedEnvironment& each) {
     return each.parent != local_parent && each.parent_digest != request.parent_digest &&
            std::ranges::any_of(asked_, [&](const auto& other) { return fits(each, other); });
@@ -260,7 +262,7 @@ void LockFile::replace(const LockRequest& request, LockedEnvironment environment
 std::string LockFile::put(const LockRequest& request, LockedEnvironment environment) {
   read();
   LockChange change;
-  // An environment that other steps ask for stays, so it is not the one that changes.
+  // An environment that other steps ask for is not replaced.
   const auto* before = nearest(request, had_conflict_ ? ours_ : environments_);
   const auto is_for_before = [&](const LockRequest& other) { return is_for(*before, other); };
   if (before && (is_for_before(request) || std::ranges::none_of(asked_, is_for_before)))
@@ -325,7 +327,7 @@ std::string LockFile::put_data(std::vector<LockedData> data) {
   return text_ == text() ? std::string() : write();
 }
 
-/// Adds what this object has resolved to what the file has now: another `pipe` may have written it.
+/// Merges this object's results into the current file, which another `pipe` may have written.
 std::string LockFile::write() {
   const auto folder = path_.parent_path();
   const core::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -347,8 +349,7 @@ std::string LockFile::write() {
     is_written_ = true;
   } catch (const core::EnvironmentError& failed) {
     return std::string(failed.what()) +
-           ": what was chosen and fetched holds for this run only, and the next one may choose "
-           "otherwise";
+           ": the chosen versions and data apply to this run only; the next run may choose others";
   }
   return {};
 }
@@ -358,7 +359,7 @@ void LockFile::remove_unused() {
   if (asked_.empty() && !used_data_) return;
   read();
   const auto is_used = [&](const LockedEnvironment& environment) {
-    // Steps that run where nothing is locked ask for nothing: the file is for other runs.
+    // Steps on an orchestrator that locks nothing make no requests: the file belongs to other runs.
     if (asked_.empty()) return true;
     bool has_images = false, is_asked = false, has_parent = false;
     for (const auto& request : asked_) {
@@ -381,7 +382,7 @@ void LockFile::remove_unused() {
     else
       core::write_file_atomically(path_, text_, core::Durability::power);
     is_written_ = true;
-  } catch (const std::exception&) {  // They do no harm; put() has reported a read-only folder.
+  } catch (const std::exception&) {  // put() has reported a read-only folder.
   }
 }
 

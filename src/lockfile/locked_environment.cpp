@@ -39,7 +39,7 @@ std::string notice_of_sources(const LockedEnvironment& environment) {
                (package.version.empty() ? "" : " " + package.version);
   if (names.empty()) return names;
   return "the lock pins the source of " + names +
-         " and not what building it requires, which is chosen when it is built";
+         ", but not the build's own requirements, which are chosen when it is built";
 }
 
 bool is_package_name(std::string_view text) {

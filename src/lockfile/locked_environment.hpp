@@ -9,63 +9,61 @@
 
 namespace pipeline::lockfile {
 
-/// Where a package comes from, and so how it is named to an installer.
+/// The origin of a package, which determines its notation for an installer.
 enum class PackageOrigin {
-  index,       ///< `name==version`: its index may need credentials, which no lock has.
+  index,       ///< `name==version`, from an index; locks contain no credentials of indices.
   url,         ///< A file at an address of its own.
   repository,  ///< A commit.
   path,        ///< A file or folder on this machine.
 };
 
 struct LockedPackage {
-  std::string name;        ///< Normalised as in PEP 503: lower case, runs of `-_.` are one `-`.
-  std::string version;     ///< PEP 440.
-  std::string file;        ///< Name of the wheel or source distribution; empty for what has none: a
-                           ///< repository or a folder.
-  std::uint64_t size = 0;  ///< Of the file, in bytes; 0 if the index does not say.
+  std::string name;     ///< Normalised as in PEP 503: lower case, runs of `-_.` are one `-`.
+  std::string version;  ///< PEP 440.
+  std::string file;     ///< The wheel or source distribution; empty for a repository or a folder.
+  std::uint64_t size = 0;  ///< Size of the file, bytes; 0 if the index does not state it.
   PackageOrigin origin = PackageOrigin::index;
-  std::string sha256;  ///< Of the file, hex; empty for what has none.
-  std::string url;     ///< Of the file, without credentials; `git+URL@COMMIT` for a repository;
-                       ///< for a local file or folder its path, relative to the pipeline's folder.
-  std::vector<std::string> required_by;  ///< Names of packages, sorted; empty for what the step's
-                                         ///< requirements ask for themselves alone.
+  std::string sha256;  ///< Digest of the file, hex; empty without a file.
+  std::string url;     ///< URL of the file, without credentials; `git+URL@COMMIT` for a repository;
+                       ///< the path of a local file or folder, relative to the pipeline's folder.
+  std::vector<std::string>
+      required_by;  ///< Names of packages, sorted; empty if only the step asks.
   bool operator==(const LockedPackage&) const = default;
 };
 
-/// Equal environments of a pipeline's steps are one.
+/// A locked environment, shared by all steps of a pipeline for which it is equal.
 struct LockedEnvironment {
   std::string parent;         ///< The parent image's reference; `local` for virtual environments.
   std::string parent_digest;  ///< docker::image_identity(), hex; empty for virtual environments.
   std::string python;         ///< `3.11.7`.
   std::string tag;            ///< Python's own tag for wheels: `cp311`.
-  std::string platform;   ///< Of wheels, the newest that Python accepts: `manylinux_2_36_x86_64`.
-  std::string installer;  ///< `uv` or `pip`.
-  std::vector<std::string> requirements;  ///< As users wrote them, options first; no credentials.
-  std::string apt_snapshot;  ///< When the archives of `apt_packages` were as they are: see
-                             ///< settings::snapshot_id(). Empty: the newest.
+  std::string platform;       ///< Newest that Python accepts for wheels: `manylinux_2_36_x86_64`.
+  std::string installer;      ///< `uv` or `pip`.
+  std::vector<std::string> requirements;  ///< The users' notation, options first; no credentials.
+  std::string apt_snapshot;  ///< settings::snapshot_id() of the archives; empty: the newest.
   std::vector<std::string> apt_packages;  ///< `name=version`, as installed; sorted.
-  std::vector<LockedPackage> packages;    ///< Those that are installed: what the parent brings is
-                                          ///< not among them. Sorted by name.
+  std::vector<LockedPackage> packages;    ///< Those beyond the parent's, sorted by name.
   bool operator==(const LockedEnvironment&) const = default;
 };
 
-/// Returns a digest, hex, over what is installed and for which Python: equal digests, equal files.
-/// What was asked for is not part of it, nor for which platform: an image's parent says that.
+/// Returns a digest, hex, over the installed packages and the tag of Python: equal digests mean
+/// equal files. Neither the requirements nor the platform, which an image's parent determines, are
+/// part of the digest.
 std::string digest(const LockedEnvironment& environment);
 
-/// Returns lines of a requirements file, one a package, with hashes where they are known. Installed
-/// with `--no-deps`, they give exactly the locked packages.
+/// Returns lines of a requirements file, one a package, with known hashes. Installed with
+/// `--no-deps`, the lines result in exactly the locked packages.
 std::vector<std::string> install_lines(const LockedEnvironment& environment);
 
-/// Returns true for what is no wheel: a source distribution, a repository or a folder.
+/// Returns true for a source distribution, a repository or a folder; false for a wheel.
 bool is_built_from_source(const LockedPackage& package);
 
-/// Returns a sentence that names the packages of which a lock pins the source alone; empty if there
-/// are none. What a build requires is chosen when it is built.
+/// Returns a sentence that names the packages of which a lock pins the source, but not the
+/// requirements of the build; empty if there are none.
 std::string notice_of_sources(const LockedEnvironment& environment);
 
-/// True for what an installer takes for a name (PEP 508), a version (PEP 440, loosely) or an
-/// address, and never for an option: lock files are edited by hand and merged by machines.
+/// Returns true for a package name (PEP 508), a version (PEP 440, loosely) or an address that an
+/// installer cannot take for an option: lock files are edited by hand and merged by machines.
 bool is_package_name(std::string_view text);
 bool is_version(std::string_view text);
 bool is_address(std::string_view text);

@@ -43,7 +43,7 @@ std::string without_name(const char* advice, const std::string& file) {
   return text;
 }
 
-/// Git leaves markers of a merge conflict at the beginning of lines.
+/// Returns an error for the first of git's conflict markers.
 std::optional<core::Diagnostic> find_conflict(std::string_view text) {
   unsigned number = 0;
   for (const auto line : core::split(text, '\n')) {
@@ -66,7 +66,7 @@ bool is_hex(std::string_view text) {
   return core::all(text, [](char c) { return core::is_digit(c) || ('a' <= c && c <= 'f'); });
 }
 
-/// Reads the members of one map of the file.
+/// Reads the members of a map of the file.
 class Reader {
  public:
   Reader(const Value& map, const Names& keys, std::string_view place, Diagnostics& diagnostics)
@@ -161,7 +161,8 @@ LockedPackage read_package(const Value& value, Diagnostics& diagnostics) {
   if (const auto origin = reader.text("origin"); !origin.empty()) {
     const auto known = std::ranges::find(origins, origin);
     if (known == origins.end())
-      reader.wrong("origin", "'" + origin + "' is no origin: index, url, repository or path");
+      reader.wrong("origin",
+                   "'" + origin + "' is not an origin: expected index, url, repository or path");
     else
       package.origin = static_cast<PackageOrigin>(known - origins.begin());
   }

@@ -1,7 +1,7 @@
 /// @file
-/// The text of pipeline.lock: YAML, one line a package, so that git merges it line by line. It is
-/// written here and not by an emitter of YAML, which decides on its own where lines break and what
-/// is quoted, and changes that with its version: equal environments have to give equal texts.
+/// The text of pipeline.lock: YAML, one line a package, so that git merges it line by line. A YAML
+/// emitter is not used, because line breaks and quotes depend on its version, and equal
+/// environments must have equal texts.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct LockContent {
   std::vector<LockedData> data;
 };
 
-/// Returns the content of a lock file's text. Throws InputError with everything that is wrong
-/// in it, for text with conflict markers of git with that alone.
+/// Returns the content of a lock file's text. Throws InputError with all errors, or only with the
+/// conflict for text with git's conflict markers.
 /// @param file for messages
 LockContent parse(std::string_view text, const std::string& file);
 

@@ -74,9 +74,7 @@ async::Task<std::string> deliver(net::HttpClient& http, std::string address, std
       reason = "it answered with status " + std::to_string(status);
       again = is_retryable(status);
     } catch (const core::EnvironmentError& error) {
-      if (is_accepted(status))
-        co_return std::string();  // The service has the message; sending it again would duplicate
-                                  // it.
+      if (is_accepted(status)) co_return std::string();  // The service has the message.
       // Messages of curl and of our client name the address.
       if (!deadline.expired())
         reason = core::replaced(error.what(), address, shown_address(address));

@@ -29,14 +29,15 @@ const nlohmann::json* parameter(const StepSpec& step, const std::string& name) {
 }
 
 template <class Items>
-auto& named(const Items& items, const std::string& name, const Attempt& attempt, const char* what) {
+auto& named(const Items& items, const std::string& name, const AttemptSpec& attempt,
+            const char* what) {
   for (auto& item : items)
     if (item.name == name) return item;
   throw core::EnvironmentError("step '" + attempt.step.name + "' has no " + what + " '" + name +
                                "', which its command names");
 }
 
-std::string value_of(const Template::Reference& reference, const Attempt& attempt,
+std::string value_of(const Template::Reference& reference, const AttemptSpec& attempt,
                      const Layout& layout) {
   switch (reference.placeholder) {
     case Template::Placeholder::input:
@@ -61,7 +62,7 @@ std::string value_of(const Template::Reference& reference, const Attempt& attemp
   return {};
 }
 
-std::string filled(const Template& text, const Attempt& attempt, const Layout& layout) {
+std::string filled(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
   std::string result;
   for (auto& part : text.parts) {
     if (auto* literal = std::get_if<std::string>(&part))
@@ -75,7 +76,7 @@ std::string filled(const Template& text, const Attempt& attempt, const Layout& l
 /// Debian's dash has no pipefail and ends a script that sets it, so a subshell tests it first.
 constexpr const char* set_pipefail = "(set -o pipefail) 2>/dev/null && set -o pipefail; ";
 
-std::string shell_line(const Template& text, const Attempt& attempt, const Layout& layout) {
+std::string shell_line(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
   ShellLine line;
   for (auto& part : text.parts) {
     if (auto* literal = std::get_if<std::string>(&part))
@@ -129,7 +130,7 @@ std::string path_of(const AttemptOutput& output, const Layout& layout) {
   return layout.outputs + "/" + output.file_name;
 }
 
-std::vector<std::string> command_of(const Attempt& attempt, const Layout& layout) {
+std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& layout) {
   const Command& command = attempt.step.command;
   if (command.shell) {
     auto words = command.interpreter;
@@ -162,7 +163,7 @@ bool has_pipe(const Command& command) {
   return line.has_pipe();
 }
 
-StringMap variables_of(const Attempt& attempt, const Layout& layout) {
+StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
   StringMap variables{{"PIPE_RUN_ID", attempt.run_id},
                       {"PIPE_STEP_NAME", attempt.step.name},
                       {"PIPE_PIPELINE", attempt.pipeline},

@@ -34,12 +34,6 @@ struct OrchestratorOptions {
   std::string owner;            ///< Owner of what is started, if it differs from owner_of().
   ImageLock* images = nullptr;  ///< Recorded images of the steps. If empty, prepare() fills it;
                                 ///< otherwise its images are used, and no engine is contacted.
-
-  /// Returns the value of a field of `connection`; an empty text if it is absent.
-  std::string connection_field(const std::string& name) const {
-    const auto found = connection.find(name);
-    return found == connection.end() ? std::string() : found->second;
-  }
 };
 
 }  // namespace pipeline::orchestrators

@@ -12,8 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Follows an artifact back to the step that made it and, through the step's inputs, to the
-/// sources.
+/// Follows an artifact back to the step that made it, and through the step's inputs to the sources.
 class Lineage {
  public:
   explicit Lineage(store::RunStore& store) : store_(store) {}

@@ -20,8 +20,7 @@ struct ReportLimits {
   std::size_t points = 200;            ///< Maximum of a metric.
   std::size_t digits = 12;             ///< Length of an artifact's digest.
   bool checks_driver = false;  ///< Whether a running run whose driver is dead is shown as died.
-  bool details =
-      true;  ///< Whether steps are complete; else with what tables and graphs of all steps show.
+  bool details = true;  ///< Whether steps are complete; else only what tables and graphs show.
 };
 
 /// Returns the limits with which the report of a run of ten thousand steps has at most 5 MB: logs

@@ -29,8 +29,7 @@ struct Tail {
   std::uint64_t left_out = 0;
 };
 
-/// Returns the bytes of the text in the page, where characters with a meaning in HTML or JSON are
-/// escaped.
+/// Returns the bytes of the text in the page, where characters of HTML and JSON are escaped.
 std::size_t escaped_size(std::string_view text) {
   constexpr std::size_t of_escape = 5;  // \u001b instead of one byte
   return text.size() + of_escape * static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
@@ -39,14 +38,13 @@ std::size_t escaped_size(std::string_view text) {
                        }));
 }
 
-std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t max_bytes) {
+std::optional<Tail> tail_of(const std::filesystem::path& file, std::size_t limit) {
   const core::Descriptor opened(
       ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   const auto size = opened ? ::lseek(opened.get(), 0, SEEK_END) : -1;
   if (size <= 0) return std::nullopt;
   Tail tail;
-  tail.left_out =
-      static_cast<std::uint64_t>(std::max<off_t>(0, size - static_cast<off_t>(max_bytes)));
+  tail.left_out = static_cast<std::uint64_t>(std::max<off_t>(0, size - static_cast<off_t>(limit)));
   tail.text.resize(static_cast<std::size_t>(size) - tail.left_out);
   const auto got =
       ::pread(opened.get(), tail.text.data(), tail.text.size(), static_cast<off_t>(tail.left_out));
@@ -225,8 +223,7 @@ const RunData::Maker& RunData::made_by(const std::string& step, std::span<const 
   return makers[std::min(position, makers.size() - 1)];
 }
 
-/// Adds the inputs: each is an output of another step, or the position of several outputs in
-/// `gathers`.
+/// Adds the inputs: outputs of other steps, or the position of several outputs in `gathers`.
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
   const auto inputs = inputs_.find(step.key);
   if (inputs == inputs_.end()) return;
@@ -237,8 +234,7 @@ void RunData::add_inputs(const store::StepRecord& step, json& entry) {
       entry["f"].push_back({name, *gather});
 }
 
-/// Returns the input's position in `gathers`, equal for all steps that take it; nothing for data
-/// from outside.
+/// Returns the position in `gathers`, equal for equal inputs; nothing for data from outside.
 std::optional<std::size_t> RunData::gather_of(const core::Digest& input) {
   const auto [known, is_new] = gather_positions_.try_emplace(input);
   if (!is_new) return known->second;
@@ -304,10 +300,10 @@ void RunData::add_attempt_details(const store::AttemptRecord& attempt, json& ent
 
 void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& entry) {
   if (limits_.logs == 0 || attempt.log.empty()) return;
-  const auto max_bytes = std::min(failed ? limits_.failed_log : limits_.log,
-                                  limits_.logs - std::min(limits_.logs, log_bytes_));
-  auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(max_bytes, 1));
-  if (!tail || max_bytes == 0) {
+  const auto limit = std::min(failed ? limits_.failed_log : limits_.log,
+                              limits_.logs - std::min(limits_.logs, log_bytes_));
+  auto tail = tail_of(store_.paths().log_file(attempt.log), std::max<std::size_t>(limit, 1));
+  if (!tail || limit == 0) {
     if (tail) entry["lo"] = tail->left_out + tail->text.size();
     return;
   }
@@ -388,8 +384,8 @@ json RunData::Names::list() const {
 }
 
 ReportLimits limits_for(std::size_t steps) {
-  constexpr std::size_t max_bytes = 4'800'000, of_step = 300, min_share = 100'000;
-  const auto left = std::max(2 * min_share, max_bytes - std::min(max_bytes, steps * of_step));
+  constexpr std::size_t limit = 4'800'000, of_step = 300, min_share = 100'000;
+  const auto left = std::max(2 * min_share, limit - std::min(limit, steps * of_step));
   ReportLimits limits;
   limits.logs = std::min(limits.logs, left / 2);
   limits.pictures = std::min(limits.pictures, left / 2);

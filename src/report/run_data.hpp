@@ -27,8 +27,7 @@ class RunData {
   nlohmann::json all();
 
   /// Returns the changes since the last call of either function: `steps` that are new or different,
-  /// and the whole of `run`, `images`, `metrics` and `pictures`. Returns null if nothing has
-  /// changed.
+  /// and the whole of `run`, `images`, `metrics` and `pictures`. Returns null without changes.
   nlohmann::json changes();
 
   /// Returns a step with all details: `step` in the form of all(), and the `images`, `nodes` and
@@ -90,7 +89,7 @@ class RunData {
   std::vector<Maker> makers_;            ///< Sorted by the digest.
   std::map<core::Digest, std::optional<std::size_t>> gather_positions_;
   nlohmann::json gathers_ = nlohmann::json::array();             ///< Names of the outputs of each.
-  std::unordered_map<std::string, store::InputDigests> inputs_;  ///< By the step's key.
+  std::unordered_map<std::string, store::InputDigests> inputs_;  ///< Keyed by the step's key.
   Names images_, nodes_;
   nlohmann::json pictures_ = nlohmann::json::array();
   nlohmann::json last_run_, last_metrics_;

@@ -13,8 +13,7 @@ namespace pipeline::report {
 /// need quotes in a shell.
 class RunFilter {
  public:
-  /// Accepts every run if the text is empty. Throws InputError for a text that is not an
-  /// expression.
+  /// Accepts every run if `text` is empty. Throws InputError for a text that is not an expression.
   explicit RunFilter(const std::string& text);
   /// Returns whether the condition is true; a comparison with a value that the run lacks is false.
   /// Throws InputError for a value of a wrong type and for a name that no run can have.

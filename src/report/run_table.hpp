@@ -27,8 +27,7 @@ struct ListedRun {
   nlohmann::json sort_by = {};
 };
 
-/// Finds runs in the store, which must outlive this object, and caches the values of runs that have
-/// ended.
+/// Finds runs in the store, which must outlive this object; caches the values of ended runs.
 class RunTable {
  public:
   explicit RunTable(store::RunStore& store) : store_(store) {}

@@ -27,11 +27,9 @@ class RunValues {
 
   /// Returns the run's parameters, and a parameter of steps if all steps that have it agree.
   const std::map<std::string, nlohmann::json>& parameters();
-  /// Returns the last values of the metrics by name, `accuracy` (of several steps, the latest) and
-  /// `STEP.accuracy`.
+  /// Returns the last values of metrics: `accuracy` (the latest of all steps), `STEP.accuracy`.
   const std::map<std::string, nlohmann::json>& metrics();
-  /// Returns CPU seconds, the maximum memory of an attempt in bytes, and the bytes read and
-  /// written.
+  /// Returns CPU seconds, the maximum memory of an attempt, and the bytes read and written.
   const std::map<std::string, nlohmann::json>& usage();
   /// Returns id, pipeline, status, ...
   std::map<std::string, nlohmann::json> properties() const;

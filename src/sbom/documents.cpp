@@ -11,8 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns a digest of the record for the document's identifiers, so that equal images have equal
-/// documents.
+/// Returns a digest of the record for identifiers, so that equal images have equal documents.
 std::string content_digest(const ImageRecord& image) {
   core::Hasher hasher;
   hasher.field("sbom 1").field(image.reference).field(image.id).field(image.version);

@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::size_t token_digits = 32;
 
-/// Compares in equal time for all texts of the right length, so that digits cannot be guessed one
-/// by one.
+/// Compares in equal time for all texts of the right length, so that no digit can be guessed alone.
 bool is_equal(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -41,8 +40,7 @@ std::string_view cookie_value(std::string_view cookies, std::string_view name) {
   return {};
 }
 
-/// Returns the host without its port, an IPv6 address without its brackets; empty if the text is
-/// not a host.
+/// Returns the host without port and without brackets; empty if the text is not a host.
 std::string_view name_of(std::string_view host) {
   const bool has_brackets = host.starts_with('[');
   const auto end = std::min(host.find(has_brackets ? ']' : ':'), host.size());

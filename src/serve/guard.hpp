@@ -1,6 +1,5 @@
 /// @file
-/// Access control: accepts requests of this user's browser, with the token that `pipe serve`
-/// printed.
+/// Accepts only requests of this user's browser, with the token that `pipe serve` printed.
 #pragma once
 
 #include <string>

@@ -21,8 +21,7 @@ struct LogPart {
 std::optional<core::Descriptor> open_log(const std::filesystem::path& file);
 std::uint64_t size_of(const core::Descriptor& file);
 
-/// Returns at most `max_bytes` bytes from the offset on: whole lines if a line fits, else whole
-/// characters.
+/// Returns at most `max_bytes` from the offset on: whole lines if one fits, else whole characters.
 LogPart part_from(const core::Descriptor& file, std::uint64_t from, std::size_t max_bytes);
 /// Returns at most `max_bytes` bytes before the offset, likewise.
 LogPart part_before(const core::Descriptor& file, std::uint64_t to, std::size_t max_bytes);

@@ -339,8 +339,7 @@ void merge_gpu_settings(ResourceSettings& merged, const ResourceSettings& pipeli
   }
   if (is_cpu && !step.auto_select_gpus) merged.auto_select_gpus.reset();
   if (!selects) return;
-  // The pipeline's accelerator and choice are defaults. They apply only if they do not contradict
-  // what the step asks for.
+  // The pipeline's accelerator and choice apply unless they contradict the step's request.
   std::vector<GpuProblem> problems;
   ResourceSettings only = step;
   only.accelerator.reset();

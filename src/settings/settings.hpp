@@ -1,7 +1,6 @@
 /// @file
 /// Decodes settings from a document, merges and checks them. A table for each struct (fields.hpp)
-/// names each key with its type and description for decoding, merging, the JSON Schema and JSON
-/// output.
+/// names each key with its type and description, for decoding, merging, JSON and its Schema.
 #pragma once
 
 #include <map>

@@ -11,6 +11,7 @@
 
 #include <pipeline/spec.hpp>
 
+#include "orchestrators/catalog/catalog.hpp"
 #include "settings/remote_store.hpp"
 
 namespace pipeline::spec {
@@ -28,10 +29,8 @@ struct Profile {
   std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
   Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.
 
-  /// Returns the value of a field of `connection`; an empty text if the profile does not set it.
   std::string field(const std::string& name) const {
-    const auto found = connection.find(name);
-    return found == connection.end() ? std::string() : found->second;
+    return orchestrators::connection_field(connection, name);
   }
 };
 using Profiles = std::map<std::string, Profile>;

@@ -25,10 +25,9 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-constexpr std::size_t longest_note = 1024;
+constexpr std::size_t max_note = 1024;
 
-/// The state of a folder without its content: two equal ones have nothing in between that the
-/// kernel's time stamps show.
+/// The state of a folder by the kernel's time stamps: equal states have no change in between.
 struct Marks {
   std::string digest;  ///< Empty for an empty folder.
   std::chrono::nanoseconds newest{0};
@@ -41,7 +40,7 @@ Marks marks_of(const fs::path& folder) {
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     struct stat status {};
-    if (::lstat(entry->path().c_str(), &status) != 0) continue;  // It was removed meanwhile.
+    if (::lstat(entry->path().c_str(), &status) != 0) continue;  // The entry was removed.
     const auto time = [](const timespec& stamp) {
       return std::chrono::seconds(stamp.tv_sec) + std::chrono::nanoseconds(stamp.tv_nsec);
     };
@@ -63,13 +62,13 @@ Marks marks_of(const fs::path& folder) {
   return marks;
 }
 
-/// What the head says of the slot that was sent last.
+/// The head object, which names the slot that was sent last.
 struct Head {
   std::string slot, digest;
   std::size_t parts = 0;
 };
 
-/// Returns nothing if there is no head, and one without a slot if it is damaged.
+/// Reads the head; returns nothing if there is none, and a head without a slot if it is damaged.
 std::optional<Head> read_head(const std::string& url, Transfer& transfer) {
   const auto text = transfer.find("the checkpoint", url);
   if (!text) return std::nullopt;
@@ -88,7 +87,7 @@ void empty(const fs::path& folder) {
 
 constexpr const char* is_damaged = "its description is damaged";
 
-/// Unpacks the slot; returns why it is of no use, if so.
+/// Unpacks the slot; returns an empty text, or the reason why the slot cannot be used.
 std::string fetch_slot(const Head& head, const json& parts, const fs::path& to,
                        Transfer& transfer) {
   const auto urls = part_urls(parts);
@@ -104,11 +103,11 @@ std::string fetch_slot(const Head& head, const json& parts, const fs::path& to,
     unpacker.finish();
   } catch (const TransferError& error) {
     if (error.code() != "NoSuchKey") throw;
-    return "a part of it is not there";
+    return "a part is missing";
   } catch (const file_tree::ArchiveError& error) {
     return error.what();
   }
-  return hasher.finish().hex() == head.digest ? "" : "its SHA-256 is not what it was when sent";
+  return hasher.finish().hex() == head.digest ? "" : "its SHA-256 is not the one that was recorded";
 }
 
 }  // namespace
@@ -123,13 +122,13 @@ std::string restore_checkpoint(const json& document, const fs::path& marks, Tran
   if (slots.contains(head->slot))
     damage = fetch_slot(*head, slots.at(head->slot), to, transfer);
   else if (!head->slot.empty())
-    damage = "an attempt that this one does not know of has replaced it";
+    damage = "it was replaced by an attempt that is unknown to this one";
   if (!damage.empty()) {
     empty(to);
-    return "is empty, since what was sent of it is of no use: " + damage;
+    return "is empty, because the uploaded checkpoint cannot be used: " + damage;
   }
   core::write_file_atomically(marks, marks_of(to).digest);
-  return "has what an earlier attempt sent last";
+  return "has the files that an earlier attempt uploaded last";
 }
 
 CheckpointSaver::CheckpointSaver(const json& document, const fs::path& marks, Transfer& transfer)
@@ -138,17 +137,17 @@ CheckpointSaver::CheckpointSaver(const json& document, const fs::path& marks, Tr
       note_(document.at("note").get<std::string>()),
       copy_(document.at("copy").get<std::string>()),
       transfer_(transfer) {
-  sent_ = core::read_untrusted_file(note_, longest_note)
-              .value_or(core::read_untrusted_file(marks, longest_note).value_or(""));
+  sent_ = core::read_untrusted_file(note_, max_note)
+              .value_or(core::read_untrusted_file(marks, max_note).value_or(""));
 }
 
-bool CheckpointSaver::save(bool rests) {
+bool CheckpointSaver::save(bool is_at_rest) {
   auto marks = marks_of(folder_).digest;
   if (marks == sent_) return false;
-  if (rests) {
+  if (is_at_rest) {
     send(folder_, {2, 0});
   } else {
-    const auto copied = copy_still();
+    const auto copied = copy_at_rest();
     if (!copied) return false;
     marks = *copied;
     send(copy_, {0, 1});
@@ -159,13 +158,12 @@ bool CheckpointSaver::save(bool rests) {
   return true;
 }
 
-/// Copies the folder as it was at one moment, and returns its marks; nothing if something always
-/// changes it.
-std::optional<std::string> CheckpointSaver::copy_still() {
-  constexpr int most_tries = 100;
-  // The kernel's time stamps are a timer tick apart: what has just changed can change unnoticed.
+/// Copies the folder in a moment without changes, and returns its marks; nothing without one.
+std::optional<std::string> CheckpointSaver::copy_at_rest() {
+  constexpr int max_tries = 100;
+  // Time stamps are a timer tick apart: a file that has just changed can change again unnoticed.
   constexpr auto tick = 10ms, pause = 3ms;
-  for (int tries = 0; tries < most_tries; ++tries, std::this_thread::sleep_for(pause)) {
+  for (int tries = 0; tries < max_tries; ++tries, std::this_thread::sleep_for(pause)) {
     const auto before = marks_of(folder_);
     if (std::chrono::system_clock::now().time_since_epoch() - before.newest < tick) continue;
     core::remove_tree(copy_);
@@ -176,7 +174,7 @@ std::optional<std::string> CheckpointSaver::copy_still() {
     } catch (const core::EnvironmentError&) {
       core::remove_tree(copy_);
       if (marks_of(folder_).digest == before.digest) throw;
-      continue;  // A file was removed meanwhile.
+      continue;  // A file has been removed meanwhile.
     }
     if (marks_of(folder_).digest != before.digest) continue;
     return before.digest;
@@ -185,8 +183,8 @@ std::optional<std::string> CheckpointSaver::copy_still() {
   return std::nullopt;
 }
 
-/// Sends to the first of two slots, or to the second one if the head names the first. The last time
-/// has a slot of its own, since a message of the time before may still be on its way.
+/// Sends to the first of two slots, or to the second if the head names the first. The last upload
+/// has a slot of its own, because a request of the upload before may still be on its way.
 void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::size_t> slots) {
   const file_tree::Content content(folder, file_tree::scan_tree(folder));
   const auto last = read_head(document_.at("seen"), transfer_);
@@ -210,23 +208,22 @@ void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::s
 
 void keep_checkpoint(const std::function<json()>& read_document, const fs::path& marks,
                      Transfer& transfer) {
-  constexpr auto look_again = 1s, shortest_pause = 2s, after_trouble = 30s;
-  constexpr int share = 20;
+  constexpr auto poll_interval = 1s, min_pause = 2s, pause_after_error = 30s;
+  constexpr int pause_factor = 20;
   std::string reported;
   for (;;) {
-    std::this_thread::sleep_for(look_again);
+    std::this_thread::sleep_for(poll_interval);
     const auto begin = Clock::now();
     try {
       const auto document = read_document();
       if (!CheckpointSaver(document, marks, transfer).save(false)) continue;
       std::this_thread::sleep_for(
-          std::max<Clock::duration>(shortest_pause, share * (Clock::now() - begin)));
+          std::max<Clock::duration>(min_pause, pause_factor * (Clock::now() - begin)));
     } catch (const std::exception& error) {
       if (reported != error.what())
-        std::fprintf(stderr, "pipe: ${checkpoint} was not sent, which is tried again: %s\n",
-                     error.what());
+        std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded, retrying: %s\n", error.what());
       reported = error.what();
-      std::this_thread::sleep_for(after_trouble);
+      std::this_thread::sleep_for(pause_after_error);
     }
   }
 }

@@ -1,8 +1,8 @@
 /// @file
 /// The folder that a step keeps until it succeeds, for a pod that shares no files with the driver.
-/// It is sent to one of three slots, each a tar in parts, while the others stay as they are. Then a
-/// small object, the head, names the slot: so it always names one that is complete, and that is
-/// restored in the next pod.
+/// The folder is sent to one of three slots, each a tar in parts, while the others stay unchanged.
+/// Then a small object, the head, is set to name the slot: the head always names a complete slot,
+/// which is restored in the next pod.
 #pragma once
 
 #include <filesystem>
@@ -17,10 +17,10 @@
 
 namespace pipeline::stager {
 
-/// Downloads what was sent last to the empty folder of `{"to": PATH, "head": URL, "slots": {NAME:
-/// PARTS}}`, where PARTS are as part_urls() reads them. If it is damaged or not there any more, the
-/// folder stays empty.
-/// @param marks file in which the state of the folder is noted, for CheckpointSaver
+/// Downloads the slot that was sent last to the empty folder of `{"to": PATH, "head": URL, "slots":
+/// {NAME: PARTS}}`, where PARTS are as part_urls() reads them. If the slot is damaged or missing,
+/// the folder stays empty.
+/// @param marks file in which the state of the folder is recorded, for CheckpointSaver
 /// @return what happened, for the step's log; empty if nothing was ever sent
 /// Throws TransferError if the server does not answer, EnvironmentError.
 std::string restore_checkpoint(const nlohmann::json& document, const std::filesystem::path& marks,
@@ -32,18 +32,17 @@ std::string restore_checkpoint(const nlohmann::json& document, const std::filesy
 class CheckpointSaver {
  public:
   /// @param document outlives this object
-  /// @param marks as restore_checkpoint() wrote them
+  /// @param marks file that restore_checkpoint() wrote
   CheckpointSaver(const nlohmann::json& document, const std::filesystem::path& marks,
                   Transfer& transfer);
 
-  /// Sends the folder if it has changed since it was last sent or restored. Returns false if not.
-  /// @param rests no process writes to the folder. Otherwise it is copied first, in a moment in
-  ///        which nothing changes it
-  /// Throws TransferError, EnvironmentError.
-  bool save(bool rests);
+  /// Sends the folder if it has changed since it was sent or restored; returns false otherwise.
+  /// @param is_at_rest no process writes to the folder; otherwise a copy is made first, in a moment
+  /// without changes Throws TransferError, EnvironmentError.
+  bool save(bool is_at_rest);
 
  private:
-  std::optional<std::string> copy_still();
+  std::optional<std::string> copy_at_rest();
   void send(const std::filesystem::path& folder, std::pair<std::size_t, std::size_t> slots);
 
   const nlohmann::json& document_;
@@ -52,9 +51,9 @@ class CheckpointSaver {
   Transfer& transfer_;
 };
 
-/// Sends the folder whenever it has changed, until the process is killed: at most a twentieth of
-/// the time is spent on it. Writes to standard error what prevents it.
-/// @param read_document returns the document as it is now, so that newer permissions in it apply
+/// Sends the folder whenever it has changed, until the process is killed, for at most a twentieth
+/// of the time. Reports errors to standard error.
+/// @param read_document returns the current document, which may have newer signatures
 [[noreturn]] void keep_checkpoint(const std::function<nlohmann::json()>& read_document,
                                   const std::filesystem::path& marks, Transfer& transfer);
 

@@ -31,7 +31,7 @@ namespace pipeline::stager {
 namespace {
 
 constexpr int connect_seconds = 10, silence_seconds = 60;
-constexpr std::size_t most_of_a_head = 256 << 10;  ///< With those of responses 1xx before it.
+constexpr std::size_t max_head = 256 << 10;  ///< Including responses 1xx before it.
 
 struct Target {
   bool tls;
@@ -73,7 +73,7 @@ bool is_address(const std::string& host) {
 class Connection {
  public:
   Connection(const Target& target, const std::string& authorities)
-      : place_(target.header), tls_(target.tls) {
+      : host_(target.header), tls_(target.tls) {
     open_socket(target);
     if (tls_) begin_tls(target, authorities);
   }
@@ -84,10 +84,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  bool leads_to(const Target& target) const {
-    return place_ == target.header && tls_ == target.tls;
-  }
-  const std::string& place() const { return place_; }
+  bool leads_to(const Target& target) const { return host_ == target.header && tls_ == target.tls; }
+  const std::string& host() const { return host_; }
 
   /// Returns false if the other end accepts no more data; it may have sent a response.
   bool write(std::string_view bytes) {
@@ -107,7 +105,7 @@ class Connection {
     return true;
   }
 
-  /// Returns an empty text at the end.
+  /// Returns received bytes; an empty text at the end of the stream.
   std::string_view read() {
     ssize_t count = 0;
     do {
@@ -118,7 +116,7 @@ class Connection {
           const int why = SSL_get_error(ssl_, static_cast<int>(count));
           if (why == SSL_ERROR_ZERO_RETURN) return {};
           if (why == SSL_ERROR_SYSCALL && errno == EINTR) continue;
-          throw NoAnswer("the connection to " + place_ + " was cut: " +
+          throw NoAnswer("the connection to " + host_ + " was cut: " +
                              (errno == EAGAIN ? "it was silent for a minute" : tls_words()),
                          true);
         }
@@ -127,7 +125,7 @@ class Connection {
       }
     } while (count < 0 && errno == EINTR);
     if (count < 0)
-      throw NoAnswer("the connection to " + place_ + " was cut: " +
+      throw NoAnswer("the connection to " + host_ + " was cut: " +
                          (errno == EAGAIN ? "it was silent for a minute" : std::strerror(errno)),
                      true);
     received_ += static_cast<std::uint64_t>(count);
@@ -163,7 +161,7 @@ class Connection {
       if (error == 0) socket_ = std::move(socket);
     }
     freeaddrinfo(found);
-    if (!socket_) throw NoAnswer("cannot connect to " + place_ + ": " + std::strerror(error), true);
+    if (!socket_) throw NoAnswer("cannot connect to " + host_ + ": " + std::strerror(error), true);
     const int one = 1;
     const timeval silence{silence_seconds, 0};
     fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
@@ -174,7 +172,7 @@ class Connection {
 
   void begin_tls(const Target& target, const std::string& authorities) {
     context_ = SSL_CTX_new(TLS_client_method());
-    if (!context_) throw NoAnswer("there is no TLS: " + tls_words(), false);
+    if (!context_) throw NoAnswer("TLS is not available: " + tls_words(), false);
     SSL_CTX_set_min_proto_version(context_, TLS1_2_VERSION);
     SSL_CTX_set_verify(context_, SSL_VERIFY_PEER, nullptr);
     BIO* text = BIO_new_mem_buf(authorities.data(), static_cast<int>(authorities.size()));
@@ -195,12 +193,12 @@ class Connection {
     if (SSL_connect(ssl_) == 1) return;
     const auto verdict = SSL_get_verify_result(ssl_);
     const bool distrusted = verdict != X509_V_OK;
-    throw NoAnswer("there is no TLS connection to " + place_ + ": " +
+    throw NoAnswer("cannot open a TLS connection to " + host_ + ": " +
                        (distrusted ? X509_verify_cert_error_string(verdict) : tls_words()),
                    !distrusted);
   }
 
-  std::string place_;
+  std::string host_;
   bool tls_;
   core::Descriptor socket_;
   SSL_CTX* context_ = nullptr;
@@ -232,11 +230,11 @@ bool send_request(Connection& connection, const HttpCall& call, const std::strin
   return is_taken;
 }
 
-/// Thrown when nothing more of a body is wanted.
-struct HasEnough {};
+/// Thrown to stop reading a body.
+struct StopReading {};
 
-/// Reads one response. Its body is passed to the call's function, or stored in the reply; of an
-/// error's, only the beginning is read.
+/// Reads a response. The body is passed to the call's function, or stored in the reply; the body of
+/// an error is stored up to 1 MiB.
 class ReplyReader {
  public:
   ReplyReader(Connection& connection, const HttpCall& call)
@@ -250,7 +248,7 @@ class ReplyReader {
       return std::move(reply_);
     try {
       read_body();
-    } catch (const HasEnough&) {
+    } catch (const StopReading&) {
       reply_.headers["connection"] = "close";
     }
     return std::move(reply_);
@@ -271,7 +269,7 @@ class ReplyReader {
   }
 
   [[noreturn]] void refuse() const {
-    throw NoAnswer("what answers at " + connection_.place() + " speaks no HTTP", false);
+    throw NoAnswer("the server at " + connection_.host() + " does not answer in HTTP", false);
   }
 
   std::uint64_t number(std::string_view text, int base) const {
@@ -283,8 +281,7 @@ class ReplyReader {
 
   std::string_view more() {
     const auto bytes = connection_.read();
-    if (bytes.empty())
-      throw NoAnswer("the connection to " + connection_.place() + " was cut", true);
+    if (bytes.empty()) throw NoAnswer("the connection to " + connection_.host() + " was cut", true);
     return bytes;
   }
 
@@ -295,10 +292,10 @@ class ReplyReader {
         pending_.erase(0, end + 1);
         if (text.ends_with('\r')) text.pop_back();
         lines_ += end + 1;
-        if (lines_ > most_of_a_head) refuse();
+        if (lines_ > max_head) refuse();
         return text;
       }
-      if (pending_.size() > most_of_a_head) refuse();
+      if (pending_.size() > max_head) refuse();
       pending_ += more();
     }
   }
@@ -343,7 +340,7 @@ class ReplyReader {
     else if (reply_.body.size() < (1 << 20))
       reply_.body += bytes;
     else
-      throw HasEnough();
+      throw StopReading();
   }
 
   Connection& connection_;
@@ -357,7 +354,7 @@ Reply exchange(Connection& connection, const HttpCall& call, const Target& targe
   const bool is_taken = send_request(connection, call, target.header, target.path);
   auto reply = ReplyReader(connection, call).read();
   if (!is_taken && reply.status < 300)
-    throw NoAnswer("the connection to " + connection.place() + " was cut", true);
+    throw NoAnswer("the connection to " + connection.host() + " was cut", true);
   return reply;
 }
 
@@ -369,8 +366,8 @@ Http::~Http() = default;
 Reply Http::send(const HttpCall& call) {
   const auto target = target_of(call.url);
   for (;;) {
-    auto connection = kept_ && kept_->leads_to(target) ? std::move(kept_) : nullptr;
-    kept_.reset();
+    auto connection = idle_ && idle_->leads_to(target) ? std::move(idle_) : nullptr;
+    idle_.reset();
     const bool is_old = connection != nullptr;
     if (!connection) connection = std::make_unique<Connection>(target, authorities_);
     connection->received();
@@ -380,11 +377,11 @@ Reply Http::send(const HttpCall& call) {
       const bool bounded = reply.headers.contains("content-length") ||
                            reply.headers.contains("transfer-encoding") || reply.status == 204;
       if (bounded && (header == reply.headers.end() || core::lower(header->second) != "close"))
-        kept_ = std::move(connection);
+        idle_ = std::move(connection);
       return reply;
     } catch (const NoAnswer& error) {
       // The server has closed an idle connection and sent no response.
-      if (!is_old || !error.passes() || connection->received() > 0) throw;
+      if (!is_old || !error.is_transient() || connection->received() > 0) throw;
     }
   }
 }

@@ -1,8 +1,8 @@
 /// @file
 /// HTTP/1.1 for a static program: plain or TLS, blocking, one connection at a time, which is kept
-/// for the next call to the same host. Boost.Beast is not used: with it the static program is 538
-/// KB larger (5,509,576 instead of 4,971,432 bytes), because its timeouts require asynchronous
-/// operations and thus an event loop.
+/// for the next call to the same host. Boost.Beast would make the static program 538 KB larger
+/// (5,509,576 instead of 4,971,432 bytes), because its timeouts require asynchronous operations and
+/// thus an event loop.
 #pragma once
 
 #include <cstdint>
@@ -37,15 +37,15 @@ struct HttpCall {
   std::function<void(bool is_range, std::string_view bytes)> on_bytes = {};
 };
 
-/// There was no response, or an incomplete one.
+/// The server sent no response, or an incomplete one.
 class NoAnswer : public core::EnvironmentError {
  public:
-  NoAnswer(const std::string& message, bool passes)
-      : core::EnvironmentError(message), passes_(passes) {}
-  bool passes() const { return passes_; }  ///< A retry can succeed.
+  NoAnswer(const std::string& message, bool is_transient)
+      : core::EnvironmentError(message), is_transient_(is_transient) {}
+  bool is_transient() const { return is_transient_; }  ///< A retry can succeed.
 
  private:
-  bool passes_;
+  bool is_transient_;
 };
 
 class Connection;
@@ -62,7 +62,7 @@ class Http {
 
  private:
   std::string authorities_;
-  std::unique_ptr<Connection> kept_;
+  std::unique_ptr<Connection> idle_;
 };
 
 }  // namespace pipeline::stager

@@ -1,12 +1,14 @@
-// Transfers a step's files between its pod and the remote store (carry.hpp). Linked statically, so
-// that it runs in any image. Usage: pipe-stager fetch DOCUMENT FOLDER         downloads the inputs;
-// copies itself and the
+// Transfers a step's files between its pod and the remote store (staging.hpp). Linked statically,
+// so that it runs in any image. Usage:
+//
+//        pipe-stager fetch DOCUMENT FOLDER         downloads the inputs; copies itself and the
 //                                                  agent beside it to FOLDER
 //        pipe-stager keep DOCUMENT                 uploads the checkpoint whenever it has changed
-//        pipe-stager save DOCUMENT                 uploads it now; no process may write to it
+//        pipe-stager save DOCUMENT                 uploads the checkpoint of an ended step
 //        pipe-stager collect DOCUMENT EXIT_CODE    uploads the outputs
-// The reason of a failure of `fetch` and `collect` is in the container's termination message, and
-// what became of a checkpoint that `fetch` restores.
+//
+// The container's termination message has the reason of a failure of `fetch` and `collect`, and the
+// result of restoring a checkpoint.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -22,8 +24,8 @@
 
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
-#include "stager/carry.hpp"
 #include "stager/checkpoint.hpp"
+#include "stager/staging.hpp"
 
 namespace {
 
@@ -33,46 +35,47 @@ using namespace pipeline;
 
 constexpr const char* marks_file = "checkpoint";  // Beside this program.
 
-void leave(const json& message) {
+void write_termination_message(const json& message) {
   const auto text = message.dump(-1, ' ', true, json::error_handler_t::replace);
   const core::Descriptor file(::open("/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file && ::write(file.get(), text.data(), text.size()) < 0) std::perror("pipe-stager");
 }
 
-void tell(const char* what, const std::string& message, bool passes) {
-  constexpr std::size_t most = 3000;  // A cluster keeps 4096 bytes.
+void report_failure(const char* what, const std::string& message, bool is_transient) {
+  constexpr std::size_t max_length = 3000;  // A cluster keeps 4096 bytes.
   std::fprintf(stderr, "pipe-stager: %s\n", message.c_str());
-  leave({{what, message.substr(0, most)}, {"passes", passes}});
+  write_termination_message({{what, message.substr(0, max_length)}, {"passes", is_transient}});
 }
 
-void bring(const fs::path& from, const fs::path& to) {
+void copy_program(const fs::path& from, const fs::path& to) {
   core::write_file_atomically(to, core::read_file(from));
   fs::permissions(to, fs::perms(0555));
 }
 
-stager::Transfer transfer_for(const json& document, const fs::path& here) {
+stager::Transfer transfer_for(const json& document, const fs::path& own_folder) {
   auto authorities = document.value("authorities", std::string());
-  if (authorities.empty() && fs::exists(here / "ca.pem"))
-    authorities = core::read_file(here / "ca.pem");
+  if (authorities.empty() && fs::exists(own_folder / "ca.pem"))
+    authorities = core::read_file(own_folder / "ca.pem");
   return stager::Transfer(std::move(authorities));
 }
 
-void fetch(const json& document, const fs::path& here, const fs::path& folder) {
-  auto transfer = transfer_for(document, here);
+void fetch(const json& document, const fs::path& own_folder, const fs::path& folder) {
+  auto transfer = transfer_for(document, own_folder);
   for (const char* each : {"agent", "stager", "ca.pem"})
-    if (fs::exists(here / each)) bring(here / each, folder / each);
-  // An address may be of any server, not only of the one that has a CA of its own.
+    if (fs::exists(own_folder / each)) copy_program(own_folder / each, folder / each);
+  // A source may be on any server, not only on one with a CA of its own.
   auto authorities = document.value("authorities", std::string());
-  if (fs::exists(here / "ca.pem")) authorities += "\n" + core::read_file(here / "ca.pem");
+  if (fs::exists(own_folder / "ca.pem"))
+    authorities += "\n" + core::read_file(own_folder / "ca.pem");
   stager::fetch(document, transfer, stager::SourceReader(std::move(authorities)));
   if (!document.contains("checkpoint")) return;
   const auto restored =
       stager::restore_checkpoint(document.at("checkpoint"), folder / marks_file, transfer);
-  if (!restored.empty()) leave({{"checkpoint", restored}});
+  if (!restored.empty()) write_termination_message({{"checkpoint", restored}});
 }
 
-void collect(const json& document, const fs::path& here, int exit_code) {
-  auto transfer = transfer_for(document, here);
+void collect(const json& document, const fs::path& own_folder, int exit_code) {
+  auto transfer = transfer_for(document, own_folder);
   bool is_complete = false;
   std::exception_ptr error;
   try {
@@ -80,19 +83,20 @@ void collect(const json& document, const fs::path& here, int exit_code) {
   } catch (...) {
     error = std::current_exception();
   }
-  // Of a step with another exit code, it has been saved before.
+  // The checkpoint of a step with another exit code has been saved before.
   if (exit_code == 0 && !is_complete && document.contains("checkpoint"))
-    stager::CheckpointSaver(document.at("checkpoint"), here / marks_file, transfer).save(true);
+    stager::CheckpointSaver(document.at("checkpoint"), own_folder / marks_file, transfer)
+        .save(true);
   if (error) std::rethrow_exception(error);
 }
 
-/// Uploads the checkpoint: once, or until the process is killed.
-void save(const std::function<json()>& read_document, const fs::path& here, bool once) {
+/// Uploads the checkpoint: a single time, or until the process is killed.
+void save(const std::function<json()>& read_document, const fs::path& own_folder, bool once) {
   const auto document = read_document();
-  auto transfer = transfer_for(document, here);
+  auto transfer = transfer_for(document, own_folder);
   const auto checkpoint = [&] { return read_document().at("checkpoint"); };
-  if (!once) stager::keep_checkpoint(checkpoint, here / marks_file, transfer);
-  stager::CheckpointSaver(document.at("checkpoint"), here / marks_file, transfer).save(true);
+  if (!once) stager::keep_checkpoint(checkpoint, own_folder / marks_file, transfer);
+  stager::CheckpointSaver(document.at("checkpoint"), own_folder / marks_file, transfer).save(true);
 }
 
 }  // namespace
@@ -101,27 +105,27 @@ int main(int count, char** arguments) {
   if (count < 3) return 125;
   OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  umask(0);  // Other users in the pod read it.
+  umask(0);  // Other users in the pod read the files.
   const std::string_view task = arguments[1];
   const bool saves = task == "keep" || task == "save";
   if (!saves && count != 4) return 125;
   const auto read_document = [&] { return core::parse_json(core::read_file(arguments[2])); };
   const char* what = task == "fetch" ? "not_fetched" : "not_collected";
   try {
-    const auto here = fs::read_symlink("/proc/self/exe").parent_path();
+    const auto own_folder = fs::read_symlink("/proc/self/exe").parent_path();
     if (saves)
-      save(read_document, here, task == "save");
+      save(read_document, own_folder, task == "save");
     else if (task == "fetch")
-      fetch(read_document(), here, arguments[3]);
+      fetch(read_document(), own_folder, arguments[3]);
     else
-      collect(read_document(), here, std::atoi(arguments[3]));
+      collect(read_document(), own_folder, std::atoi(arguments[3]));
     return 0;
   } catch (const stager::TransferError& error) {
-    if (!saves) tell(what, error.what(), error.passes());
-    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not sent: %s\n", error.what());
+    if (!saves) report_failure(what, error.what(), error.is_transient());
+    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", error.what());
   } catch (const std::exception& error) {
-    if (!saves) tell(what, error.what(), false);
-    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not sent: %s\n", error.what());
+    if (!saves) report_failure(what, error.what(), false);
+    if (saves) std::fprintf(stderr, "pipe: ${checkpoint} was not uploaded: %s\n", error.what());
   }
   return 1;
 }

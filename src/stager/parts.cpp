@@ -17,7 +17,7 @@ std::vector<std::string> part_urls(const json& signed_parts) {
 std::uint64_t part_size(std::uint64_t bytes, std::size_t urls) {
   constexpr std::uint64_t mebibyte = 1u << 20;
   const auto fair = (bytes + urls - 1) / urls;
-  return std::max(smallest_part, (fair + mebibyte - 1) / mebibyte * mebibyte);
+  return std::max(min_part, (fair + mebibyte - 1) / mebibyte * mebibyte);
 }
 
 core::Digest send_parts(const std::string& what, const file_tree::Content& content,

@@ -1,5 +1,5 @@
 /// @file
-/// Content that is transferred in parts of equal size, each by a signed URL of its own.
+/// Transfers content in parts of equal size, each by a signed URL of its own.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace pipeline::stager {
 
-inline constexpr std::uint64_t smallest_part = 16u << 20;
+inline constexpr std::uint64_t min_part = 16u << 20;
 
 /// Returns the URLs of parts, in order, from `{"before", "after", "signatures"}`.
 std::vector<std::string> part_urls(const nlohmann::json& signed_parts);
 
-/// Returns the size of the parts, so that as many as there are URLs suffice.
+/// Returns the size of the parts, for which the number of URLs suffices.
 std::uint64_t part_size(std::uint64_t bytes, std::size_t urls);
 
 /// Uploads the content in parts of equal size to `urls`, collects their tags in `tags`, and returns

@@ -26,7 +26,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::size_t connections_of_file = 4, connections_of_folder = 8;
-constexpr unsigned most_redirects = 5;
+constexpr unsigned max_redirects = 5;
 constexpr std::uint64_t range_size = std::uint64_t{8} << 20;
 constexpr auto unlimited = std::numeric_limits<std::uint64_t>::max();
 
@@ -37,21 +37,21 @@ core::Descriptor new_file(const fs::path& path) {
   return file;
 }
 
-/// Threads that take one number after the other, each with what it has made for itself.
+/// Threads that take one number after the other, each with a worker function of its own.
 class Workers {
  public:
   using Work = std::function<void(std::size_t)>;
 
   explicit Workers(std::size_t count) : count_(count) {}
-  /// True once one of them has failed: the others need not finish what they do.
+  /// Returns true once a thread has failed: the others need not finish their work.
   bool is_over() const { return is_over_; }
-  /// Returns once all numbers were taken. Rethrows the first exception.
+  /// Calls the workers with each number, and waits for them. Rethrows the first exception.
   /// @param make_worker called in each thread
   void run(std::size_t threads, const std::function<Work()>& make_worker) {
     std::vector<std::jthread> running;
     for (std::size_t i = 0; i < std::min(threads, count_); ++i)
       running.emplace_back([this, &make_worker] { take_all(make_worker); });
-    running.clear();  // Joins them.
+    running.clear();  // Joins the threads.
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -73,7 +73,7 @@ class Workers {
   std::exception_ptr error_;
 };
 
-/// The content of one URL, on its way to a file.
+/// Downloads the content of a URL to a file.
 class Download {
  public:
   /// @param size in bytes; 0: not known
@@ -92,7 +92,7 @@ class Download {
     if (!total_ || *total_ <= range_size) return;
     Workers workers((*total_ - 1) / range_size);
     workers.run(connections_of_file, [&]() -> Workers::Work {
-      const auto http = std::make_shared<Http>(authorities);  // Shared: a function is copied.
+      const auto http = std::make_shared<Http>(authorities);  // std::function is copied.
       return [this, http, &workers](std::size_t i) {
         const auto begin = (i + 1) * range_size;
         read_range(*http, {begin, std::min(begin + range_size, *total_)}, &workers);
@@ -102,7 +102,7 @@ class Download {
 
  private:
   struct Range {
-    std::uint64_t begin, end;  ///< What is missing of it; `end` is one past the last byte.
+    std::uint64_t begin, end;  ///< The missing bytes; `end` is one past the last byte.
   };
 
   void read_range(Http& http, Range range, const Workers* workers) {
@@ -110,7 +110,7 @@ class Download {
       const auto before = range.begin;
       try {
         read_once(http, range, workers);
-        if (range.begin == before) throw NoAnswer(shown_ + " is cut", true);
+        if (range.begin == before) throw NoAnswer(shown_ + " was cut off", true);
       } catch (const NoAnswer& error) {
         if (range.begin > before) tries = 0;
         pause_before_retry(policy_, tries++, error);
@@ -125,7 +125,7 @@ class Download {
     bool is_whole = false;  // The server has no ranges.
     call.on_headers = [&](const Reply& head) {
       if (head.status >= 300) return;
-      // Some servers of buckets answer a range with 200.
+      // Some S3 servers answer a range with 200.
       if (head.status == 206 || head.headers.contains("content-range")) return accept(head, range);
       is_whole = true;
       begin_anew(head, range);
@@ -133,29 +133,29 @@ class Download {
     call.on_bytes = [&](bool, std::string_view bytes) {
       if (workers && workers->is_over()) throw TransferError(shown_ + " was stopped", true);
       if (bytes.size() > range.end - range.begin)
-        throw TransferError(shown_ + " gives more than it has said", false);
+        throw TransferError(shown_ + " sends more bytes than announced", false);
       write(range.begin, bytes);
       range.begin += bytes.size();
     };
     const auto reply = send(http, call);
     if (reply.status == 416 && range.begin == 0)
-      range.end = 0;  // There is nothing.
+      range.end = 0;  // The content is empty.
     else if (reply.status >= 300)
       refuse(reply.status);
     if (is_whole) range.end = range.begin;
   }
 
-  /// Follows redirections.
+  /// Sends the request, and follows redirections.
   Reply send(Http& http, HttpCall& call) const {
     call.url = url_;
-    for (unsigned redirects = 0; redirects <= most_redirects; ++redirects) {
+    for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
       auto reply = http.send(call);
       const auto location = reply.headers.find("location");
       if (reply.status < 300 || reply.status >= 400 || location == reply.headers.end())
         return reply;
       call.url = fetch::redirected(call.url, location->second);
       if (call.url.empty())
-        throw TransferError(shown_ + " is redirected to where a pod does not follow", false);
+        throw TransferError(shown_ + " is redirected to an address that pods do not follow", false);
     }
     throw TransferError(shown_ + " is redirected too often", false);
   }
@@ -166,12 +166,12 @@ class Download {
           shown_ + " has " + std::to_string(size) + " bytes, not " + std::to_string(size_), false);
   }
 
-  /// Takes the head of a range.
+  /// Checks the head of a range.
   void accept(const Reply& head, Range& range) {
     const auto text = head.headers.find("content-range");
     const auto got = fetch::range_in(text == head.headers.end() ? "" : text->second);
     if (!got || got->begin != range.begin)
-      throw TransferError(shown_ + " was answered with another range", false);
+      throw TransferError(shown_ + " was answered with a wrong range", false);
     check_size(got->total);
     if (total_ && got->total != *total_)
       throw TransferError(shown_ + " changes while it is fetched", false);
@@ -179,7 +179,8 @@ class Download {
     range.end = std::min(range.end, got->end);
   }
 
-  /// Takes the head of all content. Only of the first request, which is the only one at a time.
+  /// Checks the head of a response with all content, which only the first request may have: no
+  /// other is running then.
   void begin_anew(const Reply& head, Range& range) {
     if (total_) throw TransferError(shown_ + " was answered without a range", false);
     if (const auto size = head.headers.find("content-length"); size != head.headers.end())
@@ -209,7 +210,7 @@ class Download {
   const std::string path_;
   const core::Descriptor file_;
   const TransferRetries policy_;
-  std::optional<std::uint64_t> total_;  ///< As the first range says.
+  std::optional<std::uint64_t> total_;  ///< Total size, from the first range.
 };
 
 }  // namespace
@@ -225,7 +226,7 @@ void SourceReader::read_folder(const json& files, const fs::path& to) const {
     const auto transfer = std::make_shared<Transfer>(authorities_, policy_);
     return [&files, &to, transfer](std::size_t i) {
       const std::string name = files[i].at("path");
-      if (!fetch::is_safe_path(name)) throw TransferError("a key is no path: " + name, false);
+      if (!fetch::is_safe_path(name)) throw TransferError("a key is not a path: " + name, false);
       const auto path = to / name;
       const auto file = new_file(path);
       transfer->receive(name, files[i].at("url"), [&](std::string_view bytes) {

@@ -24,13 +24,12 @@ namespace {
   constexpr int not_found = 404;
   if (blobs::is_retryable(reply.status, code)) throw NoAnswer(message, true);
   if (code == "AccessDenied" && words.find("expired") != words.npos)
-    message +=
-        "; what the driver had permitted was good for 7 days, or for as long as its keys were";
+    message += "; the driver's signatures are valid for 7 days, or as long as its keys";
   throw TransferError(message, false,
                       code.empty() && reply.status == not_found ? "NoSuchKey" : code);
 }
 
-/// Returns the value of the header Content-MD5.
+/// Returns the value of the header Content-MD5 for the content.
 std::string md5(std::uint64_t size,
                 const std::function<std::size_t(std::uint64_t, std::span<char>)>& read) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
@@ -53,14 +52,14 @@ std::string md5(std::uint64_t size,
 }  // namespace
 
 void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoAnswer& why) {
-  if (!why.passes() || tries + 1 >= policy.most_tries)
-    throw TransferError(why.what(), why.passes());
+  if (!why.is_transient() || tries + 1 >= policy.max_tries)
+    throw TransferError(why.what(), why.is_transient());
   thread_local std::minstd_rand random{std::random_device{}()};
-  const auto longest = std::min<std::chrono::milliseconds>(
-                           policy.first_pause * (1LL << std::min(tries, 20u)), policy.longest_pause)
-                           .count();
+  const auto limit = std::min<std::chrono::milliseconds>(
+                         policy.first_pause * (1LL << std::min(tries, 20u)), policy.max_pause)
+                         .count();
   std::this_thread::sleep_for(std::chrono::milliseconds(
-      std::uniform_int_distribution<long long>(longest / 2, longest)(random)));
+      std::uniform_int_distribution<long long>(limit / 2, limit)(random)));
 }
 
 void Transfer::receive(const std::string& what, const std::string& url,
@@ -96,11 +95,11 @@ void Transfer::receive(const std::string& what, const std::string& url,
 }
 
 std::optional<std::string> Transfer::find(const std::string& what, const std::string& url) {
-  constexpr std::size_t most = 1 << 20;
+  constexpr std::size_t max_bytes = 1 << 20;
   std::string text;
   try {
     receive(what, url, [&](std::string_view bytes) {
-      if (text.size() + bytes.size() > most)
+      if (text.size() + bytes.size() > max_bytes)
         throw TransferError("cannot read " + what + ": it is too long", false);
       text += bytes;
     });

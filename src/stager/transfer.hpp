@@ -14,25 +14,25 @@
 namespace pipeline::stager {
 
 struct TransferRetries {
-  std::chrono::milliseconds first_pause{200}, longest_pause{10'000};
-  unsigned most_tries = 14;  ///< The tries take somewhat more than a minute.
+  std::chrono::milliseconds first_pause{200}, max_pause{10'000};
+  unsigned max_tries = 14;  ///< The tries take somewhat more than a minute.
 };
 
-/// The server has refused, or could not be reached for long.
+/// The server has refused a request, or could not be reached for long.
 class TransferError : public core::EnvironmentError {
  public:
-  TransferError(const std::string& message, bool passes, std::string code = {})
-      : core::EnvironmentError(message), passes_(passes), code_(std::move(code)) {}
-  bool passes() const { return passes_; }            ///< A later attempt can succeed.
+  TransferError(const std::string& message, bool is_transient, std::string code = {})
+      : core::EnvironmentError(message), is_transient_(is_transient), code_(std::move(code)) {}
+  bool is_transient() const { return is_transient_; }  ///< A later attempt can succeed.
   const std::string& code() const { return code_; }  ///< Code of a refusal, such as `NoSuchUpload`.
 
  private:
-  bool passes_;
+  bool is_transient_;
   std::string code_;
 };
 
-/// Sleeps before the next try. Throws TransferError if no more of them make sense.
-/// @param tries number of those that have failed before this one
+/// Sleeps before the next try. Throws TransferError if there is no next try.
+/// @param tries number of tries that have failed before this one
 void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoAnswer& why);
 
 class Transfer {
@@ -44,7 +44,7 @@ class Transfer {
   /// what name of the object for messages
   void receive(const std::string& what, const std::string& url,
                const std::function<void(std::string_view)>& on_bytes);
-  /// Returns a small object, or nothing if there is none.
+  /// Returns a small object; nothing if it does not exist.
   std::optional<std::string> find(const std::string& what, const std::string& url);
   /// Uploads an object or part and returns its tag (ETag). The server checks the bytes against
   /// their MD5.

@@ -51,7 +51,7 @@ bool is_dirty(git_repository* repository, const std::string& below) {
   options.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED | GIT_STATUS_OPT_EXCLUDE_SUBMODULES |
                   GIT_STATUS_OPT_DISABLE_PATHSPEC_MATCH;
   char* path = const_cast<char*>(
-      below.c_str());  // libgit2's string arrays are not const; it does not write to them
+      below.c_str());  // libgit2's string arrays are not const, but are only read.
   if (!below.empty()) options.pathspec = {&path, 1};
   git_status_list* list = nullptr;
   if (git::status_list_new(&list, repository, &options) != 0) return true;
@@ -67,8 +67,8 @@ std::string origin_of(git_repository* repository) {
   return url ? core::without_credentials(url) : "";
 }
 
-/// Returns false if no folder above has a repository. Loading libgit2 takes some ten milliseconds;
-/// this check avoids it.
+/// Returns false if no folder above has a repository, so that libgit2 need not be loaded, which
+/// takes some ten milliseconds.
 bool may_be_in_repository(std::filesystem::path folder) {
   if (std::getenv("GIT_DIR")) return true;
   std::error_code ignored;

@@ -17,7 +17,7 @@
 namespace pipeline::yaml {
 namespace {
 
-/// Thrown to stop the parser where continuing makes no sense or costs too much.
+/// Thrown to stop the parser.
 struct Stop {};
 
 /// Reads the source text at a node's mark: the token's length, and whether the token is present.
@@ -49,8 +49,7 @@ class SourceText {
     return std::nullopt;
   }
 
-  /// Returns true for a null that is written as `null` or `~`; the mark of an omitted null is that
-  /// of the next token.
+  /// Returns true for a written null, `null` or `~`; an omitted one has the next token's mark.
   bool has_null_at(std::size_t position) const {
     const std::string_view rest = text_.substr(std::min(position, text_.size()));
     return rest.starts_with('~') || rest.starts_with("null") || rest.starts_with("Null") ||
@@ -69,7 +68,7 @@ class TreeBuilder : public YAML::EventHandler {
       : source_(text), diagnostics_(diagnostics), limits_(limits) {}
 
   std::optional<core::Value> take() { return std::move(root_); }
-  /// Byte offset of the last node read; an error of the parser is after it.
+  /// Returns the byte offset of the last node read; an error of the parser is after this offset.
   std::size_t last_position() const { return last_position_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
@@ -107,7 +106,11 @@ class TreeBuilder : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto anchored = anchors_.find(anchor);
     if (anchored == anchors_.end())
-      stop({"bad-alias", "this alias stands within what it refers to", span_of(mark), {}, {}});
+      stop({"bad-alias",
+            "this alias is inside of the value that it refers to",
+            span_of(mark),
+            {},
+            {}});
     core::Value copy = anchored->second.value;
     charge(anchored->second.size, span_of(mark));
     check_depth(open_.size() + anchored->second.depth, mark);
@@ -230,15 +233,15 @@ class TreeBuilder : public YAML::EventHandler {
       diagnostics_.push_back({"merge-key",
                               "merge keys (`<<`) are not supported",
                               key.span,
-                              {"what the pipeline says beside `steps` is the default of every "
-                               "step; a plain alias (`settings: *name`) works"},
+                              {"the pipeline's own keys are the defaults of every step; a plain "
+                               "alias (`settings: *name`) works"},
                               {}});
       return;
     }
     map.value.members.push_back({std::move(key), std::move(value)});
   }
 
-  /// Removes the members whose key stands before, too, and reports them.
+  /// Removes and reports the members that repeat an earlier key.
   void check_keys(core::Value& map) {
     auto& members = map.members;
     const auto repeated = repeated_keys(members);
@@ -263,7 +266,7 @@ class TreeBuilder : public YAML::EventHandler {
     members = std::move(kept);
   }
 
-  /// Returns the positions of keys that repeat an earlier one, in order, each with the first one's.
+  /// Returns the positions of keys that repeat an earlier key, in order, each with the first's.
   static std::vector<std::pair<std::size_t, std::size_t>> repeated_keys(const auto& members) {
     std::vector<std::pair<std::size_t, std::size_t>> repeated;
     constexpr std::size_t small_size = 16;
@@ -276,7 +279,7 @@ class TreeBuilder : public YAML::EventHandler {
           }
       return repeated;
     }
-    // Sorted by hash, equal keys stand side by side. That is faster than a hash table.
+    // Sorting by hash puts equal keys side by side, and is faster than a hash table.
     std::vector<std::pair<std::size_t, std::size_t>> hashes;
     hashes.reserve(members.size());
     for (std::size_t i = 0; i < members.size(); ++i)
@@ -303,7 +306,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t copied_ = 0, last_position_ = 0;
 };
 
-/// yaml-cpp begins a new document without a separator where a map follows a list, and the reverse.
+/// Returns true if a separator begins a second document. yaml-cpp also begins one where a map
+/// follows a list, or the reverse.
 bool contains_separator(std::string_view text) {
   const auto first = text.find_first_not_of(" \n");
   return text.find("\n---", first) != std::string_view::npos;
@@ -352,7 +356,7 @@ std::optional<core::Value> parse_yaml(std::string_view text, settings::Diagnosti
       else
         diagnostics.push_back(
             {"invalid-yaml",
-             "this does not continue what stands above: lists and maps cannot be mixed",
+             "this does not continue the lines above: lists and maps cannot be mixed",
              place,
              {},
              {}});

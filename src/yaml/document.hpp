@@ -1,7 +1,7 @@
 /// @file
-/// Reads a YAML text into a tree of values with source positions. The accepted language is YAML
-/// 1.2's core without what serves only to confuse or to attack: one document, unique text keys, no
-/// tags but `!!str`, no merge keys, and limits on size, nesting and alias expansion.
+/// Reads a YAML text into a tree of values with source positions. The accepted language is a safe
+/// subset of YAML 1.2's core: one document, unique text keys, no tags but `!!str`, no merge keys,
+/// and limits on size, nesting and alias expansion.
 #pragma once
 
 #include <cstddef>

@@ -71,8 +71,8 @@ std::optional<core::Span> find_incomplete_line(std::string_view text, unsigned l
   return std::nullopt;
 }
 
-/// Counts the brackets that are open in a line, as the scanner sees them: those in quotes are text.
-/// A quote of a line before is not known, so that text in it counts as well.
+/// Counts the open brackets of a line, except in quotes. Text in a quote that began on an earlier
+/// line counts, too.
 class OpenBrackets {
  public:
   int count() const { return open_; }
@@ -96,7 +96,7 @@ class OpenBrackets {
   bool begins_value_ = true;
 };
 
-/// True for `[` in `train[*].score`.
+/// Returns true for `[` in `train[*].score`.
 bool is_bracket_in_text(std::string_view line, unsigned column) {
   return column > 1 && column <= line.size() && contains("[{", line.substr(column - 1, 1)) &&
          !contains(" [{,:", line.substr(column - 2, 1));
@@ -215,7 +215,7 @@ core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, u
                     std::to_string(span_at(text, last_node).line)});
   }
   if (message == msg::FLOW_END)
-    return invalid("this bracket closes nothing, or not what was opened last", here);
+    return invalid("this bracket does not close the bracket that was opened last", here);
   if (message == msg::MAP_VALUE) return explain_colon(text, before, here);
   if (message == msg::END_OF_MAP) return explain_end_of_map(source_line, here);
   if (message == msg::END_OF_SEQ)
@@ -231,7 +231,7 @@ core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, u
         column <= source_line.size() ? std::string(1, source_line[column - 1]) : std::string("?");
     return invalid("a text cannot begin with `" + character + "`: put it in quotes", here);
   }
-  // From yaml-cpp 0.8 on, the anchor's name follows.
+  // Versions from yaml-cpp 0.8 on append the anchor's name.
   if (message.starts_with(msg::UNKNOWN_ANCHOR))
     return invalid("this alias refers to an anchor that does not exist", here,
                    {"a text that begins with `*` needs quotes"});

@@ -1,6 +1,5 @@
 /// @file
-/// Error messages for texts that are not YAML. yaml-cpp's own messages describe its scanner's
-/// state, not what the author should change.
+/// Error messages for texts that are not YAML, with advice that yaml-cpp's own messages lack.
 #pragma once
 
 #include <optional>
@@ -11,14 +10,14 @@
 
 namespace pipeline::yaml {
 
-/// Finds bytes that no YAML text may hold: invalid UTF-8 and control characters. yaml-cpp silently
-/// treats one of these, 0x04, as the end of the text.
+/// Finds bytes that are not allowed in YAML: invalid UTF-8 and control characters. yaml-cpp
+/// silently treats 0x04 as the end of the text.
 std::optional<core::Diagnostic> find_unreadable_bytes(std::string_view text);
 
-/// Makes a diagnostic of yaml-cpp's error.
+/// Converts yaml-cpp's error to a diagnostic.
 /// @param message yaml-cpp's own message
 /// @param line, column position of the error, from 1
-/// @param last_node byte offset of the last node read; an unclosed bracket or quote is after it
+/// @param last_node byte offset of the last node read, before an unclosed bracket or quote
 core::Diagnostic explain_yaml_error(const std::string& message, unsigned line, unsigned column,
                                     std::string_view text, std::size_t last_node);
 

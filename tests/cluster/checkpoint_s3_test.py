@@ -34,7 +34,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         self.state = self.folder / "another"
         self.run_pipe()
         self.assertEqual(self.artifact("count.lines"), "1\n2\n1\n")
-        self.assertIn("${checkpoint} has what an earlier attempt sent last", self.pipe("logs", "latest", "count").text)
+        self.assertIn("${checkpoint} has the files that an earlier attempt uploaded last", self.pipe("logs", "latest", "count").text)
         self.assertEqual(self.checkpoints(), [])
 
     def test_a_stopped_step_sends_what_it_writes_at_sigterm(self):
@@ -61,7 +61,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         refuses = True
         self.change_checkpoint("echo 2 > n; touch go")
         self.finish(run)
-        self.assertIn("${checkpoint} was not sent", self.pipe("logs", "latest", "train").text)
+        self.assertIn("${checkpoint} was not uploaded", self.pipe("logs", "latest", "train").text)
         refuses = False
         self.run_pipe(code=1)
         self.assertEqual(self.artifact("train.n"), "1\n", "kept of the failed attempt")
@@ -73,7 +73,7 @@ class CheckpointsInABucket(KilledTraining, S3Bucket, ClusterTest):
         run = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
         self.change_checkpoint("touch go")
         self.finish(run)
-        self.assertIn("${checkpoint} is empty, since what was sent of it is of no use", self.pipe("logs", "latest", "train").text)
+        self.assertIn("${checkpoint} is empty, because the uploaded checkpoint cannot be used", self.pipe("logs", "latest", "train").text)
 
     def change_checkpoint(self, line: str):
         pod = wait_until(self.pods, "a pod")[0]

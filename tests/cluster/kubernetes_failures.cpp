@@ -142,8 +142,10 @@ TEST_F(OnACluster, gpus_are_scheduled_by_number) {
 
 TEST_F(OnACluster, unknown_namespace_is_told_with_what_to_do) {
   orchestrator = orchestrators::make_kubernetes_orchestrator(
-      loop,
-      {.root = root.path(), .state = state, .run_id = "test", .name_space = "no-such-namespace"});
+      loop, {.root = root.path(),
+             .state = state,
+             .run_id = "test",
+             .connection = {{"namespace", "no-such-namespace"}}});
   AttemptBuilder step(program({"true"}));
   try {
     run(step);

@@ -108,10 +108,13 @@ int main(int argc, char** argv) {
         "the second run reuses both");
 
   try {
-    pl::run(pipeline, {.parameters = {{"number", "many"}}, .state = state});
+    pl::run(pipeline,
+            {.parameters = {{"number", "many"}}, .orchestrator = "local", .state = state});
     check(false, "a parameter of the wrong type is refused");
   } catch (const pl::RunError& error) {
     check(error.exit_code() == 2, "it is the input that is wrong");
+    check(!error.diagnostics().empty() && !error.diagnostics().front().message.empty(),
+          "the error has its diagnostics");
   }
   try {
     (void)result.step("nothing");
@@ -121,7 +124,8 @@ int main(int argc, char** argv) {
 
   std::stop_source stop;
   std::jthread stopper;
-  result = pl::run(endless, {.state = state,
+  result = pl::run(endless, {.orchestrator = "local",
+                             .state = state,
                              .on_event =
                                  [&](const pl::Event& event) {
                                    if (std::holds_alternative<pl::event::StepStarted>(event))

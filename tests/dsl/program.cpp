@@ -1,5 +1,6 @@
 // A program with a pipeline of every kind of step, for the tests that drive it as a user would.
 #include <pipeline/pipeline.hpp>
+#include <pipeline/run.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -170,6 +171,14 @@ echo "of ${PIPE_PARAM_TITLE}" >> "$PIPE_OUTPUT_TEXT"
   } else if (which == "throws") {
     pipeline.add(pl::step<fails>({.secrets = {{.name = "TOKEN"}}}), true);
     pipeline.add(pl::step(fails, {.name = "tells", .secrets = {{.name = "TOKEN"}}}), false);
+  } else if (which == "gated") {
+    const char* gate = std::getenv("GATE");
+    auto one = pipeline.add(pl::shell("one", "echo one > ${outputs.text}"));
+    pipeline.add(pl::shell("two",
+                           "while [ ! -e \"$GATE\" ]; do sleep 0.05; done\n"
+                           "cat ${inputs.text} > ${outputs.copy}",
+                           {.environment = {{"GATE", gate ? gate : ""}}}),
+                 {{"text", one["text"]}});
   } else if (which == "crashes") {
     pipeline.add(pl::step<crashes>());
   } else if (which == "stubborn") {
@@ -181,6 +190,12 @@ echo "of ${PIPE_PARAM_TITLE}" >> "$PIPE_OUTPUT_TEXT"
     pipeline.add(pl::step(crashes, {.name = "twice", .docker = {.volumes = {"nonsense"}}}));
     pipeline.add(pl::step(crashes, {.name = "twice", .outputs = {"a", "b"}}));
     pipeline.add(pl::command("echo", {"echo", "${inputs.nothing}"}));
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "embedded") {
+    const auto result = pl::run(pipeline, {.orchestrator = "local"});
+    for (const auto& step : result.steps)
+      std::cout << step.name << " " << pl::to_string(step.status) << "\n";
+    return result.succeeded() ? 0 : 1;
   }
   return pl::run_main(pipeline, argc, argv);
 }

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 BIN = pathlib.Path(os.environ["BUILD_DIR"]) / "bin"
@@ -144,6 +145,42 @@ class Program(unittest.TestCase):
         self.assertIn("COMMAND --help", text)
         self.assertNotIn("  init ", text)
         self.assertIn("export", text)
+
+    def environment(self):
+        return {**os.environ, "DSL_PROGRAM": "gated", "GATE": str(self.folder / "gate"), "NO_COLOR": "1"}
+
+    def command(self, *words):
+        return subprocess.run(words, cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    def write_export(self):
+        (self.folder / "gated.yaml").write_text(self.command(PROGRAM, "export"))
+
+    def test_run_from_within_is_resumed_opened_and_reused_like_any_other(self):
+        driver = subprocess.Popen([PROGRAM, "embedded"], cwd=self.folder, env=self.environment())
+        self.addCleanup(driver.kill)
+        is_waiting = False
+        while not is_waiting:
+            self.assertIsNone(driver.poll(), "the run has ended before its gate was opened")
+            time.sleep(0.1)
+            if (self.folder / ".pipe/pipe.db").exists():
+                is_waiting = "running" in subprocess.run([PROGRAM, "show", "latest", "two"], cwd=self.folder, env=self.environment(),
+                                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+        driver.kill()
+        driver.wait()
+        (self.folder / "gate").touch()
+        self.command(PROGRAM, "resume")
+        shown = json.loads(self.command(PROGRAM, "show", "latest", "--output", "json"))
+        self.assertEqual({step["step"]: (step["status"], len(step["attempts"])) for step in shown["steps"]}, {"one": ("succeeded", 1), "two": ("succeeded", 2)})
+        self.assertEqual(self.command(PROGRAM, "shell", "latest", "two", "--", "sh", "-c", 'cat "$PIPE_INPUT_TEXT"'), "one\n")
+        self.write_export()
+        events = [json.loads(line) for line in self.command(os.environ["PIPE"], "run", "gated.yaml", "-o", "local", "--output", "json").splitlines()]
+        self.assertEqual({e["step"]: e["status"] for e in events if e["event"] == "step_finished"}, {"one": "cached", "two": "cached"})
+
+    def test_run_from_within_reuses_what_pipe_has_run(self):
+        (self.folder / "gate").touch()
+        self.write_export()
+        self.command(os.environ["PIPE"], "run", "gated.yaml", "-o", "local")
+        self.assertEqual(self.command(PROGRAM, "embedded"), "one cached\ntwo cached\n")
 
     def test_engine_can_be_used_from_within(self):
         done = subprocess.run([BIN / "dsl_library", self.folder / "state"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

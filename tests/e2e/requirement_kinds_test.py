@@ -111,7 +111,7 @@ class Kinds:
         self.assertIn(f"+ {name} 1.0 (built from source)", locked.out)
         first = self.succeeds("it is 1.0 compiled")
         self.assertIn(f'file: "{name}-1.0.tar.gz"', self.entry(name))
-        named = f"the lock pins the source of {name} 1.0 and not what building it requires"
+        named = f"the lock pins the source of {name} 1.0, but not the build's own requirements"
         self.assertEqual([event["text"].startswith(named) for event in first.events("notice") if "pins" in event["text"]], [True])
         self.assertEqual(self.builds_of(name), 1)
         for requirements in ((name, "other"), (name, "top")):
@@ -202,7 +202,7 @@ class OnLocal(Kinds, LocalLockTest):
         self.make_project("project", "mine", says="first")
         self.ask("./project", "base", module="mine")
         said = [event["text"] for event in self.succeeds("it is 1.0 first").events("notice")]
-        self.assertIn("the lock pins the source of mine 1.0 and not what building it requires, which is chosen when it is built", said)
+        self.assertIn("the lock pins the source of mine 1.0, but not the build's own requirements, which are chosen when it is built", said)
         self.ask("base")
         self.assertEqual([event["text"] for event in self.succeeds("it is 1.0").events("notice") if "the lock" in event["text"]], [])
 

@@ -70,19 +70,18 @@ class DockerOrchestrator : public testing::Test {
   ~DockerOrchestrator() override { EXPECT_EQ(left(), 0U) << "containers are left"; }
 
   orchestrators::Attempt attempt(AttemptOptions& a) {
-    return {.step = a.step,
-            .pipeline = "test",
-            .run_id = run_id_,
-            .number = a.number,
-            .code = a.folder / "code",
-            .inputs = a.inputs,
-            .outputs = a.folder / "outputs",
-            .output_names = a.outputs,
-            .scratch = a.folder / "scratch",
-            .environment = {},
-            .secrets = a.secrets,
-            .log = a.log,
-            .cancel = a.cancel};
+    return {{.step = a.step,
+             .pipeline = "test",
+             .run_id = run_id_,
+             .number = a.number,
+             .code = a.folder / "code",
+             .inputs = a.inputs,
+             .outputs = a.folder / "outputs",
+             .output_names = a.outputs,
+             .scratch = a.folder / "scratch",
+             .environment = {},
+             .secrets = a.secrets},
+            {.log = a.log, .cancel = a.cancel}};
   }
   async::Task<> run_one(AttemptOptions& a, orchestrators::AttemptResult& result) {
     test::Silent events;
@@ -484,14 +483,14 @@ TEST_F(DockerOrchestrator, an_environment_changes_with_what_a_step_runs_in_and_i
     y = co_await orchestrator.environment(one.step);
     one.step.settings->docker.runtime_environment["A"] = "1";
     z = co_await orchestrator.environment(one.step);
-    unchanged = co_await orchestrator.unchanged(x.recheck);
-    changed = co_await orchestrator.unchanged(R"({"debian:bookworm-slim": "sha256:0"})");
+    unchanged = co_await orchestrator.matches(x.fingerprint);
+    changed = co_await orchestrator.matches(R"({"debian:bookworm-slim": "sha256:0"})");
   }(*orchestrator_, a, first, second, third, same, other));
   EXPECT_TRUE(first.ready);
   EXPECT_EQ(first.description, "debian:bookworm-slim");
   EXPECT_EQ(first.id, second.id);
   EXPECT_NE(first.id, third.id);
-  EXPECT_TRUE(same) << first.recheck;
+  EXPECT_TRUE(same) << first.fingerprint;
   EXPECT_FALSE(other);
 }
 

@@ -125,7 +125,7 @@ TEST_F(VirtualEnvironment, is_made_once_for_equal_requirements_and_used) {
   EXPECT_FALSE(events.of<event::BuildFinished>()[0].failure);
   EXPECT_FALSE(events.of<event::BuildProgress>().empty());
   EXPECT_EQ(environment(attempt.step).id, before.id);
-  EXPECT_TRUE(run_task(loop, orchestrator->unchanged(environment(attempt.step).recheck)));
+  EXPECT_TRUE(run_task(loop, orchestrator->matches(environment(attempt.step).fingerprint)));
 
   auto result = run_task(loop, orchestrator->run(attempt.attempt()));
   EXPECT_FALSE(result.failure) << attempt.log.err;

@@ -76,19 +76,18 @@ struct AttemptBuilder {
   }
 
   orchestrators::Attempt attempt() {
-    return {.step = step,
-            .pipeline = "tests",
-            .run_id = run_id,
-            .number = number,
-            .code = folder.path() / "code",
-            .inputs = inputs,
-            .outputs = folder.path() / "outputs",
-            .output_names = outputs,
-            .scratch = folder.path() / "scratch",
-            .environment = environment,
-            .secrets = secrets,
-            .log = log,
-            .cancel = cancel};
+    return {{.step = step,
+             .pipeline = "tests",
+             .run_id = run_id,
+             .number = number,
+             .code = folder.path() / "code",
+             .inputs = inputs,
+             .outputs = folder.path() / "outputs",
+             .output_names = outputs,
+             .scratch = folder.path() / "scratch",
+             .environment = environment,
+             .secrets = secrets},
+            {.log = log, .cancel = cancel}};
   }
 
   core::TemporaryFolder folder;

@@ -307,8 +307,8 @@ TEST_P(Conformance, environments_of_equal_settings_are_equal) {
   EXPECT_EQ(first.id, second.id);
   EXPECT_TRUE(first.ready);
   EXPECT_TRUE(second.ready);
-  if (first.recheck.empty()) return;
-  EXPECT_TRUE(run_task(loop, orchestrator->unchanged(first.recheck)));
+  if (first.fingerprint.empty()) return;
+  EXPECT_TRUE(run_task(loop, orchestrator->matches(first.fingerprint)));
 }
 
 }  // namespace pipeline::test

@@ -84,9 +84,9 @@ class AttemptRun {
         step_(step),
         which_(which),
         secrets_(resolve_secrets(step)),
-        folder_(std::make_shared<WorkFolder>(
-            context.folders, step.name + "." + std::to_string(which.number),
-            services_.orchestrator.capabilities_of(step), which.joins)),
+        folder_(std::make_shared<WorkFolder>(context.folders,
+                                             step.name + "." + std::to_string(which.number),
+                                             services_.routes.capabilities_of(step), which.joins)),
         inputs_(context, step, std::move(outputs_of), folder_->path(), which.joins),
         metrics_(services_.store, run_id(), step.name, which.number),
         log_(
@@ -162,7 +162,7 @@ class AttemptRun {
     async::Deadline deadline(context_.run.executor, context_.stop, step_.timeout,
                              core::StopLevel::graceful);
     StallWatch silence(context_.run.executor, log_, step_.stalled_after);
-    if (orchestrator().capabilities_of(step_).on_this_machine) silence.begin();
+    if (orchestrator().capabilities().on_this_machine) silence.begin();
     const auto attempt = attempt_of(prepared, held, silence, deadline.source());
     const auto began = Clock::now();
     co_await run_measured(attempt, silence, deadline.source(), held);
@@ -195,30 +195,30 @@ class AttemptRun {
   /// Takes the inputs from `prepared`.
   orchestrators::Attempt attempt_of(Prepared& prepared, const GpuReservation& held, StallWatch& log,
                                     core::CancelSource& cancel) {
-    return {.step = step_,
-            .pipeline = services_.pipeline.name,
-            .run_id = run_id(),
-            .number = which_.number,
-            .code = prepared.code,
-            .code_digest = outcome_.code,
-            .inputs = std::move(prepared.inputs),
-            .outputs = *folder_ / "outputs",
-            .output_names = output_names(),
-            .scratch = *folder_ / "scratch",
-            .checkpoint = checkpoint(),
-            .checkpoint_key = which_.checkpoint ? which_.checkpoint->key() : "",
-            .replace_checkpoint = replace_checkpoint(),
-            .environment = resolve_environment(step_),
-            .secrets = secrets_,
-            .gpus = held.gpus,
-            .joins = which_.joins,
-            .shell = which_.shell,
-            .log = log,
-            .on_began = [&log] { log.begin(); },
-            .cancel = cancel};
+    return {{.step = step_,
+             .pipeline = services_.pipeline.name,
+             .run_id = run_id(),
+             .number = which_.number,
+             .code = prepared.code,
+             .code_digest = outcome_.code,
+             .inputs = std::move(prepared.inputs),
+             .outputs = *folder_ / "outputs",
+             .output_names = output_names(),
+             .scratch = *folder_ / "scratch",
+             .checkpoint = checkpoint(),
+             .checkpoint_key = which_.checkpoint ? which_.checkpoint->key() : "",
+             .environment = resolve_environment(step_),
+             .secrets = secrets_,
+             .gpus = held.gpus,
+             .joins = which_.joins,
+             .shell = which_.shell},
+            {.log = log,
+             .cancel = cancel,
+             .on_began = [&log] { log.begin(); },
+             .replace_checkpoint = replace_checkpoint()}};
   }
 
-  orchestrators::Orchestrator& orchestrator() const { return services_.orchestrator; }
+  orchestrators::Orchestrator& orchestrator() const { return services_.routes.of(step_); }
   const std::string& run_id() const { return context_.run.options.run_id; }
 
   /// Runs the attempt, and samples its GPUs meanwhile.
@@ -420,7 +420,7 @@ class AttemptRun {
 
   async::Task<> store_outputs() {
     const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
-    const bool others_may_join = orchestrator().capabilities_of(step_).outlives_driver;
+    const bool others_may_join = orchestrator().capabilities().outlives_driver;
     bool has_ended = false;
     // Outputs that cannot be stored are of no use to another driver either.
     const core::ScopeGuard clean_unless_ended([&] {

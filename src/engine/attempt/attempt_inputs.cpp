@@ -110,13 +110,13 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
                                      .file_name = file_name,
                                      .path = services_.artifacts.path(digest),
                                      .digest = pin->sha256};
-    if (services_.orchestrator.capabilities_of(step_).fetches_addresses)
+    if (services_.routes.capabilities_of(step_).fetches_addresses)
       made.remote = context_.downloads.remote(data, *pin);
     if (!made.remote) co_await context_.downloads.fetch(data, std::move(*pin), context_.stop);
     co_return made;
   }
   const auto digest = context_.data.of(data.path).digest;
-  if (services_.orchestrator.capabilities_of(step_).on_this_machine) {
+  if (services_.routes.capabilities_of(step_).on_this_machine) {
     std::error_code error;
     auto place = fs::canonical(data.path, error);
     if (error) throw core::system_error("cannot read " + data.path.string(), error.value());

@@ -70,7 +70,7 @@ void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path
 
 /// Returns the fingerprint's run if all that it depends on is as it was.
 async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
-                                                       orchestrators::Orchestrator& orchestrator,
+                                                       orchestrators::Routes& routes,
                                                        store::ArtifactStore& artifacts) {
   if (next_line(text) != header) co_return std::nullopt;
   UnchangedRun found{.run = std::string(next_line(text))};
@@ -89,7 +89,7 @@ async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
     } else if (what == 'a') {
       same = artifacts.looks_whole(core::Digest::from_hex(line));
     } else if (what == 'e') {
-      same = co_await orchestrator.unchanged(std::string(line));
+      same = co_await routes.matches(std::string(line));
     } else if ((what == 'f' || what == 'v') && space != std::string_view::npos) {
       const std::string name(line.substr(space + 1));
       same = line.substr(0, space) ==
@@ -115,9 +115,9 @@ void RunFingerprint::took_variable(const std::string& name) {
   variables_.push_back({name, value_stamp(name.c_str())});
 }
 
-void RunFingerprint::ran_in(const std::string& recheck) {
-  if (recheck.empty() || recheck.find('\n') != std::string::npos) invalidate();
-  rechecks_.push_back(recheck);
+void RunFingerprint::ran_in(const std::string& environment) {
+  if (environment.empty() || environment.find('\n') != std::string::npos) invalidate();
+  environments_.push_back(environment);
 }
 
 void RunFingerprint::save(store::RunStore& store, const std::string& run, std::size_t steps,
@@ -133,7 +133,7 @@ void RunFingerprint::save(store::RunStore& store, const std::string& run, std::s
     text.append("f").append(stamp).append(" ").append(path).append("\n");
   for (const auto& [name, stamp] : variables_)
     text.append("v").append(stamp).append(" ").append(name).append("\n");
-  for (const auto& recheck : rechecks_) text.append("e").append(recheck).append("\n");
+  for (const auto& environment : environments_) text.append("e").append(environment).append("\n");
   for (const auto& artifact : artifacts_) text.append("a").append(artifact.hex()).append("\n");
   text.append("end\n");
   store.key_values().put(kind, key, text);
@@ -168,13 +168,15 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
   }
 }
 
-async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    orchestrators::Orchestrator& orchestrator, store::RunStore& store,
-    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options) {
+async::Task<std::optional<RunSummary>> reuse_by_fingerprint(orchestrators::Routes& routes,
+                                                            store::RunStore& store,
+                                                            store::ArtifactStore& artifacts,
+                                                            EventSink& events,
+                                                            EngineOptions options) {
   const auto began = Clock::now();
   const auto blob = store.key_values().find(kind, core::sha256(options.identity).hex());
   if (!blob || !blob->ends_with("\nend\n")) co_return std::nullopt;
-  const auto same = co_await unchanged_run(*blob, orchestrator, artifacts);
+  const auto same = co_await unchanged_run(*blob, routes, artifacts);
   if (!same) co_return std::nullopt;
   co_return Journal::reuse_whole_run(store, events, options, *same, began);
 }

@@ -27,9 +27,9 @@ class RunFingerprint {
   void looked_at(const std::filesystem::path& path);
   /// Adds a variable of the user's environment, set or not.
   void took_variable(const std::string& name);
-  /// Adds Environment::recheck; if empty, the environment cannot be checked cheaply, so no
+  /// Adds Environment::fingerprint; if empty, the environment cannot be checked cheaply, so no
   /// fingerprint is stored.
-  void ran_in(const std::string& recheck);
+  void ran_in(const std::string& environment);
   void made(const core::Digest& artifact) { artifacts_.push_back(artifact); }
   /// Records that a later run must check something itself; no fingerprint is stored.
   void invalidate() { spoiled_ = true; }
@@ -48,7 +48,7 @@ class RunFingerprint {
   store::WallClock now_;
   std::vector<Entry> files_;
   std::vector<Entry> variables_;
-  std::vector<std::string> rechecks_;
+  std::vector<std::string> environments_;
   std::vector<core::Digest> artifacts_;
   bool spoiled_ = false;
 };
@@ -62,8 +62,10 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
 
 /// If a fingerprint for `options.identity` is still valid: records a run that reused every step of
 /// that run, emits its events, and returns its summary. Needs no spec.
-async::Task<std::optional<RunSummary>> reuse_by_fingerprint(
-    orchestrators::Orchestrator& orchestrator, store::RunStore& store,
-    store::ArtifactStore& artifacts, EventSink& events, EngineOptions options);
+async::Task<std::optional<RunSummary>> reuse_by_fingerprint(orchestrators::Routes& routes,
+                                                            store::RunStore& store,
+                                                            store::ArtifactStore& artifacts,
+                                                            EventSink& events,
+                                                            EngineOptions options);
 
 }  // namespace pipeline::engine

@@ -20,7 +20,7 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
   std::vector<core::Diagnostic> wrong;
   for (const auto* step : steps) {
     auto request = settings::gpu_request(step->settings->resources);
-    const auto& place = orchestrator_.capabilities_of(*step);
+    const auto& place = routes_.capabilities_of(*step);
     if (!request.wanted() || !place.gpus) continue;
     if (request.selection == settings::GpuRequest::Selection::devices && !place.explicit_devices)
       wrong.push_back({"gpu-choice",
@@ -34,9 +34,9 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
   }
   refuse(wrong, pipeline);
   if (requests.empty()) return requests;
-  const auto& place = orchestrator_.capabilities_of(*requests.front().first);
+  const auto& place = routes_.capabilities_of(*requests.front().first);
   for (const auto& [step, request] : requests)
-    if (const auto& other = orchestrator_.capabilities_of(*step);
+    if (const auto& other = routes_.capabilities_of(*step);
         other.gpus_of_this_machine != place.gpus_of_this_machine)
       wrong.push_back(
           {"gpu-choice",
@@ -53,7 +53,7 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
 /// Returns the GPUs of the machine that the step runs on; nothing if its orchestrator chooses them
 /// itself.
 async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const StepSpec& step) {
-  const bool is_this_machine = orchestrator_.capabilities_of(step).gpus_of_this_machine;
+  const bool is_this_machine = routes_.capabilities_of(step).gpus_of_this_machine;
   gpu::Inventory inventory;
   if (!is_this_machine) machine_ = nullptr;
   if (is_this_machine)
@@ -62,7 +62,7 @@ async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const Step
       return machine_->read();
     });
   if (machine_ && !inventory.unavailable) co_return inventory;
-  auto there = co_await orchestrator_.gpus(step, context_.events, context_.user_stop);
+  auto there = co_await routes_.of(step).gpus(step, context_.events, context_.user_stop);
   if (!machine_ && !there) co_return std::nullopt;
   if (!there) co_return inventory;
   if (is_this_machine) gpu::show_only_visible(*there);

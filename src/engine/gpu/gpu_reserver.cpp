@@ -46,7 +46,7 @@ struct GpuReserver::Ticket {
 
 GpuReserver::GpuReserver(const RunContext& context, async::Semaphore& slots)
     : context_(context),
-      orchestrator_(context.services.orchestrator),
+      routes_(context.services.routes),
       slots_(slots),
       machine_(context.options.machine),
       timer_(context.executor) {}
@@ -205,7 +205,7 @@ std::string GpuReserver::shortage_of(const Ticket& ticket) const {
 async::Task<> GpuReserver::refresh_containers() {
   std::vector<orchestrators::GpuHold> holds;
   try {
-    holds = co_await orchestrator_.gpus_in_use();
+    holds = co_await routes_.gpus_in_use();
   } catch (const core::EnvironmentError&) {
     co_return;
   }  // The steps themselves will report it.

@@ -19,7 +19,7 @@
 #include "engine/types.hpp"
 #include "gpu/choose.hpp"
 #include "gpu/lock_folder.hpp"
-#include "orchestrators/orchestrator.hpp"
+#include "orchestrators/routes.hpp"
 
 namespace pipeline::engine {
 
@@ -87,7 +87,7 @@ class GpuReserver {
                      std::span<const gpu::LockEntry> ahead) const;
 
   const RunContext& context_;
-  orchestrators::Orchestrator& orchestrator_;
+  orchestrators::Routes& routes_;
   async::Semaphore& slots_;
 
   std::map<std::string, gpu::Demand> demands_;  ///< By step.

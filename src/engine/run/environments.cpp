@@ -18,8 +18,8 @@ void Environments::begin(model::StepIndex i, const StepSpec& step) {
 async::Task<> Environments::prepare(model::StepIndex i, const StepSpec& step) {
   auto& state = states_[i];
   auto& stop = step.run_on == RunOn::success ? stop_ : final_stop_;
-  auto& orchestrator = context_.services.orchestrator;
   try {
+    auto& orchestrator = context_.services.routes.of(step);
     auto environment = co_await orchestrator.prepare(step, context_.events, stop);
     if (context_.options.shared)
       environment = co_await shared_environment(orchestrator, step, std::move(environment));

@@ -41,7 +41,7 @@ void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline) {
 
 async::Task<orchestrators::Environment> environment_of(const RunContext& context,
                                                        const StepSpec& step) {
-  auto& orchestrator = context.services.orchestrator;
+  auto& orchestrator = context.services.routes.of(step);
   std::vector<core::Diagnostic> wrong;
   try {
     auto environment = co_await orchestrator.environment(step);

@@ -40,7 +40,7 @@ class Run final : public StepStarter {
       EngineOptions options, asio::any_io_executor executor)
       : services_(services),
         pipeline_(services.pipeline),
-        orchestrator_(services.orchestrator),
+        routes_(services.routes),
         options_(std::move(options)),
         wake_(executor),
         pool_(2),
@@ -114,7 +114,7 @@ class Run final : public StepStarter {
 
   const Services services_;
   const PipelineSpec& pipeline_;
-  orchestrators::Orchestrator& orchestrator_;
+  orchestrators::Routes& routes_;
   const EngineOptions options_;
   async::Gate wake_;  ///< Open when there may be something to do for the walk.
   asio::thread_pool pool_;
@@ -146,10 +146,9 @@ std::string Run::orchestrators_of(const std::vector<const StepSpec*>& steps) con
   std::string names;
   std::set<std::string_view> seen;
   for (const auto* step : steps)
-    if (const std::string& name = orchestrator_.capabilities_of(*step).name;
-        seen.insert(name).second)
+    if (const std::string& name = routes_.capabilities_of(*step).name; seen.insert(name).second)
       names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? orchestrator_.capabilities().name : names;
+  return names.empty() ? routes_.main().capabilities().name : names;
 }
 
 async::Task<> Run::prepare_detached() {
@@ -159,7 +158,7 @@ async::Task<> Run::prepare_detached() {
       context_.user_stop, [this](core::StopLevel level) { environments_.stop_all(level); });
   for (model::StepIndex i = 0; i < steps_.size(); ++i) environments_.begin(i, spec(i));
   co_await tasks_.join();
-  co_await orchestrator_.settle();
+  co_await routes_.settle();
   if (fatal_) std::rethrow_exception(fatal_);
   environments_.rethrow();
   journal_.run_began(orchestrators_of(steps), steps);
@@ -198,7 +197,7 @@ async::Task<RunSummary> Run::execute() {
   }
   if (fatal_) stop_.stop(core::StopLevel::graceful);
   co_await tasks_.join();
-  co_await orchestrator_.settle();
+  co_await routes_.settle();
   const auto left = remove_work();
   if (fatal_) std::rethrow_exception(fatal_);
   if (!left.empty()) context_.events.emit(event::Notice{"", left});
@@ -226,7 +225,7 @@ async::Task<bool> Run::wait() {
 }
 
 void Run::remember() {
-  std::set<std::string> rechecks;
+  std::set<std::string> seen;
   std::size_t skipped = 0, expanded = 0;
   for (model::StepIndex i = 0; i < steps_.size(); ++i) {
     if (steps_[i].instances) {
@@ -237,8 +236,9 @@ void Run::remember() {
       ++skipped;  // By a condition over parameters and artifacts, which stay the same.
       continue;
     }
-    if (const auto& recheck = environments_.of(i).recheck; rechecks.insert(recheck).second)
-      fingerprint_->ran_in(recheck);
+    if (const auto environment = routes_.fingerprint_of(spec(i), environments_.of(i));
+        seen.insert(environment).second)
+      fingerprint_->ran_in(environment);
     for (const auto& output : steps_[i].outputs) fingerprint_->made(output.digest);
   }
   if (options_.final_sources) {
@@ -285,7 +285,7 @@ async::Task<> Run::prefetch() {
       continue;
     bool is_ready = true;
     try {
-      is_ready = (co_await orchestrator_.environment(spec(i))).ready;
+      is_ready = (co_await routes_.of(spec(i)).environment(spec(i))).ready;
     } catch (const core::EnvironmentError&) {  // Reported when the step is started.
     }
     if (!is_ready && !environments_.is_begun(i)) environments_.begin(i, spec(i));
@@ -458,7 +458,7 @@ void Run::show_notices(model::StepIndex i) {
 async::Task<> Run::remove_orphans() {
   std::string notice;
   try {
-    co_await orchestrator_.remove_orphans([this](const std::string& id) {
+    co_await routes_.remove_orphans([this](const std::string& id) {
       const auto run = services_.store.runs().find(id);
       return run && run->status == RunStatus::running;
     });

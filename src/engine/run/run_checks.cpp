@@ -84,7 +84,7 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
   co_await gpus.check(steps, services.pipeline);
-  auto obstacles = co_await services.orchestrator.check(steps);
+  auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;
   const bool has_all = co_await has_all_results(context, results);

@@ -48,7 +48,7 @@ void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Fai
 StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& slots,
                        GpuReserver& gpus, Results& results)
     : context_(context),
-      orchestrator_(context.services.orchestrator),
+      routes_(context.services.routes),
       journal_(journal),
       slots_(slots),
       gpus_(gpus),
@@ -57,7 +57,7 @@ StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& sl
       downloads_(context.services, context.events, context.user_stop) {}
 
 async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts& counts) {
-  const auto& capabilities = orchestrator_.capabilities_of(step.spec);
+  const auto& capabilities = routes_.capabilities_of(step.spec);
   bool joins_next = co_await joins(step);
   if (step.resume_point) {
     counts = step.resume_point->counts;
@@ -108,7 +108,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
 /// Waits for a job slot and the step's GPUs. Returns nothing, and holds nothing, if the run is
 /// stopped.
 async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& step) {
-  auto& slots = slots_.of(orchestrator_.capabilities_of(step.spec));
+  auto& slots = slots_.of(routes_.capabilities_of(step.spec));
   std::optional<GpuReservation> reservation;
   if (gpus_.wants(step.spec)) {
     reservation = co_await gpus_.acquire(step.spec, step.urgency, step.stop);
@@ -125,7 +125,7 @@ async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& 
 
 async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptOptions which,
                                                  Clock::time_point since, GpuReservation gpus) {
-  const auto memory = limit_of(step.spec, orchestrator_.capabilities_of(step.spec), which.memory);
+  const auto memory = limit_of(step.spec, routes_.capabilities_of(step.spec), which.memory);
   const AttemptStart begins{which.number, step.environment.description, memory, gpus.gpus};
   auto record = journal_.attempt_began(step.spec, step.key, begins);
   const AttemptContext context{context_, step.stop,       checked_,
@@ -151,10 +151,10 @@ async::Task<AttemptOutcome> StepRunner::try_once(const ReadyStep& step, AttemptO
 /// Returns true if the interrupted attempt has the step's current key and may still be running.
 async::Task<bool> StepRunner::joins(const ReadyStep& step) {
   const auto* point = step.resume_point;
-  if (!point || !point->is_open || !orchestrator_.capabilities_of(step.spec).outlives_driver)
+  if (!point || !point->is_open || !routes_.capabilities_of(step.spec).outlives_driver)
     co_return false;
   if (point->key == step.key) co_return true;
-  co_await orchestrator_.discard_attempt(journal_.run_id(), step.spec.name, point->counts.attempts);
+  co_await routes_.discard_attempt(journal_.run_id(), step.spec.name, point->counts.attempts);
   co_return false;
 }
 

@@ -54,7 +54,7 @@ class StepRunner {
                                        Clock::time_point since, GpuReservation gpus);
 
   const RunContext& context_;
-  orchestrators::Orchestrator& orchestrator_;
+  orchestrators::Routes& routes_;
   Journal& journal_;
   JobSlots& slots_;
   GpuReserver& gpus_;

@@ -63,6 +63,9 @@ const std::vector<std::string>& orchestrator_names();
 /// Returns null for a name that is not in the catalog, as that of a C++ executor.
 const Entry* find_entry(std::string_view name);
 
+/// Returns those of an orchestrator in the catalog, and for other names none.
+Traits traits_of(std::string_view name);
+
 /// Throws InputError for an unknown name: it has the known names, and a similar one.
 const Entry& entry_of(std::string_view name);
 
@@ -71,5 +74,11 @@ std::string describe_orchestrators();
 
 /// Returns the values of this orchestrator's fields.
 StringMap connection_of(const Entry& entry, const StringMap& all);
+
+/// Returns the values of those fields with which what a dead run has left is found.
+StringMap service_of(const Entry& entry, const StringMap& all);
+
+/// Returns the value of a field; an empty text if it is not set.
+std::string connection_field(const StringMap& connection, const std::string& name);
 
 }  // namespace pipeline::orchestrators

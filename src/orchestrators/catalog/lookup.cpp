@@ -21,6 +21,11 @@ const Entry* find_entry(std::string_view name) {
   return found == catalog().end() ? nullptr : &*found;
 }
 
+Traits traits_of(std::string_view name) {
+  const auto* entry = find_entry(name);
+  return entry ? entry->traits : Traits{};
+}
+
 const Entry& entry_of(std::string_view name) {
   if (const auto* entry = find_entry(name)) return *entry;
   throw core::InputError("there is no orchestrator '" + std::string(name) +
@@ -40,6 +45,18 @@ StringMap connection_of(const Entry& entry, const StringMap& all) {
   for (const auto& field : entry.connection)
     if (const auto found = all.find(field.name); found != all.end()) own.insert(*found);
   return own;
+}
+
+StringMap service_of(const Entry& entry, const StringMap& all) {
+  auto own = connection_of(entry, all);
+  for (const auto& field : entry.connection)
+    if (!field.identifies_service) own.erase(field.name);
+  return own;
+}
+
+std::string connection_field(const StringMap& connection, const std::string& name) {
+  const auto found = connection.find(name);
+  return found == connection.end() ? std::string() : found->second;
 }
 
 }  // namespace pipeline::orchestrators

@@ -14,14 +14,14 @@ constexpr const char* retried_as_often =
     "a step is retried as often as `retry.max_infrastructure_retries` says";
 
 /// Returns the program that the container was to run, such as `sh`.
-std::string program_of(const Attempt& attempt) {
+std::string program_of(const AttemptSpec& attempt) {
   if (attempt.step.command.shell)
     return attempt.step.command.interpreter.empty() ? "sh" : attempt.step.command.interpreter[0];
   const auto command = command_of(attempt, container_layout());
   return command.empty() ? std::string() : command.front();
 }
 
-std::string memory_limit(const Attempt& attempt) {
+std::string memory_limit(const AttemptSpec& attempt) {
   const auto& memory = attempt.step.settings->resources.memory;
   return memory ? "its limit is " + core::format_bytes(*memory)
                 : "it has no limit of its own: the engine's machine ran out of memory";
@@ -29,7 +29,7 @@ std::string memory_limit(const Attempt& attempt) {
 
 }  // namespace
 
-std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt,
+std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& attempt,
                                     const std::string& image) {
   const auto has = [&](std::string_view part) { return text.find(part) != text.npos; };
   const auto program = program_of(attempt);
@@ -73,7 +73,7 @@ std::optional<Failure> not_executed(std::string_view text, const Attempt& attemp
   return failure;
 }
 
-std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt,
+std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& attempt,
                                   const std::string& image) {
   const auto code = std::to_string(end.exit_code);
   if (end.exit_code == 0) return std::nullopt;
@@ -119,7 +119,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attemp
   return failure;
 }
 
-Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
+Failure start_failure(const docker::EngineError& error, const AttemptSpec& attempt,
                       const std::string& image) {
   const std::string text = error.what();
   if (error.status() != 500 && docker::is_retryable(error.status(), text))

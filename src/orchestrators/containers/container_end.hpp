@@ -20,14 +20,14 @@ struct ContainerEnd {
 };
 
 /// Returns nothing for exit code 0.
-std::optional<Failure> failure_of(const ContainerEnd& end, const Attempt& attempt,
+std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& attempt,
                                   const std::string& image);
 /// Returns the failure if the program could not be executed, as reported by docker's init (tini),
 /// Podman's (catatonit), the runtime or a system call.
-std::optional<Failure> not_executed(std::string_view text, const Attempt& attempt,
+std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& attempt,
                                     const std::string& image);
 /// Returns the failure for an engine's refusal to create or start the container.
-Failure start_failure(const docker::EngineError& error, const Attempt& attempt,
+Failure start_failure(const docker::EngineError& error, const AttemptSpec& attempt,
                       const std::string& image);
 /// Returns the failure for a container that the engine stopped or that ended while the engine was
 /// restarted: its exit code does not describe the step.

@@ -4,6 +4,7 @@
 
 #include "core/address.hpp"
 #include "core/bounded_json.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "docker/reference.hpp"
 #include "orchestrators/containers/container_layout.hpp"
@@ -87,8 +88,8 @@ async::Task<Environment> StepImages::environment(const StepSpec& step) {
   co_return environment;
 }
 
-async::Task<bool> StepImages::unchanged(std::string recheck) {
-  const auto images = core::parse_json(recheck);
+async::Task<bool> StepImages::matches(std::string fingerprint) {
+  const auto images = core::parse_json(fingerprint);
   if (!images.is_object()) co_return false;  // Empty for an image that depends on no other image.
   for (const auto& [reference, id] : images.items()) {
     const auto now = co_await engine_.inspect_image(reference);
@@ -181,12 +182,13 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
                          .finish()
                          .hex();
   if (environment.ready && images_decide(step.settings->docker))
-    environment.recheck = co_await recheck_of(*step.settings->docker.parent_image, status);
+    environment.fingerprint = co_await fingerprint_of(*step.settings->docker.parent_image, status);
   co_return environment;
 }
 
 /// Returns the identifiers of the image and of the parent that determines it.
-async::Task<std::string> StepImages::recheck_of(std::string parent, docker::ImageStatus status) {
+async::Task<std::string> StepImages::fingerprint_of(std::string parent,
+                                                    docker::ImageStatus status) {
   json images;
   if (status.image_id == "scratch") co_return std::string("{}");
   images[status.reference] = status.image_id;

@@ -35,7 +35,7 @@ class StepImages {
 
   // See Orchestrator.
   async::Task<Environment> environment(const StepSpec& step);
-  async::Task<bool> unchanged(std::string recheck);
+  async::Task<bool> matches(std::string fingerprint);
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel);
 
@@ -51,7 +51,7 @@ class StepImages {
   async::Task<> publish(const StepSpec& step, docker::ImageStatus status, EventSink& events,
                         core::CancelSource& cancel);
   async::Task<Environment> environment_of(const StepSpec& step, docker::ImageStatus status);
-  async::Task<std::string> recheck_of(std::string parent, docker::ImageStatus status);
+  async::Task<std::string> fingerprint_of(std::string parent, docker::ImageStatus status);
   async::Task<std::vector<std::string>> program_words(const StepSpec& step, std::string image_id);
 
   docker::EngineApi& engine_;

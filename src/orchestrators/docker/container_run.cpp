@@ -70,7 +70,7 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
       try {
         co_await copy_in(engine, attempt, container.id);
         if (!place.passwd.empty())
-          co_await copy_passwd(engine, place, container.id, attempt.cancel);
+          co_await copy_passwd(engine, place, container.id, attempt.io.cancel);
       } catch (const EngineError& full) {
         outcome.result.failure = containers::start_failure(full, attempt, image);
       }
@@ -92,7 +92,7 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
     }
   } catch (const net::TransportError&) {
     error = std::current_exception();
-    if (attempt.cancel.level() != core::StopLevel::none) {  // Cancelled while files were copied.
+    if (attempt.io.cancel.level() != core::StopLevel::none) {  // Cancelled while files were copied.
       error = nullptr;
       outcome.result.failure = was_stopped();
     }
@@ -130,7 +130,7 @@ async::Task<Outcome> look_beforehand(EngineApi& engine, const Attempt& attempt,
   Kept said;
   outcome = co_await run_and_remove(engine, attempt, place, std::move(look), image, removals, said,
                                     nullptr);
-  write_preflight(attempt.log, said.text);
+  write_preflight(attempt.io.log, said.text);
   if (!outcome.result.exit_code ||
       (outcome.result.failure && outcome.result.failure->kind == FailureKind::cancelled))
     co_return outcome;
@@ -164,8 +164,8 @@ async::Task<Outcome> try_container(EngineApi& engine, const Attempt& attempt,
     refused = error;
   }
   if (refused) co_return refused_outcome(*refused, attempt, image);
-  PreflightLog gate(attempt.log);
-  LogSink& log = container.gated ? static_cast<LogSink&>(gate) : attempt.log;
+  PreflightLog gate(attempt.io.log);
+  LogSink& log = container.gated ? static_cast<LogSink&>(gate) : attempt.io.log;
   co_return co_await run_and_remove(engine, attempt, place, container, image, removals, log,
                                     container.gated ? &gate : nullptr);
 }
@@ -176,7 +176,7 @@ async::Task<AttemptResult> run_container(docker::EngineApi& engine, const Attemp
                                          ContainerOptions& place, const std::string& image,
                                          Removals& removals) {
   for (;;) {
-    if (attempt.cancel.level() != core::StopLevel::none) {
+    if (attempt.io.cancel.level() != core::StopLevel::none) {
       AttemptResult result;
       result.failure = was_stopped();
       co_return result;

@@ -184,12 +184,12 @@ async::Task<> ContainerSession::quietly(async::Task<> task) {
 
 /// Waits until the container has ended; stops it on request.
 async::Task<> ContainerSession::watch(async::JoinableTask& output, async::JoinableTask& end) {
-  core::CancelSource::Listener listener(attempt_.cancel,
+  core::CancelSource::Listener listener(attempt_.io.cancel,
                                         [this](core::StopLevel) { changed_.cancel(); });
   std::optional<async::JoinableTask> stop;
   while (!end.done()) {
     const auto wanted =
-        output.error() || hangs_ ? core::StopLevel::immediate : attempt_.cancel.level();
+        output.error() || hangs_ ? core::StopLevel::immediate : attempt_.io.cancel.level();
     if (wanted == core::StopLevel::immediate && stopping_ != core::StopLevel::immediate) {
       stopping_ = wanted;
       co_await quietly(engine_.kill_container(id_, "SIGKILL"));
@@ -227,7 +227,7 @@ async::Task<bool> ContainerSession::killed_for_memory() {
   while (true) {
     docker::ContainerState state;
     try {
-      state = co_await engine_.inspect_container(id_, &attempt_.cancel);
+      state = co_await engine_.inspect_container(id_, &attempt_.io.cancel);
     } catch (const EngineError& error) {
       if (error.status() != 404) throw;
       co_return false;  // Another program has removed it.
@@ -332,7 +332,7 @@ void ContainerSession::be_patient() {
 }
 
 async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& image) {
-  if (hangs_ && attempt_.cancel.level() == core::StopLevel::none)
+  if (hangs_ && attempt_.io.cancel.level() == core::StopLevel::none)
     co_return preflight_hangs(longest_preflight);
   if (stopping_ != core::StopLevel::none)
     co_return stopping_ == core::StopLevel::graceful&& exit_code_ == 128 + 9 ? had_to_be_killed()
@@ -360,7 +360,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
       while (!(attached_ && waiting_) && !output.done() && !end.done()) co_await change();
       for (const auto* listener : {&output, &end})
         if (listener->error()) std::rethrow_exception(listener->error());
-      co_await engine_.start_container(id_, &attempt_.cancel);
+      co_await engine_.start_container(id_, &attempt_.io.cancel);
     }
     began_ = std::chrono::steady_clock::now();
     measuring.emplace(executor_, measure());

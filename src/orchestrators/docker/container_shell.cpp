@@ -127,7 +127,8 @@ async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& a
   try {
     if (container.copies) {
       co_await copy_in(engine, attempt, container.id);
-      if (!place.passwd.empty()) co_await copy_passwd(engine, place, container.id, attempt.cancel);
+      if (!place.passwd.empty())
+        co_await copy_passwd(engine, place, container.id, attempt.io.cancel);
     }
     const auto stream = co_await docker::attach_raw(engine, container.id);
     co_await end.is_awaited();

@@ -110,7 +110,7 @@ json volume(const std::string& text, const ContainerOptions& place) {
   return mount("volume", source, target, read_only);
 }
 
-json mounts(const Attempt& attempt, const ContainerOptions& place) {
+json mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
   const auto& layout = containers::container_layout();
   json all = json::array();
   if (place.elsewhere) {
@@ -134,7 +134,7 @@ json mounts(const Attempt& attempt, const ContainerOptions& place) {
   return all;
 }
 
-json environment(const Attempt& attempt, const ContainerOptions& place) {
+json environment(const AttemptSpec& attempt, const ContainerOptions& place) {
   auto variables = variables_of(attempt, containers::container_layout());
   const auto& image = attempt.step.settings->docker.environment;
   // HOME is a writable folder, whichever user the step runs as. Python must not write caches beside
@@ -155,14 +155,14 @@ json environment(const Attempt& attempt, const ContainerOptions& place) {
 /// The engine's default is 64 MiB, with which a data loader with workers ends with SIGBUS. Unused
 /// shared memory costs nothing, and used memory counts as the step's; the limit is therefore the
 /// kernel's default for a tmpfs, half of the available memory.
-std::optional<Bytes> shared_memory(const Attempt& attempt, const ContainerOptions& place) {
+std::optional<Bytes> shared_memory(const AttemptSpec& attempt, const ContainerOptions& place) {
   const auto& resources = attempt.step.settings->resources;
   if (resources.shm_size || attempt.gpus.empty()) return resources.shm_size;
   const auto half = resources.memory.value_or(place.memory) / 2;
   return half > 0 ? std::optional(half) : std::nullopt;
 }
 
-void add_gpus(json& body, const Attempt& attempt, const ContainerOptions& place) {
+void add_gpus(json& body, const AttemptSpec& attempt, const ContainerOptions& place) {
   std::vector<docker::GpuName> names;
   for (const auto& gpu : attempt.gpus) names.push_back({gpu.uuid, gpu.index});
   place.gpu_access->give(body, settings::gpu_request(attempt.step.settings->resources), names);
@@ -170,13 +170,13 @@ void add_gpus(json& body, const Attempt& attempt, const ContainerOptions& place)
 
 }  // namespace
 
-std::string container_name(const Attempt& attempt) {
+std::string container_name(const AttemptSpec& attempt) {
   return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number) +
          // A shell is no attempt, and there may be several.
          (attempt.shell ? "-shell-" + std::to_string(::getpid()) : "");
 }
 
-StringMap container_labels(const Attempt& attempt, const ContainerOptions& place) {
+StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& place) {
   // Without the label of the state folder, so that no run takes it for a dead driver's.
   if (attempt.shell)
     return {{"pipe.shell", std::to_string(::getpid())}, {"pipe.step", attempt.step.name}};
@@ -193,7 +193,7 @@ std::string gpus_text(const std::vector<AssignedGpu>& gpus) {
   return text;
 }
 
-json container_body(const Attempt& attempt, const ContainerOptions& place) {
+json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
   const auto& docker = attempt.step.settings->docker;
   const auto& resources = attempt.step.settings->resources;
   auto labels = docker.labels;

@@ -40,16 +40,16 @@ struct ContainerOptions {
 };
 
 /// Returns `pipe-RUN-STEP-ATTEMPT`.
-std::string container_name(const Attempt& attempt);
+std::string container_name(const AttemptSpec& attempt);
 /// Returns the labels that identify this attempt's container.
-StringMap container_labels(const Attempt& attempt, const ContainerOptions& place);
+StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& place);
 /// Label with the UUIDs of a container's GPUs, separated by commas; shows which GPUs are in use
 /// after the driver's death.
 inline constexpr const char* gpus_label = "pipe.gpus";
 std::string gpus_text(const std::vector<AssignedGpu>& gpus);
 /// Returns the body of POST /containers/create. It contains the secrets' values and must not be
 /// shown.
-nlohmann::json container_body(const Attempt& attempt, const ContainerOptions& place);
+nlohmann::json container_body(const AttemptSpec& attempt, const ContainerOptions& place);
 /// Returns a failure if a folder of `docker.volumes` does not exist on this machine, if the engine
 /// runs here.
 std::optional<Failure> missing_volume(const StepSpec& step, const ContainerOptions& place);

@@ -98,8 +98,8 @@ class DockerOrchestrator : public Orchestrator {
     co_return environment;
   }
 
-  async::Task<bool> unchanged(std::string recheck) override {
-    return images_.unchanged(std::move(recheck));
+  async::Task<bool> matches(std::string fingerprint) override {
+    return images_.matches(std::move(fingerprint));
   }
 
   async::Task<std::string> packages(const StepSpec& step) override {
@@ -149,7 +149,7 @@ class DockerOrchestrator : public Orchestrator {
       if (!docker::is_retryable(error.status(), error.what())) throw;
       lost = containers::engine_lost(error);
     }
-    result.failure = attempt.cancel.level() == core::StopLevel::none ? lost : was_stopped();
+    result.failure = attempt.io.cancel.level() == core::StopLevel::none ? lost : was_stopped();
     co_return result;
   }
 

@@ -119,7 +119,7 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
   async::Backoff backoff(engine.limits().retries);
   for (;;) {
     try {
-      co_await engine.put_archive(container, containers::container_folder, tar, attempt.cancel);
+      co_await engine.put_archive(container, containers::container_folder, tar, attempt.io.cancel);
       co_return;
     } catch (const docker::EngineError& error) {
       // An engine that is shutting down has unmounted the folder, and does not find it.
@@ -127,7 +127,7 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
       if (!is_unmounted || backoff.exhausted()) throw;
       core::log::info(std::string("engine: ") + error.what() + "; retried");
     }
-    co_await async::pause_for(backoff.next(), &attempt.cancel);
+    co_await async::pause_for(backoff.next(), &attempt.io.cancel);
   }
 }
 
@@ -199,7 +199,7 @@ async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
   core::remove_tree(folder.to);
   core::make_folders(folder.to);
   co_await copy_folder(engine, container, folder, cancel);
-  attempt.replace_checkpoint(folder.to);
+  attempt.io.replace_checkpoint(folder.to);
 }
 
 }  // namespace
@@ -207,13 +207,13 @@ async::Task<> copy_checkpoint(docker::EngineApi& engine, const Attempt& attempt,
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container) {
   const Copied folder{containers::container_layout().outputs, attempt.outputs};
-  co_await copy_folder(engine, container, folder, attempt.cancel);
+  co_await copy_folder(engine, container, folder, attempt.io.cancel);
 }
 
 async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
                         const std::string& container, bool outputs) {
   core::CancelSource hurry;  // The attempt itself may have been stopped.
-  const core::CancelSource::Listener listener(attempt.cancel, [&](core::StopLevel level) {
+  const core::CancelSource::Listener listener(attempt.io.cancel, [&](core::StopLevel level) {
     if (level == core::StopLevel::immediate) hurry.stop(level);
   });
   const Copied folder{containers::container_layout().outputs, attempt.outputs};
@@ -222,7 +222,7 @@ async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
     if (outputs) co_await copy_folder(engine, container, folder, hurry);
   } catch (const core::EnvironmentError& error) {
     const auto what = std::string("pipe: what the attempt has written was not copied here: ");
-    attempt.log.write(Stream::err, what + error.what() + "\n");
+    attempt.io.log.write(Stream::err, what + error.what() + "\n");
   }
 }
 

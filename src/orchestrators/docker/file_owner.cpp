@@ -38,7 +38,7 @@ json bind(const fs::path& source, const std::string& target) {
 
 }  // namespace
 
-async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
+async::Task<> take_over_files(docker::EngineApi& engine, const AttemptSpec& attempt,
                               const ContainerOptions& place) {
   if (::geteuid() == 0 ||
       (!has_files_of_another(attempt.outputs) && !has_files_of_another(attempt.scratch) &&

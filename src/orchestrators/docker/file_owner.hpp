@@ -11,7 +11,7 @@ namespace pipeline::orchestrators::docker_engine {
 /// Gives the attempt's outputs and scratch files to the invoking user, by `chown` of the step's
 /// image in a container as root, if some of them belong to another one. An image without `chown`
 /// leaves them as they are; the run then reports what it cannot remove.
-async::Task<> take_over_files(docker::EngineApi& engine, const Attempt& attempt,
+async::Task<> take_over_files(docker::EngineApi& engine, const AttemptSpec& attempt,
                               const ContainerOptions& place);
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -57,7 +57,7 @@ async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Atte
     try {
       const auto body = container_body(attempt, place);
       OwnContainer made;
-      made.id = co_await engine.create_container(name, body, platform, &attempt.cancel);
+      made.id = co_await engine.create_container(name, body, platform, &attempt.io.cancel);
       const auto* info = co_await engine.info();
       if (info->podman && !place.elsewhere) {
         const bool sees_files = co_await has_files_of(engine, attempt, made.id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "file_tree/tar_reader.hpp"
@@ -93,7 +94,7 @@ async::Task<> UserEntries::find(const Attempt& attempt, ContainerOptions& option
   if (is_mounted_over(settings)) co_return;
   try {
     const std::function<async::Task<std::string>()> work = [&] { return read(attempt, options); };
-    const auto image = co_await read_.get(options.image, work, &attempt.cancel);
+    const auto image = co_await read_.get(options.image, work, &attempt.io.cancel);
     options.user_name = name_of(image, user->uid);
     if (!options.user_name.empty()) co_return;
     const auto text = with_entry(image, *user, wanted);
@@ -122,7 +123,8 @@ async::Task<std::string> UserEntries::read(const Attempt& attempt,
   const auto name = container_name(attempt) + "-users";
   co_await engine_.remove_container(name);  // The container of a dead driver.
   const auto id = co_await engine_.create_container(
-      name, std::move(body), attempt.step.settings->docker.platform.value_or(""), &attempt.cancel);
+      name, std::move(body), attempt.step.settings->docker.platform.value_or(""),
+      &attempt.io.cancel);
   OneFile file;
   file_tree::TarReader reader(file, {.bytes = longest_passwd, .entries = 1});
   std::exception_ptr error;
@@ -130,7 +132,7 @@ async::Task<std::string> UserEntries::read(const Attempt& attempt,
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
       reader.feed(bytes);
     };
-    co_await engine_.get_archive(id, passwd_file, on_bytes, attempt.cancel);
+    co_await engine_.get_archive(id, passwd_file, on_bytes, attempt.io.cancel);
     reader.finish();
   } catch (const docker::EngineError& refused) {
     if (refused.status() != 404) error = std::current_exception();  // 404: it has no such file.

@@ -65,12 +65,12 @@ class ExecutorOrchestrator final : public Orchestrator {
     request.resources = attempt.step.settings->resources;
     request.log = [this, &attempt](Stream stream, std::string_view bytes) {
       asio::post(loop_, [&attempt, stream, text = std::string(bytes)] {
-        attempt.log.write(stream, text);
+        attempt.io.log.write(stream, text);
       });
     };
     std::stop_source stop;
     request.stop = stop.get_token();
-    core::CancelSource::Listener listener(attempt.cancel,
+    core::CancelSource::Listener listener(attempt.io.cancel,
                                           [&stop](core::StopLevel) { stop.request_stop(); });
 
     AttemptResult result;
@@ -87,7 +87,7 @@ class ExecutorOrchestrator final : public Orchestrator {
     });
     boost::system::error_code ignored;
     co_await done.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    if (attempt.cancel.level() != core::StopLevel::none && result.failure)
+    if (attempt.io.cancel.level() != core::StopLevel::none && result.failure)
       result.failure->kind = FailureKind::cancelled;
     if (!result.failure) result.exit_code = 0;
     co_return result;

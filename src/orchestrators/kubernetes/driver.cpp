@@ -165,7 +165,7 @@ async::Task<bool> driver_continues(Client& client, std::string name) {
   kubernetes_api::ApiCall question("read the Job " + name, "GET",
                                    client.path("batch/v1", "jobs", name));
   question.timeout = std::chrono::seconds(5);
-  question.most_tries = 1;
+  question.max_tries = 1;
   json job;
   try {
     job = co_await client.call(std::move(question));

@@ -3,15 +3,6 @@
 #include "core/user_environment.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
-namespace {
-
-class NoLog : public LogSink {
- public:
-  void write(Stream, std::string_view) override {}
-};
-
-}  // namespace
-
 nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place) {
   StringMap environment, secrets;
   for (const auto& [name, value] : step.environment)
@@ -23,23 +14,18 @@ nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place)
                       place.state / "artifacts" / "DIGEST"});
   std::vector<AttemptOutput> outputs;
   for (const auto& output : step.outputs) outputs.push_back({output.name, output.file_name});
-  NoLog log;
-  core::CancelSource cancel;
   const auto work = place.state / "work" / "RUN" / (step.name + ".1");
-  const Attempt attempt{.step = step,
-                        .pipeline = place.pipeline,
-                        .run_id = "RUN",
-                        .number = 1,
-                        .code = place.state / "artifacts" / "CODE",
-                        .inputs = std::move(inputs),
-                        .outputs = work / "outputs",
-                        .output_names = std::move(outputs),
-                        .scratch = work / "scratch",
-                        .environment = std::move(environment),
-                        .secrets = std::move(secrets),
-                        .gpus = {},
-                        .log = log,
-                        .cancel = cancel};
+  const AttemptSpec attempt{.step = step,
+                            .pipeline = place.pipeline,
+                            .run_id = "RUN",
+                            .number = 1,
+                            .code = place.state / "artifacts" / "CODE",
+                            .inputs = std::move(inputs),
+                            .outputs = work / "outputs",
+                            .output_names = std::move(outputs),
+                            .scratch = work / "scratch",
+                            .environment = std::move(environment),
+                            .secrets = std::move(secrets)};
   JobOptions cluster;
   cluster.image = place.image;
   cluster.claim = place.claim;

@@ -236,18 +236,18 @@ void JobRun::say_why(const PodState& pod_state) {
   if (pod_state.waits_for.empty() || Clock::now() - waits_since_ < quiet_wait ||
       !said_.insert(pod_state.waits_for).second)
     return;
-  attempt_.log.write(Stream::err, "[kubernetes] waiting: " + pod_state.waits_for + "\n");
+  attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + pod_state.waits_for + "\n");
 }
 
 /// Waits until the pod has ended or is lost; stops it on request.
 async::Task<> JobRun::watch() {
-  core::CancelSource::Listener listener(attempt_.cancel,
+  core::CancelSource::Listener listener(attempt_.io.cancel,
                                         [this](core::StopLevel) { changed_.cancel(); });
   for (;;) {
     if (informer_.error()) std::rethrow_exception(informer_.error());
     auto pod_state = entry_.pod.is_null() ? job_status_of(entry_.job, startup_)
                                           : pod_state_of(entry_.pod, startup_);
-    if (pod_state.phase == PodState::Phase::running && attempt_.on_began) attempt_.on_began();
+    if (pod_state.phase == PodState::Phase::running && attempt_.io.on_began) attempt_.io.on_began();
     if (pod_state.phase != PodState::Phase::waiting && !log_ && !entry_.pod_gone)
       log_.emplace(executor_, attempt_.shell ? converse() : read_log(),
                    [this] { changed_.cancel(); });
@@ -256,7 +256,7 @@ async::Task<> JobRun::watch() {
       break;  // The agent is the last process; the cluster reports the pod's end much later.
     if (entry_.job_gone && entry_.pod.is_null() && stopping_ == core::StopLevel::none) break;
     const auto wanted =
-        log_ && log_->error() ? core::StopLevel::immediate : attempt_.cancel.level();
+        log_ && log_->error() ? core::StopLevel::immediate : attempt_.io.cancel.level();
     if (wanted > stopping_) {
       co_await stop(wanted);
       continue;
@@ -303,7 +303,7 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   last_output_ += bytes;
   if (last_output_.size() > 2 * job_output_tail)
     last_output_.erase(0, last_output_.size() - job_output_tail);
-  attempt_.log.write(is_stderr ? Stream::err : Stream::out, bytes);
+  attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
 async::Task<> JobRun::read_once() {
@@ -324,7 +324,7 @@ async::Task<> JobRun::read_once() {
 }
 
 async::Task<> JobRun::read_log() {
-  attempt_.log.write(Stream::err, restored_checkpoint(entry_.pod));
+  attempt_.io.log.write(Stream::err, restored_checkpoint(entry_.pod));
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
     const bool whole = pod_ended_;  // The log is complete.
@@ -443,7 +443,7 @@ async::Task<AttemptResult> run_job(kubernetes_api::Client& client, JobInformer& 
                                    const Attempt& attempt, const JobOptions& place,
                                    PodStaging* files, Removals& removals, std::string& waits) {
   AttemptResult result;
-  if (attempt.cancel.level() != core::StopLevel::none) {
+  if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = was_stopped();
     co_return result;
   }

@@ -52,8 +52,8 @@ class KubernetesOrchestrator : public Orchestrator {
     co_return environment;
   }
 
-  async::Task<bool> unchanged(std::string recheck) override {
-    return images_->unchanged(std::move(recheck));
+  async::Task<bool> matches(std::string fingerprint) override {
+    return images_->matches(std::move(fingerprint));
   }
 
   async::Task<std::vector<core::Diagnostic>> check(
@@ -152,7 +152,8 @@ class KubernetesOrchestrator : public Orchestrator {
 
  private:
   SharedClaim claim() const {
-    return {options_.connection_field("claim"), options_.connection_field("claim_path")};
+    return {connection_field(options_.connection, "claim"),
+            connection_field(options_.connection, "claim_path")};
   }
 
   static void add_notice(const StepSpec& step, Environment& environment) {
@@ -167,7 +168,9 @@ class KubernetesOrchestrator : public Orchestrator {
   /// Throws InputError if pods neither share files with this machine nor can reach the remote
   /// store.
   void require_files() const {
-    if (!options_.artifacts || stages_files() || !options_.connection_field("claim").empty()) return;
+    if (!options_.artifacts || stages_files() ||
+        !connection_field(options_.connection, "claim").empty())
+      return;
     throw core::InputError(
         "pods cannot reach the remote store " + options_.artifacts->url() +
             ": it gives no URLs by which they get their files",
@@ -182,9 +185,10 @@ class KubernetesOrchestrator : public Orchestrator {
 
   kubernetes_api::Client& client() {
     if (!client_)
-      client_.emplace(loop_, kubernetes_api::find_cluster(
-                                 {.context = options_.connection_field("context"),
-                                  .name_space = options_.connection_field("namespace")}));
+      client_.emplace(loop_,
+                      kubernetes_api::find_cluster(
+                          {.context = connection_field(options_.connection, "context"),
+                           .name_space = connection_field(options_.connection, "namespace")}));
     return *client_;
   }
 

@@ -64,7 +64,7 @@ std::string literally(const std::string& text) {
 
 namespace {
 
-json environment(const Attempt& attempt, const Layout& layout) {
+json environment(const AttemptSpec& attempt, const Layout& layout) {
   auto variables = variables_of(attempt, layout);
   const auto& image = attempt.step.settings->docker.environment;
   for (const auto& [name, value] :
@@ -158,7 +158,7 @@ void add_carried(PodFiles& files, const std::string& secret, const Layout& layou
 }
 
 /// Mounts files of this machine, which the nodes see directly or through a claim.
-void add_shared(PodFiles& files, const Attempt& attempt, const JobOptions& place,
+void add_shared(PodFiles& files, const AttemptSpec& attempt, const JobOptions& place,
                 const Layout& layout) {
   files.add(attempt.code, true, layout.code, true);
   std::error_code error;
@@ -249,7 +249,7 @@ std::string job_name(const std::string& run_id, const std::string& step_name, un
   return "pipe-" + step + "-" + hasher.finish().hex().substr(0, 16);
 }
 
-StringMap job_labels(const Attempt& attempt, const std::string& owner) {
+StringMap job_labels(const AttemptSpec& attempt, const std::string& owner) {
   // Without the labels of a run, so that no run takes it for a dead driver's.
   if (attempt.shell)
     return {{"app.kubernetes.io/managed-by", "pipe"},
@@ -282,7 +282,7 @@ void be_shell(json& container, const ShellRequest& shell) {
   container["stdin"] = container["stdinOnce"] = true;
 }
 
-PodFiles pod_files(const Attempt& attempt, const JobOptions& place, const Layout& layout) {
+PodFiles pod_files(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout) {
   const auto& step = attempt.step;
   PodFiles files(place.claim);
   if (place.carries)
@@ -296,7 +296,7 @@ PodFiles pod_files(const Attempt& attempt, const JobOptions& place, const Layout
   return files;
 }
 
-json container_spec(const Attempt& attempt, const JobOptions& place, const Layout& layout,
+json container_spec(const AttemptSpec& attempt, const JobOptions& place, const Layout& layout,
                     const PodFiles& files) {
   const auto& step = attempt.step;
   json command =
@@ -340,7 +340,7 @@ StringMap node_labels(const Settings& settings) {
   return labels;
 }
 
-json pod_spec(const Attempt& attempt, const JobOptions& place) {
+json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
   auto layout = containers::container_layout();
@@ -378,15 +378,15 @@ json pod_spec(const Attempt& attempt, const JobOptions& place) {
 
 }  // namespace
 
-bool sends_checkpoint(const Attempt& attempt, const JobOptions& place) {
+bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place) {
   return place.carries && !attempt.checkpoint_key.empty();
 }
 
-unsigned grace_seconds(const Attempt& attempt, const JobOptions& place) {
+unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place) {
   return pod_grace_seconds + (sends_checkpoint(attempt, place) ? upload_grace_seconds : 0);
 }
 
-json job_manifest(const Attempt& attempt, const JobOptions& place) {
+json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
   const auto& step = attempt.step;
   const auto& settings = step.settings->kubernetes;
   const auto own_labels = job_labels(attempt, place.owner);
@@ -423,7 +423,7 @@ json job_manifest(const Attempt& attempt, const JobOptions& place) {
   return job;
 }
 
-std::optional<json> secret_manifest(const Attempt& attempt, const std::string& owner,
+std::optional<json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
                                     const std::optional<StagedFiles>& carried) {
   if (attempt.secrets.empty() && !carried) return std::nullopt;
   auto texts = attempt.secrets;

@@ -16,8 +16,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// The stager's two documents for a pod that sees no file of this machine (stager/carry.hpp). They
-/// contain signed URLs and must not be shown.
+/// The stager's two documents for a pod that sees no file of this machine (stager/staging.hpp).
+/// They contain signed URLs and must not be shown.
 struct StagedFiles {
   std::string fetch, collect;
 };
@@ -57,7 +57,7 @@ inline constexpr std::string_view kept_log_name = ".pipe-log";
 /// Returns `pipe-STEP-DIGEST`, a function of the attempt alone; a DNS label that leaves room for
 /// the pod's suffix.
 std::string job_name(const std::string& run_id, const std::string& step, unsigned number);
-inline std::string job_name(const Attempt& attempt) {
+inline std::string job_name(const AttemptSpec& attempt) {
   return job_name(attempt.shell ? attempt.shell->id : attempt.run_id, attempt.step.name,
                   attempt.number);
 }
@@ -67,23 +67,23 @@ std::string label_value(const std::string& text);
 std::string literally(const std::string& text);
 /// Returns the labels that identify this attempt's objects. Names that are no label values are
 /// shortened and get a digest.
-StringMap job_labels(const Attempt& attempt, const std::string& owner);
+StringMap job_labels(const AttemptSpec& attempt, const std::string& owner);
 /// Returns `pipe.run=X,pipe.state=Y`.
 std::string run_selector(const std::string& run_id, const std::string& owner);
 /// Returns `pipe.shell=X`.
 std::string shell_selector(const std::string& id);
 
 /// Returns a batch/v1 Job without secrets. Throws InputError for what a cluster cannot do.
-nlohmann::json job_manifest(const Attempt& attempt, const JobOptions& place);
+nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& place);
 /// Must not be shown; nothing for a step without secrets and staged files.
-std::optional<nlohmann::json> secret_manifest(const Attempt& attempt, const std::string& owner,
+std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
                                               const std::optional<StagedFiles>& carried = {});
 
 /// Returns true if the pod's stager uploads the attempt's checkpoint.
-bool sends_checkpoint(const Attempt& attempt, const JobOptions& place);
+bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place);
 /// Returns how long the pod has to end when it is asked to stop: the step's own time, and that of
 /// the upload of its checkpoint.
-unsigned grace_seconds(const Attempt& attempt, const JobOptions& place);
+unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place);
 
 /// Describes the step's settings that a cluster ignores; empty if there are none.
 std::string unhonoured(const StepSpec& step);

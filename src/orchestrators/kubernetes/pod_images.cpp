@@ -38,8 +38,8 @@ class BuiltImages : public PodImages {
     co_return environment;
   }
 
-  async::Task<bool> unchanged(std::string recheck) override {
-    return images_.unchanged(std::move(recheck));
+  async::Task<bool> matches(std::string fingerprint) override {
+    return images_.matches(std::move(fingerprint));
   }
 
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
@@ -122,7 +122,7 @@ class LockedImages : public PodImages {
   }
   async::Task<> lock(const StepSpec&, EventSink&, core::CancelSource&) override { co_return; }
   async::Task<std::string> packages(const StepSpec& step) override { co_return of(step).packages; }
-  async::Task<bool> unchanged(std::string) override { co_return false; }
+  async::Task<bool> matches(std::string) override { co_return false; }
   async::Task<Environment> prepare(const StepSpec& step, EventSink&, core::CancelSource&) override {
     return environment(step);
   }

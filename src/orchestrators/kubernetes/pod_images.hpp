@@ -14,7 +14,7 @@ class PodImages {
  public:
   // See Orchestrator.
   virtual async::Task<Environment> environment(const StepSpec& step) = 0;
-  virtual async::Task<bool> unchanged(std::string recheck) = 0;
+  virtual async::Task<bool> matches(std::string fingerprint) = 0;
   virtual async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                            core::CancelSource& cancel) = 0;
   /// See Orchestrator::lock().

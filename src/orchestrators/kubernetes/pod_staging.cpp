@@ -72,7 +72,7 @@ async::Task<json> PodStaging::item(const Attempt& attempt, std::string to, fs::p
   const bool is_tree = fs::is_directory(path);
   if (digest.empty() && is_tree) digest = co_await tree_digest_of(path);
   if (digest.empty()) digest = core::sha256_file(path).hex();
-  const auto key = co_await artifacts_.send(digest, path, &attempt.cancel);
+  const auto key = co_await artifacts_.send(digest, path, &attempt.io.cancel);
   json made;
   made["to"] = std::move(to);
   made["kind"] = is_tree ? "tree" : "file";
@@ -168,7 +168,7 @@ async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& 
 async::Task<> PodStaging::receive(const Attempt& attempt, const AttemptOutput& output,
                                   const Sent& sent) {
   const bool is_tree = sent.kind == "tree";
-  co_await download(attempt, output, sent, attempt.cancel);
+  co_await download(attempt, output, sent, attempt.io.cancel);
   auto digest = sent.digest;
   if (is_tree) digest = co_await tree_digest_of(attempt.outputs / output.file_name);
   co_await artifacts_.adopt(sent.key, std::move(digest), is_tree, sent.bytes);
@@ -178,7 +178,7 @@ async::Task<> PodStaging::receive(const Attempt& attempt, const AttemptOutput& o
 async::Task<> PodStaging::receive_failed(const Attempt& attempt, const AttemptOutput& output,
                                          const Sent& sent) {
   core::CancelSource hurry;  // The attempt itself may have been stopped.
-  const core::CancelSource::Listener listener(attempt.cancel, [&](core::StopLevel level) {
+  const core::CancelSource::Listener listener(attempt.io.cancel, [&](core::StopLevel level) {
     if (level == core::StopLevel::immediate) hurry.stop(level);
   });
   std::optional<std::string> trouble;

@@ -40,7 +40,7 @@ async::Task<json> PodStaging::address_item(const Attempt& attempt, std::string t
   if (auto from = co_await source(attempt, input, key); !from.is_null())
     made["source"] = std::move(from);
   else
-    co_await bring_address(input, attempt.cancel);
+    co_await bring_address(input, attempt.io.cancel);
   co_return made;
 }
 
@@ -68,7 +68,7 @@ async::Task<json> PodStaging::source(const Attempt& attempt, const AttemptInput&
       list.push_back(std::move(entry));
     }
     const auto name = list_key(folder_of(attempt), input.name);
-    co_await store_.put(name, blobs::body_of(list.dump()), &attempt.cancel);
+    co_await store_.put(name, blobs::body_of(list.dump()), &attempt.io.cancel);
     made["files"] = co_await pods_.presigned(Method::read, name);
     co_return made;
   }
@@ -100,9 +100,9 @@ async::Task<> PodStaging::help(const Attempt& attempt, core::CancelSource& enoug
     if (!input.remote || !wanted.is_object() || !wanted.contains(input.digest)) continue;
     unreached_.insert(input.remote->server);
     const auto& why = wanted[input.digest];
-    attempt.log.write(Stream::err, "[kubernetes] the pod cannot fetch " + input.remote->shown +
-                                       ", so this driver brings it: " +
-                                       (why.is_string() ? why.get<std::string>() : "") + "\n");
+    attempt.io.log.write(Stream::err, "[kubernetes] the pod cannot fetch " + input.remote->shown +
+                                          ", so this driver brings it: " +
+                                          (why.is_string() ? why.get<std::string>() : "") + "\n");
     co_await bring_address(input, enough);
   }
 }

@@ -69,7 +69,7 @@ async::Task<CheckpointDocuments> offer_checkpoint(blobs::BlobStore& store, const
   const auto& layout = containers::container_layout();
   auto& pods = *store.pod_access();
   const auto own = family_of(attempt);
-  const auto head = co_await store.find_text(head_of(key), &attempt.cancel);
+  const auto head = co_await store.find_text(head_of(key), &attempt.io.cancel);
   const auto last = named_slot(head);
   std::vector<std::string> kept{"head.json", own + "/"}, families{own};
   if (!last.empty()) kept.push_back(last + ".");

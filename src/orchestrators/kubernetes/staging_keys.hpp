@@ -11,7 +11,7 @@ namespace pipeline::orchestrators::kubernetes {
 inline std::string folder_of(const std::string& run_id, const std::string& step, unsigned number) {
   return "runs/" + run_id + "/" + step + "." + std::to_string(number) + "/";
 }
-inline std::string folder_of(const Attempt& attempt) {
+inline std::string folder_of(const AttemptSpec& attempt) {
   return folder_of(attempt.run_id, attempt.step.name, attempt.number);
 }
 inline std::string report_key(const std::string& folder) { return folder + "report.json"; }

@@ -359,7 +359,7 @@ std::optional<int> exit_code_of(const json& pod) {
   return static_cast<int>(number_at(terminated, "/exitCode"));
 }
 
-std::optional<Failure> failure_of_pod(const json& pod, const Attempt& attempt,
+std::optional<Failure> failure_of_pod(const json& pod, const AttemptSpec& attempt,
                                       const std::string& image, const PodEnd& end) {
   const auto& terminated = at(container_of(pod), "/state/terminated");
   const auto code = exit_code_of(pod);

@@ -45,7 +45,7 @@ struct PodEnd {
 };
 /// Returns the failure of a pod that has ended or is being deleted by another program. Nothing for
 /// exit code 0.
-std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const Attempt& attempt,
+std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSpec& attempt,
                                       const std::string& image, const PodEnd& end);
 /// Returns true if the pod was deleted and its status has no reason (before Kubernetes 1.26), or
 /// its node was lost: its events may have the reason.

@@ -11,6 +11,7 @@
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/quantity.hpp"
 #include "gpu/errors.hpp"
@@ -161,14 +162,14 @@ void LocalOrchestrator::look_at(HostContext& host, const StepSpec& step, const s
   uname(&machine);
   core::Hasher hasher;
   hasher.field("local").field(machine.sysname).field(machine.machine);
-  host.recheck = nlohmann::json::object();
-  if (const char* own = std::getenv("PATH"); !own || own != path) host.recheck["path"] = path;
+  host.fingerprint = nlohmann::json::object();
+  if (const char* own = std::getenv("PATH"); !own || own != path) host.fingerprint["path"] = path;
   std::string python;
   for (const auto& name : names) {
     if (has_environment && comes_with_environment(name)) continue;
     const auto& program = on_path.find(name);
     hasher.field(name).field(program.identity);
-    host.recheck["programs"][name] = program.identity;
+    host.fingerprint["programs"][name] = program.identity;
     if (name.starts_with('/')) host.programs.emplace_back(name);
     if (name.starts_with("python") && !program.file.empty())
       python = program.version.empty() ? "Python" : "Python " + program.version;
@@ -181,7 +182,7 @@ void LocalOrchestrator::look_at(HostContext& host, const StepSpec& step, const s
   environment.description =
       python.empty() ? "processes of this machine" : python + " of this machine";
   if (!has_environment) {
-    environment.recheck = host.recheck.dump();
+    environment.fingerprint = host.fingerprint.dump();
     return;
   }
   host.plan = environments_.plan(step, on_path);
@@ -193,7 +194,7 @@ void LocalOrchestrator::look_at(HostContext& host, const StepSpec& step, const s
                            ", the one of this machine; parent_image " + *settings.parent_image +
                            " has " + *image);
   for (const auto& name : plan.looked_up)
-    host.recheck["programs"][name] = on_path.find(name).identity;
+    host.fingerprint["programs"][name] = on_path.find(name).identity;
   describe(host);
 }
 
@@ -214,9 +215,9 @@ void LocalOrchestrator::describe(HostContext& host) const {
   }
   environment.id = core::Hasher().field(host.identity).field(plan.digest).finish().hex();
   environment.description = python + ", virtual environment " + plan.digest.substr(0, 12);
-  auto recheck = host.recheck;
-  recheck["environment"] = plan.digest;
-  if (plan.by_name) environment.recheck = recheck.dump();
+  auto fingerprint = host.fingerprint;
+  fingerprint["environment"] = plan.digest;
+  if (plan.by_name) environment.fingerprint = fingerprint.dump();
 }
 
 async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
@@ -247,8 +248,8 @@ async::Task<std::string> LocalOrchestrator::packages(const StepSpec& step) {
   co_return found.plan ? environments_.packages(found.plan->digest) : std::string();
 }
 
-async::Task<bool> LocalOrchestrator::unchanged(std::string recheck) {
-  auto seen = core::parse_json(recheck);
+async::Task<bool> LocalOrchestrator::matches(std::string fingerprint) {
+  auto seen = core::parse_json(fingerprint);
   if (!seen.is_object()) co_return false;
   const char* callers = std::getenv("PATH");
   auto& on_path = programs(seen.value("path", callers ? callers : std::string(default_path)));
@@ -377,7 +378,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   AttemptResult result;
   result.image = in.environment.description;
   result.node = machine_name();
-  if (attempt.cancel.level() != core::StopLevel::none) {
+  if (attempt.io.cancel.level() != core::StopLevel::none) {
     result.failure = Failure{FailureKind::cancelled, "was stopped before it started", {}, {}};
     co_return result;
   }
@@ -420,11 +421,11 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   const Running is_running{running_, &attempt};
   process.on_start = [&](pid_t pid) { running_[&attempt] = pid; };
   const auto end = co_await run_process(
-      process, reaper_, attempt.cancel, [&](Stream stream, std::string_view bytes) {
+      process, reaper_, attempt.io.cancel, [&](Stream stream, std::string_view bytes) {
         last_output += bytes;
         if (last_output.size() > 2 * process_output_tail)
           last_output.erase(0, last_output.size() - process_output_tail);
-        attempt.log.write(stream, bytes);
+        attempt.io.log.write(stream, bytes);
       });
   result.usage = end.usage;
   if (limits) limits->measure(result.usage);

@@ -29,7 +29,7 @@ class LocalOrchestrator : public Orchestrator {
   const Capabilities& capabilities() const override { return capabilities_; }
   async::Task<Environment> environment(const StepSpec& step) override;
   async::Task<std::string> packages(const StepSpec& step) override;
-  async::Task<bool> unchanged(std::string recheck) override;
+  async::Task<bool> matches(std::string fingerprint) override;
   async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
                                    core::CancelSource& cancel) override;
   async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) override;
@@ -45,7 +45,7 @@ class LocalOrchestrator : public Orchestrator {
     std::vector<std::filesystem::path> programs;  ///< Those that the command names by their paths.
     std::string identity;                         ///< Digest over the programs.
     std::vector<std::string> notices;             ///< Of the settings.
-    nlohmann::json recheck;                       ///< See unchanged().
+    nlohmann::json fingerprint;                   ///< See matches().
   };
   HostContext& host(const StepSpec& step);
   void look_at(HostContext& host, const StepSpec& step, const std::string& path,

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 Sandboxes::Sandboxes(fs::path root, fs::path state, fs::path environments)
     : root_(std::move(root)), state_(std::move(state)), environments_(std::move(environments)) {}
 
-Sandbox* Sandboxes::of(const Attempt& attempt, const Workspace& workspace,
+Sandbox* Sandboxes::of(const AttemptSpec& attempt, const Workspace& workspace,
                        const std::vector<fs::path>& programs, const ProcessOptions& process) {
   if (!Sandbox::is_available()) return nullptr;
   const auto value = [&](const char* name) {

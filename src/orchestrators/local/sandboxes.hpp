@@ -26,7 +26,7 @@ class Sandboxes {
   /// Returns the sandbox for a process with these variables, which this object keeps; null where
   /// the kernel has none, or the step may read everything.
   /// @param programs those that the command names by their paths
-  Sandbox* of(const Attempt& attempt, const Workspace& workspace,
+  Sandbox* of(const AttemptSpec& attempt, const Workspace& workspace,
               const std::vector<std::filesystem::path>& programs, const ProcessOptions& process);
 
  private:

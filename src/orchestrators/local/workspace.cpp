@@ -128,7 +128,7 @@ void ShortFolders::give_back(ShortFolder folder) {
   spare_.push_back(std::move(folder));
 }
 
-Workspace::Workspace(const Attempt& attempt, ShortFolders& short_folders)
+Workspace::Workspace(const AttemptSpec& attempt, ShortFolders& short_folders)
     : scratch_(full_path(attempt.scratch)), short_folders_(short_folders) {
   layout_.code = (scratch_ / "code").string();
   layout_.inputs = (scratch_ / "inputs").string();

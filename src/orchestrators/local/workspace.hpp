@@ -45,7 +45,7 @@ class Workspace {
  public:
   /// Returns the names of the folders that it creates.
   static const std::vector<std::string>& folders();
-  Workspace(const Attempt& attempt, ShortFolders& short_folders);
+  Workspace(const AttemptSpec& attempt, ShortFolders& short_folders);
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;

@@ -92,7 +92,7 @@ TEST_F(Builder, says_what_a_round_cannot_take) {
     return search.add(step([](const std::vector<double>& x) { return x; }, {.name = "next"}),
                       taken);
   });
-  EXPECT_THAT(error_of(search), HasSubstr("map() goes over what a round takes"));
+  EXPECT_THAT(error_of(search), HasSubstr("map() iterates over the artifact that a round takes"));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
         .description = image_of(step),
         .ready = built,
         .reason = built ? "" : "new",
-        .recheck = built ? image_of(step) : "",
+        .fingerprint = built ? image_of(step) : "",
         .resolves = packages_of.contains(image_of(step))};
   }
 
@@ -71,8 +71,8 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
     co_return packages_of.at(image_of(step));
   }
 
-  async::Task<bool> unchanged(std::string recheck) override {
-    co_return !changed_images.contains(recheck);
+  async::Task<bool> matches(std::string fingerprint) override {
+    co_return !changed_images.contains(fingerprint);
   }
 
   async::Task<std::vector<core::Diagnostic>> check(const std::vector<const StepSpec*>&) override {
@@ -104,7 +104,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
     order.push_back(attempt.step.name);
     if (attempt.joins) joined.push_back(attempt.step.name + "." + std::to_string(attempt.number));
     async::Gate stopped(co_await asio::this_coro::executor);
-    const core::CancelSource::Listener listener(attempt.cancel,
+    const core::CancelSource::Listener listener(attempt.io.cancel,
                                                 [&](core::StopLevel) { stopped.open(); });
     orchestrators::AttemptResult result;
     if (blocking.contains(attempt.step.name)) {
@@ -135,7 +135,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   std::set<std::string> broken_images;
   std::set<std::string> slow_images;     ///< Their preparation takes until other steps have ended.
   std::function<void()> when_checked;    ///< Called before the run begins.
-  std::set<std::string> changed_images;  ///< Those that unchanged() denies.
+  std::set<std::string> changed_images;  ///< Those that matches() denies.
   bool known_before_build = true;
   std::map<std::string, std::string> packages_of;  ///< Of images whose requirements are not pinned.
   std::function<std::vector<orchestrators::GpuHold>()> in_use;

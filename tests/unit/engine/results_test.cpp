@@ -45,6 +45,7 @@ class ResultsTest : public ::testing::Test {
   PipelineSpec pipeline;
   StepSpec step;
   FakeOrchestrator orchestrator;
+  orchestrators::Routes routes{orchestrator};
   store::RunStore store{folder.path()};
   store::ArtifactStore artifacts{folder.path() / "artifacts"};
   store::StatIndex stats{folder.path() / "stat-index"};
@@ -56,7 +57,7 @@ class ResultsTest : public ::testing::Test {
   EngineOptions options;
   asio::io_context loop;
   async::TaskGroup tasks{loop.get_executor()};
-  const Services services{pipeline, orchestrator, store, artifacts, stats, code};
+  const Services services{pipeline, routes, store, artifacts, stats, code};
   const RunContext context{services, options, events, user, pool, loop.get_executor(), tasks};
 };
 

@@ -44,7 +44,7 @@ class MemoTest : public ::testing::Test {
     fingerprint.looked_at(file);
     fingerprint.looked_at(folder.path() / "nothing here");
     fingerprint.took_variable("MEMO_TEST_VARIABLE");
-    fingerprint.ran_in("image");
+    fingerprint.ran_in("fake image");
     fingerprint.made(artifact);
     fingerprint.save(store, "run-1", 1, 0, tags);
   }
@@ -54,7 +54,7 @@ class MemoTest : public ::testing::Test {
     std::optional<RunSummary> summary;
     asio::co_spawn(
         loop,
-        reuse_by_fingerprint(orchestrator, store, artifacts, events,
+        reuse_by_fingerprint(routes, store, artifacts, events,
                              {.run_id = "again-" + std::to_string(++count), .identity = identity}),
         [&](std::exception_ptr error, std::optional<RunSummary> result) {
           if (error) std::rethrow_exception(error);
@@ -72,6 +72,7 @@ class MemoTest : public ::testing::Test {
   store::RunStore store;
   store::ArtifactStore artifacts;
   FakeOrchestrator orchestrator;
+  orchestrators::Routes routes{orchestrator};
   Silent events;
   core::Digest artifact;
   int count = 0;

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/diagnostic.hpp"
-#include "orchestrators/routing_orchestrator.hpp"
+#include "orchestrators/routes.hpp"
 #include "unit/engine/run_fixture.hpp"
 
 namespace pipeline::engine {
@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 class RunInPlaces : public RunTest {
  protected:
   void SetUp() override {
-    places = orchestrators::make_routing_orchestrator("near", [this](const std::string& name) {
+    places.emplace("near", [this](const std::string& name) {
       auto place = std::make_unique<FakeOrchestrator>(name, name == "near");
       (name == "near" ? near : far) = place.get();
       return place;
@@ -65,8 +65,8 @@ TEST_F(RunInPlaces, an_environment_is_looked_at_again_by_the_place_that_it_is_of
   asio::io_context loop;
   std::vector<bool> answers;
   near->changed_images = {"near-image"};
-  for (const auto* recheck : {"near near-image", "far image", "far near-image", "unsigned"})
-    asio::co_spawn(loop, places->unchanged(recheck),
+  for (const auto* fingerprint : {"near near-image", "far image", "far near-image", "unsigned"})
+    asio::co_spawn(loop, places->matches(fingerprint),
                    [&](std::exception_ptr, bool same) { answers.push_back(same); });
   loop.run();
   EXPECT_THAT(answers, ElementsAre(false, true, true, false));
@@ -149,12 +149,12 @@ TEST_F(ResumedRun, what_is_made_anew_has_nothing_of_what_was_made_before) {
   places->capabilities();  // Makes `near`.
   near->steps["load"] = [](const orchestrators::Attempt& attempt) {
     if (attempt.number == 1) return fails_with(1);
-    attempt.log.write(Stream::out, "@pipe {\"metric\": \"old\", \"value\": 1}\n");
+    attempt.io.log.write(Stream::out, "@pipe {\"metric\": \"old\", \"value\": 1}\n");
     return writes(attempt, "old");
   };
   kill_during("train");
   near->steps["load"] = [](const orchestrators::Attempt& attempt) {
-    attempt.log.write(Stream::out, "@pipe {\"metric\": \"new\", \"value\": 2}\n");
+    attempt.io.log.write(Stream::out, "@pipe {\"metric\": \"new\", \"value\": 2}\n");
     return writes(attempt, "new");
   };
   pipeline.steps[0].parameters["rows"] = 2;

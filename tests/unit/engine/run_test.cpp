@@ -345,7 +345,7 @@ TEST_F(RunTest, a_run_whose_images_cannot_be_made_is_not_handed_over) {
 TEST_F(RunTest, what_a_place_knows_of_a_failure_stands_before_the_last_lines_of_the_log) {
   pipeline.steps = {step("bad")};
   orchestrator.steps["bad"] = [](const orchestrators::Attempt& attempt) {
-    attempt.log.write(Stream::out, "last line\n");
+    attempt.io.log.write(Stream::out, "last line\n");
     auto result = fails_with(1);
     result.failure->details = {"FailedMount: no such claim"};
     return result;
@@ -416,8 +416,8 @@ TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
   pipeline.steps[0].secrets = {{"RUN_TEST_SECRET", std::nullopt}};
   orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
     const auto& value = attempt.secrets.at("RUN_TEST_SECRET");
-    attempt.log.write(Stream::out, "token is " + value.substr(0, 4));
-    attempt.log.write(Stream::out, value.substr(4) + "\n");
+    attempt.io.log.write(Stream::out, "token is " + value.substr(0, 4));
+    attempt.io.log.write(Stream::out, value.substr(4) + "\n");
     return writes(attempt, "made with " + std::to_string(value.size()) + " bytes");
   };
   EXPECT_EQ(run().status, RunStatus::succeeded);
@@ -435,7 +435,7 @@ TEST_F(RunTest, secret_reaches_the_step_and_nothing_else) {
 TEST_F(RunTest, failure_over_a_file_outside_of_the_code_brings_the_line_to_add) {
   pipeline.steps = {step("a")};
   orchestrator.steps["a"] = [](const orchestrators::Attempt& attempt) {
-    attempt.log.write(Stream::err, "No such file or directory: 'table.csv'\n");
+    attempt.io.log.write(Stream::err, "No such file or directory: 'table.csv'\n");
     return fails_with(1);
   };
   run();
@@ -447,7 +447,7 @@ TEST_F(RunTest, failure_over_a_file_outside_of_the_code_brings_the_line_to_add) 
 TEST_F(RunTest, run_store_tells_the_run_afterwards) {
   pipeline.steps = {step("a"), step("b", {"a"})};
   orchestrator.steps["b"] = [](const orchestrators::Attempt& attempt) {
-    attempt.log.write(Stream::out, "hello\n");
+    attempt.io.log.write(Stream::out, "hello\n");
     return fails_with(9);
   };
   run();

@@ -75,7 +75,7 @@ TEST_F(Kubeconfig, without_any_file_it_says_what_was_looked_for) {
     FAIL();
   } catch (const core::EnvironmentError& error) {
     EXPECT_EQ(std::string(error.what()),
-              "there is no cluster to go to: KUBECONFIG is not set, and there is no " +
+              "no cluster is configured: KUBECONFIG is not set, and there is no " +
                   folder.path().string() + "/.kube/config");
     EXPECT_FALSE(error.advice().empty());
   }

@@ -75,7 +75,7 @@ TEST_F(TheLease, made_by_whoever_needs_it_goes_with_its_owners) {
   run_task(loop, mine.acquire());
   EXPECT_EQ(lease["metadata"]["ownerReferences"], owners);
   lease = nullptr;
-  run_task(loop, leave_word(client, "run-1", "graceful", owners));
+  run_task(loop, leave_message(client, "run-1", "graceful", owners));
   EXPECT_EQ(lease["metadata"]["ownerReferences"], owners);
   lease = nullptr;
   Lease unowned(client, "run-1", "terminal");
@@ -126,7 +126,7 @@ TEST_F(TheLease, whoever_comes_second_waits_until_the_first_is_silent) {
 TEST_F(TheLease, of_two_who_take_it_at_once_one_gets_it) {
   Lease mine(client, "run", "me", brief);
   // The Lease exists and has no holder.
-  run_task(loop, leave_word(client, "run", "x"));
+  run_task(loop, leave_message(client, "run", "x"));
   other_is_quicker = true;
   std::string waited_for;
   run_task(loop, mine.acquire([&](const std::string& holder) { waited_for = holder; }));
@@ -182,7 +182,7 @@ TEST_F(TheLease, word_reaches_who_has_it_and_who_takes_it_next) {
   };
   next.on_signal = [&](const std::string& word) { next_heard.push_back(word); };
   run_task(loop, mine.acquire());
-  run_task(loop, leave_word(client, "run", "graceful"));
+  run_task(loop, leave_message(client, "run", "graceful"));
   EXPECT_TRUE(run_task(loop, mine.keep(stop)));
   EXPECT_THAT(mine_heard, ElementsAre("graceful"));
   run_task(loop, mine.release());

@@ -55,9 +55,10 @@ TEST(LockedEnvironment, what_is_no_wheel_is_named_as_built_from_source) {
   auto& package = environment.packages[0];
   for (const auto* file : {"idna-3.7.tar.gz", ""}) {
     package.file = file;
-    EXPECT_EQ(notice_of_sources(environment),
-              "the lock pins the source of idna 3.7 and not what building it requires, which is "
-              "chosen when it is built");
+    EXPECT_EQ(
+        notice_of_sources(environment),
+        "the lock pins the source of idna 3.7, but not the build's own requirements, which are "
+        "chosen when it is built");
   }
 }
 

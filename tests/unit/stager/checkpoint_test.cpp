@@ -81,7 +81,7 @@ TEST_F(Checkpoint, is_restored_as_it_was_sent_last) {
   core::write_file_atomically(step / "tool", "x");
   fs::permissions(step / "tool", fs::perms(0755));
   EXPECT_TRUE(save());
-  EXPECT_THAT(restore(), HasSubstr("has what an earlier attempt sent last"));
+  EXPECT_THAT(restore(), HasSubstr("has the files that an earlier attempt uploaded last"));
   EXPECT_EQ(state(), "two");
   EXPECT_EQ(fs::status(step / "tool").permissions(), fs::perms(0755));
   EXPECT_FALSE(save()) << "nothing has changed since it was restored";
@@ -123,14 +123,14 @@ TEST_F(Checkpoint, that_is_damaged_or_not_there_leaves_an_empty_folder) {
   objects["/c.1?s=1"].resize(700);
   EXPECT_THAT(restore(), HasSubstr("is empty"));
   objects.erase("/c.1?s=1");
-  EXPECT_THAT(restore(), HasSubstr("a part of it is not there"));
+  EXPECT_THAT(restore(), HasSubstr("a part is missing"));
   for (const char* head :
        {"", "[]", "{\"slot\": 1}", R"({"slot": "a", "sha256": "", "parts": 0})"}) {
     objects["/head"] = head;
     EXPECT_THAT(restore(), HasSubstr("its description is damaged")) << head;
   }
   objects["/head"] = R"({"slot": "z", "sha256": "", "parts": 1})";
-  EXPECT_THAT(restore(), HasSubstr("does not know of"));
+  EXPECT_THAT(restore(), HasSubstr("unknown to this one"));
 }
 
 TEST_F(Checkpoint, that_always_changes_is_copied_in_a_moment_in_which_it_does_not) {

@@ -8,7 +8,7 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
-#include "stager/carry.hpp"
+#include "stager/staging.hpp"
 #include "unit/stager/server_fixture.hpp"
 
 namespace pipeline::stager {
@@ -142,7 +142,7 @@ TEST_F(Source, a_server_without_ranges_gives_all_at_once_and_is_asked_again) {
 TEST_F(Source, redirections_are_followed_but_to_no_login) {
   objects["/file?signature=1"] = content;
   EXPECT_EQ(read("/moved"), content);
-  EXPECT_THAT(refusal("/elsewhere"), HasSubstr("does not follow"));
+  EXPECT_THAT(refusal("/elsewhere"), HasSubstr("do not follow"));
 }
 
 TEST_F(Source, empty_content_is_a_file) {

@@ -19,7 +19,7 @@ class ContainerSpec : public testing::Test {
     step.name = "train";
     step.command.arguments = {Template{{"python"}}, Template{{"train.py"}}};
   }
-  Attempt attempt() {
+  AttemptSpec attempt() {
     return {.step = step,
             .pipeline = "digits",
             .run_id = "r1",
@@ -31,9 +31,7 @@ class ContainerSpec : public testing::Test {
             .scratch = "/state/scratch",
             .environment = {{"A", "1"}},
             .secrets = {{"TOKEN", "hush"}},
-            .gpus = gpus,
-            .log = log,
-            .cancel = cancel};
+            .gpus = gpus};
   }
   json body() { return container_body(attempt(), place); }
   std::vector<std::string> environment() { return body()["Env"].get<std::vector<std::string>>(); }

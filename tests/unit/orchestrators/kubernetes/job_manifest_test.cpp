@@ -27,7 +27,7 @@ class JobManifest : public testing::Test {
     place.owner = "0123456789abcdef";
     place.agent = "/state/kubernetes/agent";
   }
-  Attempt attempt() {
+  AttemptSpec attempt() {
     return {.step = step,
             .pipeline = "digits",
             .run_id = "20261121-081500-7f3a9c",
@@ -39,9 +39,7 @@ class JobManifest : public testing::Test {
             .scratch = "/state/scratch",
             .environment = {{"A", "costs $(5)"}, {"TOKEN", "from the file"}},
             .secrets = {{"TOKEN", "hush"}},
-            .gpus = {},
-            .log = log,
-            .cancel = cancel};
+            .gpus = {}};
   }
   json job() { return job_manifest(attempt(), place); }
   json pod() { return job()["spec"]["template"]["spec"]; }

@@ -428,11 +428,11 @@ TEST_F(Local, another_program_of_the_same_name_is_another_environment) {
   EXPECT_NE(first.id, second.id);
 
   auto later = make_local_orchestrator(loop, {.root = root.path()});
-  EXPECT_TRUE(run_task(loop, later->unchanged(first.recheck)));
+  EXPECT_TRUE(run_task(loop, later->matches(first.fingerprint)));
   write(one.path() / "tool", "#!/bin/sh\necho other\n");
   later = make_local_orchestrator(loop, {.root = root.path()});
-  EXPECT_FALSE(run_task(loop, later->unchanged(first.recheck)));
-  EXPECT_TRUE(run_task(loop, later->unchanged(second.recheck)));
+  EXPECT_FALSE(run_task(loop, later->matches(first.fingerprint)));
+  EXPECT_TRUE(run_task(loop, later->matches(second.fingerprint)));
 }
 
 TEST(programs_of, words_that_the_shell_executes_are_found) {

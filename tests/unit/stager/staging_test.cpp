@@ -1,5 +1,5 @@
 // The stager against a server that keeps what it is sent, and has troubles when the test wants it.
-#include "stager/carry.hpp"
+#include "stager/staging.hpp"
 
 #include "core/digest.hpp"
 #include "core/file.hpp"
@@ -138,7 +138,7 @@ TEST_F(Carrier, refuses_what_is_not_what_its_digest_says) {
     fetch(document, transfer);
     FAIL();
   } catch (const TransferError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("came damaged"));
+    EXPECT_THAT(error.what(), HasSubstr("is damaged"));
   }
 }
 
@@ -150,14 +150,14 @@ TEST_F(Carrier, says_what_the_server_said_and_never_the_permission) {
     FAIL();
   } catch (const TransferError& error) {
     EXPECT_EQ(std::string(error.what()), "cannot read x: NoSuchKey: not there");
-    EXPECT_FALSE(error.passes());
+    EXPECT_FALSE(error.is_transient());
   }
   troubles = 1000;
   try {
     transfer.receive("x", url, [](std::string_view) {});
     FAIL();
   } catch (const TransferError& error) {
-    EXPECT_TRUE(error.passes());
+    EXPECT_TRUE(error.is_transient());
     EXPECT_THAT(error.what(), testing::Not(HasSubstr("secret")));
   }
 }
@@ -181,7 +181,7 @@ TEST_F(Carrier, refuses_a_response_whose_head_has_no_end) {
       transfer.receive("x", server.url() + path, [](std::string_view) {});
       FAIL();
     } catch (const TransferError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("speaks no HTTP"));
+      EXPECT_THAT(error.what(), HasSubstr("does not answer in HTTP"));
     }
   }
 }

@@ -1,4 +1,4 @@
-#include "stager/carry.hpp"
+#include "stager/staging.hpp"
 
 #include <chrono>
 #include <cstdio>
@@ -23,16 +23,16 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// Maximum size that servers accept in one request.
-constexpr std::uint64_t largest_at_once = std::uint64_t{5} << 30;
-constexpr std::size_t largest_list = core::JsonLimits().bytes;
-// For the driver to bring what this pod cannot have from its address.
-constexpr std::chrono::hours longest_wait{1};
-constexpr std::chrono::seconds between_looks{1};
+// Maximum size that servers accept in a single request.
+constexpr std::uint64_t max_single_upload = std::uint64_t{5} << 30;
+constexpr std::size_t max_list = core::JsonLimits().bytes;
+// Time for the driver to upload items that this pod cannot read from their source.
+constexpr std::chrono::hours max_wait{1};
+constexpr std::chrono::seconds poll_interval{1};
 
 void check(const std::string& what, const core::Digest& got, const std::string& wanted) {
   if (got.hex() != wanted)
-    throw TransferError(what + " came damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
+    throw TransferError(what + " is damaged: its SHA-256 is " + got.hex() + ", not " + wanted,
                         true);
 }
 
@@ -84,11 +84,11 @@ void send_text(const std::string& what, const std::string& url, const std::strin
   });
 }
 
-/// Uploads a file that came from an address. Nothing depends on it.
-void keep(const fs::path& file, const std::string& url, Transfer& transfer) {
+/// Uploads a copy of a file that came from a source. A failure is reported only.
+void upload_copy(const fs::path& file, const std::string& url, Transfer& transfer) {
   try {
     const file_tree::Content content(file);
-    if (content.size() > largest_at_once) return;
+    if (content.size() > max_single_upload) return;
     transfer.send(
         file.string(), url, content.size(),
         [&](std::uint64_t offset, std::span<char> into) { return content.read(offset, into); });
@@ -97,7 +97,7 @@ void keep(const fs::path& file, const std::string& url, Transfer& transfer) {
   }
 }
 
-/// Returns why the item cannot be had from its address; nothing if it is there.
+/// Downloads an item from its source; returns the reason of a failure.
 std::optional<std::string> fetch_from_source(const json& item, Transfer& transfer,
                                              const SourceReader& sources) {
   const fs::path to = item.at("to").get<std::string>();
@@ -107,7 +107,7 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
     if (item.at("kind") == "tree") {
       std::string list;
       transfer.receive("the list of " + shown, source.at("files"), [&](std::string_view bytes) {
-        if (list.size() + bytes.size() > largest_list)
+        if (list.size() + bytes.size() > max_list)
           throw TransferError("the list of " + shown + " is too long", false);
         list += bytes;
       });
@@ -116,7 +116,7 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
     } else {
       sources.read_file(source, to);
       check(shown, core::sha256_file(to), item.at("digest"));
-      if (source.contains("keep")) keep(to, source.at("keep"), transfer);
+      if (source.contains("keep")) upload_copy(to, source.at("keep"), transfer);
     }
   } catch (const core::EnvironmentError& error) {
     core::remove_tree(to);
@@ -125,10 +125,10 @@ std::optional<std::string> fetch_from_source(const json& item, Transfer& transfe
   return std::nullopt;
 }
 
-/// Downloads an item once the driver has brought it.
+/// Downloads an item once the driver has uploaded it.
 void wait_for(const json& item, Transfer& transfer) {
   const fs::path to = item.at("to").get<std::string>();
-  const auto until = std::chrono::steady_clock::now() + longest_wait;
+  const auto until = std::chrono::steady_clock::now() + max_wait;
   for (;;) {
     try {
       return fetch_item(item, transfer);
@@ -137,8 +137,8 @@ void wait_for(const json& item, Transfer& transfer) {
     }
     core::remove_tree(to);
     if (std::chrono::steady_clock::now() > until)
-      throw TransferError("the driver has not brought " + to.string(), true);
-    std::this_thread::sleep_for(between_looks);
+      throw TransferError("the driver has not uploaded " + to.string(), true);
+    std::this_thread::sleep_for(poll_interval);
   }
 }
 
@@ -149,8 +149,7 @@ json no_output(const json& output) {
           {"kind", "none"}};
 }
 
-/// Uploads an output, in one request if it is small, else in parts; returns its entry in the
-/// report.
+/// Uploads an output, in parts unless it is small; returns its entry in the report.
 json send_output(const json& output, Transfer& transfer) {
   const fs::path path = output.at("path").get<std::string>();
   const auto what = "the output '" + output.at("name").get<std::string>() + "'";
@@ -169,19 +168,19 @@ json send_output(const json& output, Transfer& transfer) {
   const std::vector<std::string> whole{output.at("whole").get<std::string>()};
   const auto urls = part_urls(output);
   const auto part = part_size(content.size(), urls.size());
-  bool at_once = content.size() <= smallest_part;
+  bool at_once = content.size() <= min_part;
   core::Digest digest;
   json tags = json::array();
   if (!at_once) try {
       digest = send_parts(what, content, urls, part, transfer, tags);
     } catch (const TransferError& error) {
       // A restarted server may have forgotten the upload.
-      at_once = error.code() == "NoSuchUpload" && content.size() <= largest_at_once;
+      at_once = error.code() == "NoSuchUpload" && content.size() <= max_single_upload;
       if (!at_once) throw;
     }
   if (at_once) {
     tags = json::array();
-    digest = send_parts(what, content, whole, largest_at_once, transfer, tags);
+    digest = send_parts(what, content, whole, max_single_upload, transfer, tags);
   }
   entry["kind"] = is_tree ? "tree" : "file";
   entry["bytes"] = content.size();
@@ -192,7 +191,7 @@ json send_output(const json& output, Transfer& transfer) {
   return entry;
 }
 
-/// Uploads an output of a failed step: what prevents it is no failure of its own.
+/// Uploads an output of a failed step; an error is reported only.
 json try_to_send(const json& output, Transfer& transfer) {
   try {
     return send_output(output, transfer);
@@ -204,27 +203,27 @@ json try_to_send(const json& output, Transfer& transfer) {
 
 /// Returns the step's own failure text if it is a regular, short file.
 std::string failure_text(const fs::path& file) {
-  constexpr std::size_t most = 64 * 1024;
-  return core::read_untrusted_file(file, most).value_or("");
+  constexpr std::size_t max_bytes = 64 * 1024;
+  return core::read_untrusted_file(file, max_bytes).value_or("");
 }
 
 }  // namespace
 
 void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
   json wanted = json::object();
-  std::vector<const json*> left;
+  std::vector<const json*> missing;
   for (const auto& item : document.at("items")) {
     if (!item.contains("source")) {
       fetch_item(item, transfer);
     } else if (auto why = fetch_from_source(item, transfer, sources)) {
       wanted[item.at("digest").get<std::string>()] = std::move(*why);
-      left.push_back(&item);
+      missing.push_back(&item);
     }
   }
-  if (left.empty()) return;
-  send_text("what it wants", document.at("wanted"),
+  if (missing.empty()) return;
+  send_text("the list of missing items", document.at("wanted"),
             wanted.dump(-1, ' ', false, json::error_handler_t::replace), transfer);
-  for (const auto* item : left) wait_for(*item, transfer);
+  for (const auto* item : missing) wait_for(*item, transfer);
 }
 
 bool collect(const json& document, int exit_code, Transfer& transfer) {

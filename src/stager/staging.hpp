@@ -18,12 +18,11 @@ namespace pipeline::stager {
 /// "executable"}, {"kind": "tree", ...}, {"kind": "text", "text"}]}`. Each item is checked against
 /// its digest.
 ///
-/// An item with `"source": {"shown", "url", "size", "keep": URL}` comes from an address
-/// (SourceReader); of a folder `{"shown", "files": URL}` names the list of its files. With `keep`,
-/// the file is then uploaded, so that others find it at `url`. What cannot be had from its address
-/// is written to `{"wanted": URL}` of the document, `{DIGEST: WHY}`; then the driver has an hour to
-/// bring it to `url`.
-/// Throws TransferError, EnvironmentError.
+/// An item with `"source": {"shown", "url", "size", "keep": URL}` comes from a source
+/// (SourceReader); for a folder, `{"shown", "files": URL}` names the list of its files. With
+/// `keep`, the file is then uploaded, so that others find it at `url`. Items that cannot be read
+/// from their source are listed at `{"wanted": URL}` of the document, as `{DIGEST: REASON}`; then
+/// the driver has an hour to upload them to `url`. Throws TransferError, EnvironmentError.
 void fetch(const nlohmann::json& document, Transfer& transfer,
            const SourceReader& sources = SourceReader({}));
 
@@ -31,9 +30,9 @@ void fetch(const nlohmann::json& document, Transfer& transfer,
 /// "path", "key", "whole": URL, "upload", "before", "after", "signatures"}]}`. The report describes
 /// each output and lists its uploaded parts, from which the driver completes the object; a small
 /// output is uploaded as an object. The report is uploaded last.
-/// @param exit_code exit code of the step; of a failed step, outputs that cannot be uploaded are
+/// @param exit_code exit code of the step; for a failed step, outputs that cannot be uploaded are
 ///        left out
-/// @return true if the step has ended well and written all outputs
+/// @return true if the step has succeeded and written all outputs
 bool collect(const nlohmann::json& document, int exit_code, Transfer& transfer);
 
 }  // namespace pipeline::stager

@@ -1,0 +1,68 @@
+/// @file
+/// The part of the port that says what steps run in, and makes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pipeline/events.hpp>
+#include <pipeline/spec.hpp>
+
+#include "async/task.hpp"
+#include "core/cancel.hpp"
+
+namespace pipeline::orchestrators {
+
+/// What a step would run in, as far as it is known without building it.
+struct Environment {
+  std::string id;  ///< Digest over everything that determines the environment; a part of the cache
+                   ///< key. Empty if it is known only after prepare().
+  std::string
+      description;     ///< For messages: the image's reference or `Python 3.11.2, venv 1a2b3c`.
+  bool ready = false;  ///< Nothing has to be built or pulled.
+  std::string reason;  ///< If not ready: what will be built, and why (`new`, `parent image
+                       ///< missing`, `requirements changed`).
+  std::string fingerprint;  ///< If ready: a one-line text with which matches() can later check
+                            ///< cheaply that the environment is still the same.
+  bool resolves = false;  ///< Versions of its Python packages were chosen when it was made, so they
+                          ///< can differ between machines under the same id.
+  std::vector<std::string> notices;  ///< Notices for the user, such as settings that this
+                                     ///< orchestrator does not support; each is shown once a run.
+};
+
+/// Used only from the loop's thread.
+class EnvironmentProvider {
+ public:
+  /// Returns what the step would run in, without side effects. Equal for equal settings.
+  virtual async::Task<Environment> environment(const StepSpec& step) = 0;
+
+  /// Returns true if a step whose environment had this `fingerprint` would get an equal one now.
+  /// May return false if in doubt.
+  virtual async::Task<bool> matches(std::string fingerprint) {
+    (void)fingerprint;
+    co_return false;
+  }
+
+  /// Returns a digest over the Python packages and versions in a ready environment with `resolves`.
+  virtual async::Task<std::string> packages(const StepSpec& step) {
+    (void)step;
+    co_return std::string();
+  }
+
+  /// Makes the environment ready: builds, pulls. Idempotent; equal environments are made once,
+  /// different ones concurrently. Throws BuildError or EnvironmentError; when cancelled, returns
+  /// early with EnvironmentError.
+  virtual async::Task<Environment> prepare(const StepSpec& step, EventSink& events,
+                                           core::CancelSource& cancel) = 0;
+
+  /// Resolves the step's Python requirements, if the lock file does not have them yet, and makes
+  /// nothing else but what that needs. Throws as prepare() does.
+  virtual async::Task<> lock(const StepSpec& step, EventSink& events, core::CancelSource& cancel) {
+    (void)step, (void)events, (void)cancel;
+    co_return;
+  }
+
+  virtual ~EnvironmentProvider() = default;
+};
+
+}  // namespace pipeline::orchestrators
