@@ -106,7 +106,7 @@ struct ShellOptions {
 struct ServeOptions {
   std::string host = "127.0.0.1";
   unsigned short port = 7473;  ///< 0: any that is free.
-  std::string remote_profile;       ///< A profile; empty: a state folder is served.
+  std::string remote_profile;  ///< A profile; empty: a state folder is served.
 };
 
 /// Options of all commands. `step` of logs and artifacts is STEP or STEP.OUTPUT.

@@ -4,8 +4,8 @@
 #include <array>
 #include <cctype>
 
-#include "gpu/errors.hpp"
 #include "docker/registry_errors.hpp"
+#include "gpu/errors.hpp"
 
 namespace pipeline::docker {
 namespace {

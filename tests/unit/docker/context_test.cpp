@@ -34,7 +34,8 @@ struct Contexts : testing::Test {
     std::ofstream(folder.path() / "x.tar", std::ios::binary) << tar;
     fs::create_directories(folder.path() / "out");
     python_packages::output_of({"tar", "-xf", "x.tar", "-C", "out"}, folder.path());
-    return python_packages::output_of({"tar", "-tvf", "x.tar", "--full-time", "--numeric-owner"}, folder.path());
+    return python_packages::output_of({"tar", "-tvf", "x.tar", "--full-time", "--numeric-owner"},
+                                      folder.path());
   }
 };
 

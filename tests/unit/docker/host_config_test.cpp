@@ -129,11 +129,11 @@ TEST(Requirements, an_export_command_runs_beside_the_pyproject_file) {
 
 TEST(Requirements, installer_arguments_become_options) {
   EXPECT_EQ(python_packages::installer_arguments({{"index-url", "https://x"},
-                                 {"no-deps", true},
-                                 {"pre", nullptr},
-                                 {"off", false},
-                                 {"find-links", {"a", "b"}},
-                                 {"retries", 3}}),
+                                                  {"no-deps", true},
+                                                  {"pre", nullptr},
+                                                  {"off", false},
+                                                  {"find-links", {"a", "b"}},
+                                                  {"retries", 3}}),
             (std::vector<std::string>{"--find-links=a", "--find-links=b", "--index-url=https://x",
                                       "--no-deps", "--pre", "--retries=3"}));
   EXPECT_THROW(python_packages::installer_arguments({{"a b", true}}), core::InputError);

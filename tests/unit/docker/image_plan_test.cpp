@@ -220,8 +220,10 @@ TEST_F(Plans, installs_in_a_parent_with_a_user_are_made_by_root_and_the_user_com
 
 TEST(requirements, resolve_unless_each_is_pinned) {
   EXPECT_FALSE(python_packages::resolves({}));
-  EXPECT_FALSE(python_packages::resolves({"numpy==1.26.4", "torch[cuda]==2.1 ; python_version < '3.12'"}));
-  EXPECT_FALSE(python_packages::resolves({"--index-url=https://index.example", "six == 1.16.0 --hash=sha256:00"}));
+  EXPECT_FALSE(
+      python_packages::resolves({"numpy==1.26.4", "torch[cuda]==2.1 ; python_version < '3.12'"}));
+  EXPECT_FALSE(python_packages::resolves(
+      {"--index-url=https://index.example", "six == 1.16.0 --hash=sha256:00"}));
   for (const auto* open : {"numpy", "numpy>=1.26", "numpy==1.*", "numpy ; sys_platform == 'linux'",
                            "six @ git+https://example.com/six", "./six.whl", "-r more.txt",
                            "--editable=.", "six @ https://example.com/?a==b", "six #==1.16.0"})

@@ -117,11 +117,11 @@ TEST_P(ARunInAStore, is_found_by_its_driver_with_its_files_and_without_other_run
 TEST_P(ARunInAStore, is_known_at_home_as_far_as_it_has_been_saved) {
   ASSERT_TRUE(take_over(driver, there));
   there.runs().put_step({.run = id,
-                  .name = "load",
-                  .status = StepStatus::succeeded,
-                  .key = "k",
-                  .attempts = 1,
-                  .parameters = "{}"});
+                         .name = "load",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .attempts = 1,
+                         .parameters = "{}"});
   there.attempts().put({.run = id, .step = "load", .exit_code = 0, .log = "7f3a/load.1.log"});
   log(there, "load.1.log", "one\ntwo\n");
   run_task(loop, asker.bring(home));
@@ -176,11 +176,11 @@ TEST_P(ARunInAStore, goes_on_by_another_driver_where_the_last_one_had_saved_it) 
   log(there, "load.1.log", "one\ntwo\n");
   log(there, "train.1.log", "be");
   there.runs().put_step({.run = id,
-                  .name = "load",
-                  .status = StepStatus::succeeded,
-                  .key = "k",
-                  .attempts = 1,
-                  .parameters = "{}"});
+                         .name = "load",
+                         .status = StepStatus::succeeded,
+                         .key = "k",
+                         .attempts = 1,
+                         .parameters = "{}"});
   run_task(loop, driver.save(there));
   RunStore next(folder.path() / "next");
   RunReplica second(artifacts, id);
@@ -202,7 +202,8 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
   // Its look at the Lease was before it was suspended.
-  there.runs().put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
   log(there, "load.1.log", "of the first driver\n");
   const auto before = objects["/team/pipe/drivers/7f3a/head.json"];
   try {
@@ -212,7 +213,8 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
     EXPECT_THAT(error.what(), HasSubstr("has another driver by now"));
   }
   EXPECT_EQ(objects["/team/pipe/drivers/7f3a/head.json"], before);
-  next.runs().put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  next.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
   run_task(loop, asker.bring(home));
   EXPECT_EQ(home.runs().steps(id).at(0).status, StepStatus::succeeded);
@@ -221,7 +223,8 @@ TEST_F(ARunInABucket, is_not_overwritten_by_a_driver_that_wakes_after_another_to
 
 TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_arrives_late) {
   ASSERT_TRUE(take_over(driver, there));
-  there.runs().put_step({.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::failed, .parameters = "{}"});
   run_task(loop, driver.save(there));
   std::string late;  // Its head was written before the pause, and this object after it.
   for (const auto& [name, content] : objects)
@@ -230,7 +233,8 @@ TEST_F(ARunInABucket, is_saved_by_its_driver_though_the_store_of_the_last_one_ar
   RunStore next(folder.path() / "next");
   RunReplica second(artifacts, id);
   ASSERT_TRUE(take_over(second, next));
-  next.runs().put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  next.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   run_task(loop, second.save(next));
   objects[late] = content;
   run_task(loop, asker.bring(home));
@@ -250,7 +254,8 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
   // As soon as the successor has read the head.
   const auto reads = server.asked.size();
   while (server.asked.size() == reads) loop.run_one();
-  there.runs().put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   asio::co_spawn(loop, driver.save(there),
                  [&](const std::exception_ptr& error) { is_saved = !error; });
   while (!taken) loop.run_one();
@@ -262,7 +267,8 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
 
 TEST_F(ARunInABucket, is_saved_when_the_answer_to_a_write_is_lost) {
   ASSERT_TRUE(take_over(driver, there));
-  there.runs().put_step({.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
+  there.runs().put_step(
+      {.run = id, .name = "load", .status = StepStatus::succeeded, .parameters = "{}"});
   loses_answer = true;
   run_task(loop, driver.save(there));
   EXPECT_FALSE(loses_answer);
@@ -274,7 +280,8 @@ TEST_F(ARunInABucket, is_left_alone_by_who_only_reads_it) {
   ASSERT_TRUE(take_over(driver, there));
   const auto before = objects;
   RunStore other(folder.path() / "other");
-  ASSERT_TRUE(run_task(loop, RunReplica(artifacts, id).fetch(other, other.paths().detached_folder(id))));
+  ASSERT_TRUE(
+      run_task(loop, RunReplica(artifacts, id).fetch(other, other.paths().detached_folder(id))));
   EXPECT_EQ(objects, before);
   run_task(loop, driver.save(there));
 }
