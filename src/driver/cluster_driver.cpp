@@ -160,7 +160,7 @@ void drive_in_cluster(Workspace& workspace, const std::string& name, RunObserver
   auto detached = detached_of(store, run.id);
   if (!options || !detached || !run.driver.is_elsewhere())
     throw core::InputError("run " + run.id + " was not handed to a driver in a cluster");
-  options->context.clear();  // The context belongs to the machine that started the run.
+  options->connection.erase("context");  // The context belongs to the machine that started the run.
   Workspace again(std::move(*options), workspace.notes());
   auto owners = owners_of(again, run.driver.lease);
   if (owners.is_null()) return;

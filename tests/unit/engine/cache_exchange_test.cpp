@@ -127,16 +127,15 @@ class SharingTest : public ::testing::Test {
     return on(machine, options,
               [&](auto& loop, auto& store, auto& artifacts, auto& stats, auto& code, auto& how) {
                 return test::run_task(
-                    loop, engine::run({pipeline, orchestrator, store, artifacts, stats, code},
-                                      events, cancel, how));
+                    loop, engine::run({pipeline, routes, store, artifacts, stats, code}, events,
+                                      cancel, how));
               });
   }
   std::vector<StepPlan> plan(const std::string& machine, EngineOptions options = {}) {
     return on(machine, options,
               [&](auto& loop, auto& store, auto& artifacts, auto& stats, auto& code, auto& how) {
                 return test::run_task(
-                    loop,
-                    engine::plan({pipeline, orchestrator, store, artifacts, stats, code}, how));
+                    loop, engine::plan({pipeline, routes, store, artifacts, stats, code}, how));
               });
   }
   std::string artifact(const std::string& machine, const std::string& name) {
@@ -155,6 +154,7 @@ class SharingTest : public ::testing::Test {
   core::TemporaryFolder folder;
   PipelineSpec pipeline{.name = "test"};
   FakeOrchestrator orchestrator;
+  orchestrators::Routes routes{orchestrator};
   Shelf shelf;
   test::EventRecorder events;
   core::CancelSource cancel;

@@ -90,7 +90,7 @@ class RunTest : public ::testing::Test {
     if (options.run_id.empty()) options.run_id = "run-" + std::to_string(++count);
     std::exception_ptr error;
     RunSummary summary;
-    orchestrators::Routes& place = places ? *places : own;
+    orchestrators::Routes& place = places ? *places : routes;
     asio::co_spawn(
         loop,
         work(Services{pipeline, place, store, artifacts, stats, code}, recorder, cancel, options),
@@ -115,7 +115,7 @@ class RunTest : public ::testing::Test {
   core::TemporaryFolder folder;
   PipelineSpec pipeline{.name = "test"};
   FakeOrchestrator orchestrator;
-  orchestrators::Routes own{orchestrator};
+  orchestrators::Routes routes{orchestrator};
   std::optional<orchestrators::Routes> places;  ///< Instead of it.
   RunRecorder recorder;
   std::function<void()> when_explained;  ///< Called when advice for a failed step is looked for.

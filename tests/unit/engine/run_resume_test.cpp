@@ -146,7 +146,7 @@ TEST_F(ResumedRun, what_runs_of_a_step_that_has_changed_since_is_given_up) {
 
 TEST_F(ResumedRun, what_is_made_anew_has_nothing_of_what_was_made_before) {
   pipeline.steps[0].retry = {.max_retries = 1};
-  places->capabilities();  // Makes `near`.
+  places->main();  // Makes `near`.
   near->steps["load"] = [](const orchestrators::Attempt& attempt) {
     if (attempt.number == 1) return fails_with(1);
     attempt.io.log.write(Stream::out, "@pipe {\"metric\": \"old\", \"value\": 1}\n");

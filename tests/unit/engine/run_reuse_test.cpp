@@ -82,7 +82,7 @@ TEST_F(RunTest, source_that_changes_while_the_run_is_checked_is_noticed_by_the_n
     store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
     bool may = false;
     asio::co_spawn(loop,
-                   reuse_by_fingerprint(orchestrator, store, artifacts, recorder,
+                   reuse_by_fingerprint(routes, store, artifacts, recorder,
                                         {.run_id = "again-" + std::to_string(++count),
                                          .identity = "asked",
                                          .reports_reused_steps = false}),
@@ -246,7 +246,7 @@ class PlanTest : public RunTest {
                             },
                             {}};
     std::vector<StepPlan> plans;
-    asio::co_spawn(loop, engine::plan({pipeline, orchestrator, store, artifacts, stats, code}, {}),
+    asio::co_spawn(loop, engine::plan({pipeline, routes, store, artifacts, stats, code}, {}),
                    [&](std::exception_ptr error, std::vector<StepPlan> result) {
                      if (error) std::rethrow_exception(error);
                      plans = std::move(result);

@@ -32,7 +32,7 @@ class LocalGpuPreflight : public testing::Test {
     return test::run_task(loop_,
                           [](Orchestrator& orchestrator, const Attempt& one,
                              EventSink& events) -> async::Task<AttemptResult> {
-                            co_await orchestrator.prepare(one.step, events, one.cancel);
+                            co_await orchestrator.prepare(one.step, events, one.io.cancel);
                             co_return co_await orchestrator.run(one);
                           }(*orchestrator_, attempt, events_));
   }
