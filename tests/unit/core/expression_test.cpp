@@ -47,7 +47,7 @@ TEST(Expression, what_is_no_expression_is_refused_with_its_position) {
             "0+1: a value of the pipeline is written `${NAME}`; as in "
             "`${params.X}` or `${STEP.OUTPUT.MEMBER}`");
   EXPECT_EQ(error_of("True"), "0+4: 'True' is not a value; write `true`");
-  EXPECT_EQ(error_of("lr > 1").substr(0, 64),
+  EXPECT_EQ(error_of("lr > 1").substr(0, 63),
             "0+2: 'lr' is not a value; write `'lr'` for a text, `${params.lr");
   EXPECT_EQ(error_of(std::string(10'000, '(')).substr(0, 4), "25+1") << "no stack is exhausted";
 }

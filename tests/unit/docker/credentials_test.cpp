@@ -93,7 +93,7 @@ TEST_F(Credentials, a_helper_that_is_missing_or_badly_named_is_told) {
             std::string::npos)
       << auth("registry.example").notice;
   config(R"({"credsStore": "../../bin/sh"})");
-  EXPECT_NE(auth("registry.example").notice.find("no plain name"), std::string::npos);
+  EXPECT_NE(auth("registry.example").notice.find("not a plain name"), std::string::npos);
 }
 
 TEST_F(Credentials, a_helper_that_talks_nonsense_is_told) {

@@ -71,10 +71,10 @@ TEST_F(TheCredentials, plugin_that_fails_is_told_with_its_words_and_how_to_get_i
 
 TEST_F(TheCredentials, plugin_whose_answer_is_none_is_told) {
   for (const auto& [line, words] :
-       {std::pair<std::string, std::string>{"echo nonsense", "no ExecCredential"},
-        {"true", "no ExecCredential"},
+       {std::pair<std::string, std::string>{"echo nonsense", "not an ExecCredential"},
+        {"true", "not an ExecCredential"},
         {answer("{}"), "neither a token nor"},
-        {answer(R"({"token": "x", "expirationTimestamp": "soon"})"), "no time: soon"},
+        {answer(R"({"token": "x", "expirationTimestamp": "soon"})"), "not a time: soon"},
         {answer(R"({"clientCertificateData": "x"})"), "certificate without a key"}}) {
     plug(line);
     Credentials credentials(access);

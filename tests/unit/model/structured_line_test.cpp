@@ -31,7 +31,7 @@ TEST(ReportProblem, is_said_of_a_line_that_reports_nothing) {
     EXPECT_NE(report_problem(line).find("a name and a number"), std::string::npos) << line;
     EXPECT_EQ(shown_line(line), line);
   }
-  EXPECT_NE(report_problem(R"(@pipe {"metric": "loss",)").find("no JSON"), std::string::npos);
+  EXPECT_NE(report_problem(R"(@pipe {"metric": "loss",)").find("not a JSON"), std::string::npos);
   for (const std::string line : {R"(@pipe {"metric": "loss", "value": NaN})", "loss = 3",
                                  R"(@pipe {"progress": 0.5})", R"(@pipe {"mine": 1})"})
     EXPECT_EQ(report_problem(line), "") << line;

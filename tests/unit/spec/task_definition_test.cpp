@@ -248,7 +248,7 @@ TEST_F(TaskDefinition, a_pipeline_file_is_not_imported) {
   std::vector<std::string> notices;
   EXPECT_THROW(
       try { import_task_definition(file_, notices); } catch (const core::InputError& wrong) {
-        EXPECT_THAT(wrong.what(), HasSubstr("no ECS task definition"));
+        EXPECT_THAT(wrong.what(), HasSubstr("not an ECS task definition"));
         throw;
       },
       core::InputError);
