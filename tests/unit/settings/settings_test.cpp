@@ -263,7 +263,7 @@ TEST(Settings, kubernetes_objects_are_checked_as_far_as_their_tables_go) {
   EXPECT_THAT(error("resources", {{"limits", {{"memory", "8GiB"}}}}),
               HasSubstr("did you mean `8Gi`?"));
   EXPECT_THAT(error("service_account_name", "My_Account"), HasSubstr("did you mean `my-account`?"));
-  EXPECT_THAT(error("labels", {{"pipe.run", "x"}}), HasSubstr("pipe's own"));
+  EXPECT_THAT(error("labels", {{"pipe.run", "x"}}), HasSubstr("which is reserved"));
   EXPECT_THAT(error("job_patch", {{"status", json::object()}}),
               HasSubstr("unknown key 'status' in a Job"));
   EXPECT_THAT(error("node_selector", json::object()), HasSubstr("did you mean 'node_selectors'?"));

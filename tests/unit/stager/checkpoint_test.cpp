@@ -108,7 +108,7 @@ TEST_F(Checkpoint, that_was_sent_by_half_is_not_restored) {
   write("two");
   refused = "/head";
   EXPECT_THROW(save(false), TransferError);
-  EXPECT_THAT(restore(), HasSubstr("has what"));
+  EXPECT_THAT(restore(), HasSubstr("has the files that"));
   EXPECT_EQ(state(), "one");
 }
 
