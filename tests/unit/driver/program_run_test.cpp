@@ -40,7 +40,7 @@ class ProgramRun : public testing::Test {
  protected:
   ProgramRun() {
     const auto first =
-        pipeline_.add(command("first", {"make", "${parameters.size}"},
+        pipeline_.add(command("first", {"make", "${params.size}"},
                               {.outputs = {{"text", "first.txt"}}, .parameters = {{"size", 3}}}));
     pipeline_.add(
         command("second", {"use", "${inputs.text}"}, {.outputs = {{"text", "second.txt"}}}),
