@@ -136,14 +136,6 @@ struct Attempt : AttemptSpec {
   AttemptIo io;
 };
 
-/// How a task of an attempt ended: one process, container or pod of it.
-struct TaskResult {
-  unsigned rank = 0;  ///< Counted from 0 in each attempt.
-  std::optional<int> exit_code;
-  std::string node = {};  ///< Name of the machine that the task ran on; empty: not known.
-  core::Usage usage = {};
-};
-
 struct AttemptResult {
   std::optional<Failure> failure;  ///< Unset if the attempt ended with exit code 0.
   std::optional<int> exit_code;
