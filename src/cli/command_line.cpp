@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "cli/arguments.hpp"
@@ -8,6 +10,7 @@
 #include "cli/profiles.hpp"
 #include "cli/report_error.hpp"
 #include "core/file.hpp"
+#include "core/project.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -19,6 +22,20 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
         (arguments[i] == "--output" && i + 1 < arguments.size() && arguments[i + 1] == "json"))
       return true;
   return false;
+}
+
+/// Commands that act; all others only look.
+constexpr std::array acting{"run",    "build", "lock",   "shell",      "attach", "resume",
+                            "cancel", "clean", "verify", "kubernetes", "__drive"};
+
+void begin_project(const Options& options, const std::string& command) {
+  const bool changes_nothing = command == "lock" && (options.lock.frozen || options.lock.dry_run);
+  const bool acts = std::ranges::find(acting, command) != acting.end() && !changes_nothing;
+  auto folder = std::filesystem::absolute(options.file);
+  if (options.program) folder = Context(options).pipeline_file();
+  if (std::error_code error; !std::filesystem::is_directory(folder, error))
+    folder = folder.parent_path();
+  core::set_project(folder, acts ? core::Purpose::run : core::Purpose::look);
 }
 
 }  // namespace
@@ -33,6 +50,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
       Context(std::move(parsed.options)).print(parsed.text);
       return 0;
     }
+    begin_project(parsed.options, arguments.front());
     use_profile(parsed.options);
     Context context(std::move(parsed.options));
     return static_cast<int>(parsed.command(context));

@@ -4,12 +4,12 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include <unistd.h>
 
+#include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/text.hpp"
@@ -121,11 +121,8 @@ HostConfig read_host_config(const HostSources& sources) {
   HostConfig config;
   StringMap pip;
   for (auto& file : sources.pip_files) {
-    std::ifstream stream(file);
-    if (!stream) continue;
-    for (auto& [key, value] :
-         parse_pip_conf(std::string{std::istreambuf_iterator<char>(stream), {}}))
-      pip[key] = value;
+    if (::access(file.c_str(), R_OK) != 0) continue;
+    for (auto& [key, value] : parse_pip_conf(core::read_if_file(file))) pip[key] = value;
   }
   for (std::string key : pip_keys) {
     auto name = core::variable_name("PIP_", key);

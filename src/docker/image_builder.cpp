@@ -10,6 +10,7 @@
 #include "async/single_flight.hpp"
 #include "core/digest.hpp"
 #include "core/joined.hpp"
+#include "core/project.hpp"
 #include "core/text.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_query.hpp"
@@ -112,6 +113,9 @@ struct ImageBuilder::Implementation {
   async::Task<InspectedImage> inspect(const StepSpec& step);
   async::Task<InspectedImage> locked_plan(const StepSpec& step);
   async::Task<ImageStatus> image_status(ImagePlan& plan);
+  /// Returns why a command that looks resolves nothing for an image: a program of the settings, or
+  /// a build, comes first. Empty if it may.
+  async::Task<std::string> unknown_to_look(const StepSpec& step, const InspectedImage& image);
   async::Task<ImageStatus> parent_status(const ImagePlan& plan);
   /// Returns the image if the engine has it for the plan's platform.
   async::Task<std::optional<nlohmann::json>> parent_image(std::string reference,
@@ -178,8 +182,23 @@ async::Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& e
 async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
                                  core::CancelSource& cancel) {
   const auto image = co_await self_->inspect(step);
+  if (!image.resolves) co_return;
+  if (core::only_looks()) {
+    const auto unknown = co_await self_->unknown_to_look(step, image);
+    if (!unknown.empty())
+      events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
+    if (!unknown.empty()) co_return;
+  }
   Implementation::BuildJob job(*self_, step, events, cancel);
-  if (image.resolves) co_await job.resolve(*image.plan);
+  co_await job.resolve(*image.plan);
+}
+
+async::Task<std::string> ImageBuilder::Implementation::unknown_to_look(
+    const StepSpec& step, const InspectedImage& image) {
+  if (!image.plan->python.unknown.empty()) co_return image.plan->python.unknown;
+  const auto system = co_await inspect(without_packages(step));
+  const bool is_built = !system.plan->build || !system.status.image_id.empty();
+  co_return is_built ? std::string() : system.status.reason;
 }
 
 async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_image(
@@ -258,6 +277,11 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   InspectedImage image;
   image.plan = std::make_shared<ImagePlan>(plan_image(step, options));
   auto& plan = *image.plan;
+  if (!plan.python.unknown.empty()) {
+    image.resolves = true;
+    image.status.reason = "not known until it runs: " + plan.python.unknown;
+    co_return image;
+  }
   Locked locked;
   if (packages.covers(plan)) {
     const auto system = co_await inspect(without_packages(step));

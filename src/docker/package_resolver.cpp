@@ -145,10 +145,11 @@ lockfile::LockedPackage read_package(const json& from) {
 
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
-                               bool is_empty) {
+                               bool is_empty, const std::filesystem::path& root) {
   json request{{"arguments", arguments},      {"refresh", refresh},
                {"is_empty", is_empty},        {"requirements", preferred.requirements},
                {"preferred", json::object()}, {"sizes", json::object()}};
+  if (!root.empty()) request["root"] = root.string();
   for (const auto& package : preferred.packages) {
     if (package.origin == lockfile::PackageOrigin::index)
       request["preferred"][package.name] = package.version;

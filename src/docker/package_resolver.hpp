@@ -46,9 +46,11 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
 /// path of uv from PIPE_UV and resolves with pip if there is none.
 /// @param refresh  what was read from the index before is read again
 /// @param is_empty the packages are installed where there are none, whatever this Python has
+/// @param root     the folder of relative paths in the answer, to which `root` is a link in the
+/// working folder; empty: the working folder
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
-                               bool is_empty);
+                               bool is_empty, const std::filesystem::path& root = {});
 
 /// Returns what a line that resolve.py prints says of its progress: `12 packages so far, now numpy
 /// 1.26.4`. Empty for other lines.

@@ -19,6 +19,8 @@ struct DataAddress {
 
 DataAddress address_of(const std::string& url, const std::string& version);
 
+bool has_same_host(const std::string& one, const std::string& other);
+
 /// Returns true for a URL at this machine or at a link-local address.
 bool is_local(const std::string& url);
 

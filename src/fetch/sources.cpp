@@ -90,6 +90,8 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
   auto url = from.url;
   for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
     auto to_send = co_await request(from, url, reading);
+    // A name may lead anywhere; what the user has named may be here.
+    to_send.refuses_local = !from.is_s3() && !is_local(from.url) && !has_same_host(url, from.url);
     async::Deadline silence(co_await asio::this_coro::executor, stop, max_silence,
                             core::StopLevel::immediate);
     bool is_content = false;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "file_tree/tar_writer.hpp"
 
 namespace pipeline::file_tree {
@@ -82,8 +83,7 @@ std::size_t Content::read(std::uint64_t offset, std::span<char> into) const {
 std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
                                std::span<char> into) const {
   if (of_ != &piece) {
-    open_ = core::Descriptor(::open(piece.file.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!open_) throw core::system_error("cannot read " + piece.file.string(), errno);
+    open_ = core::open_regular_file(piece.file);
     of_ = &piece;
   }
   std::size_t done = 0;

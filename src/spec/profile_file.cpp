@@ -277,7 +277,9 @@ std::vector<fs::path> profile_files(const fs::path& pipeline_folder) {
 
 Profiles find_profiles(const fs::path& pipeline_folder) {
   Profiles all;
-  for (const auto& file : profile_files(pipeline_folder)) {
+  auto files = profile_files(pipeline_folder);
+  std::ranges::reverse(files);  // A name that both have is the user's own profile.
+  for (const auto& file : files) {
     std::error_code error;
     if (fs::exists(file, error)) all.merge(parse_profiles(core::read_file(file), file));
   }

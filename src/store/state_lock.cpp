@@ -99,7 +99,7 @@ std::optional<StateLock> StateLock::hold_artifacts(const fs::path& state) {
 }
 
 bool StateLock::is_held(const fs::path& state, std::int64_t byte) {
-  const core::Descriptor file(::open((state / "locks").c_str(), O_RDONLY | O_CLOEXEC));
+  const core::Descriptor file(::open((state / "locks").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   auto seen = range(byte, F_WRLCK);
   return file && ::fcntl(file.get(), F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
 }
@@ -125,9 +125,9 @@ Heartbeat::~Heartbeat() {
 
 bool Heartbeat::is_fresh(const fs::path& file) {
   // The file is opened because NFS asks its server for the file's time only then.
-  const core::Descriptor beat(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const core::Descriptor beat(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat last {};
-  if (!beat || ::fstat(beat.get(), &last) != 0) return false;
+  if (!beat || ::fstat(beat.get(), &last) != 0 || !S_ISREG(last.st_mode)) return false;
   try {
     const core::TemporaryFolder probe(file.parent_path(), ".now-");
     struct stat now {};

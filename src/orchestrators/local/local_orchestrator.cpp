@@ -209,8 +209,11 @@ void LocalOrchestrator::describe(HostContext& host) const {
   if (plan.digest.empty()) {
     environment.id.clear();
     environment.description = python + ", virtual environment with " + plan.summary();
-    environment.reason = "its requirements are not in " +
-                         options_.lock->path().filename().string() + ": they are resolved first";
+    environment.reason = !plan.asked.unknown.empty()
+                             ? "not known until it runs: " + plan.asked.unknown
+                             : "its requirements are not in " +
+                                   options_.lock->path().filename().string() +
+                                   ": they are resolved first";
     return;
   }
   environment.id = core::Hasher().field(host.identity).field(plan.digest).finish().hex();
@@ -223,7 +226,7 @@ void LocalOrchestrator::describe(HostContext& host) const {
 async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
   auto& found = host(step);
   if (found.plan) {
-    if (found.plan->digest.empty()) {
+    if (found.plan->digest.empty() && found.plan->asked.unknown.empty()) {
       environments_.look_up(*found.plan);
       describe(found);
     }
@@ -238,7 +241,11 @@ async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
 async::Task<> LocalOrchestrator::lock(const StepSpec& step, EventSink& events,
                                       core::CancelSource& cancel) {
   auto& found = host(step);
-  if (!found.plan || found.plan->is_resolved()) co_return;
+  if (!found.plan) co_return;
+  const auto unknown = core::only_looks() ? unknown_to_look(found.plan->asked) : std::string();
+  if (!unknown.empty())
+    events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
+  if (found.plan->is_resolved() || !unknown.empty()) co_return;
   co_await environments_.resolve(*found.plan, step.name, events, cancel);
   describe(found);
 }

@@ -1,0 +1,147 @@
+#include "core/project.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "core/user_environment.hpp"
+
+namespace pipeline::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Project {
+  std::vector<fs::path> folders;
+  Purpose purpose = Purpose::run;
+};
+
+Project& project() {
+  static Project only;
+  return only;
+}
+
+fs::path real_path(const fs::path& file) {
+  std::error_code error;
+  auto real = fs::weakly_canonical(fs::absolute(file, error), error);
+  return error ? file.lexically_normal() : real;
+}
+
+bool is_below(const fs::path& file, const fs::path& folder) {
+  return std::ranges::mismatch(folder, file).in1 == folder.end();
+}
+
+/// Returns the nearest folder above with a repository, or the folder itself.
+fs::path project_of(const fs::path& folder) {
+  const auto home = real_path(variable("HOME"));
+  std::error_code ignored;
+  for (auto above = folder; !is_below(home, above); above = above.parent_path())
+    if (above == above.parent_path() || fs::exists(above / ".git", ignored))
+      return above == above.parent_path() ? folder : above;
+  return folder;
+}
+
+bool is_real_path_in_project(const fs::path& file) {
+  return std::ranges::any_of(project().folders,
+                             [&](const auto& folder) { return is_below(file, folder); });
+}
+
+/// Interpreters take modules and code from what these name.
+constexpr std::array code_variables{
+    "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PERL5LIB", "PERL5OPT", "RUBYLIB",
+    "RUBYOPT",    "NODE_PATH",  "NODE_OPTIONS",  "BASH_ENV", "ENV"};
+constexpr std::array folder_variables{"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"};
+
+/// Returns the list without the entries that are relative, and so of the working folder, or of the
+/// project.
+std::string without_project(std::string_view list, std::string_view separators) {
+  std::string kept;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const auto end = std::min(list.find_first_of(separators, begin), list.size());
+    const auto entry = list.substr(begin, end - begin);
+    begin = end + 1;
+    if (!entry.starts_with('/') || is_in_project(entry)) continue;
+    kept += (kept.empty() ? "" : ":") + std::string(entry);
+  }
+  return kept;
+}
+
+bool is_program(const fs::path& file) {
+  struct stat info {};
+  return ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+         ::access(file.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+void set_project(const fs::path& folder, Purpose purpose) {
+  project() = {{}, purpose};
+  const auto home = real_path(variable("HOME"));
+  std::error_code ignored;
+  for (const auto& each : {folder, fs::current_path(ignored)})
+    if (const auto found = project_of(real_path(each)); !is_below(home, found))
+      project().folders.push_back(found);
+}
+
+bool only_looks() { return project().purpose == Purpose::look; }
+
+bool is_in_project(const fs::path& file) {
+  std::error_code error;
+  return is_real_path_in_project(fs::absolute(file, error).lexically_normal()) ||
+         is_real_path_in_project(real_path(file)) ||
+         is_real_path_in_project(real_path(file.parent_path()) / file.filename());
+}
+
+bool is_outside_project(const fs::path& file) {
+  return !file.empty() && !project().folders.empty() && !is_real_path_in_project(real_path(file));
+}
+
+std::vector<std::string> tool_environment(const std::vector<std::string>& own) {
+  auto all = own;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view text = *variable;
+    const auto name = text.substr(0, text.find('='));
+    const auto is_own = [&](const auto& each) {
+      return each.starts_with(name) && each.substr(name.size()).starts_with('=');
+    };
+    if (std::ranges::any_of(own, is_own) ||
+        std::ranges::find(code_variables, name) != code_variables.end())
+      continue;
+    if (only_looks() && std::ranges::find(folder_variables, name) != folder_variables.end())
+      all.push_back(std::string(name) + "=" +
+                    without_project(text.substr(std::min(name.size() + 1, text.size())),
+                                    name == "LD_PRELOAD" ? ": " : ":"));
+    else
+      all.emplace_back(text);
+  }
+  return all;
+}
+
+std::string tool_path() {
+  auto path = variable("PATH");
+  if (path.empty()) path = "/usr/local/bin:/usr/bin:/bin";
+  return only_looks() ? without_project(path, ":") : path;
+}
+
+fs::path find_tool(const std::string& name) {
+  if (name.find('/') != name.npos) {
+    if (only_looks() && is_in_project(name))
+      throw EnvironmentError(name +
+                             " is in the project, and a command that only looks does not run it");
+    return is_program(name) ? fs::path(name) : fs::path();
+  }
+  const auto path = tool_path();
+  for (const auto folder : split(path, ':')) {
+    auto file = fs::path(folder) / name;
+    if (!is_program(file) || (only_looks() && is_in_project(file))) continue;
+    return file;
+  }
+  return {};
+}
+
+}  // namespace pipeline::core
