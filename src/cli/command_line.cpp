@@ -31,11 +31,12 @@ constexpr std::array acting{"run",    "build", "lock",   "shell",      "attach",
 void begin_project(const Options& options, const std::string& command) {
   const bool changes_nothing = command == "lock" && (options.lock.frozen || options.lock.dry_run);
   const bool acts = std::ranges::find(acting, command) != acting.end() && !changes_nothing;
-  auto folder = std::filesystem::absolute(options.file);
-  if (options.program) folder = Context(options).pipeline_file();
-  if (std::error_code error; !std::filesystem::is_directory(folder, error))
-    folder = folder.parent_path();
-  core::set_project(folder, acts ? core::Purpose::run : core::Purpose::look);
+  std::error_code error;
+  auto folder = options.program ? Context(options).pipeline_file()
+                                : std::filesystem::absolute(options.file, error);
+  if (!std::filesystem::is_directory(folder, error)) folder = folder.parent_path();
+  core::set_project(folder, acts ? core::Purpose::run : core::Purpose::look,
+                    command == "__drive" ? nullptr : named_servers);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/user_environment.hpp"
 #include "spec/profile_file.hpp"
 
 namespace pipeline::cli {
@@ -17,6 +18,16 @@ std::filesystem::path folder_of(const Options& options) {
 }
 
 }  // namespace
+
+std::vector<std::string> named_servers() {
+  std::vector<std::string> servers;
+  for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+    servers.push_back(core::variable(name));
+  for (const auto& [name, profile] : spec::users_profiles())
+    for (const char* option : {"endpoint", "pod_endpoint"})
+      servers.push_back(profile.remote_store.option(option));
+  return servers;
+}
 
 void use_profile(Options& options) {
   if (!options.takes_profile) return;

@@ -63,11 +63,6 @@ void remove_tree(const std::filesystem::path& path);
 /// Returns $TMPDIR; `/tmp` where that is empty, or names no folder.
 std::filesystem::path temporary_folder();
 
-/// Opens a file for reading. Throws EnvironmentError, at once also for a named pipe, a socket or a
-/// device other than /dev/null; but descriptors that the caller has passed (`/dev/fd/3`) may be
-/// pipes.
-Descriptor open_regular_file(const std::filesystem::path& path);
-
 /// A new, empty folder that only the current user may access; removed with its content at
 /// destruction.
 class TemporaryFolder {
@@ -101,6 +96,11 @@ class Descriptor {
  private:
   int value_;
 };
+
+/// Opens a file for reading. Throws EnvironmentError, at once also for a named pipe, a socket or a
+/// device other than /dev/null; but descriptors that the caller has passed (`/dev/fd/3`) may be
+/// pipes.
+Descriptor open_regular_file(const std::filesystem::path& path);
 
 /// Writes the whole text; returns 0 or the error number. A reader that has closed its end (`|
 /// head`) is not an error: the text is dropped.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -18,7 +19,9 @@ namespace fs = std::filesystem;
 
 struct Project {
   std::vector<fs::path> folders;
+  std::vector<fs::path> homes;  ///< As `folders`, but programs and settings are the user's own.
   Purpose purpose = Purpose::run;
+  std::function<std::vector<std::string>()> servers = {};
 };
 
 Project& project() {
@@ -46,9 +49,8 @@ fs::path project_of(const fs::path& folder) {
   return folder;
 }
 
-bool is_real_path_in_project(const fs::path& file) {
-  return std::ranges::any_of(project().folders,
-                             [&](const auto& folder) { return is_below(file, folder); });
+bool is_below_any(const fs::path& file, const std::vector<fs::path>& folders) {
+  return std::ranges::any_of(folders, [&](const auto& folder) { return is_below(file, folder); });
 }
 
 /// Interpreters take modules and code from what these name.
@@ -79,26 +81,40 @@ bool is_program(const fs::path& file) {
 
 }  // namespace
 
-void set_project(const fs::path& folder, Purpose purpose) {
-  project() = {{}, purpose};
+void set_project(const fs::path& folder, Purpose purpose,
+                 std::function<std::vector<std::string>()> servers) {
+  project() = {{}, {}, purpose, std::move(servers)};
   const auto home = real_path(variable("HOME"));
   std::error_code ignored;
   for (const auto& each : {folder, fs::current_path(ignored)})
-    if (const auto found = project_of(real_path(each)); !is_below(home, found))
-      project().folders.push_back(found);
+    if (const auto found = project_of(real_path(each)); found == home || !is_below(home, found))
+      (found == home ? project().homes : project().folders).push_back(found);
+}
+
+bool is_named_server(const std::string& url) {
+  if (project().folders.empty() || !project().servers) return true;
+  static const auto named = project().servers();
+  const auto is_same = [&](std::string_view other) {
+    return !other.empty() && trimmed(other, "/") == trimmed(url, "/");
+  };
+  return std::ranges::any_of(named, is_same);
 }
 
 bool only_looks() { return project().purpose == Purpose::look; }
 
 bool is_in_project(const fs::path& file) {
   std::error_code error;
-  return is_real_path_in_project(fs::absolute(file, error).lexically_normal()) ||
-         is_real_path_in_project(real_path(file)) ||
-         is_real_path_in_project(real_path(file.parent_path()) / file.filename());
+  const auto& folders = project().folders;
+  return is_below_any(fs::absolute(file, error).lexically_normal(), folders) ||
+         is_below_any(real_path(file), folders) ||
+         is_below_any(real_path(file.parent_path()) / file.filename(), folders);
 }
 
 bool is_outside_project(const fs::path& file) {
-  return !file.empty() && !project().folders.empty() && !is_real_path_in_project(real_path(file));
+  const auto& [folders, homes, purpose, servers] = project();
+  if (file.empty() || (folders.empty() && homes.empty())) return false;
+  const auto real = real_path(file);
+  return !is_below_any(real, folders) && !is_below_any(real, homes);
 }
 
 std::vector<std::string> tool_environment(const std::vector<std::string>& own) {

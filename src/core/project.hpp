@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,15 @@ namespace pipeline::core {
 enum class Purpose { run, look };
 
 /// @param folder the pipeline's; the project is the git repository around it, or else the folder
-/// alone. A folder that holds the user's home is no project.
-void set_project(const std::filesystem::path& folder, Purpose purpose);
+/// alone. Nothing above the home of the user is a project.
+/// @param servers returns the addresses of servers that the user has named for credentials; asked
+/// for once, when needed
+void set_project(const std::filesystem::path& folder, Purpose purpose,
+                 std::function<std::vector<std::string>()> servers = {});
+
+/// Returns true if credentials may be sent there: the user has named the server, not only a file of
+/// the project. Without a project, all are the user's.
+bool is_named_server(const std::string& url);
 
 bool only_looks();
 

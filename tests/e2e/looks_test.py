@@ -1,10 +1,10 @@
-"""Commands that only look run no program that the pipeline's folder could choose: each is started under strace, in a hostile folder."""
+"""What a hostile folder can do to a command: those that only look are started under strace, and run no program that the folder could choose."""
 
 import json
 import os
-import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import unittest
@@ -154,6 +154,100 @@ class Tools(PipeTest):
         entered = re.findall(r'chdir\("([^"]+)"', trace.read_text())
         self.assertNotIn(str(self.folder), entered)
         self.assertTrue(any("/cache/pipe-" in each for each in entered), entered)
+
+
+class Files(PipeTest):
+    """Files that the pipeline's folder names, and that are not what they should be."""
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.home, self.project = self.folder / "home", self.folder / "project"
+        (self.home / ".config/pipe").mkdir(parents=True)
+        (self.project / ".git").mkdir(parents=True)
+        self.secret = self.write("home/.netrc", "machine hidden-host login hidden-user password hidden-word\nkey: [hidden-key\n")
+
+    def look(self, *words, **env):
+        environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1", "DOCKER_HOST": NOWHERE, **env}
+        return subprocess.run([self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+
+    def declare(self, settings: dict | None = None, **top):
+        step = {"command": "python3 a.py", "code": ["a.py"], "environment": {"A": "${env.A}"}}
+        self.write("project/pipeline.yaml", json.dumps({"name": "x", "settings": {"docker": settings or {}}, "steps": {"one": step}, **top}))
+        self.write("project/a.py", "print(1)\n")
+
+    def test_a_pipe_in_place_of_a_file_is_refused_at_once(self):
+        self.declare({"requirements": "r.txt"}, include=["more.yaml"])
+        self.write("project/r.txt", "six==1.17.0\n")
+        self.write("project/more.yaml", "steps: {two: {command: [true]}}\n")
+        for name in ("pipeline.yaml", "pipeline.lock", "profiles.yaml", "r.txt", "more.yaml", "a.py", ".env", ".gitignore", ".dockerignore", ".gitattributes", ".python-version",
+                     ".git/index", ".git/HEAD", ".git/config", ".git/info/exclude", ".pipe/pipe.db", ".pipe/stat-index", ".pipe/locks", ".pipe/index"):
+            file = self.project / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            content = file.read_text() if file.exists() else None
+            for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: socket.socket(socket.AF_UNIX).bind(str(path))):
+                file.unlink(missing_ok=True)
+                make(file)
+                for words in (["validate"], ["plan", "-o", "local"], ["lock", "--check", "-o", "local"], ["plan", "-o", "local", "--profile", "p"], ["show"]):
+                    with self.subTest((name, words)):
+                        done = self.look(*words)
+                        self.assertNotIn("internal error", done.stdout + done.stderr)
+                        self.assertGreaterEqual(done.returncode, 0)
+                file.unlink()
+            if content is not None:
+                file.write_text(content)
+
+    def test_nothing_of_a_file_outside_of_the_project_is_shown(self):
+        outside = os.path.relpath(self.secret, self.project)
+        self.write("project/direct.txt", f"-r {outside}\n-c {outside}\n")
+        (self.project / "link").symlink_to(self.secret)
+        (self.project / ".env").symlink_to(self.secret)
+        cases = [({"requirements": "direct.txt"}, {}), ({"requirements": outside}, {}), ({"requirements": "link"}, {}), ({"pyproject_path": outside}, {}), ({"dockerfile": outside}, {}),
+                 ({}, {"include": [outside]}), ({}, {"include": ["link"]}), ({}, {})]
+        for settings, top in cases:
+            self.declare(settings, **top)
+            for words in (["validate"], ["validate", "--output", "json"], ["render"], ["render", "--output", "json"], ["plan", "-o", "local"], ["lock", "--check", "-o", "local"]):
+                with self.subTest((settings, top, words)):
+                    done = self.look(*words)
+                    self.assertNotIn("hidden", done.stdout + done.stderr)
+        for name in ("pipeline.yaml", "profiles.yaml", "pipeline.lock"):
+            self.declare({"requirements": ["six==1.17.0"]})
+            (self.project / name).unlink(missing_ok=True)
+            (self.project / name).symlink_to(self.secret)
+            for words in (["validate"], ["plan", "-o", "local", "--profile", "p"], ["plan", "-o", "local"]):
+                with self.subTest((name, words)):
+                    done = self.look(*words)
+                    self.assertNotIn("hidden", done.stdout + done.stderr)
+            (self.project / name).unlink()
+
+    def test_a_name_of_two_profiles_is_the_users(self):
+        self.declare()
+        self.write("project/profiles.yaml", "lab: {jobs: 1, description: theirs}\n")
+        self.write("home/.config/pipe/profiles.yaml", "lab: {jobs: 2, description: mine}\n")
+        profiles = json.loads(self.look("profiles", "--output", "json").stdout)
+        self.assertEqual([(each["profile"], each["description"]) for each in profiles], [("lab", "mine")])
+
+    def test_keys_go_to_no_server_that_only_the_project_names(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+            self.declare()
+            profile = f"{{artifact_store: {{bucket: s3://b/p, endpoint: '{endpoint}'}}}}\n"
+            self.write("project/profiles.yaml", f"lab: {profile}")
+            keys = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden"}
+            for words in (["plan", "-o", "local"], ["run", "-o", "local"]):
+                done = self.look(*words, "--profile", "lab", **keys)
+                self.assertEqual(done.returncode, 3, done)
+                self.assertIn("only a file of the project names this server", done.stderr)
+            server.settimeout(0.1)
+            self.assertRaises(TimeoutError, server.accept)
+            server.settimeout(20)
+            for name, env in (("lab", {"AWS_ENDPOINT_URL_S3": endpoint}), ("own", {})):
+                self.write("home/.config/pipe/profiles.yaml", f"own: {profile}")
+                asking = subprocess.Popen([self.command, "plan", "-o", "local", "--profile", name], cwd=self.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                          env={**os.environ, "HOME": str(self.home), **keys, **env})
+                server.accept()[0].close()  # It is asked.
+                asking.kill()
+                asking.wait()
 
 
 if __name__ == "__main__":

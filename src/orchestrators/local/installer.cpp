@@ -306,6 +306,7 @@ async::Task<bool> Installer::run(std::vector<std::string> command) {
     keep(command[0] + ": not found");
     co_return false;
   }
+  options.program = fs::absolute(options.program);
   options.arguments = std::move(command);
   options.environment = variables_;
   options.folder = folder_.empty() ? work_.path() : folder_;

@@ -160,6 +160,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   auto& settings = step.settings->docker;
   EnvironmentPlan plan;
   plan.python = python_for(step, programs, plan.looked_up);
+  plan.python.file = fs::absolute(plan.python.file);  // Tools work in another folder.
   plan.asked = python_packages::python_requirements(settings, root_, plan.notices);
   if (!plan.asked.unknown.empty()) return plan;
   plan.resolves = python_packages::resolves(plan.asked.requirements) ||
