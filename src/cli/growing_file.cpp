@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "core/error.hpp"
-#include "core/file.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::cli {
 

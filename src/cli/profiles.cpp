@@ -4,6 +4,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/file.hpp"
+#include "core/project.hpp"
 #include "core/user_environment.hpp"
 #include "spec/profile_file.hpp"
 
@@ -23,7 +25,11 @@ std::vector<std::string> named_servers() {
   std::vector<std::string> servers;
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     servers.push_back(core::variable(name));
-  for (const auto& [name, profile] : spec::users_profiles())
+  const auto files = spec::profile_files({});
+  const auto own = files.size() > 1 ? files.back() : std::filesystem::path();
+  if (std::error_code error; core::is_in_project(own) || !std::filesystem::exists(own, error))
+    return servers;
+  for (const auto& [name, profile] : spec::parse_profiles(core::read_file(own), own))
     for (const char* option : {"endpoint", "pod_endpoint"})
       servers.push_back(profile.remote_store.option(option));
   return servers;

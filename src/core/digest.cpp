@@ -12,7 +12,7 @@
 #include <openssl/evp.h>
 
 #include "core/error.hpp"
-#include "core/file.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::core {
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::core {
 

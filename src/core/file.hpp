@@ -97,11 +97,6 @@ class Descriptor {
   int value_;
 };
 
-/// Opens a file for reading. Throws EnvironmentError, at once also for a named pipe, a socket or a
-/// device other than /dev/null; but descriptors that the caller has passed (`/dev/fd/3`) may be
-/// pipes.
-Descriptor open_regular_file(const std::filesystem::path& path);
-
 /// Writes the whole text; returns 0 or the error number. A reader that has closed its end (`|
 /// head`) is not an error: the text is dropped.
 int write_all(int descriptor, std::string_view text);

@@ -28,6 +28,7 @@
 #include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
+#include "python_packages/unknown.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::docker {
@@ -195,7 +196,8 @@ async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
 
 async::Task<std::string> ImageBuilder::Implementation::unknown_to_look(
     const StepSpec& step, const InspectedImage& image) {
-  if (!image.plan->python.unknown.empty()) co_return image.plan->python.unknown;
+  auto unknown = python_packages::unknown_of(image.plan->python);
+  if (!unknown.empty()) co_return unknown;
   const auto system = co_await inspect(without_packages(step));
   const bool is_built = !system.plan->build || !system.status.image_id.empty();
   co_return is_built ? std::string() : system.status.reason;
@@ -277,9 +279,9 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   InspectedImage image;
   image.plan = std::make_shared<ImagePlan>(plan_image(step, options));
   auto& plan = *image.plan;
-  if (!plan.python.unknown.empty()) {
+  if (const auto unknown = python_packages::unknown_of(plan.python); !unknown.empty()) {
     image.resolves = true;
-    image.status.reason = "not known until it runs: " + plan.python.unknown;
+    image.status.reason = "not known until it runs: " + unknown;
     co_return image;
   }
   Locked locked;

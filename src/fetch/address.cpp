@@ -80,6 +80,17 @@ bool has_same_host(const std::string& one, const std::string& other) {
   return authority_of(one) == authority_of(other);
 }
 
+std::pair<std::string, std::string> host_and_port(const std::string& url) {
+  const std::string authority(authority_of(url));
+  const auto end = authority.starts_with('[') ? authority.find(']') + 1 : authority.find(':');
+  auto host = authority.substr(0, end);
+  const auto colon = end < authority.size() ? authority.find(':', end) : authority.npos;
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  return {host, colon != authority.npos       ? authority.substr(colon + 1)
+                : url.starts_with("https://") ? "443"
+                                              : "80"};
+}
+
 std::string shown(const std::string& url) {
   return url.starts_with(s3_scheme) ? url : url.substr(0, url.find_first_of("?#"));
 }

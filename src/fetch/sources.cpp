@@ -1,12 +1,17 @@
 #include "fetch/sources.hpp"
 
 #include <algorithm>
+#include <array>
+
+#include <boost/asio/ip/tcp.hpp>
 
 #include "async/deadline.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/text.hpp"
+#include "core/user_environment.hpp"
 #include "fetch/number.hpp"
+#include "net/local_address.hpp"
 
 namespace pipeline::fetch {
 
@@ -85,13 +90,42 @@ async::Task<net::Request> Sources::request(const DataAddress& from, const std::s
   co_return request;
 }
 
+/// Behind a proxy, the proxy resolves names.
+static bool has_proxy() {
+  return std::ranges::any_of(
+      std::array{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"},
+      [](const char* name) { return !core::variable(name).empty(); });
+}
+
+/// The name of a redirection's target is resolved once, and what it leads to is connected to.
+static async::Task<std::string> public_address(const DataAddress& from, const std::string& url) {
+  const auto [host, port] = host_and_port(url);
+  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
+  boost::system::error_code failed;
+  const auto found = co_await resolver.async_resolve(
+      host, port, asio::redirect_error(asio::use_awaitable, failed));
+  std::string chosen;
+  for (const auto& entry : found) {
+    const auto address = entry.endpoint().address();
+    if (net::is_local_address(*entry.endpoint().data()))
+      throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected to " +
+                                   host + ", which is " + address.to_string() +
+                                   ", an address of this machine or of its network's services");
+    if (chosen.empty() || address.is_v4())
+      chosen =
+          (address.is_v6() ? "[" + address.to_string() + "]" : address.to_string()) + ":" + port;
+  }
+  co_return chosen;  // Empty for an unknown name, which libcurl reports.
+}
+
 async::Task<net::Response> Sources::read(const DataAddress& from, Reading& reading,
                                          core::CancelSource& stop) {
   auto url = from.url;
   for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
     auto to_send = co_await request(from, url, reading);
-    // A name may lead anywhere; what the user has named may be here.
-    to_send.refuses_local = !from.is_s3() && !is_local(from.url) && !has_same_host(url, from.url);
+    // A name may lead anywhere; what the user has named may be on this machine.
+    const bool is_elsewhere = !from.is_s3() && !is_local(from.url) && !has_same_host(url, from.url);
+    if (is_elsewhere && !has_proxy()) to_send.address = co_await public_address(from, url);
     async::Deadline silence(co_await asio::this_coro::executor, stop, max_silence,
                             core::StopLevel::immediate);
     bool is_content = false;

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "file_tree/tar_writer.hpp"
 
 namespace pipeline::file_tree {
@@ -83,7 +82,8 @@ std::size_t Content::read(std::uint64_t offset, std::span<char> into) const {
 std::size_t Content::read_file(const Piece& piece, std::uint64_t offset,
                                std::span<char> into) const {
   if (of_ != &piece) {
-    open_ = core::open_regular_file(piece.file);
+    open_ = core::Descriptor(::open(piece.file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!open_) throw core::system_error("cannot read " + piece.file.string(), errno);
     of_ = &piece;
   }
   std::size_t done = 0;

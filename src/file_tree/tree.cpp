@@ -179,7 +179,8 @@ void copy_tree(const fs::path& root, std::vector<TreeNode>& nodes, const fs::pat
 
 core::Digest copy_file(const fs::path& source, const fs::path& target, unsigned mode,
                        std::uint64_t* bytes) {
-  const auto from = core::open_regular_file(source);
+  const core::Descriptor from(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!from) throw core::system_error("cannot read " + source.string(), errno);
   const core::Descriptor to(::open(target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!to) throw core::system_error("cannot write " + target.string(), errno);
   core::Hasher hasher;

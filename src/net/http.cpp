@@ -1,7 +1,6 @@
 #include "net/http.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
@@ -9,13 +8,9 @@
 #include <exception>
 #include <utility>
 
-#include <sys/socket.h>
-
 #include "async/gate.hpp"
 #include "async/sleep.hpp"
 #include "core/identifier.hpp"
-#include "core/user_environment.hpp"
-#include "net/local_address.hpp"
 #include "net/multi.hpp"
 #include "net/transport.hpp"
 
@@ -43,12 +38,6 @@ namespace {
 /// Limits of collected bodies; larger bodies need a callback.
 constexpr std::size_t max_answer = std::size_t{64} << 20, max_error_answer = std::size_t{1} << 20;
 constexpr std::size_t max_head = std::size_t{1} << 20;
-
-bool has_proxy() {
-  return std::ranges::any_of(
-      std::array{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"},
-      [](const char* name) { return !core::variable(name).empty(); });
-}
 
 /// One exchange; lives in the frame of the coroutine that waits for it.
 class Exchange {
@@ -155,7 +144,7 @@ void Exchange::begin(Multi& multi) {
     set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str());
     set(CURLOPT_PROXY, "");  // The environment's proxy is for the network only.
   }
-  if (request_.make_socket || request_.refuses_local) {
+  if (request_.make_socket) {
     curl_socket_t (*open)(void*, curlsocktype, curl_sockaddr*) = &Exchange::on_open;
     set(CURLOPT_OPENSOCKETFUNCTION, open);
     set(CURLOPT_OPENSOCKETDATA, self);
@@ -253,20 +242,10 @@ void Exchange::collect(std::string_view bytes) {
   has_enough_ = is_error && response_.body.size() == most;
 }
 
-curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr* to) {
+curl_socket_t Exchange::on_open(void* self, curlsocktype, curl_sockaddr*) {
   auto& exchange = *static_cast<Exchange*>(self);
-  const auto& request = exchange.request_;
   curl_socket_t socket = CURL_SOCKET_BAD;
-  exchange.guarded([&] {
-    if (request.make_socket)
-      socket = request.make_socket();
-    else if (is_local_address(to->addr) && !has_proxy())
-      throw core::EnvironmentError(
-          request.method + " " + request.url +
-          " leads to an address of this machine or its network's services");
-    else
-      socket = ::socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
-  });
+  exchange.guarded([&] { socket = exchange.request_.make_socket(); });
   return socket;
 }
 

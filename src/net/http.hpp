@@ -42,9 +42,6 @@ struct Request {
                            ///< chunked without that header.
   TlsOptions tls;
   std::string proxy;  ///< URL of a proxy (http, https, socks5); if empty, the environment's proxy.
-  /// Connects to no address of this machine, its link or its cloud's services, whatever name leads
-  /// there. Behind a proxy, the proxy decides.
-  bool refuses_local = false;
   std::string address;  ///< `HOST:PORT` to connect to instead of the URL's, which is then only
                         ///< compared with the certificate.
   std::chrono::milliseconds connect_timeout{10'000};

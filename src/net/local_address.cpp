@@ -28,9 +28,10 @@ bool is_local_ipv6(const Bytes& bytes) {
   const bool is_link_local = bytes[0] == 0xfe && bytes[1] >= 0x80;  // Site-local ones as well.
   const bool is_unique_local = (bytes[0] & 0xfe) == 0xfc;
   if (is_link_local || is_unique_local || bytes[0] == 0xff) return true;
-  if (starts_with({0x20, 0x02})) return is_local_ipv4(&bytes[2]);         // 6to4, RFC 3056.
+  if (starts_with({0x20, 0x02})) return is_local_ipv4(&bytes[2]);            // 6to4, RFC 3056.
   if (starts_with({0, 0x64, 0xff, 0x9b})) return is_local_ipv4(&bytes[12]);  // RFC 6052, 8215.
-  const bool is_zero = std::all_of(bytes.begin(), bytes.begin() + 8, [](auto byte) { return !byte; });
+  const bool is_zero =
+      std::all_of(bytes.begin(), bytes.begin() + 8, [](auto byte) { return !byte; });
   // `::`, `::1`, and IPv4 in its mapped, translated and compatible forms.
   return is_zero && is_local_ipv4(&bytes[12]);
 }

@@ -16,10 +16,13 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/project.hpp"
+#include "python_packages/unknown.hpp"
 
 namespace pipeline::python_packages {
 
 namespace {
+
+const std::string unknown_mark = "# not known until it runs: ";
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -119,7 +122,7 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
 }
 
 /// Returns which command of the settings says what to install; empty if there is none.
-static std::string unknown_to_look(const DockerSettings& settings) {
+static std::string programs_to_ask(const DockerSettings& settings) {
   const auto& exporting = settings.pyproject_export_command;
   if (settings.pyproject_path && exporting.has_value() && !exporting.items().empty())
     return "`" + core::printable(exporting.items().front()) + "` says which packages";
@@ -128,13 +131,22 @@ static std::string unknown_to_look(const DockerSettings& settings) {
              : "";
 }
 
+void leave_unknown(PythonRequirements& python, const std::string& why) {
+  python.requirements.push_back(unknown_mark + why);
+}
+
+std::string unknown_of(const PythonRequirements& python) {
+  for (const auto& line : python.requirements)
+    if (line.starts_with(unknown_mark)) return line.substr(unknown_mark.size());
+  return {};
+}
+
 PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices) {
   PythonRequirements python;
-  if (core::only_looks()) python.unknown = unknown_to_look(settings);
-  if (!python.unknown.empty())
-    python.requirements.push_back("# not known until it runs: " + python.unknown);
+  if (const auto why = programs_to_ask(settings); core::only_looks() && !why.empty())
+    leave_unknown(python, why);
   constexpr std::string_view constraint = "--constraint ";
   for (auto& line : requirement_lines(settings, root, notices))
     if (line.starts_with(constraint))

@@ -20,12 +20,11 @@ struct PythonRequirements {
   std::string pyproject;  ///< Text of a pyproject.toml whose dependencies are asked for, too.
   std::string installer;  ///< `uv` or `pip`.
   StringMap environment;  ///< Variables that the installer sees.
-  std::string unknown;  ///< In a command that looks, the program that says more of them; or empty.
   bool empty() const { return requirements.empty() && pyproject.empty(); }
 };
 
 /// Returns what the settings ask for, from all their sources; an editable install as one of a copy.
-/// A command that only looks starts none of their programs. See requirement_lines().
+/// See requirement_lines().
 PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices);
@@ -70,9 +69,8 @@ std::vector<std::string> installer_arguments(const std::map<std::string, Json>& 
 /// which it need not do, or does not take.
 std::vector<std::string> install_arguments(const std::vector<std::string>& arguments);
 
-/// Returns the standard output of a program run in `folder`; if that is empty, in an empty folder
-/// and without variables that name modules of Python. Throws EnvironmentError with the last
-/// lines of its standard error.
+/// Returns the standard output of a program run in `folder`; if empty, in an empty one and without
+/// PYTHONPATH. Throws EnvironmentError with the last lines of its standard error.
 std::string output_of(const std::vector<std::string>& command, const std::filesystem::path& folder);
 
 }  // namespace pipeline::python_packages

@@ -10,7 +10,6 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
-#include "core/project.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
@@ -274,13 +273,6 @@ std::vector<fs::path> profile_files(const fs::path& pipeline_folder) {
   if (auto own = configuration_file("PIPE_PROFILES", "profiles.yaml"); !own.empty())
     files.push_back(std::move(own));
   return files;
-}
-
-Profiles users_profiles() {
-  const auto file = configuration_file("PIPE_PROFILES", "profiles.yaml");
-  std::error_code error;
-  if (file.empty() || core::is_in_project(file) || !fs::exists(file, error)) return {};
-  return parse_profiles(core::read_file(file), file);
 }
 
 Profiles find_profiles(const fs::path& pipeline_folder) {

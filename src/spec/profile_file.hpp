@@ -42,11 +42,8 @@ Profiles parse_profiles(std::string_view text, const std::filesystem::path& file
 /// $PIPE_PROFILES, else `pipe/profiles.yaml` in $XDG_CONFIG_HOME or ~/.config.
 std::vector<std::filesystem::path> profile_files(const std::filesystem::path& pipeline_folder);
 
-/// Returns the profiles of the user alone, none of which a project could have written.
-Profiles users_profiles();
-
-/// Reads the profiles of all these files. If two have the same name, it is the user's own. Throws
-/// InputError.
+/// Reads the profiles of all these files. If two have the same name, the user's own is used, not
+/// the one beside the pipeline. Throws InputError.
 Profiles find_profiles(const std::filesystem::path& pipeline_folder);
 /// Throws InputError for an unknown name, with the likely one.
 Profile find_profile(const std::string& name, const std::filesystem::path& pipeline_folder);

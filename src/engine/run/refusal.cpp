@@ -4,15 +4,13 @@
 
 #include "core/digest.hpp"
 #include "core/file.hpp"
-#include "core/project.hpp"
 
 namespace pipeline::engine {
 
 std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline) {
   std::vector<core::SourceText> sources;
   const auto add = [&](const std::filesystem::path& file) {
-    const bool is_shown = !file.empty() && !core::is_outside_project(file);
-    sources.push_back({file.string(), is_shown ? core::read_file(file) : std::string()});
+    sources.push_back({file.string(), file.empty() ? std::string() : core::read_file(file)});
   };
   add(pipeline.file);
   for (const auto& file : pipeline.included) add(file);

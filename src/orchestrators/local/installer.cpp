@@ -19,6 +19,7 @@
 #include "docker/package_resolver.hpp"
 #include "orchestrators/local/install_advice.hpp"
 #include "orchestrators/local/written_bytes.hpp"
+#include "python_packages/unknown.hpp"
 #include "templates/templates.hpp"
 
 namespace pipeline::orchestrators::local {
@@ -204,7 +205,7 @@ std::string unknown_to_look(const python_packages::PythonRequirements& asked) {
       "--overrides",  "--constraint",    "--constraints",   "--pre",           "--prerelease",
       "--resolution", "--exclude-newer", "--no-index",      "--index-url",     "--extra-index-url",
       "--find-links", "--index",         "--default-index", "--index-strategy"};
-  if (!asked.unknown.empty()) return asked.unknown;
+  if (auto unknown = python_packages::unknown_of(asked); !unknown.empty()) return unknown;
   for (const auto& argument : asked.arguments)
     if (std::ranges::find(allowed, argument.substr(0, argument.find('='))) == allowed.end())
       return "the installer has the option " + argument.substr(0, argument.find('='));

@@ -21,7 +21,7 @@
 #include "orchestrators/cache_folder.hpp"
 #include "orchestrators/local/environment_packages.hpp"
 #include "orchestrators/local/installer.hpp"
-#include "python_packages/requirements.hpp"
+#include "python_packages/unknown.hpp"
 
 namespace pipeline::orchestrators::local {
 namespace {
@@ -162,7 +162,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   plan.python = python_for(step, programs, plan.looked_up);
   plan.python.file = fs::absolute(plan.python.file);  // Tools work in another folder.
   plan.asked = python_packages::python_requirements(settings, root_, plan.notices);
-  if (!plan.asked.unknown.empty()) return plan;
+  if (!python_packages::unknown_of(plan.asked).empty()) return plan;
   plan.resolves = python_packages::resolves(plan.asked.requirements) ||
                   !plan.asked.pyproject.empty() || settings.local_project_install_command;
   if (settings.local_project_install_command) {
@@ -190,7 +190,7 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
   if (facts == facts_.end()) {
     const auto python = program_to_look_at(plan.python.file);
     if (python.empty()) {
-      plan.asked.unknown = plan.python.file.string() + " is in the project";
+      python_packages::leave_unknown(plan.asked, plan.python.file.string() + " is in the project");
       return;
     }
     facts = facts_.emplace(plan.python.identity, read_python_facts(python)).first;
@@ -212,8 +212,9 @@ void VirtualEnvironments::look_up(EnvironmentPlan& plan) const {
         plan.notices.push_back(std::move(notice));
       plan.locked = std::make_shared<const lockfile::LockedEnvironment>(std::move(*found));
     }
-  plan.digest = plan.is_resolved() && plan.asked.unknown.empty() ? digest_of(plan, root_, state_)
-                                                                 : std::string();
+  plan.digest = plan.is_resolved() && python_packages::unknown_of(plan.asked).empty()
+                    ? digest_of(plan, root_, state_)
+                    : std::string();
 }
 
 async::Task<> VirtualEnvironments::resolve(EnvironmentPlan& plan, const std::string& step,

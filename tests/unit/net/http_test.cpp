@@ -466,21 +466,6 @@ TEST_F(Http, tcp_works_too) {
   EXPECT_EQ(send(tcp).body, "GET ");
 }
 
-TEST_F(Http, a_name_that_leads_to_this_machine_is_refused_where_it_may_not) {
-  Server<Tcp> server({asio::ip::address_v4::loopback(), 0});
-  for (const char* name :
-       {"HTTP_PROXY", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
-    unsetenv(name);
-  Request tcp;
-  tcp.refuses_local = true;
-  // libcurl resolves this name itself, as a server elsewhere could let its own names be resolved.
-  tcp.url = "http://name.localhost:" + std::to_string(server.port()) + "/echo";
-  EXPECT_THROW(send(tcp), core::EnvironmentError);
-  EXPECT_EQ(server.connections(), 0);
-  tcp.refuses_local = false;
-  EXPECT_EQ(send(tcp).body, "GET ");
-}
-
 /// All at once; the number of good answers.
 int many(asio::io_context& loop, HttpClient& client, const Request& request, int count,
          std::string& errors) {
