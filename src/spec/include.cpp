@@ -170,7 +170,7 @@ void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnost
     return scope.parameters->span;
   };
   const bool takes_all = scope.parameters->kind == core::Value::Kind::scalar;
-  const auto give = [&](const std::string& name, const nlohmann::json& value) {
+  const auto give = [&](const std::string& name, const Json& value) {
     const auto declared = scope.defaults.parameters.find(name);
     if (declared == scope.defaults.parameters.end()) {
       if (takes_all) return;
@@ -178,18 +178,18 @@ void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnost
                        "the included file has no parameter '" + name + "'", span_of(name),
                        {"a parameter of it has its default under `parameters` there"},
                        core::did_you_mean(name, names));
-    } else if (std::string_view(kind_of(*declared->second)) != kind_of(value)) {
+    } else if (std::string_view(kind_of(*declared->second)) != kind_of(*value)) {
       settings::report(diagnostics, "wrong-type",
                        "the parameter '" + name + "' of the included file is " +
-                           kind_of(*declared->second) + ", not " + kind_of(value),
+                           kind_of(*declared->second) + ", not " + kind_of(*value),
                        span_of(name));
     } else {
       declared->second = value;
     }
   };
-  for (const auto& [name, value] : given.parameters) give(name, *value);
+  for (const auto& [name, value] : given.parameters) give(name, value);
   for (const auto& name : given.taken_parameters)
-    give(name, *scope.parent->defaults.parameters.at(name));
+    give(name, scope.parent->defaults.parameters.at(name));
 }
 
 }  // namespace pipeline::spec

@@ -199,8 +199,14 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   }
   parts.insert(parts.end(), code.begin(), code.end());
   parts.push_back({"image", environment_id});
-  for (const auto& [name, value] : step.parameters)
-    parts.push_back({"parameter " + name, short_text(value->dump())});
+  for (const auto& [name, value] : step.parameters) {
+    const bool is_written = value.written && value.written->contains("");
+    parts.push_back(
+        {"parameter " + name, short_text(is_written ? value.written->at("") : value->dump())});
+    if (!value.written || is_written) continue;
+    for (const auto& [path, text] : *value.written)
+      parts.push_back({"parameter " + name + "." + path, short_text(text)});
+  }
   if (const auto gpus = settings::gpu_request(step.settings->resources); gpus.wanted())
     parts.push_back({"gpus", text_of(gpus)});
   for (const auto& output : step.outputs)
