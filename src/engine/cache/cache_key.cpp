@@ -140,13 +140,29 @@ StringMap resolve_environment(const StepSpec& step) {
   return values;
 }
 
+namespace {
+
+/// Returns the file's bytes; a single line without its end, as tokens are written.
+std::string secret_in(const std::filesystem::path& file) {
+  auto value = core::read_file(file);
+  if (value.find('\0') != value.npos)
+    throw core::EnvironmentError(
+        "the secret file " + file.string() + " has a byte 0, which no variable can hold",
+        {"store it as text, as by `base64`, and decode it in the step"});
+  if (!value.empty() && value.find('\n') == value.size() - 1) {
+    value.pop_back();
+    if (value.ends_with('\r')) value.pop_back();
+  }
+  return value;
+}
+
+}  // namespace
+
 StringMap resolve_secrets(const StepSpec& step) {
   StringMap values;
   for (const auto& secret : step.secrets) {
     if (secret.file) {
-      auto value = core::read_file(*secret.file);
-      while (value.ends_with('\n') || value.ends_with('\r')) value.pop_back();
-      values[secret.name] = std::move(value);
+      values[secret.name] = secret_in(*secret.file);
     } else if (auto own = users_value(step, secret.name)) {
       values[secret.name] = std::move(*own);
     } else {
