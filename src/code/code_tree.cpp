@@ -6,7 +6,9 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/identifier.hpp"
 #include "core/own_files.hpp"
+#include "vcs/repository.hpp"
 
 namespace pipeline::code {
 namespace {
@@ -129,6 +131,15 @@ std::vector<std::string> CodeTree::files_below(const std::string& folder,
   return files;
 }
 
+void CodeTree::check_submodule(const std::string& folder) const {
+  std::error_code error;
+  if (folder.empty() || !fs::is_empty(path_of(folder), error) || error ||
+      !vcs::is_submodule(path_of(folder)))
+    return;
+  throw core::InputError("the submodule '" + folder + "' is not checked out: its folder is empty",
+                         "git submodule update --init " + core::shell_quote(folder));
+}
+
 void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::path>& above,
                     std::vector<std::string>& files, std::set<std::string>& looked_at) {
   std::error_code error;
@@ -145,6 +156,7 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   if (ignoring) read_ignore_files(folder, looked_at);
   std::error_code failed;
   fs::directory_iterator entries(path_of(folder), failed);
+  if (!failed && entries == fs::directory_iterator()) check_submodule(folder);
   for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
     const auto& entry = *entries;
     const std::string name = entry.path().filename().string();

@@ -15,6 +15,11 @@ namespace pipeline::driver {
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver);
 
+/// Warns of files of code and inputs that stand for other files (Git LFS, git-annex), and of code
+/// that is large.
+std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& steps,
+                                          spec::CodeResolver& resolver);
+
 /// Warns of pipes in which `sh` ignores failures, of missing scripts, and of parameters that no
 /// step takes.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
