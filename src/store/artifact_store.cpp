@@ -428,8 +428,11 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
       }
       // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
       ::chmod(path.c_str(), 0755);
-      const Staging staging(folder_);
-      if (::rename(path.c_str(), staging.content().c_str()) == 0) return;
+      try {
+        const Staging staging(folder_);
+        if (::rename(path.c_str(), staging.content().c_str()) == 0) return;
+      } catch (const core::EnvironmentError&) {  // A full disk has no room for another folder.
+      }
     }
     core::remove_tree(path);
   };
