@@ -69,6 +69,22 @@ void add_files(const fs::path& path, std::vector<fs::path>& files) {
     if (entries->is_regular_file(error) && ++count) files.push_back(entries->path());
 }
 
+/// Returns the word of a list that means something to a shell only; null if there is none.
+const std::string* shell_sign(const Command& command) {
+  static constexpr std::array signs{">", ">>", "<", "|", "&&", "||", "2>&1", "2>", "&"};
+  static constexpr std::array takes_signs{"expr", "test", "[", "find"};
+  const auto literal = [](const Template& word) {
+    return word.parts.size() == 1 ? std::get_if<std::string>(&word.parts[0]) : nullptr;
+  };
+  if (command.shell || command.arguments.empty()) return nullptr;
+  if (const auto* program = literal(command.arguments[0]);
+      program && std::ranges::count(takes_signs, *program))
+    return nullptr;
+  for (const auto& word : command.arguments)
+    if (const auto* text = literal(word); text && std::ranges::count(signs, *text)) return text;
+  return nullptr;
+}
+
 bool is_sibling(const StepSpec* before, const StepSpec& step) {
   return before && before->instance && step.instance && before->instance->of == step.instance->of;
 }
@@ -81,6 +97,14 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
   const StepSpec* before = nullptr;
   for (const auto* step : steps) {
     if (is_sibling(std::exchange(before, step), *step)) continue;
+    if (const auto* sign = shell_sign(step->command))
+      found.add({&before, 1},
+                {"no-shell",
+                 "`" + *sign + "` is an argument of the program: no shell reads a list",
+                 {},
+                 {},
+                 "write the command as one text, as in `command: echo hi > file`",
+                 core::Severity::warning});
     for (const auto& script : resolver.missing_scripts(*step))
       found.add({&before, 1}, {"missing-file",
                                "there is no file '" + script + "' in the pipeline's folder",

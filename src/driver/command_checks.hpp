@@ -11,7 +11,8 @@
 
 namespace pipeline::driver {
 
-/// Warns of scripts that steps run and that are in no folder of the pipeline.
+/// Warns of scripts that steps run and that are in no folder of the pipeline, and of signs of the
+/// shell's in lists.
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver);
 

@@ -11,6 +11,7 @@
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
 #include "spec/parameter_value.hpp"
+#include "spec/unfilled.hpp"
 #include "yaml/document.hpp"
 
 namespace pipeline::spec {
@@ -137,6 +138,7 @@ void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
   texts_.push_back(loaded_.emplace_back(core::read_file(made.file)));
   const auto before = diagnostics_.size();
   auto root = yaml::parse_yaml(texts_.back(), diagnostics_);
+  if (root) check_unfilled(*root, diagnostics_);
   for (auto i = before; i < diagnostics_.size(); ++i) diagnostics_[i].span.file = made.number;
   if (root) number_file(*root, made.number);
   const bool is_map = root && root->kind == core::Value::Kind::map;

@@ -1,6 +1,7 @@
 #include "spec/matrix.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -37,6 +38,23 @@ std::optional<OutputValue> items_named(std::string_view text) {
   OutputValue value{{std::string(parts[0]), std::string(parts[1])}, {}};
   value.path.assign(parts.begin() + 2, parts.end());
   return value;
+}
+
+/// Returns `1, 2, 3` for the range `1..3`, and other texts unchanged.
+std::string values_in(const std::string& text) {
+  constexpr int max_shown = 20;
+  const auto dots = text.find("..");
+  const auto number = [&](std::size_t begin, std::size_t end) {
+    int value = -1;
+    const auto [last, error] = std::from_chars(text.data() + begin, text.data() + end, value);
+    return error == std::errc() && last == text.data() + end ? value : -1;
+  };
+  const int first = dots == text.npos ? -1 : number(0, dots);
+  const int last = first < 0 ? -1 : number(dots + 2, text.size());
+  if (last < first || last - first > max_shown) return text;
+  std::string list = std::to_string(first);
+  for (int value = first + 1; value <= last; ++value) list += ", " + std::to_string(value);
+  return first < 0 ? text : list;
 }
 
 /// Reads one `matrix` that lists its axes.
@@ -209,7 +227,7 @@ class MatrixReader {
       settings::report_type(diagnostics_, name.scalar, "a list of values", list);
       if (list.kind == core::Value::Kind::scalar)
         diagnostics_.back().suggestion =
-            "did you mean `" + name.scalar + ": [" + list.scalar + "]`?";
+            "did you mean `" + name.scalar + ": [" + values_in(list.scalar) + "]`?";
     } else if (list.items.empty()) {
       settings::report(diagnostics_, "bad-matrix", "the axis '" + name.scalar + "' has no values",
                        list.span, {"step '" + step_.spec.name + "' would not run at all"});

@@ -115,7 +115,7 @@ void ParameterOptions::spread(const Parameters& of_pipeline) {
 
 /// Sets a parameter, or a member of one: `optimizer.lr`. Returns false if there is none.
 bool ParameterOptions::set(Parameters& parameters, const std::string& name,
-                           const std::string& option, const std::string& text) {
+                           const std::string& option, std::string text) {
   const auto dot = dot_of(name);
   const auto found = parameters.find(name.substr(0, dot));
   if (found == parameters.end()) return false;
@@ -126,6 +126,12 @@ bool ParameterOptions::set(Parameters& parameters, const std::string& name,
     declared = const_cast<nlohmann::json*>(member.value);  // Of a value that is not const.
   }
   taken_.insert(option);
+  if (const auto open = text.find("${"); open != text.npos && open > 0 && text[open - 1] == '$')
+    text.erase(open, 1);
+  else if (open != text.npos)
+    settings::report(diagnostics_, "unfilled",
+                     "--param " + option + ": nothing fills `${...}` in a parameter", {},
+                     {"for a literal `${` write `$${`"});
   if (auto value = read_option(option, text, *declared, diagnostics_))
     set_member(found->second, *declared, name.substr(std::min(dot + 1, name.size())), *value);
   return true;
