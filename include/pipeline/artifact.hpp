@@ -3,8 +3,12 @@
 /// take.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <pipeline/codec.hpp>
@@ -58,6 +62,13 @@ struct CommandHandle : StepHandle {
   AnyArtifact output_named(std::string_view output) const;
 };
 
+namespace detail {
+template <class T>
+concept Handle = std::is_base_of_v<AnyArtifact, T> || std::is_base_of_v<StepHandle, T>;
+template <Handle T>
+inline constexpr bool names_file<T> = true;
+}  // namespace detail
+
 /// Data at an address, as an input of a command: `https://...`, `s3://BUCKET/KEY`, or
 /// `s3://BUCKET/FOLDER/`.
 struct Url {
@@ -103,3 +114,13 @@ struct NamedInput {
 };
 
 }  // namespace pipeline
+
+/// Handles have no parts: `auto [model, data] = pipeline.add(...)` would take the names in one.
+template <pipeline::detail::Handle T>
+requires std::same_as<T, std::remove_cv_t<T>>
+struct std::tuple_size<T> {
+  static_assert(!std::is_same_v<T, T>,
+                "pipeline: this step has one result, whose handle cannot be taken apart: return a "
+                "std::tuple, or specialise pl::is_outputs for the struct, to get several");
+  static constexpr std::size_t value = 0;
+};

@@ -10,12 +10,14 @@ EnvironmentError system_error(const std::string& what, int error_number) {
   switch (error_number) {
     case ENOSPC:
       advice = {
-          "free some space on that disk: `pipe clean` removes old runs, images and containers"};
+          "free some space on that disk: `pipe clean --runs --keep 5` removes old runs, `pipe "
+          "clean "
+          "--images` images"};
       break;
     case EDQUOT:
       advice = {
-          "your disk quota is used up: remove files of yours (`pipe clean` removes old runs), or "
-          "ask for a larger quota"};
+          "your disk quota is used up: remove files of yours (`pipe clean --runs --keep 5` "
+          "removes old runs), or ask for a larger quota"};
       break;
     case EACCES:
     case EPERM:

@@ -138,8 +138,7 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   // The state folder has new logs and artifacts after each run; with it, the image would be rebuilt
   // each time.
   plan.context = folder_context(
-      context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n", {},
-      options.state);
+      context_root, ignore_rules_for(file, context_root, config, options.root), {}, options.state);
   // The engine takes the Dockerfile from the context. Where the context lacks it, it is added under
   // a name that does not collide with files of the user; `COPY .` then copies it, too.
   const bool is_there = std::ranges::any_of(plan.context, [&](const auto& entry) {

@@ -118,7 +118,7 @@ void PartFile::check_room(std::uint64_t bytes) const {
   throw core::EnvironmentError("no room for " + core::format_bytes(bytes) + " in " +
                                    path_.parent_path().string() + ", whose file system has " +
                                    core::format_bytes(room()),
-                               {"`pipe clean` removes old runs"});
+                               {"`pipe clean --runs --keep 5` removes old runs"});
 }
 
 void PartFile::plan(std::uint64_t total) {

@@ -12,7 +12,7 @@
 namespace pipeline::spec {
 namespace {
 
-using Row = std::vector<nlohmann::json>;
+using Row = std::vector<Json>;
 
 /// Maximum number of connections between steps. A matrix that reads all instances of another one
 /// multiplies them.
@@ -23,7 +23,7 @@ constexpr std::size_t max_failures_shown = 3, max_values_shown = 20;
 std::string shown(const std::vector<std::string>& axes, const Row& row) {
   std::string text;
   for (std::size_t i = 0; i < axes.size(); ++i)
-    text += (i ? "," : "") + axes[i] + "=" + model::axis_text(row[i]);
+    text += (i ? "," : "") + axes[i] + "=" + model::axis_text(*row[i]);
   return text;
 }
 
@@ -33,7 +33,7 @@ struct Selection {
   const std::vector<std::uint32_t>* find(const Row* reader) const {
     std::string key;
     if (reader)
-      for (const auto& [own, its] : same) key += (*reader)[its].dump() + '\n';
+      for (const auto& [own, its] : same) key += (*reader)[its]->dump() + '\n';
     const auto found = groups.find(key);
     return found == groups.end() ? nullptr : &found->second;
   }
@@ -183,7 +183,7 @@ struct Reading {
                                  "', so `=` does not say which one is meant"
                            : "this does not say which '" + axes[i] + "' is meant",
              {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
-              model::axis_text(target.matrix->instances[0][i]) + "` is one of them"});
+              model::axis_text(*target.matrix->instances[0][i]) + "` is one of them"});
       is_good = false;
     }
     return is_good;
@@ -200,7 +200,7 @@ struct Reading {
         fits_all = fits(axis, instances[i]);
       if (!fits_all) continue;
       std::string key;
-      for (const auto& [own, its] : selection.same) key += instances[i][own].dump() + '\n';
+      for (const auto& [own, its] : selection.same) key += instances[i][own]->dump() + '\n';
       selection.groups[key].push_back(i);
     }
     if (!selection.groups.empty()) return selection;
@@ -269,10 +269,13 @@ class Expansion {
     std::size_t failures = 0;
   };
 
+  /// Numbers are the texts that were written.
   static model::AxisValues values_of(const Matrix& matrix, const Row& row) {
     model::AxisValues values;
     values.reserve(row.size());
-    for (std::size_t i = 0; i < row.size(); ++i) values.emplace_back(matrix.axes[i], row[i]);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      values.emplace_back(matrix.axes[i],
+                          row[i].written ? nlohmann::json(row[i].written->at("")) : *row[i]);
     return values;
   }
 
@@ -282,8 +285,9 @@ class Expansion {
       const Row& row = step.matrix->instances[k];
       StepSpec& spec = all.emplace_back(step.spec);
       spec.name = names[k];
-      const auto values = values_of(*step.matrix, row);
-      spec.instance = InstanceSpec{.of = step.spec.name, .values = {values.begin(), values.end()}};
+      spec.instance = InstanceSpec{.of = step.spec.name};
+      for (std::size_t i = 0; i < row.size(); ++i)
+        spec.instance->values.emplace_back(step.matrix->axes[i], row[i]);
       for (const auto& [axis, value] : spec.instance->values) {
         spec.parameters[axis] = value;
         if (!spec.when) continue;

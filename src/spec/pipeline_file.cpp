@@ -29,6 +29,7 @@
 #include "spec/references.hpp"
 #include "spec/repeat.hpp"
 #include "spec/step_reader.hpp"
+#include "spec/unfilled.hpp"
 #include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
@@ -303,6 +304,7 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
     return pipeline;
   }
   ecs_import::refuse_template(*root, file.string(), std::string(text));
+  check_unfilled(*root, diagnostics);
   return read_files(std::move(*root), text, file, file, options, diagnostics);
 }
 

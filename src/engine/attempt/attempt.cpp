@@ -24,6 +24,7 @@
 #include "engine/cache/cache_key.hpp"
 #include "engine/clock.hpp"
 #include "engine/gpu/gpu_meter.hpp"
+#include "orchestrators/layout.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -465,7 +466,8 @@ class AttemptRun {
       before_it_goes = [&](const store::StoredArtifact& artifact) {
         taken.note(output.name, artifact);
       };
-    return services_.artifacts.take(path_of(output), before_it_goes);
+    return services_.artifacts.take(path_of(output), before_it_goes,
+                                    fs::path(orchestrators::container_outputs) / output.file_name);
   }
 
   const AttemptContext& context_;
