@@ -142,6 +142,7 @@ orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedR
     driver.claim = {claim, fs::weakly_canonical(field("claim_path"))};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
   driver.pull_secrets = pull_secrets_of(session);
+  driver.settings = orchestrators::kubernetes::driver_settings(session.source.selected_steps());
   driver.variables = variables_of(session);
   return driver;
 }
@@ -259,6 +260,8 @@ void DetachedStart::check() {
   for (const auto& notice :
        workspace_.await(orchestrators::kubernetes::check_driver(client_, account)))
     workspace_.note("note: " + notice);
+  workspace_.await(
+      orchestrators::kubernetes::try_out_driver(client_, driver_of(session_, detached_, {})));
 }
 
 engine::EngineOptions DetachedStart::options() {
@@ -319,7 +322,7 @@ async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_sta
     const auto run = session_.store.runs().find(session_.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
-                            status.hopeless || !status.goes_on;
+                            status.will_not_start || !status.goes_on;
     if (is_decided || std::chrono::steady_clock::now() > until ||
         observer_.cancel().level() != core::StopLevel::none)
       co_return status;
@@ -338,12 +341,12 @@ void DetachedStart::await_driver() {
                          .bring(session_.store));  // The run may have ended.
   const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
-  if (status_.failure.empty() && !status_.hopeless && status_.goes_on) return;
+  if (status_.failure.empty() && !status_.will_not_start && status_.goes_on) return;
   workspace_.await(orchestrators::kubernetes::remove_driver(
       client_, orchestrators::kubernetes::driver_name(session_.run_id)));
   recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
   const std::string why = status_.failure.empty()
-                              ? status_.hopeless ? status_.waits_for : "its Job was deleted"
+                              ? status_.will_not_start ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
   throw core::EnvironmentError("the driver of run " + session_.run_id + " could not begin: " + why,
                                {"`" + workspace_.options().name + " resume " + session_.run_id +

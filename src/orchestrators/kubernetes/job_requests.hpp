@@ -2,9 +2,11 @@
 /// Requests about a Job by its name, whether its pod runs a step or a driver.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "kubernetes_api/client.hpp"
+#include "orchestrators/kubernetes/pod_refusal.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 
@@ -14,5 +16,15 @@ async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::
 
 /// Returns the list of the Job's pods, also of a Job that was deleted.
 async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name);
+
+/// Returns the namespace, or null without the right to read it. Throws EnvironmentError if it does
+/// not exist or is being deleted, which servers otherwise report as missing rights.
+async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client);
+
+/// Runs the cluster's admission of a Job's pod, which no Job meets: limits, quotas, policies,
+/// webhooks. Creates nothing. Returns a permanent refusal; nothing if there is none, or without the
+/// right to create pods.
+async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,
+                                                const nlohmann::json& job);
 
 }  // namespace pipeline::orchestrators::kubernetes

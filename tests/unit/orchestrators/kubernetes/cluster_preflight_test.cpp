@@ -33,6 +33,7 @@ class ClusterPreflight : public testing::Test {
              node("gpu-1", {{"cpu", "16"}, {"memory", "64Gi"}, {"nvidia.com/gpu", "4"}},
                   {{"pool", "gpu"}, {"nvidia.com/gpu.product", "Tesla-T4"}},
                   {{{"key", "nvidia.com/gpu"}, {"effect", "NoSchedule"}}})};
+    there["/api/v1/namespaces/ml"] = named("ml");
   }
 
   async::Task<> answer(HttpExchange& exchange) {
