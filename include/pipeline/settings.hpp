@@ -215,10 +215,10 @@ struct KubernetesSettings {
   std::optional<bool> host_ipc = {};
   /// The cluster adds nodes as needed, so a missing node is not an error. Default: false.
   std::optional<bool> autoscaling = {};
-  /// Limit of each stage before a pod's start, but for waits in a queue. Default: 10 min.
+  /// Time after which a pod that has not started fails. Default: 10 min.
   std::optional<Duration> pod_startup_timeout = {};
-  /// Time after which the cluster ends the Job, waits included. Default: none; the driver enforces
-  /// the step's timeout.
+  /// Time after which the cluster ends the Job. Default: 5 min more than the step's timeout, which
+  /// the driver enforces.
   std::optional<unsigned> active_deadline_seconds = {};
   /// Time after which the cluster removes an ended Job. Default: a day.
   std::optional<unsigned> ttl_seconds_after_finished = {};
@@ -226,8 +226,6 @@ struct KubernetesSettings {
   std::map<std::string, Json> additional_pod_spec_args = {};
   /// Merged into the Job last: a JSON merge patch that matches items of lists by `name`.
   std::map<std::string, Json> job_patch = {};
-  /// The same for the Job of the run's driver (`pipe run --detach`).
-  std::map<std::string, Json> driver_job_patch = {};
 };
 
 /// A number to multiply with, `x2` in YAML.

@@ -288,11 +288,10 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
               "The cluster adds nodes as they are needed, so a missing node is not an error. "
               "Default: false."});
   visit(Field{"pod_startup_timeout", &S::pod_startup_timeout,
-              "Limit of each stage before the pod's start: a node that is not ready, images. Waits "
-              "for room, in a queue, have none. Default: 10m."});
-  visit(
-      Field{"active_deadline_seconds", &S::active_deadline_seconds,
-            "When the cluster ends the Job, however long it has waited for room. Default: never."});
+              "A step whose pod has not started by then fails. Default: 10m."});
+  visit(Field{"active_deadline_seconds", &S::active_deadline_seconds,
+              "When the cluster ends the Job. Default: 5 minutes after `timeout`, in case `pipe` "
+              "is gone by then."});
   visit(Field{"ttl_seconds_after_finished", &S::ttl_seconds_after_finished,
               "When the cluster removes an ended Job that `pipe` has not. Default: 86400, a day."});
   object("additional_pod_spec_args", &S::additional_pod_spec_args,
@@ -303,11 +302,6 @@ void fields(Visitor&& visit, const KubernetesSettings*) {
          "{template: "
          "{spec: {hostname: gpu}}}}`. Items of lists that have a "
          "`name` are merged by it.",
-         shapes::job);
-  object("driver_job_patch", &S::driver_job_patch,
-         "The same for the Job of the driver that `pipe run --detach` starts: `{spec: {template: "
-         "{spec: {priorityClassName: high}}}}`. The steps' common labels, annotations and security "
-         "contexts reach its pod anyway.",
          shapes::job);
 }
 

@@ -169,7 +169,7 @@ class AttemptRun {
       silence.begin();
       if (step_.timeout) deadline.restart(std::max(Duration{0}, *step_.timeout - ago));
     };
-    if (orchestrator().capabilities_of(step_).on_this_machine) attempt.io.on_began({});
+    if (!orchestrator().capabilities_of(step_).reports_begin) attempt.io.on_began({});
     const auto began = Clock::now();
     co_await run_measured(attempt, silence, deadline.source(), held);
     co_return Execution{began, Clock::now(), deadline.expired()};

@@ -138,8 +138,7 @@ async::Task<> try_out_driver(Client& client, DriverJob driver) {
   const auto refusal = co_await try_out_pod(client, driver_manifest(driver));
   if (!refusal) co_return;
   auto hints = refusal->hints;
-  hints.emplace_back(
-      "`kubernetes.driver_job_patch` of the pipeline's or a profile's settings changes its pod");
+  hints.emplace_back("`driver_job_patch` of a profile changes its Job");
   throw core::EnvironmentError(
       "the cluster does not take the pod of the run's driver: " + refusal->reason,
       std::move(hints));

@@ -50,7 +50,6 @@ KubernetesSettings driver_settings(const std::vector<const StepSpec*>& steps) {
     keep_equal(shared.annotations, own.annotations);
     keep_equal(shared.pod_security_context, own.pod_security_context);
     keep_equal(shared.container_security_context, own.container_security_context);
-    if (shared.driver_job_patch.empty()) shared.driver_job_patch = own.driver_job_patch;
   }
   for (const char* key : {"privileged", "capabilities", "runAsUser", "runAsGroup"})
     shared.container_security_context.erase(key);
@@ -112,9 +111,7 @@ json driver_manifest(const DriverJob& driver) {
            {"kind", "Job"},
            {"metadata", metadata},
            {"spec", std::move(spec)}};
-  json patch = json::object();
-  for (const auto& [key, value] : driver.settings.driver_job_patch) patch[key] = *value;
-  merge_patch(job, patch);
+  if (driver.patch.is_object()) merge_patch(job, driver.patch);
   return job;
 }
 

@@ -1,7 +1,10 @@
 #include "orchestrators/kubernetes/job_requests.hpp"
 
+#include "async/sleep.hpp"
 #include "core/log.hpp"
+#include "core/user_environment.hpp"
 #include "kubernetes_api/json.hpp"
+#include "kubernetes_api/time.hpp"
 #include "net/url.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -15,6 +18,42 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
   return client.get(
       "list the pods of the Job " + name,
       client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
+}
+
+async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,
+                                           nlohmann::json object, const AttemptIo& io) {
+  const auto what = "create the " + kubernetes_api::text_at(object, "/kind") + " " +
+                    kubernetes_api::text_at(object, "/metadata/name");
+  std::string reported;
+  do {
+    Refusal refusal;
+    try {
+      co_return co_await client.create(what, path, object);
+    } catch (const kubernetes_api::ApiError& error) {
+      if (error.status() == 409) co_return nlohmann::json();
+      refusal = refusal_of(error.what());
+      if (refusal.kind != Refusal::Kind::full) throw;
+    }
+    if (std::exchange(reported, refusal.reason) != refusal.reason)
+      io.log.write(Stream::err, "[kubernetes] waiting: " + reported + "\n");
+    co_await async::sleep(std::chrono::seconds(5), &io.cancel);
+  } while (io.cancel.level() == core::StopLevel::none);
+  co_return nlohmann::json();
+}
+
+async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job) {
+  nlohmann::json change;
+  change["metadata"]["annotations"]["pipe.asked"] =
+      kubernetes_api::format_time(std::chrono::system_clock::now());
+  bool may = true;
+  try {
+    co_await client.patch("change the Job " + job, client.path("batch/v1", "jobs", job),
+                          std::move(change));
+  } catch (const kubernetes_api::ApiError& error) {
+    may = error.status() != 403;
+    core::log::info(error.what());
+  }
+  co_return may;
 }
 
 async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client) {
@@ -32,6 +71,16 @@ async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client) {
         "the namespace " + name + " of " + client.access().origin + " is being deleted",
         {"name another namespace with --namespace"});
   co_return found;
+}
+
+async::Task<std::string> user_of_pods(kubernetes_api::Client& client, bool has_own_files) {
+  auto user = core::user_and_group();
+  if (!has_own_files || !user.starts_with("0:")) co_return user;
+  const auto found = co_await require_namespace(client);
+  const auto policy =
+      kubernetes_api::text_at(found, "/metadata/labels/pod-security.kubernetes.io~1enforce");
+  if (policy == "restricted") user = "65534:65534";
+  co_return user;
 }
 
 async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "async/joinable_task.hpp"
-#include "async/sleep.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
 #include "core/tail_buffer.hpp"
@@ -16,7 +15,6 @@
 #include "orchestrators/kubernetes/job_watch.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
 #include "orchestrators/kubernetes/pod_events.hpp"
-#include "orchestrators/kubernetes/pod_refusal.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
@@ -73,7 +71,6 @@ class JobRun {
   async::Task<> watch();
   JobView view();
   async::Task<> look_closer(Clock::time_point now);
-  async::Task<> ask_again();
   void note(const JobAction& action);
   async::Task<> stop(core::StopLevel level);
   async::Task<> fail(JobAction& action);
@@ -122,9 +119,7 @@ class JobRun {
         return read_kept_log(attempt_.scratch, place, size);
       }};
   std::optional<Failure> failure_;  ///< A failure found before the pod ended.
-  JobWatch watch_{std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(
-                      attempt_.step.settings->kubernetes.pod_startup_timeout.value_or(
-                          std::chrono::minutes(10)))),
+  JobWatch watch_{startup_timeout(attempt_.step),
                   std::chrono::seconds(grace_seconds(attempt_, place_))};
   Clock::time_point next_look_;
   Room room_ = Room::not_looked;
@@ -177,32 +172,17 @@ async::Task<> JobRun::create() {
   co_await create_object("", "secrets", std::move(*secret));
 }
 
-/// Creates a Job or Secret. While a quota has no room for it, waits. Returns null if it exists, or
-/// is_given_up().
+/// Creates a Job or Secret. Returns null if it exists, or is_given_up().
 async::Task<json> JobRun::create_object(std::string group, std::string kind, json object) {
   const auto what = text_at(object, "/kind");
   if (const auto size = object.dump().size(); size > max_object_bytes) {
     failure_ =
         Failure{FailureKind::not_started, "could not start: " + too_large(what, size), {}, {}};
-    failure_->hints = {"pass what is long in a file: an input, or a file of the step's `code`"};
+    failure_->hints = {shorter_line};
     co_return json();
   }
-  std::string reported;
-  for (;;) {
-    Refusal refusal;
-    try {
-      co_return co_await client_.create("create the " + what + " " + name_,
-                                        client_.path(group, kind), object);
-    } catch (const ApiError& error) {
-      if (error.status() == 409) co_return json();
-      refusal = refusal_of(error.what());
-      if (refusal.kind != Refusal::Kind::full) throw;
-    }
-    if (std::exchange(reported, refusal.reason) != refusal.reason)
-      attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + reported + "\n");
-    co_await async::sleep(look_again, &attempt_.io.cancel);
-    if (is_given_up()) co_return json();
-  }
+  co_return co_await create_in_turn(client_, client_.path(group, kind), std::move(object),
+                                    attempt_.io);
 }
 
 /// The Job exists: a dead driver created it, or this one did and the response was lost.
@@ -290,37 +270,20 @@ async::Task<> JobRun::look_closer(Clock::time_point now) {
     co_return;
   }
   refused_ = co_await last_refusal(client_, name_);
-  if (job_status_of(entry_.job, {}, refused_).in_quota_queue) co_await ask_again();
-}
-
-/// Has the cluster try at once to create the pod: it would wait for up to six minutes after a
-/// refusal. Needs a right that a user may lack.
-async::Task<> JobRun::ask_again() {
-  if (!may_ask_again_) co_return;
-  json change;
-  change["metadata"]["annotations"]["pipe.asked"] =
-      kubernetes_api::format_time(std::chrono::system_clock::now());
-  try {
-    co_await client_.patch("change the Job " + name_, client_.path("batch/v1", "jobs", name_),
-                           std::move(change));
-  } catch (const ApiError& error) {
-    may_ask_again_ = false;
-    core::log::info(error.what());
-  }
+  if (may_ask_again_ && job_status_of(entry_.job, {}, refused_).in_quota_queue)
+    may_ask_again_ = co_await ask_for_pod(client_, name_);
 }
 
 /// Passes on what an action says of the pod.
 void JobRun::note(const JobAction& action) {
-  using Phase = PodState::Phase;
-  if (action.state.phase == Phase::running && attempt_.io.on_began)
+  const bool has_started = action.state.phase != PodState::Phase::waiting;
+  if (action.state.phase == PodState::Phase::running && attempt_.io.on_began)
     attempt_.io.on_began(attempt_.joins ? time_since_start(entry_.pod)
                                         : std::chrono::milliseconds(0));
-  if (action.state.phase != Phase::waiting) {
-    if (!log_ && !entry_.pod_gone)
-      log_.emplace(executor_, attempt_.shell ? converse() : read_log(),
-                   [this] { changed_.cancel(); });
-    fetched_.stop(core::StopLevel::immediate);
-  }
+  if (has_started && !log_ && !entry_.pod_gone)
+    log_.emplace(executor_, attempt_.shell ? converse() : read_log(),
+                 [this] { changed_.cancel(); });
+  if (has_started) fetched_.stop(core::StopLevel::immediate);
   if (!action.notice.empty())
     attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + action.notice + "\n");
 }
@@ -331,7 +294,6 @@ async::Task<> JobRun::watch() {
                                         [this](core::StopLevel) { changed_.cancel(); });
   for (;;) {
     if (informer_.error()) std::rethrow_exception(informer_.error());
-    co_await look_closer(Clock::now());
     auto action = watch_.next(view(), Clock::now());
     note(action);
     using Kind = JobAction::Kind;
@@ -345,6 +307,7 @@ async::Task<> JobRun::watch() {
     if (action.kind != Kind::wait) continue;
     if (help_ && help_->error() && watch_.stopping() == core::StopLevel::none)
       std::rethrow_exception(help_->error());
+    co_await look_closer(Clock::now());
     co_await change(action.is_timed || log_ended_ ? Clock::now() + 1s : Clock::time_point::max());
   }
   pod_ended_ = true;

@@ -27,9 +27,9 @@ constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_
 constexpr unsigned pod_grace_seconds = 10, upload_grace_seconds = 50;
 constexpr std::chrono::seconds kept_after_end =
     std::chrono::hours(24);  // Applies if the driver is dead; otherwise it removes Jobs itself.
-// Of a pod's deadline, beyond the step's timeout: images are pulled, files staged, and then the
-// step has its time. Applies if the driver is dead; otherwise the engine enforces the timeout.
-constexpr std::chrono::hours time_to_pull{1}, time_to_stage{24};
+// Parts of a pod's deadline besides the step's timeout and its startup timeout. It applies if the
+// driver is dead; otherwise the engine enforces the timeout.
+constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
 constexpr std::chrono::hours longest_shell{24};
 
@@ -369,7 +369,8 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
   if (step.timeout && !attempt.shell)
     pod["activeDeadlineSeconds"] =
         std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(*step.timeout) +
-                                                (place.carries ? time_to_stage : time_to_pull))
+                                                startup_timeout(step) +
+                                                (place.carries ? time_to_stage : time_to_move))
             .count();
   if (!place.agent_image.empty()) {
     pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
@@ -404,6 +405,11 @@ std::string too_large(const std::string& kind, std::size_t bytes) {
 
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place) {
   return place.carries && !attempt.checkpoint_key.empty();
+}
+
+std::chrono::seconds startup_timeout(const StepSpec& step) {
+  return std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(
+      step.settings->kubernetes.pod_startup_timeout.value_or(std::chrono::minutes(10))));
 }
 
 unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place) {

@@ -86,9 +86,13 @@ std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const 
 inline constexpr std::size_t max_object_bytes = 1'400'000;
 /// Returns why a Job or a Secret cannot be created: `its Job would take 4.6 MB, ...`.
 std::string too_large(const std::string& kind, std::size_t bytes);
+inline constexpr const char* shorter_line =
+    "pass what is long in a file: an input, or a file of the step's `code`";
 
 /// Returns true if the pod's stager uploads the attempt's checkpoint.
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place);
+/// Returns the limit of each stage before the pod's start.
+std::chrono::seconds startup_timeout(const StepSpec& step);
 /// Returns how long the pod has to end when it is asked to stop: the step's own time, and that of
 /// the upload of its checkpoint.
 unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place);

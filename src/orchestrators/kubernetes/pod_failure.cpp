@@ -222,11 +222,17 @@ PodState unscheduled(const json& pod, std::chrono::seconds startup, Room room) {
   constexpr std::chrono::seconds certain(5);  // A node may just have been added.
   PodState state;
   const auto message = text_at(condition(pod, "PodScheduled"), "/message");
+  state.stage = "node";
+  if (text_at(condition(pod, "PodScheduled"), "/reason") == "SchedulingGated") {
+    state.stage = "gate";
+    state.waits_for = with("a scheduling gate holds its pod", message);
+    return state;
+  }
   const auto wants = requests_text(pod);
   const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
-  state.stage = "node";
   state.waits_for = with("no node takes it", message);
   if (is_about_room(message) && (room == Room::taken || room == Room::unknown)) {
+    state.stage = "room";
     state.waits_for = with("no node has room for it yet", message);
     return state;
   }

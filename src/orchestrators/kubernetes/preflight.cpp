@@ -297,7 +297,7 @@ void ClusterPreflight::check_size(const StepSpec& step) {
   core::Diagnostic finding;
   finding.code = "too-large";
   finding.message = too_large("Job", size);
-  finding.suggestion = "pass what is long in a file: an input, or a file of the step's `code`";
+  finding.suggestion = shorter_line;
   found_.add({&step}, std::move(finding));
 }
 

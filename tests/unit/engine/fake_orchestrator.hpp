@@ -39,7 +39,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
     capabilities_.gpus = true;
     capabilities_.memory_limits = true;
     capabilities_.on_this_machine = on_this_machine;
-    capabilities_.outlives_driver = !on_this_machine;
+    capabilities_.outlives_driver = capabilities_.reports_begin = !on_this_machine;
   }
 
   const orchestrators::Capabilities& capabilities() const override {

@@ -142,8 +142,7 @@ TEST(Settings, every_key_survives_the_round) {
         {"ttl_seconds_after_finished", 0},
         {"additional_pod_spec_args",
          {{"dnsPolicy", "Default"}, {"hostAliases", {{{"ip", "10.0.0.1"}}}}}},
-        {"job_patch", {{"spec", {{"suspend", nullptr}}}}},
-        {"driver_job_patch", {{"spec", {{"suspend", nullptr}}}}}}}};
+        {"job_patch", {{"spec", {{"suspend", nullptr}}}}}}}};
   EXPECT_EQ(decoded(all), all);
   EXPECT_EQ(all["kubernetes"].size(),
             settings_schema()["properties"]["kubernetes"]["properties"].size())

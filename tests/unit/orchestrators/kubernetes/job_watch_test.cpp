@@ -145,6 +145,16 @@ TEST(JobWatch, limits_begin_again_with_each_stage_and_notices_come_once) {
   EXPECT_EQ(watch.stopping(), StopLevel::immediate);
 }
 
+TEST(JobWatch, time_in_a_queue_does_not_count_for_what_follows) {
+  JobWatch watch(startup, grace);
+  const JobWatch::TimePoint start(1h);
+  JobView view{.job = job, .pod = full_node, .room = Room::taken};
+  EXPECT_EQ(watch.next(view, start).kind, Kind::wait);
+  view.room = Room::later;
+  EXPECT_EQ(watch.next(view, start + 1h).kind, Kind::wait);
+  EXPECT_EQ(watch.next(view, start + 1h + 60s).kind, Kind::fail);
+}
+
 TEST(JobWatch, stopped_pod_is_waited_for_until_its_time_is_over) {
   JobWatch watch(startup, grace);
   const JobWatch::TimePoint start(1h);
