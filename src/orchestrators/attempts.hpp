@@ -125,9 +125,9 @@ struct AttemptSpec {
 struct AttemptIo {
   LogSink& log;
   core::CancelSource& cancel;  ///< Stopped by the user, fail_fast or the timeout.
-  /// Called once the step's command is known to be running, by orchestrators whose attempts may
-  /// have to wait until they begin.
-  std::function<void()> on_began = {};
+  /// Called once the step's command is known to be running, by orchestrators with
+  /// Capabilities::reports_begin. It has been running for that time; later calls have no effect.
+  std::function<void(std::chrono::milliseconds)> on_began = {};
   /// Makes the content of another folder on the same file system that of `checkpoint`, all at once.
   std::function<void(const std::filesystem::path&)> replace_checkpoint = {};
 };

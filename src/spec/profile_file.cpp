@@ -12,6 +12,7 @@
 #include "core/joined.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
+#include "settings/kubernetes_shapes.hpp"
 #include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/step_reader.hpp"
@@ -129,6 +130,11 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
 void read_field(const orchestrators::ConnectionField& field, const core::Value& value,
                 Profile& profile, settings::Diagnostics& diagnostics) {
   const auto key = field.key.substr(field.key.find('.') + 1);
+  if (field.kind == orchestrators::ConnectionField::Kind::job) {
+    const auto patch = settings::decode_shape(key, value, settings::shapes::job, diagnostics);
+    if (patch) profile.connection[field.name] = patch->dump();
+    return;
+  }
   const auto text =
       field.kind == orchestrators::ConnectionField::Kind::path
           ? read_path(key.c_str(), value, profile.file, diagnostics).string()

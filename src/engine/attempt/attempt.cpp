@@ -158,13 +158,19 @@ class AttemptRun {
     co_return Prepared{std::move(inputs), services_.artifacts.path(code.tree.digest), fetch_time};
   }
 
-  /// Runs the command.
+  /// Runs the command. Its timeout begins when it does.
   async::Task<Execution> execute(Prepared& prepared, const GpuReservation& held) {
-    async::Deadline deadline(context_.run.executor, context_.stop, step_.timeout,
+    async::Deadline deadline(context_.run.executor, context_.stop, std::nullopt,
                              core::StopLevel::graceful);
     StallWatch silence(context_.run.executor, log_, step_.stalled_after);
-    if (orchestrator().capabilities().on_this_machine) silence.begin();
-    const auto attempt = attempt_of(prepared, held, silence, deadline.source());
+    auto attempt = attempt_of(prepared, held, silence, deadline.source());
+    bool has_begun = false;
+    attempt.io.on_began = [&](std::chrono::milliseconds ago) {
+      if (std::exchange(has_begun, true)) return;
+      silence.begin();
+      if (step_.timeout) deadline.restart(std::max(Duration{0}, *step_.timeout - ago));
+    };
+    if (!orchestrator().capabilities_of(step_).reports_begin) attempt.io.on_began({});
     const auto began = Clock::now();
     co_await run_measured(attempt, silence, deadline.source(), held);
     co_return Execution{began, Clock::now(), deadline.expired()};
@@ -213,10 +219,7 @@ class AttemptRun {
              .gpus = held.gpus,
              .joins = which_.joins,
              .shell = which_.shell},
-            {.log = log,
-             .cancel = cancel,
-             .on_began = [&log] { log.begin(); },
-             .replace_checkpoint = replace_checkpoint()}};
+            {.log = log, .cancel = cancel, .replace_checkpoint = replace_checkpoint()}};
   }
 
   orchestrators::Orchestrator& orchestrator() const { return services_.routes.of(step_); }

@@ -275,6 +275,32 @@ TEST_F(JobManifest, a_step_that_gets_no_gpu_is_not_bound_to_nodes_with_gpus) {
   EXPECT_FALSE(pod().contains("affinity"));
 }
 
+TEST_F(JobManifest, users_but_root_have_what_restricted_namespaces_demand) {
+  step.settings->docker.user = "1000:100";
+  const json restricted{{"runAsUser", 1000},
+                        {"runAsGroup", 100},
+                        {"runAsNonRoot", true},
+                        {"allowPrivilegeEscalation", false},
+                        {"capabilities", {{"drop", {"ALL"}}}},
+                        {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  EXPECT_EQ(container()["securityContext"], restricted);
+  step.settings->kubernetes.container_security_context = {{"capabilities", json::object()}};
+  EXPECT_EQ(container()["securityContext"]["capabilities"], json::object());
+  step.settings->docker.user = "0:0";
+  step.settings->kubernetes.container_security_context = {};
+  EXPECT_EQ(container()["securityContext"],
+            json({{"runAsUser", 0}, {"runAsGroup", 0}, {"allowPrivilegeEscalation", false}}));
+  step.settings->docker.user = "1000:100";
+  step.settings->kubernetes.container_security_context = {{"privileged", true}};
+  EXPECT_FALSE(container()["securityContext"].contains("runAsNonRoot"));
+}
+
+TEST_F(JobManifest, timeout_bounds_the_pod_and_not_the_wait_for_it) {
+  step.timeout = std::chrono::minutes(1);
+  EXPECT_FALSE(job()["spec"].contains("activeDeadlineSeconds"));
+  EXPECT_EQ(pod()["activeDeadlineSeconds"], 60 + 600 + 3600);
+}
+
 TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_name) {
   step.settings->resources.gpu_count = 1;
   step.settings->resources.gpu_class = "A100 80GB";
