@@ -17,6 +17,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/process_fields.hpp"
@@ -61,6 +62,8 @@ core::Usage usage_of(const rusage& used) {
 
 using Clock = std::chrono::steady_clock;
 
+/// Pause between two looks at processes that were asked to end.
+constexpr std::chrono::milliseconds stop_pause{10};
 /// How long to wait for the end of a sample before the next look.
 constexpr std::chrono::milliseconds shortest_look{1};
 
@@ -154,7 +157,18 @@ class Running {
         co_await pause.async_wait(asio::use_awaitable);
       }
     }
+    // The programs under a shell that was stopped end later than the shell.
+    const auto is_alive = [](pid_t pid) { return !is_zombie(pid); };
+    while (std::ranges::any_of(stopping_, is_alive)) co_await async::sleep(stop_pause);
     ended_ = std::chrono::steady_clock::now();
+  }
+
+  /// Sends SIGTERM to the process and its descendants, whatever groups they have made.
+  void ask_to_end() {
+    stopping_ = usage::descendants_of(pid_);
+    kill(-pid_, SIGTERM);
+    for (const auto pid : stopping_)
+      if (getpgid(pid) != pid_) kill(pid, SIGTERM);
   }
 
   /// Samples the memory of the process and its descendants. Ends when it is cancelled, after the
@@ -232,11 +246,12 @@ class Running {
       if (cancel_.level() == core::StopLevel::immediate || (stopped_ && now >= deadline_)) {
         ignored_ = cancel_.level() != core::StopLevel::immediate;
         stopped_ = true;
+        stopping_.clear();
         kill(-pid_, SIGKILL);
         wake_.expires_at(asio::steady_timer::time_point::max());
       } else if (cancel_.level() == core::StopLevel::graceful) {
         if (!std::exchange(stopped_, true)) {
-          kill(-pid_, SIGTERM);
+          ask_to_end();
           deadline_ = now + grace_;
         }
         wake_.expires_at(deadline_);
@@ -253,6 +268,7 @@ class Running {
   std::chrono::milliseconds grace_;
   asio::thread_pool* measured_on_;
   std::uint64_t tree_peak_ = 0;  ///< Bytes.
+  std::vector<pid_t> stopping_;  ///< Those that were asked to end, until they are killed.
   std::chrono::steady_clock::time_point deadline_{}, began_{}, ended_{};
   std::exception_ptr error_;
   bool stopped_ = false, ignored_ = false;

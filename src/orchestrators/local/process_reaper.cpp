@@ -208,6 +208,13 @@ void add(rusage& sum, const rusage& more) {
   sum.ru_oublock += more.ru_oublock;
 }
 
+/// Returns true for a process in the session of a step that has not been finished: the step was
+/// stopped, and the process has time to end by itself.
+bool has_time(pid_t pid) {
+  const auto* const step = find_child(getsid(pid));
+  return step && step->reply >= 0;
+}
+
 /// Kills children that are no step's process, once. @return the number of remaining ones; those
 /// that cannot be killed are registered as children
 int kill_strays(int& left, rusage& usage) {
@@ -226,7 +233,7 @@ int kill_strays(int& left, rusage& usage) {
       pid = pid * 10 + (text[i] - '0');
       continue;
     }
-    if (pid > 0 && !find_child(pid)) {
+    if (pid > 0 && !find_child(pid) && !has_time(pid)) {
       const bool refused = kill(pid, SIGKILL) != 0 && errno == EPERM;
       rusage used{};
       const bool is_gone = wait4(pid, nullptr, WNOHANG, &used) == pid;
