@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
+#include "core/system_failure.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
@@ -492,8 +493,8 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   try {
     if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
-  } catch (const fs::filesystem_error& error) {  // What a step or its user does to files meanwhile.
-    throw core::EnvironmentError(error.what());
+  } catch (...) {  // What a step or its user does to files meanwhile, and what the system lacks.
+    core::rethrow_as_environment_error();
   }
 }
 
