@@ -25,6 +25,7 @@
 #include "engine/cache/cache_key.hpp"
 #include "engine/clock.hpp"
 #include "engine/gpu/gpu_meter.hpp"
+#include "store/private_folder.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -347,6 +348,7 @@ class AttemptRun {
     const auto kept = failed_folder(which_.number);
     try {
       core::make_folders(kept.parent_path());
+      store::keep_from_others(kept.parent_path());
       core::remove_tree(kept);
       remove_kept();
       fs::rename(outputs, kept);

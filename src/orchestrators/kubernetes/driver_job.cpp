@@ -27,7 +27,8 @@ json security(const std::string& user) {
   return {{"runAsUser", std::stoll(user)},
           {"runAsGroup", std::stoll(user.substr(colon + 1))},
           {"allowPrivilegeEscalation", false},
-          {"capabilities", {{"drop", {"ALL"}}}}};
+          {"capabilities", {{"drop", {"ALL"}}}},
+          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
 }
 
 }  // namespace

@@ -97,7 +97,9 @@ json environment(const AttemptSpec& attempt, const Layout& layout) {
 /// Accepts `UID` or `UID:GID`; a user name has a meaning in the image only.
 json security(const StepSpec& step, const std::string& caller) {
   const auto& text = step.settings->docker.user ? *step.settings->docker.user : caller;
-  json context{{"allowPrivilegeEscalation", false}};
+  json context{{"allowPrivilegeEscalation", false},
+               {"capabilities", {{"drop", {"MKNOD", "SETFCAP"}}}},
+               {"seccompProfile", {{"type", "RuntimeDefault"}}}};
   long long uid = 0, gid = 0;
   const char *end = text.data() + text.size(), *begin = text.data();
   const auto first = std::from_chars(begin, end, uid);

@@ -23,8 +23,7 @@ TEST(Guard, takes_the_token_from_the_address_or_a_header) {
 
 TEST(Guard, an_empty_token_opens_nothing_where_there_is_one) {
   const Guard guard(token, "127.0.0.1");
-  EXPECT_EQ(guard.judge({.host = "localhost", .authorization = "Bearer "}),
-            Verdict::no_token);
+  EXPECT_EQ(guard.judge({.host = "localhost", .authorization = "Bearer "}), Verdict::no_token);
 }
 
 TEST(Guard, answers_only_under_names_that_no_other_site_can_have) {
