@@ -97,9 +97,7 @@ json environment(const AttemptSpec& attempt, const Layout& layout) {
 /// Accepts `UID` or `UID:GID`; a user name has a meaning in the image only.
 json security(const StepSpec& step, const std::string& caller) {
   const auto& text = step.settings->docker.user ? *step.settings->docker.user : caller;
-  json context{{"allowPrivilegeEscalation", false},
-               {"capabilities", {{"drop", {"MKNOD", "SETFCAP"}}}},
-               {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  json context;
   long long uid = 0, gid = 0;
   const char *end = text.data() + text.size(), *begin = text.data();
   const auto first = std::from_chars(begin, end, uid);
@@ -116,9 +114,15 @@ json security(const StepSpec& step, const std::string& caller) {
         "write `user: UID:GID`, with the numbers that the image has for it");
   for (const auto& [key, value] : step.settings->kubernetes.container_security_context)
     context[key] = *value;
-  if (context.value("privileged", json(false)) == true)
+  if (context.value("privileged", json(false)) == true) {
     context.erase(
         "allowPrivilegeEscalation");  // The settings contradict each other; privileged implies it.
+    return context;
+  }
+  // As docker::withhold_rights() does for containers.
+  context.emplace("allowPrivilegeEscalation", false);
+  context.emplace("capabilities", json{{"drop", {"MKNOD", "SETFCAP"}}});
+  context.emplace("seccompProfile", json{{"type", "RuntimeDefault"}});
   return context;
 }
 
