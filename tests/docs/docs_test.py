@@ -86,7 +86,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_tests_that_promises_name_exist(self):
-        sources = [path for kind in ("*.cpp", "*.py") for path in (ROOT / "tests").rglob(kind)]
+        sources = [path for kind in ("*.cpp", "*.hpp", "*.py") for path in (ROOT / "tests").rglob(kind)]
         known = set(re.findall(r"\w+", "".join(path.read_text() for path in sources)))
         texts = [(ROOT / name).read_text() for name in ("docs/reliability.md", "SECURITY.md")]
         rows = [line.rstrip().rstrip("|").split("|")[-1] for text in texts for line in text.splitlines() if line.startswith("|")]
