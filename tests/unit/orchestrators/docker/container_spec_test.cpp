@@ -201,7 +201,8 @@ TEST_F(ContainerSpec, withholds_rights_that_reach_beyond_it_unless_they_are_aske
   EXPECT_EQ(rights(), R"([["no-new-privileges"],["MKNOD","SETFCAP"]])");
   arguments["security_opt"] = {"seccomp=unconfined"};
   arguments["cap_drop"] = {"cap_mknod", "NET_RAW"};
-  EXPECT_EQ(rights(), R"([["seccomp=unconfined","no-new-privileges"],["cap_mknod","NET_RAW","SETFCAP"]])");
+  EXPECT_EQ(rights(),
+            R"([["seccomp=unconfined","no-new-privileges"],["cap_mknod","NET_RAW","SETFCAP"]])");
   arguments.erase("cap_drop");
   arguments["security_opt"] = {"no-new-privileges=false"};
   arguments["cap_add"] = {"CAP_SETFCAP"};
