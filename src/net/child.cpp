@@ -55,7 +55,7 @@ struct Launcher : process::posix::default_launcher {
     if (self.own_session) core::begin_child(self.parent, SIGTERM);
     self.error = self.stdio.on_exec_setup(self, self.program, self.arguments.data()).value();
     if (self.error != 0) return;
-    core::unblock_signals();
+    core::prepare_exec();
     // Whatever looks into the working folder finds nothing of the pipeline's there.
     if (::chdir("/") == 0)
       execvpe(self.program.c_str(), self.arguments.data(), self.environment.data());

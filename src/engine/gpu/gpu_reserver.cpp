@@ -301,6 +301,7 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
   holder.since = wall_now();
   for (const auto& uuid : grant->uuids) {
     reservation.locks.push_back(session.take(uuid, holder));
+    reservation.locks.push_back(session.share(uuid));
     const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
     reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
                                 reservation.locks.back().get()});

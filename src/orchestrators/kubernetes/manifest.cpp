@@ -60,11 +60,11 @@ void restrict_privileges(json& context) {
     if (!context.contains(key)) context[key] = std::move(value);
   };
   set("allowPrivilegeEscalation", false);
-  // A root user's programs need capabilities, and restricted namespaces admit no root user at all.
-  if (context.value("runAsUser", json(0)) == 0) return;
-  set("runAsNonRoot", true);
-  set("capabilities", {{"drop", {"ALL"}}});
   set("seccompProfile", {{"type", "RuntimeDefault"}});
+  // A root user's programs need capabilities, and restricted namespaces admit no root user at all.
+  const bool is_root = context.value("runAsUser", json(0)) == 0;
+  set("capabilities", {{"drop", is_root ? json{"MKNOD", "SETFCAP"} : json{"ALL"}}});
+  if (!is_root) set("runAsNonRoot", true);
 }
 
 /// Kubernetes replaces `$(NAME)` in arguments and values, and `$$` by `$`.

@@ -31,7 +31,7 @@ using namespace asio::experimental::awaitable_operators;
 /// True also if the process is gone.
 bool is_zombie(pid_t pid) {
   const auto fields = core::process_fields(pid);
-  return fields.empty() || fields.starts_with('Z');
+  return fields.starts_with('Z') || (kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 constexpr std::chrono::milliseconds first_pause{4}, longest_pause{100};
@@ -88,6 +88,7 @@ class Running {
         out_(executor, out),
         err_(executor, err),
         exit_(executor),
+        room_for_exit_(dup(reply)),
         wake_(executor),
         output_(output),
         cancel_(cancel),
@@ -112,7 +113,10 @@ class Running {
     if (start->error) co_return start->error;
     pid_ = start->pid;
     began_ = std::chrono::steady_clock::now();
-    if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
+    room_for_exit_ = core::Descriptor();
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+    if (fd < 0 && errno != ENOSYS) throw core::system_error("cannot wait for its process", errno);
+    if (fd >= 0) exit_.assign(fd);
     co_return 0;
   }
 
@@ -262,6 +266,7 @@ class Running {
   ProcessReaper& reaper_;
   pid_t pid_ = 0;  ///< 0: not running.
   asio::posix::stream_descriptor reply_, out_, err_, exit_;
+  core::Descriptor room_for_exit_;  ///< Closed for the process's own, once that is known.
   asio::steady_timer wake_;
   OutputCallback& output_;
   core::CancelSource& cancel_;
