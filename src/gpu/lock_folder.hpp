@@ -77,6 +77,10 @@ class LockFolder {
     /// Reserves a GPU that is not held. It is released when all copies of the descriptor are
     /// closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
+    /// Takes units of a named limit, which are released with the descriptors. Returns none unless
+    /// so many of its `limit` units are free.
+    std::vector<core::Descriptor> take_units(const std::string& name, unsigned count,
+                                             unsigned limit);
 
    private:
     friend LockFolder;
