@@ -125,6 +125,15 @@ class Locally(PipeTest):
         self.assertIn("step 'greedy' uses 3 of the limit 'license', which is 2", refused.err)
         self.assertIn("no profile sets the limit 'license'", self.run_pipe().out)
 
+    def test_a_profile_called_default_applies_where_none_is_named(self):
+        self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "local"}}))
+        self.pipeline({"one": {"command": "true"}})
+        self.assertEqual(self.pipe("run", "pipeline.yaml").code, 0)
+        runs = json.loads(self.pipe("runs", "--output", "json").out)
+        self.assertEqual(runs[0]["orchestrator"], "local", runs)
+        without = self.pipe("run", "pipeline.yaml", "--profile", "", "--step", "one", "--no-cache", DOCKER_HOST="unix:///nowhere.sock")
+        self.assertEqual(without.code, 3, without)
+
     def test_each_instance_reads_and_has_its_own(self):
         for sample in "ab":
             self.write(f"data/{sample}.txt", f"reads of {sample}\n")
