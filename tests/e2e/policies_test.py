@@ -105,7 +105,7 @@ class Locally(PipeTest):
         self.assertEqual(self.run_pipe().steps(), {"data": "succeeded", "daily": "cached"})
 
     def test_instances_and_runs_wait_for_one_another(self):
-        count = "n=$(ls $ROOM | wc -l); touch $ROOM/$$; sleep 0.3; rm $ROOM/$$; [ $n -lt 2 ]"
+        count = "n=$(ls $ROOM | wc -l); mine=$ROOM/$PIPE_RUN_ID-$PIPE_STEP_NAME; touch $mine; sleep 0.3; rm $mine; [ $n -lt 2 ]"
         room = self.folder / "room"
         room.mkdir()
         settings = {"docker": {"volumes": [f"{room}:{room}"]}}
