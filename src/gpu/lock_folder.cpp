@@ -245,6 +245,17 @@ bool LockFolder::is_alive(const std::string& driver) const {
   return file && is_locked(file.get()) && read_all(file.get()) == driver;
 }
 
+std::vector<core::Descriptor> LockFolder::Session::take_units(const std::string& name,
+                                                              unsigned count, unsigned limit) {
+  std::vector<core::Descriptor> taken;
+  for (unsigned i = 0; i < limit && taken.size() < count; ++i) {
+    auto file = folder_->open_file("limit-" + name + "-" + std::to_string(i), O_RDONLY);
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) taken.push_back(std::move(file));
+  }
+  if (taken.size() < count) taken.clear();
+  return taken;
+}
+
 std::vector<LockEntry> LockFolder::Session::queue() const {
   const auto file = folder_->open_file("queue", O_RDONLY);
   // An unreadable queue (its writer was killed while it wrote) is treated as empty: each driver

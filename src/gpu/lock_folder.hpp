@@ -80,6 +80,10 @@ class LockFolder {
     /// Returns a lock on a taken GPU of its own kind, for processes that inherit it: what they do
     /// to it does not reach the driver's.
     core::Descriptor share(const std::string& uuid);
+    /// Takes units of a named limit, which are released with the descriptors. Returns none unless
+    /// so many of its `limit` units are free.
+    std::vector<core::Descriptor> take_units(const std::string& name, unsigned count,
+                                             unsigned limit);
 
    private:
     friend LockFolder;

@@ -218,6 +218,7 @@ class AttemptRun {
              .checkpoint_key = which_.checkpoint ? which_.checkpoint->key() : "",
              .environment = resolve_environment(step_),
              .secrets = secrets_,
+             .avoided_nodes = which_.avoided_nodes,
              .gpus = held.gpus,
              .joins = which_.joins,
              .shell = which_.shell},

@@ -63,9 +63,9 @@ const gpu::Demand& GpuReserver::demand_of(const StepSpec& step) const {
   return found == demands_.end() ? none : found->second;
 }
 
-async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& step,
-                                                                std::size_t rank,
-                                                                core::CancelSource& stop) {
+async::Task<std::optional<GpuReservation>> GpuReserver::acquire(
+    const StepSpec& step, std::size_t rank, core::CancelSource& stop,
+    const std::set<std::string>& avoided) {
   Ticket ticket{step,
                 {.demand = demand_of(step)},
                 {.pid = ::getpid(),
@@ -74,6 +74,8 @@ async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& 
                  .step = step.name,
                  .since = wall_now()},
                 async::Gate(context_.executor)};
+  std::ranges::stable_partition(ticket.waiting.demand.candidates,
+                                [&](const auto& uuid) { return !avoided.contains(uuid); });
   tickets_.push_back(&ticket);
   const core::ScopeGuard leave([&] {
     tickets_.remove(&ticket);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "async/pair_of_threads.hpp"
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/scope_guard.hpp"
@@ -167,6 +168,12 @@ std::string Run::orchestrators_of(const std::vector<const StepSpec*>& steps) con
 
 async::Task<> Run::prepare_detached() {
   const auto steps = steps_.with(StepStatus::pending);
+  for (const auto* step : steps)
+    if (!step->publish_to.empty())
+      throw core::InputError("step '" + step->name +
+                                 "' has a `publish_to`, which names a folder of this machine, and "
+                                 "the driver of a detached run is elsewhere",
+                             "run it without --detach, or leave `publish_to` out");
   co_await check_run(context_, results_, gpus_, steps);
   const core::CancelSource::Listener builds(
       context_.user_stop, [this](core::StopLevel level) { environments_.stop_all(level); });
@@ -222,9 +229,11 @@ async::Task<RunSummary> Run::execute() {
   outcomes_.skip_remaining(context_.user_stop.level() != core::StopLevel::none);
   results_.conclude();
   services_.stats.save();
+  if (outcomes_.result_folders().has_failed()) journal_.lacks_copies();
   auto summary = journal_.run_ended(context_.user_stop.level() != core::StopLevel::none);
   if (options_.resume) co_await remove_orphans();
-  if (fingerprint_ && summary.status == RunStatus::succeeded && results_.has_published())
+  if (fingerprint_ && summary.status == RunStatus::succeeded && summary.failed == 0 &&
+      results_.has_published())
     remember();
   co_return summary;
 }
@@ -259,6 +268,7 @@ void Run::remember() {
       fingerprint_->ran_in(environment);
     for (const auto& output : steps_[i].outputs) fingerprint_->made(output.digest);
   }
+  for (const auto& copy : outcomes_.result_folders().copies()) fingerprint_->looked_at(copy);
   if (options_.final_sources) {
     const auto sources = options_.final_sources();
     if (!sources) fingerprint_->invalidate();
