@@ -325,7 +325,8 @@ class ImagePlanner {
     if (layers.empty()) return;
     values_.layers = layers.size();
     for (std::size_t number = 0; number < layers.size(); ++number)
-      add_layer("layers/" + std::to_string(number), layers[number]);
+      add_layer(number, layers[number]);
+    if (!built_.packages.empty()) add_lines("sources/sources.txt", built_);
     if (auto notice = lockfile::notice_of_sources(*locked_); !notice.empty())
       plan_.notices.push_back(std::move(notice));
     std::ranges::sort(plan_.parts["packages"]);
@@ -333,16 +334,31 @@ class ImagePlanner {
     context_.add_script("python/layer.sh", "image/layer.sh");
     context_.add("python/finish.py",
                  templates::template_text("image/finish.py", options_.template_dir));
-    if (plan_.python.installer == "pip")
-      context_.add("python/pip_install.py",
-                   templates::template_text("lock/pip_install.py", options_.template_dir));
+    context_.add("python/install_locked.py",
+                 templates::template_text("lock/install_locked.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
     add_installer(python_packages::install_arguments(plan_.python.arguments));
   }
 
-  /// What is compiled is kept for environments with the same system alone: it may use its
-  /// libraries.
-  void add_layer(const std::string& folder, const std::vector<lockfile::LockedPackage>& packages) {
+  /// Where files come from is no part of an image: their hashes are.
+  void add_lines(const std::string& path, const lockfile::LockedEnvironment& environment) {
+    context_.add_lines(path, lockfile::install_lines(environment));
+    if (auto addresses = lockfile::address_lines(environment); !addresses.empty())
+      addresses_.push_back(generated(path + ".addresses", std::move(addresses)));
+  }
+
+  /// Sources are built in a stage without packages, so that whoever else writes to it, no wheel is
+  /// taken from where another build writes, and a further package builds none again. Without build
+  /// isolation they need the packages below theirs.
+  bool has_stage(const lockfile::LockedPackage& package) const {
+    return package.origin == lockfile::PackageOrigin::index && !package.sha256.empty() &&
+           std::ranges::none_of(plan_.python.arguments, [](const auto& word) {
+             return word.starts_with("--no-build-isolation");
+           });
+  }
+
+  void add_layer(std::size_t number, const std::vector<lockfile::LockedPackage>& packages) {
+    const auto folder = "layers/" + std::to_string(number);
     lockfile::LockedEnvironment wheels, sources;
     std::vector<std::string> names;
     for (const auto& package : packages) {
@@ -350,14 +366,15 @@ class ImagePlanner {
       plan_.parts["packages"].push_back(package.name + "==" + package.version);
       if (package.origin == lockfile::PackageOrigin::path)
         context_.add_files(folder, local_files(package.url, options_.root, options_.state));
-      (lockfile::is_built_from_source(package) ? sources : wheels).packages.push_back(package);
+      const bool is_source = lockfile::is_built_from_source(package);
+      (is_source ? sources : wheels).packages.push_back(package);
+      if (!is_source || !has_stage(package)) continue;
+      built_.packages.push_back(package);
+      values_.built.insert(number);
     }
     context_.add_lines(folder + "/names", names);
-    if (!wheels.packages.empty())
-      context_.add_lines(folder + "/requirements.txt", lockfile::install_lines(wheels));
-    if (sources.packages.empty()) return;
-    context_.add_lines(folder + "/sources.txt", lockfile::install_lines(sources));
-    context_.add(folder + "/system.txt", locked_->parent_digest.substr(0, 16) + "\n");
+    if (!wheels.packages.empty()) add_lines(folder + "/requirements.txt", wheels);
+    if (!sources.packages.empty()) add_lines(folder + "/sources.txt", sources);
   }
 
   void add_project() {
@@ -381,8 +398,11 @@ class ImagePlanner {
       context_.add_script("install/install.sh", "image/project.sh");
       plan_.parts["local_project_install_command"] = {command};
     }
-    if (values_.python || values_.layers > 0 || values_.project)
-      context_.add_script("tools/fetch.sh", "image/tools.sh");
+    if (!values_.python && values_.layers == 0 && !values_.project) return;
+    context_.add_script("tools/fetch.sh", "image/tools.sh");
+    for (const auto* name : {"lock/install_locked.py", "image/tools.txt"})
+      context_.add("tools/" + fs::path(name).filename().string(),
+                   templates::template_text(name, options_.template_dir));
   }
 
   void add_environment() {
@@ -442,6 +462,7 @@ class ImagePlanner {
     std::string indexes;
     for (const auto& option : index_options_) indexes += option + "\n";
     if (!indexes.empty()) plan_.host_only.push_back(generated("host/indexes.txt", indexes));
+    std::ranges::move(addresses_, std::back_inserter(plan_.host_only));
     // What arrives in a network of the build's own is what it downloads.
     if (const auto network = plan_.options.network.value_or("default");
         network == "default" || network == "bridge")
@@ -457,6 +478,8 @@ class ImagePlanner {
   DockerfileValues values_;
   ContextWriter context_;
   std::vector<std::string> index_options_;
+  lockfile::LockedEnvironment built_;   ///< Packages of the stage that builds sources.
+  std::vector<ContextFile> addresses_;  ///< See address_lines().
 };
 
 }  // namespace

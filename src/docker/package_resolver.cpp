@@ -43,6 +43,9 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   files.push_back(text_file("lock/resolve.py",
                             templates::template_text("lock/resolve.py", resolution.template_dir)));
   files.push_back(text_file("fetch/fetch.sh", script("image/tools.sh")));
+  for (const auto* name : {"lock/install_locked.py", "image/tools.txt"})
+    files.push_back(text_file("fetch/" + std::filesystem::path(name).filename().string(),
+                              templates::template_text(name, resolution.template_dir)));
   files.push_back(text_file(
       "lock/request.json",
       resolution_request(plan.python.arguments, resolution.preferred, resolution.refresh, false)));
