@@ -11,6 +11,7 @@
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "docker/context.hpp"
+#include "docker/context_writer.hpp"
 #include "docker/dockerfile.hpp"
 #include "docker/host_config.hpp"
 #include "docker/package_layers.hpp"
@@ -46,11 +47,6 @@ std::string without_secrets(const std::string& requirement) {
   return name + " #" + short_digest(requirement);
 }
 
-ContextFile generated(std::string path, std::string content) {
-  auto bytes = content.size();
-  return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
-}
-
 /// A template of the user's may be older than layers; the build then resolves the requirements.
 bool has_layers(const fs::path& template_dir) {
   return templates::template_text("Dockerfile.mustache", template_dir).find("{{#layers}}") !=
@@ -69,40 +65,6 @@ std::string mount_points() {
   while (const auto count = tar(buffer)) bytes.append(buffer.data(), count);
   return bytes;
 }
-
-/// Collects the context's files; each script is common.sh followed by its own text.
-class ContextWriter {
- public:
-  explicit ContextWriter(const fs::path& template_dir)
-      : template_dir_(template_dir),
-        common_(templates::template_text("image/common.sh", template_dir)) {}
-  void add(std::string path, std::string content) {
-    files_.push_back(generated(std::move(path), std::move(content)));
-  }
-  void add_lines(std::string path, const std::vector<std::string>& lines) {
-    std::string content;
-    for (auto& line : lines) content += line + "\n";
-    add(std::move(path), std::move(content));
-  }
-  void add_script(std::string path, std::string_view name) {
-    add(std::move(path), common_ + templates::template_text(name, template_dir_));
-  }
-  void add_files(std::string_view folder, std::vector<ContextFile> files) {
-    for (auto& file : files) {
-      file.path = std::string(folder) + "/" + file.path;
-      files_.push_back(std::move(file));
-    }
-  }
-  std::vector<ContextFile> sorted() && {
-    std::ranges::sort(files_, {}, &ContextFile::path);
-    return std::move(files_);
-  }
-
- private:
-  const fs::path& template_dir_;
-  std::string common_;
-  std::vector<ContextFile> files_;
-};
 
 void note_large_context(ImagePlan& plan, const std::string& how_to_shrink) {
   auto total = size_of(plan.context);
@@ -240,6 +202,9 @@ class ImagePlanner {
                                plan_.tag.front() == '-' || !made_of(plan_.tag, "._-")))
       throw core::InputError("image_tag '" + plan_.tag + "' is not a tag",
                              "letters, digits, `_`, `.`, `-`");
+    if (plan_.tag.starts_with("env-") || plan_.tag.starts_with("own-"))
+      throw core::InputError("image_tag '" + plan_.tag + "' begins as the tags that pipe gives",
+                             "choose another one");
     if (settings_.prevent_build_reuse.value_or(false))
       plan_.run_id = options_.run_id.empty() ? "always" : options_.run_id;
   }
@@ -452,7 +417,8 @@ class ImagePlanner {
   }
 
   void add_host_files() {
-    plan_.host_only = host_files(read_host_config(this_machine()));
+    const auto& from = plan_.parent ? plan_.parent->images_used : plan_.images_used;
+    plan_.host_only = host_files(config_for_build(this_machine(), from, plan_.notices));
     // Only the classic builder's Dockerfile uses this script, so it is not part of the digest.
     plan_.host_only.push_back(
         generated("collect/collect.sh",

@@ -63,7 +63,9 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   }
   if (!plan.python.pyproject.empty())
     files.push_back(text_file("lock/pyproject.toml", plan.python.pyproject));
-  for (auto& file : host_files(read_host_config(this_machine()))) {
+  std::vector<std::string> said_by_plan;
+  const auto& from = plan.parent ? plan.parent->images_used : plan.images_used;
+  for (auto& file : host_files(config_for_build(this_machine(), from, said_by_plan))) {
     file.path = std::string(base) + "/" + file.path;
     files.push_back(std::move(file));
   }
