@@ -101,8 +101,8 @@ std::string uri_of(const std::filesystem::path& file) {
   std::string uri = "file:";
   for (const char c : std::filesystem::absolute(file).string()) {
     if (c == '%' || c == '?' || c == '#') {
-      constexpr auto digits = "0123456789abcdef";
-      uri += {'%', digits[(c >> 4) & 15], digits[c & 15]};
+      constexpr auto hex_digits = "0123456789abcdef";
+      uri += {'%', hex_digits[(c >> 4) & 15], hex_digits[c & 15]};
     } else {
       uri += c;
     }

@@ -27,6 +27,8 @@ for sha256 in hashes:
         built = c / folder / (sha256 + "-" + sys.implementation.cache_tag)  # A wheel that was built.
         built.mkdir(exist_ok=True)
         shutil.copy(next(evil.glob("*.whl")), built)
+if "volume" in sys.argv:  # Where a resolution keeps uv.
+    sys.exit()
 for library in ("gnu", "musl"):  # A tool, by the name of earlier versions.
     tool = c / ("tools-" + os.uname().machine + "-" + library) / "bin"
     tool.mkdir(parents=True, exist_ok=True)
@@ -60,10 +62,9 @@ class PoisonedCaches(Kinds, LockTest):
                               ("evil/sources", " ".join(f"/usr/local/lib/python3.11/{kind}-packages/{module}.py" for kind in ("site", "dist")))):
             self.write(path, content)
         (self.folder / "evil" / wheel.name).write_bytes(wheel.read_bytes())
-        mounts = "\n".join(f"RUN --mount=type=cache,id={cache},target=/c python3 /evil/poison.py" for cache in ("pipe-files", "pipe-python", "pipe-apt"))
-        self.write("evil/Dockerfile", f"FROM {PARENT}\nENV MARK={self.mark}-{len(hashes)}\nCOPY . /evil\n{mounts}\n")
+        self.write("evil/Dockerfile", f"FROM {PARENT}\nCOPY . /evil\nRUN --mount=type=cache,id=pipe-files,target=/c python3 /evil/poison.py\n")
         own = (self.folder / "pipeline.yaml").read_text()
-        self.pipeline({"evil": {"command": ["python3", "/evil/poison.py"]}},
+        self.pipeline({"evil": {"command": ["python3", "/evil/poison.py", "volume"]}},
                       {"parent_image": None, "dockerfile": "evil/Dockerfile", "build_context_root": "evil", "volumes": ["pipe-lock-cache:/c"], "user": "0:0"})
         document = json.loads((self.folder / "pipeline.yaml").read_text())
         del document["settings"]["docker"]["parent_image"]
