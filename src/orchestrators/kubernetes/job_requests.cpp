@@ -1,5 +1,8 @@
 #include "orchestrators/kubernetes/job_requests.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "async/sleep.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
