@@ -170,7 +170,8 @@ class AttemptRun {
     attempt.io.on_began = [&](std::chrono::milliseconds ago) {
       if (std::exchange(has_begun, true)) return;
       silence.begin();
-      if (step_.timeout) deadline.restart(std::max(Duration{0}, *step_.timeout - ago));
+      if (step_.timeout)
+        deadline.restart(std::max(Duration{0}, Duration(step_.timeout->count() - ago.count())));
     };
     if (!orchestrator().capabilities_of(step_).reports_begin) attempt.io.on_began({});
     const auto began = Clock::now();

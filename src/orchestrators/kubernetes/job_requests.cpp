@@ -1,5 +1,8 @@
 #include "orchestrators/kubernetes/job_requests.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "async/sleep.hpp"
 #include "core/log.hpp"
 #include "core/user_environment.hpp"
@@ -102,7 +105,7 @@ async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,
   // The right to create pods is not needed otherwise; a missing PriorityClass is found before.
   for (const char* other : {"cannot create resource", "no PriorityClass"})
     if (message.find(other) != message.npos) co_return refusal;
-  refusal = refusal_of(message);
+  refusal = refusal_of(message.substr(std::min(message.find(": ") + 2, message.size())));
   if (refusal->kind != Refusal::Kind::permanent) refusal.reset();
   co_return refusal;
 }

@@ -269,7 +269,9 @@ async::Task<> JobRun::look_closer(Clock::time_point now) {
     room_ = room_on(nodes, at(entry_.pod, "/spec"), settings.autoscaling.value_or(false));
     co_return;
   }
-  refused_ = co_await last_refusal(client_, name_);
+  // The cluster forgets events after an hour, and reports few of them.
+  if (auto message = co_await last_refusal(client_, name_); !message.empty())
+    refused_ = std::move(message);
   if (may_ask_again_ && job_status_of(entry_.job, {}, refused_).in_quota_queue)
     may_ask_again_ = co_await ask_for_pod(client_, name_);
 }

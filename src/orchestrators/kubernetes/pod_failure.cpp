@@ -199,7 +199,7 @@ constexpr std::pair<std::string_view, const char*> reasons_of_events[] = {
 };
 
 /// Returns `cpu 1500m, memory 1.0 GiB, nvidia.com/gpu 8`.
-std::string requests_text(const json& pod) {
+std::string asked_by(const json& pod) {
   std::string text;
   for (const auto& container : list_at(pod, "/spec/containers"))
     for (const auto& [name, value] : at(container, "/resources/requests").items()) {
@@ -228,7 +228,7 @@ PodState unscheduled(const json& pod, std::chrono::seconds startup, Room room) {
     state.waits_for = with("a scheduling gate holds its pod", message);
     return state;
   }
-  const auto wants = requests_text(pod);
+  const auto wants = asked_by(pod);
   const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
   state.waits_for = with("no node takes it", message);
   if (is_about_room(message) && (room == Room::taken || room == Room::unknown)) {

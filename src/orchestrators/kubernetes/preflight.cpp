@@ -298,7 +298,8 @@ void ClusterPreflight::check_size(const StepSpec& step) {
   finding.code = "too-large";
   finding.message = too_large("Job", size);
   finding.suggestion = shorter_line;
-  found_.add({&step}, std::move(finding));
+  const std::vector<const StepSpec*> only{&step};
+  found_.add(only, std::move(finding));
 }
 
 async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& steps) {

@@ -119,12 +119,14 @@ TEST_P(JobIsWatched, by_rules) {
                row.view.pod_gone,   StopLevel::none, row.view.output_ended,
                row.view.shell_left, row.view.room,   row.view.refused};
   JobWatch watch(startup, grace);
-  if (row.at > 0s) EXPECT_EQ(watch.next(view, start).kind, Kind::wait);
+  if (row.at > 0s) {
+    EXPECT_EQ(watch.next(view, start).kind, Kind::wait);
+  }
   view.wanted = row.view.wanted;
   const auto action = watch.next(view, start + row.at);
   EXPECT_EQ(action.kind, row.kind);
   EXPECT_THAT(action.failure ? action.failure->message : action.notice, HasSubstr(row.text));
-  if (action.kind == Kind::wait && row.pod != running) EXPECT_TRUE(action.is_timed);
+  EXPECT_EQ(action.is_timed, action.kind == Kind::wait && row.pod != running);
 }
 INSTANTIATE_TEST_SUITE_P(Each, JobIsWatched, testing::ValuesIn(watch_cases),
                          [](const auto& one) { return one.param.name; });
