@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -19,6 +20,7 @@ namespace pipeline {
 struct AnyArtifact {
   std::string step;
   std::string output;
+  std::optional<unsigned> least = {};  ///< See Artifacts::at_least().
 };
 
 /// The handle of an output that is a T.
@@ -33,6 +35,13 @@ struct Artifact : AnyArtifact {
 template <class T>
 struct Artifacts : AnyArtifact {
   using type = T;
+  /// Returns a handle for add() that passes those that there are, if there are so many: the others
+  /// may have failed.
+  Artifacts at_least(unsigned count) const {
+    Artifacts same = *this;
+    same.least = count;
+    return same;
+  }
 };
 
 /// The handle of a step that returns nothing. Converts to the step's name, for StepOptions::after.
@@ -90,6 +99,7 @@ struct NamedInput {
   std::string reference;                  ///< As in YAML: `train.model`, `train[*].model`.
   std::string sha256 = {}, version = {};  ///< As in Url.
   bool optional = false;                  ///< As in Published; `reference` is then its name alone.
+  std::optional<unsigned> least = {};     ///< As in Artifacts::at_least().
   NamedInput(std::string input, std::string yaml)
       : name(std::move(input)), reference(std::move(yaml)) {}
   NamedInput(std::string input, const char* yaml) : name(std::move(input)), reference(yaml) {}

@@ -30,6 +30,17 @@ EnvironmentError system_error(const std::string& what, int error_number) {
           "that file system is mounted read-only; --state DIR or PIPE_HOME chooses another folder "
           "for the state"};
       break;
+    case EMFILE:
+    case ENFILE:
+      advice = {
+          "raise the limit of open files (`ulimit -n`), or run fewer steps at a time (--jobs)"};
+      break;
+    case EAGAIN:
+    case ENOMEM:
+      advice = {
+          "this user, control group or machine has no room for another process, thread or piece of "
+          "memory: run fewer steps at a time (--jobs), or raise the limit (`ulimit -a`, pids.max)"};
+      break;
     default: break;
   }
   return EnvironmentError(what + ": " + std::generic_category().message(error_number),

@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t buffer_size = 1 << 20;
+/// Components of the paths that a link leads through by way of other links.
+constexpr std::size_t max_chain_steps = 250;
 
 [[noreturn]] void refuse_node(const fs::path& path, const std::string& what,
                               const std::string& advice) {
@@ -41,7 +43,9 @@ LinkEnd follow(const fs::path& root, const std::string& link, const FolderNames&
   std::deque<std::string> rest;
   add_components(rest, link);
   fs::path place;
+  std::size_t steps = 0;
   for (int links = 0; !rest.empty();) {
+    if (links > 1 && ++steps > max_chain_steps) return false;
     const auto component = rest.front();
     rest.pop_front();
     if (component.empty() || component == ".") continue;

@@ -16,7 +16,7 @@
 namespace pipeline::file_tree {
 namespace {
 
-constexpr std::size_t max_winding_links = 10'000;
+constexpr std::size_t max_winding_links = 1'000;
 
 /// Quotes a name for messages: it comes from the archive and can be long or contain control
 /// characters.

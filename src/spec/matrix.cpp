@@ -14,6 +14,8 @@
 #include "spec/include.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/step_reader.hpp"
+#include "spec/table_file.hpp"
+#include "spec/user_files.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -69,6 +71,11 @@ class MatrixReader {
     for (const auto& [name, list] : map.members)
       if (name.scalar != "include" && name.scalar != "exclude") read_axis(name, list, values);
     const core::Value* include = map.find("include");
+    if (include && include->kind == core::Value::Kind::scalar) {
+      file_ = user_path(include->scalar, step_.scope->folder());
+      rows_of_file_ = read_table(*file_, *include, diagnostics_);
+      include = &rows_of_file_;
+    }
     if (matrix_.axes.empty() && include && include->kind == core::Value::Kind::list &&
         !include->items.empty())
       for (const auto& [name, value] : include->items[0].members)
@@ -103,6 +110,9 @@ class MatrixReader {
     if (!is_open_ || is_broken_) return std::nullopt;
     return std::move(open_);
   }
+
+  /// The file that `include` names, if it names one.
+  const std::optional<std::filesystem::path>& file() const { return file_; }
 
  private:
   /// Reports what a matrix cannot have whose values are not known yet.
@@ -346,6 +356,8 @@ class MatrixReader {
   const ReadStep& step_;
   settings::Diagnostics& diagnostics_;
   Matrix matrix_;
+  std::optional<std::filesystem::path> file_;
+  core::Value rows_of_file_;
   OpenMatrix open_;  ///< All axes, if one of them has items of another step.
   bool is_open_ = false, is_broken_ = false;
 };
@@ -392,6 +404,7 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       MatrixReader reader(step, diagnostics);
       if (auto matrix = reader.read(*value)) step.matrix = std::move(*matrix);
       if (auto open = reader.open()) step.open = std::move(*open);
+      if (reader.file()) step.files.push_back(*reader.file());
     }
     if (step.spec.name.size() > model::max_base && value)
       settings::report(diagnostics, "bad-name",

@@ -209,6 +209,15 @@ std::string failure_text(const fs::path& file) {
 
 }  // namespace
 
+void complete(json& document, Transfer& transfer) {
+  for (const auto& [key, url] : document.value("lists", json::object()).items()) {
+    std::string text;
+    transfer.receive("the list of " + key, url.get<std::string>(),
+                     [&](std::string_view bytes) { text += bytes; });
+    document[key] = core::parse_json(text);
+  }
+}
+
 void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
   json wanted = json::object();
   std::vector<const json*> missing;

@@ -3,6 +3,7 @@
 #include <git2.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 
@@ -78,9 +79,30 @@ bool may_be_in_repository(std::filesystem::path folder) {
   }
 }
 
+/// Returns false if a file that libgit2 reads is a named pipe, for example, at which it would wait
+/// for ever.
+bool has_plain_files(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const auto is_plain = [&](const std::filesystem::path& file) {
+    const auto status = std::filesystem::status(file, ignored);
+    return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+           std::filesystem::is_directory(status);
+  };
+  for (auto above = std::filesystem::absolute(folder, ignored);; above = above.parent_path()) {
+    for (const char* name : {".git", ".gitignore", ".gitattributes", ".gitmodules"})
+      if (!is_plain(above / name)) return false;
+    if (std::filesystem::exists(above / ".git", ignored))
+      return std::ranges::all_of(
+          std::array{"HEAD", "config", "config.worktree", "commondir", "index", "packed-refs",
+                     "shallow", "info/exclude", "info/attributes"},
+          [&](const char* name) { return is_plain(above / ".git" / name); });
+    if (above == above.parent_path()) return true;
+  }
+}
+
 /// Returns null if there is no repository.
 Repository open_repository(const std::filesystem::path& folder) {
-  if (!may_be_in_repository(folder)) return nullptr;
+  if (!may_be_in_repository(folder) || !has_plain_files(folder)) return nullptr;
   static const int initialised = git::libgit2_init();
   if (initialised < 0) return nullptr;
   git_repository* repository = nullptr;

@@ -62,7 +62,7 @@ std::optional<std::string> users_value(const StepSpec& step, const std::string& 
 /// a digest, only the fact that it changed is shown.
 bool has_readable_value(const std::string& name) {
   return name.starts_with("parameter ") || name == "command" || name == "gpus" ||
-         name == "version" || name.starts_with("output ");
+         name == "version" || name == "cache until" || name.starts_with("output ");
 }
 
 }  // namespace
@@ -230,6 +230,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   for (const auto& [name, value] : environment)
     parts.push_back({"variable " + name, core::sha256(value).hex()});
   for (const auto& secret : step.secrets) parts.push_back({"secret " + secret.name, ""});
+  if (!step.cache_until.empty()) parts.push_back({"cache until", short_text(step.cache_until)});
   if (!step.version.empty()) parts.push_back({"version", short_text(step.version)});
   return parts;
 }
