@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <ctime>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -109,6 +110,7 @@ class Cleaner {
   std::set<core::Digest> used_;  ///< Outputs of runs that stay.
   /// Outputs that only runs have which are to go.
   std::set<core::Digest> of_old_runs_;
+  std::vector<fs::path> old_logs_;
   CleanUpReport report_;
 };
 
@@ -247,25 +249,29 @@ bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
       return false;
     } catch (const core::EnvironmentError& error) {
       if (make_room(error.what())) continue;
-      kept("run " + run.id + ": " + error.what());
-      report_.is_complete = false;
-      return false;
+      kept(error.what());
+      const auto left = store_->runs().find(run.id);
+      const bool is_gone = !left || left->id != run.id;  // Only files of it may be left.
+      report_.is_complete &= is_gone;
+      return is_gone;
     }
 }
 
-/// On a full disk, even the removal of a record needs room: removes artifacts of runs that are to
-/// go before their records. Returns false if that is of no use.
+/// On a full disk, even the removal of a record needs room: removes the logs and artifacts of runs
+/// that are to go before their records. Returns false if that is of no use.
 bool Cleaner::make_room(const std::string& failure) {
   const auto is_full = [&](int error) {
     return failure.find(std::generic_category().message(error)) != failure.npos;
   };
-  if (of_old_runs_.empty() || some_run_goes_on() || (!is_full(ENOSPC) && !is_full(EDQUOT)))
-    return false;
+  if (!is_full(ENOSPC) && !is_full(EDQUOT)) return false;
+  const auto logs = std::exchange(old_logs_, {});
+  for (const auto& log : logs) core::remove_tree(log);
+  if (of_old_runs_.empty() || some_run_goes_on()) return !logs.empty();
   const auto unused = std::exchange(of_old_runs_, {});
   const auto freed = workspace_.artifacts().collect(
       [&](const core::Digest& digest) { return !unused.contains(digest); });
   if (freed) removed("artifacts", "that nothing else uses", freed);
-  return freed > 0;
+  return freed > 0 || !logs.empty();
 }
 
 /// Within a budget, forgets the results of a run that is to go which no run that stays uses: they
@@ -320,7 +326,11 @@ void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
 
 void Cleaner::runs() {
   if (!store_) return;
-  if (!dry_run_) recover_dead_runs(workspace_, *store_);
+  if (!dry_run_) try {
+      recover_dead_runs(workspace_, *store_);
+    } catch (const core::EnvironmentError& error) {  // The disk may be full: the next run recovers.
+      kept(error.what());
+    }
   const auto all = store_->runs().list();
   std::size_t keep = std::min<std::size_t>(wanted_.keep.value_or(0), all.size());
   if (!wanted_.keep_storage.empty() && !wanted_.images)
@@ -353,15 +363,17 @@ void Cleaner::runs() {
     for (const auto& name : store_->published().names())
       for (const auto& version : store_->published().of(name).versions)
         in_use.insert(version.output.digest);
-    for (const auto* run : old)
+    for (const auto* run : old) {
+      old_logs_.push_back(store_->paths().log_file(run->id));
       for (const auto& step : store_->runs().steps(run->id))
         for (const auto& output : step.outputs)
           if (!in_use.contains(output.digest)) of_old_runs_.insert(output.digest);
+    }
   }
+  std::map<std::string, Bytes> log_bytes;
+  for (const auto* run : old) log_bytes[run->id] = size_of(store_->paths().log_file(run->id));
   Bytes artifact_bytes = 0;  // For a dry run: the recorded sizes.
   for (const auto* run : old) {
-    const auto logs = store_->paths().log_file(run->id);
-    const Bytes bytes = size_of(logs);
     if (dry_run_) {
       for (const auto& step : store_->runs().steps(run->id))
         for (const auto& output : step.outputs)
@@ -369,7 +381,7 @@ void Cleaner::runs() {
     } else if (!remove_run(*run, needed.contains(run->id))) {
       continue;
     }
-    removed("run", run->id, bytes);
+    removed("run", run->id, log_bytes.at(run->id));
   }
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
   if (!dry_run_) {

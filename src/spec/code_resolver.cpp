@@ -76,20 +76,26 @@ struct CodeFolder {
     return *(sets[key] = std::move(set));
   }
 
+  /// Returns true for a file or folder of the user's: state folders have none.
+  bool is_there(const std::string& relative) {
+    for (auto path = std::filesystem::path(relative); !path.empty(); path = path.parent_path())
+      if (core::is_state_folder(root / path)) return false;
+    return tree.kind(relative) != code::CodeTree::Kind::none;
+  }
+
   /// Returns the file of the root that this path refers to. An absolute path of a container is
   /// matched by its end.
   std::optional<std::string> locate(const std::string& printed) {
     std::string path = printed;
     if (!path.starts_with('/')) {
       const auto relative = code::normal_relative_path(path);
-      if (relative && !relative->empty() && tree.kind(*relative) != code::CodeTree::Kind::none)
-        return relative;
+      if (relative && !relative->empty() && is_there(*relative)) return relative;
       return std::nullopt;
     }
     while (!path.empty()) {
       path.erase(0, path.find_first_not_of('/'));
       if (const auto relative = code::normal_relative_path(path);
-          relative && !relative->empty() && tree.kind(*relative) != code::CodeTree::Kind::none)
+          relative && !relative->empty() && is_there(*relative))
         return relative;
       const auto slash = path.find('/');
       path = slash == std::string::npos ? std::string() : path.substr(slash);
@@ -104,8 +110,7 @@ struct CodeFolder {
     const auto relative = std::filesystem::path(path).lexically_relative(root).string();
     if (relative.empty() || relative.starts_with("..")) return outside_advice(path);
     const auto known = code::normal_relative_path(relative);
-    if (!known || known->empty() || tree.kind(*known) == code::CodeTree::Kind::none)
-      return std::nullopt;
+    if (!known || known->empty() || !is_there(*known)) return std::nullopt;
     return "read '" + *known + "', relative to the step's folder, instead of '" + path + "'" +
            (has(code, *known) ? "" : "; " + advice(step, code, *known));
   }

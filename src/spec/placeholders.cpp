@@ -15,6 +15,7 @@
 #include "settings/contradictions.hpp"
 #include "spec/data_reader.hpp"
 #include "spec/include.hpp"
+#include "spec/parameter_value.hpp"
 #include "spec/retry_checks.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/template.hpp"
@@ -54,16 +55,23 @@ core::Value filled_scalar(const core::Value& scalar, const Parameters& parameter
     }
     const auto& reference = std::get<Template::Reference>(part);
     const auto is_parameter = reference.placeholder == Template::Placeholder::parameter;
-    const auto value = is_parameter ? parameter_named(reference.name, parameters) : nlohmann::json();
-    if (value.is_null())
+    const auto value =
+        is_parameter ? parameter_named(reference.name, parameters) : nlohmann::json();
+    if (value.is_null()) {
       settings::report(diagnostics, "unknown-reference",
                        "'" + reference.name +
                            "' is known only when the run has made it, and this "
                            "is read before",
                        scalar.span,
                        {"parameters, and axes with values that the file lists, are known"});
+      continue;
+    }
     if (value.is_structured() && text.parts.size() == 1) return model::value_of(value, scalar.span);
-    result += model::axis_text(value);
+    const auto dot = std::min(reference.name.find('.'), reference.name.size());
+    const auto path = reference.name.substr(std::min(dot + 1, reference.name.size()));
+    const auto given = part_of(parameters.at(reference.name.substr(0, dot)), value, path);
+    const bool is_written = given.written && given.written->contains("");
+    result += is_written ? given.written->at("") : model::axis_text(value);
   }
   return model::plain_value(std::move(result), scalar.span);
 }

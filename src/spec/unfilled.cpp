@@ -46,7 +46,8 @@ void check_members(Value& map, std::initializer_list<const char*> keys,
 }  // namespace
 
 void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
-  constexpr auto keys = {"parameters", "environment", "secrets", "version"};
+  static constexpr std::initializer_list<const char*> keys = {"parameters", "environment",
+                                                              "secrets", "version"};
   check_members(file, keys, diagnostics);
   if (auto* included = member(file, "include"))
     for (auto& entry : included->items) check_members(entry, {"parameters"}, diagnostics);

@@ -1,5 +1,6 @@
 #include "store/artifact_store.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
