@@ -28,6 +28,7 @@
 #include "engine/data/download.hpp"
 #include "net/url.hpp"
 #include "orchestrators/containers/image_use.hpp"
+#include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/local/environment_use.hpp"
 
@@ -341,8 +342,9 @@ void Cleaner::runs() {
   }
   remove_checkpoints(keys);
   if (!dry_run_)
-    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
-                               engine::downloads_folder})
+    for (const auto* folder :
+         {orchestrators::docker_engine::users_folder, orchestrators::docker_engine::programs_folder,
+          engine::shells_folder, engine::downloads_folder})
       core::remove_tree(store_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }

@@ -31,6 +31,7 @@ struct Capabilities {
   bool cpu_limits = false;
   bool outlives_driver =
       false;  ///< Attempts continue when the driver is killed, and another driver can join them.
+  bool protects_inputs = false;    ///< No step can write to its inputs, whatever user it runs as.
   bool fetches_addresses = false;  ///< AttemptInput::remote is honoured.
   bool on_this_machine = true;     ///< Attempts use this machine's CPUs: by default, as many run
                                    ///< concurrently as there are CPUs.
