@@ -123,7 +123,7 @@ class Failures(PipeTest):
         self.assert_nothing_left()
 
     def test_a_child_killed_for_memory_is_told_whatever_the_step_makes_of_it(self):
-        child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'x = bytearray(b\\"x\\") * (400 << 20)']); sys.exit({})"
+        child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'x = bytearray(range(256)) * (400 << 12)']); sys.exit({})"
         limit = {"resources": {"memory": "64MiB"}}
         self.pipeline({
             "hides": python(child.format(0), settings=limit),

@@ -118,7 +118,7 @@ python3 -c "import tempfile, os; d = tempfile.mkdtemp(dir='.'); open(d + '/f', '
 python3 -c "import os; os.mkdir('d'); open('f', 'w').close(); os.link('f', 'd/f')"
 python3 -c "import zipfile; zipfile.ZipFile('z', 'w').writestr('a/b', 'x'); zipfile.ZipFile('z').extractall('out')"
 python3 -c "import sqlite3; c = sqlite3.connect('db'); c.execute('pragma journal_mode=wal'); c.execute('create table t(x)'); c.commit()"
-python3 -m venv --without-pip venv
+python3 -m venv --without-pip venv; rm -rf venv
 python3 -c "import compileall; open('m.py', 'w').close(); compileall.compile_file('m.py', quiet=1)"
 mkdir a b; touch a/f; mv a/f b/g
 mkdir a b; touch a/f; ln a/f b/f
@@ -128,7 +128,7 @@ mkdir a; touch a/f; tar -cf t.tar a; tar -xf t.tar --one-top-level=out
 mkdir a; touch a/f; ln a/f a/g; tar -cf t.tar a; mkdir x; tar -xf t.tar -C x
 mkdir a b; touch a/f; install -D a/f b/c/d
 seq 9 | sort -R -T . -o sorted; split -l 3 sorted part-
-mkdir a; cd a; mkfifo p; (echo x > p &); cat p > ../f
+mkdir a; cd a; mkfifo p; (echo x > p &); cat p > ../f; rm p
 echo x > f; gzip f; gunzip f.gz; sed -i s/x/y/ f
 mkdir a b; echo 1 > a/f; cat a/f | tee b/f > b/g
 mktemp -p . > name; mv $(cat name) kept; truncate -s 1M kept; rm kept
