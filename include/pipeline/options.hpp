@@ -72,7 +72,8 @@ struct StepOptions {
   /// Whether a command receives all of the pipeline's parameters as variables. Otherwise it
   /// receives those that it names.
   bool all_parameters = false;
-  /// For a shell command: `{"bash"}`, or the words before the line. Default: `sh -e`.
+  /// For a shell command: `{"bash"}`, or the words before the line. Default: `bash -e -o pipefail`
+  /// where there is bash, else `sh -e`.
   std::vector<std::string> shell = {};
   /// Matrix of a command, as in YAML: `{{"c", {0.1, 1.0}}}`, or the name of the step whose matrix
   /// it shares. The axes are in alphabetical order, whatever the order here.

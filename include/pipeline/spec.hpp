@@ -37,8 +37,8 @@ struct Template {
 struct Command {
   std::vector<Template> arguments = {};  ///< Exactly one if `shell`.
   bool shell = false;
-  /// The words before a shell's line, such as `bash`, `-c`. If empty, `sh -e -c`, where a failing
-  /// part of a pipe fails the step if that shell has pipefail.
+  /// The words before a shell's line, such as `bash`, `-c`. If empty, `bash -e -o pipefail -c`
+  /// where there is bash, else `sh -e -c`.
   std::vector<std::string> interpreter = {};
   bool operator==(const Command&) const = default;
 };

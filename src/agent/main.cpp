@@ -5,6 +5,8 @@
 //
 // Usage: pipe-agent install FILE
 //          copies itself to FILE, for the containers that start later
+//        pipe-agent init PROGRAM [ARGUMENT...]
+//          runs a step's command in a container of an engine (init.hpp)
 //        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
 //          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
@@ -18,9 +20,10 @@
 //          --checkpoint                runs the stager beside the step, and when the step has
 //                                      failed or was stopped, to upload the checkpoint
 //
-// A cluster sends SIGTERM, and SIGKILL only much later. If STOP_FILE exists, SIGTERM is treated as
-// SIGKILL. In a pod with a checkpoint, the agent itself kills the step in between, so that time is
-// left for the upload.
+// A cluster sends SIGTERM, and SIGKILL only much later. All processes of the step get the SIGTERM,
+// and the time until they have ended. If STOP_FILE exists, SIGTERM is treated as SIGKILL. In a pod
+// with a checkpoint, the agent itself kills the step in between, so that time is left for the
+// upload.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -30,12 +33,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/init.hpp"
 #include "agent/shell.hpp"
 #include "agent/usage.hpp"
 #include "agent/waits.hpp"
@@ -248,7 +253,7 @@ time_t now() {
 
 /// Forwards output and signals until the step has ended.
 void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
-  for (bool ended = false; !ended;) {
+  for (bool ended = false, is_over = false; !is_over;) {
     constexpr int look_again = 100;  // Milliseconds.
     const int sample_again = silence.at_most(meter.sample());
     pollfd watched[] = {step.out, step.err, {step.signals, POLLIN, 0}, {gpus.file(), POLLIN, 0}};
@@ -267,14 +272,21 @@ void watch(Step& step, UsageMeter& meter, GpuWatch& gpus, Silence silence) {
     while (read(step.signals, &info, sizeof info) == sizeof info) {
       step.is_stopping |= info.ssi_signo == SIGTERM;
       at_once |= step.is_stopping && access(step.stop_file, F_OK) == 0;
-      if (info.ssi_signo != SIGCHLD && !at_once) kill(step.pid, static_cast<int>(info.ssi_signo));
+      if (info.ssi_signo == SIGCHLD || at_once) continue;
+      if (info.ssi_signo == SIGTERM)
+        pipeline::kubernetes_api::signal_descendants(SIGTERM, {gpus.process(), step.keeper});
+      else if (!ended)
+        kill(step.pid, static_cast<int>(info.ssi_signo));
     }
     if (step.is_stopping && step.keeper > 0) {
       if (step.killed_at == 0) step.killed_at = now() + stop_seconds;
       at_once |= now() >= step.killed_at;
     }
-    if (at_once) kill(step.pid, SIGKILL);
-    ended = reap(step, meter, gpus) == step.pid;
+    if (at_once && !ended) kill(step.pid, SIGKILL);
+    ended |= reap(step, meter, gpus) == step.pid;
+    const bool has_time = step.is_stopping && !at_once;
+    is_over = ended && !(has_time && pipeline::kubernetes_api::signal_descendants(
+                                         0, {gpus.process(), step.keeper}) > 0);
   }
 }
 
@@ -315,6 +327,7 @@ int run(char** command, const Options& options) {
   sigprocmask(SIG_BLOCK, &caught, &before);
   signal(SIGPIPE, SIG_IGN);
   const int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t pid = fork();
   if (signals < 0 || pid < 0) return 125;
   if (pid == 0) {
@@ -363,6 +376,7 @@ int run(char** command, const Options& options) {
 int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
+  if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
   if (strcmp(arguments[1], "shell") == 0 && count > 3)
     return pipeline::kubernetes_api::run_shell(strcmp(arguments[2], "--terminal") == 0,
                                                arguments + 3);

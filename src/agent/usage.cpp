@@ -122,12 +122,21 @@ void UsageMeter::add(const rusage& used) {
 
 std::size_t UsageMeter::write(char* text, const GpuWatch& gpus) {
   const auto running = milliseconds_between(start_, now());
-  if (has_own_group_) sample_memory(true);
-  const int size =
+  Number kills = 0;
+  if (has_own_group_) {
+    sample_memory(true);
+    char counts[512];
+    read_text(
+        is_unified_ ? "/sys/fs/cgroup/memory.events" : "/sys/fs/cgroup/memory/memory.oom_control",
+        counts);
+    kills = counter(counts, "oom_kill");
+  }
+  int size =
       snprintf(text, max_usage,
                "{\"running_ms\":%ld,\"user_us\":%llu,\"system_us\":%llu,\"peak_memory\":%llu,"
                "\"read\":%llu,\"written\":%llu",
                running, user_, system_, peak_ == 0 ? largest_ : peak_, read_, written_);
+  if (size > 0 && kills > 0) size += snprintf(text + size, 48, ",\"memory_kills\":%llu", kills);
   if (size <= 0) return 0;
   auto length = static_cast<std::size_t>(size);
   length += gpus.write(text + length, max_usage - length - 1);

@@ -1,5 +1,6 @@
 #include "agent/waits.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +12,7 @@
 namespace pipeline::kubernetes_api {
 namespace {
 
-constexpr std::size_t max_processes = 1024, max_threads = 1024, max_kinds = 8;
+constexpr std::size_t max_processes = 4096, max_threads = 1024, max_kinds = 8;
 constexpr std::size_t max_name = 64, max_command = 80;
 
 struct Process {
@@ -61,7 +62,10 @@ void each_number(const char* folder, std::size_t limit, Use use) {
   if (entries) closedir(entries);
 }
 
-std::size_t find_processes(Process* all, std::initializer_list<pid_t> left_out) {
+Process all[max_processes];
+
+/// Fills `all`, and returns the number of processes.
+std::size_t find_processes(std::initializer_list<pid_t> left_out) {
   std::size_t count = 0;
   each_number("/proc", max_processes, [&](pid_t pid) {
     char path[64], state = 0;
@@ -140,9 +144,16 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
 
 }  // namespace
 
+unsigned signal_descendants(int signal, std::initializer_list<pid_t> left_out) {
+  unsigned signalled = 0;
+  const std::size_t count = find_processes(left_out);
+  for (std::size_t i = 0; i < count; ++i)
+    if (all[i].is_below && kill(all[i].pid, signal) == 0) ++signalled;
+  return signalled;
+}
+
 std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out) {
-  static Process all[max_processes];
-  const std::size_t count = find_processes(all, left_out);
+  const std::size_t count = find_processes(left_out);
   std::size_t end = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (!all[i].is_below || end + 1 >= max_waits) continue;

@@ -1,5 +1,5 @@
 /// @file
-/// The kernel functions in which the processes of a stalled step wait.
+/// The processes of a step: the kernel functions in which they wait, and signals to them.
 #pragma once
 
 #include <sys/types.h>
@@ -17,5 +17,9 @@ constexpr std::size_t max_waits = 7000;
 /// Returns the number of bytes, at most `max_waits`.
 /// @param left_out children that are not a part of the step
 std::size_t write_waits(char* text, std::initializer_list<pid_t> left_out);
+
+/// Sends the signal to all processes below this one; 0 sends none. Returns their number.
+/// @param left_out children that are not a part of the step
+unsigned signal_descendants(int signal, std::initializer_list<pid_t> left_out);
 
 }  // namespace pipeline::kubernetes_api

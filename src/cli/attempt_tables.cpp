@@ -52,6 +52,7 @@ UsageCells usage_cells(const core::Usage& usage) {
         usage.user.value_or(std::chrono::microseconds()) +
         usage.system.value_or(std::chrono::microseconds())));
   cells.memory = bytes(usage.peak_memory);
+  if (usage.memory_kills) cells.memory += ", " + std::to_string(*usage.memory_kills) + " killed";
   cells.limit = bytes(usage.memory_limit);
   cells.read = bytes(usage.read);
   cells.written = bytes(usage.written);

@@ -333,7 +333,7 @@ class Doctor {
       add("Landlock", Level::warn,
           "this kernel has none: local steps read all that you can read, also what their keys do "
           "not cover",
-          {"Linux 5.13 or newer, with `landlock` in its `lsm=` list, restricts them"});
+          {"Linux 5.19 or newer, with `landlock` in its `lsm=` list, restricts them"});
     const auto [uv, has_uv] = output_of({"uv", "--version"});
     add("uv", Level::ok,
         has_uv ? uv

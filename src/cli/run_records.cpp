@@ -57,6 +57,7 @@ json usage_json(const core::Usage& usage) {
   if (usage.memory_limit) entry["memory_limit"] = *usage.memory_limit;
   if (usage.read) entry["bytes_read"] = *usage.read;
   if (usage.written) entry["bytes_written"] = *usage.written;
+  if (usage.memory_kills) entry["memory_kills"] = *usage.memory_kills;
   return entry;
 }
 

@@ -30,6 +30,8 @@ struct Usage {
   std::optional<std::uint64_t> peak_memory;
   std::optional<std::uint64_t> memory_limit;   ///< Bytes that they were allowed to use.
   std::optional<std::uint64_t> read, written;  ///< Bytes from and to disks, not caches.
+  std::optional<std::uint64_t>
+      memory_kills;  ///< Processes killed by the kernel for lack of memory.
   std::vector<GpuUsage> gpus;
   /// Returns null for a GPU that was not measured.
   const GpuUsage* of_gpu(std::string_view uuid) const {

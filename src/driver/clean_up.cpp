@@ -32,6 +32,7 @@
 #include "engine/data/download.hpp"
 #include "net/url.hpp"
 #include "orchestrators/containers/image_use.hpp"
+#include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/local/environment_use.hpp"
 
@@ -356,8 +357,9 @@ void Cleaner::runs() {
   }
   if (!dry_run_) {
     remove_left_folders();  // Files before records: on a full disk these need room.
-    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
-                               engine::downloads_folder})
+    for (const auto* folder :
+         {orchestrators::docker_engine::users_folder, orchestrators::docker_engine::programs_folder,
+          engine::shells_folder, engine::downloads_folder})
       if (!some_run_goes_on()) core::remove_tree(store_->folder() / folder);
     auto in_use = used_;
     for (const auto& name : store_->published().names())

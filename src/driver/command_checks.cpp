@@ -89,7 +89,75 @@ bool is_sibling(const StepSpec* before, const StepSpec& step) {
   return before && before->instance && step.instance && before->instance->of == step.instance->of;
 }
 
+/// Linux: an argument, and a variable with its name, have at most 128 KiB with the final zero.
+constexpr std::size_t max_argument = 128 << 10;
+/// Linux: all arguments and variables together, with the usual limit of the stack, less the rest.
+constexpr std::size_t max_arguments = 2000 << 10;
+/// Engines refuse less.
+constexpr Bytes min_memory = 6 << 20;
+
+/// Counts texts without their quotes.
+std::size_t size_of(const nlohmann::json& value) {
+  const auto* text = value.get_ptr<const std::string*>();
+  return text ? text->size() : value.is_structured() ? value.dump().size() : 0;
+}
+
+std::size_t size_of(const Template& text, const StepSpec& step) {
+  std::size_t size = 0;
+  for (const auto& part : text.parts) {
+    if (const auto* literal = std::get_if<std::string>(&part)) size += literal->size();
+    const auto* reference = std::get_if<Template::Reference>(&part);
+    if (!reference || reference->placeholder != Template::Placeholder::parameter) continue;
+    const auto found = step.parameters.find(reference->name);
+    if (found != step.parameters.end()) size += size_of(*found->second);
+  }
+  return size;
+}
+
+/// Returns what is too long; empty if nothing is.
+std::string too_long(const StepSpec& step) {
+  std::size_t all = 0;
+  for (const auto& argument : step.command.arguments) {
+    const auto size = size_of(argument, step);
+    all += size;
+    if (size >= max_argument) return "a command with " + core::format_bytes(size) + " in one text";
+  }
+  for (const auto& [name, value] : step.parameters) {
+    const auto size = std::string_view("PIPE_PARAM_=").size() + name.size() + size_of(*value);
+    all += 2 * size;  // A variable with the name as it is, and one with it in capitals.
+    if (size >= max_argument)
+      return "the parameter '" + name + "' with " + core::format_bytes(size);
+  }
+  return all < max_arguments
+             ? ""
+             : "a command and parameters with " + core::format_bytes(all) + " together";
+}
+
 }  // namespace
+
+std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& steps) {
+  model::Findings found;
+  for (const auto* step : steps) {
+    if (const auto problem = too_long(*step); !problem.empty())
+      found.add({&step, 1}, {"too-long",
+                             "has " + problem +
+                                 "; a program starts with at most 128 KiB in an argument or "
+                                 "variable, and 2 MiB in all",
+                             {},
+                             {},
+                             "write the value into a file, and name that under `inputs:`"});
+    const auto& memory = step->settings->resources.memory;
+    if (memory && *memory < min_memory)
+      found.add({&step, 1}, {"small-memory",
+                             "has `memory: " + std::to_string(*memory) + "`, which is " +
+                                 core::format_bytes(*memory) + ": no program starts with that",
+                             {},
+                             {},
+                             "write a unit: `memory: " + std::to_string(*memory) + "MiB`",
+                             core::Severity::warning});
+  }
+  return found.all();
+}
 
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver) {
@@ -161,6 +229,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
   std::vector<const StepSpec*> steps;
   for (const auto& step : pipeline.steps) steps.push_back(&step);
   auto all = check_scripts(steps, resolver);
+  std::ranges::move(check_sizes(steps), std::back_inserter(all));
   model::Findings found;
   std::set<std::string> taken;
   const StepSpec* before = nullptr;
@@ -173,14 +242,15 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
       for (const auto& [name, parameter] : pipeline.parameters)
         for (const auto& [axis, value] : step.instance->values)
           if (has_item(*parameter, *value)) taken.insert(name);
-    if (step.command.interpreter.empty() && orchestrators::has_pipe(step.command) &&
+    if (!step.command.interpreter.empty() && step.command.interpreter[0] == "sh" &&
+        step.command.interpreter.size() == 3 && orchestrators::has_pipe(step.command) &&
         !has_pipefail(step.settings->docker))
       found.add({&before, 1}, {"pipe-failure",
                                "only the last command of a pipe fails the step where `sh` has no "
                                "pipefail, as that of Debian",
                                {},
                                {},
-                               "with `shell: bash` each of them does, if the image has bash",
+                               "without `shell: sh` each of them does, if the image has bash",
                                core::Severity::warning});
   }
   std::ranges::move(found.all(), std::back_inserter(all));

@@ -20,6 +20,9 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
 /// that is large.
 std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& steps,
                                           spec::CodeResolver& resolver);
+/// Returns an error for each command or parameter that no system can start a program with, and
+/// warns of limits of memory with which no program starts.
+std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& steps);
 
 /// Warns of pipes in which `sh` ignores failures, of missing scripts, and of parameters that no
 /// step takes.

@@ -122,6 +122,7 @@ std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
                     std::back_inserter(found));
   std::ranges::move(check_files(session.source.selected_steps(), session.source.resolver()),
                     std::back_inserter(found));
+  std::ranges::move(check_sizes(session.source.selected_steps()), std::back_inserter(found));
   for (const auto& [place, steps] : places)
     for (auto& diagnostic : check_gpus_in(session, *place, steps))
       found.push_back(std::move(diagnostic));

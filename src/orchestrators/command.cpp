@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -101,6 +103,21 @@ std::string filled(const Template& text, const AttemptSpec& attempt, const Layou
 
 /// Debian's dash has no pipefail and ends a script that sets it, so a subshell tests it first.
 constexpr const char* set_pipefail = "(set -o pipefail) 2>/dev/null && set -o pipefail; ";
+constexpr const char* warn_of_pipe =
+    "(set -o pipefail) 2>/dev/null || echo 'pipe: there is no bash, and this sh has no pipefail: "
+    "only the last command of a pipe can fail the step' >&2; ";
+/// Names the line at which bash ends the step, and is on the first line itself.
+constexpr const char* name_line =
+    "set -E; trap 'pipe_code=$?; case $- in *e*) echo \"pipe: line $LINENO ended with exit code "
+    "$pipe_code: "
+    "${BASH_COMMAND%%[[:cntrl:]]*}\" >&2 ;; esac' ERR; ";
+/// $0: the line, $1: what stands before it for bash, $2: for sh.
+constexpr const char* choose_shell =
+    "command -v bash >/dev/null 2>&1 && exec bash -e -o pipefail -c \"$1$0\"; "
+    "exec sh -e -c \"$2$0\"";
+
+const std::vector<std::string> bash_words{"bash", "-e", "-o", "pipefail", "-c"},
+    sh_words{"sh", "-e", "-c"};
 
 std::string shell_line(const Template& text, const AttemptSpec& attempt, const Layout& layout) {
   ShellLine line;
@@ -133,6 +150,21 @@ std::vector<bool> scripts_among(const std::vector<Template>& arguments) {
   return are_scripts;
 }
 
+/// Programs start a thread for each CPU of the machine unless a variable names a number.
+constexpr std::array thread_variables{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                                      "MKL_NUM_THREADS", "RAYON_NUM_THREADS",
+                                      "GOMAXPROCS",      "PYTHON_CPU_COUNT"};
+
+/// @param image variables that the image sets
+void add_limits(const ResourceSettings& resources, const StringMap& image, StringMap& variables) {
+  if (resources.memory) variables["PIPE_MEMORY"] = std::to_string(*resources.memory);
+  if (!resources.cpu_count) return;
+  variables["PIPE_CPUS"] = nlohmann::json(*resources.cpu_count).dump();
+  const auto threads = std::to_string(std::max(1L, std::lround(*resources.cpu_count)));
+  for (const auto* name : thread_variables)
+    if (!image.contains(name)) variables[name] = threads;
+}
+
 std::string quoted(const std::vector<std::string>& words) {
   std::string line;
   for (const auto& word : words) line += (line.empty() ? "" : " ") + core::shell_quote(word);
@@ -160,12 +192,14 @@ std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& la
   const Command& command = attempt.step.command;
   if (command.shell) {
     auto words = command.interpreter;
-    auto line = shell_line(command.arguments.at(0), attempt, layout);
+    const auto line = shell_line(command.arguments.at(0), attempt, layout);
+    std::string for_sh = has_pipe(command) ? set_pipefail : "";
     if (words.empty()) {
-      words = {"sh", "-e", "-c"};
-      if (has_pipe(command)) line.insert(0, set_pipefail);
+      if (has_pipe(command)) for_sh.insert(0, warn_of_pipe);
+      if (!layout.has_bash) return {"sh", "-c", choose_shell, line, name_line, for_sh};
+      words = *layout.has_bash ? bash_words : sh_words;
     }
-    words.push_back(std::move(line));
+    words.push_back((words == bash_words ? name_line : words == sh_words ? for_sh : "") + line);
     return words;
   }
   std::vector<std::string> arguments;
@@ -199,6 +233,8 @@ StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
     variables["PIPE_FAILURE_FILE"] = layout.scratch + "/" + std::string(failure_file_name);
   }
   if (!attempt.checkpoint.empty()) variables["PIPE_CHECKPOINT"] = layout.checkpoint;
+  add_limits(attempt.step.settings->resources, attempt.step.settings->docker.environment,
+             variables);
   for (auto& input : attempt.inputs)
     variables[core::variable_name("PIPE_INPUT_", input.name)] = path_of(input, layout);
   for (auto& output : attempt.output_names)

@@ -3,6 +3,7 @@
 /// orchestrators only by where its files are.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,9 @@ struct Layout {
   std::vector<std::string>
       program;  ///< For a step with StepSpec::program: the command that starts the program.
   std::string checkpoint = {};  ///< The folder of AttemptSpec::checkpoint.
+  /// Whether a text without `shell:` is read by bash or by `sh`; unset: where the step runs, a `sh`
+  /// looks for bash.
+  std::optional<bool> has_bash = {};
 };
 
 /// Returns `.csv` for `data.csv`, `.tar.gz` for `data.tar.gz`, and an empty text for `data`.

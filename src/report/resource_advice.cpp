@@ -111,8 +111,9 @@ std::map<std::string, StepUse> step_uses(store::RunStore& store, const std::stri
   store.attempts().for_each(pipeline, [&](const store::AttemptRecord& attempt) {
     const std::string step(model::base_name(attempt.step));
     auto& use = uses[step];
-    use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     const auto& used = attempt.usage;
+    use.is_killed = attempt.failure_kind == to_string(FailureKind::out_of_memory) ||
+                    used.memory_kills.value_or(0) > 0;
     add_limit(use, attempt);
     if (!used.peak_memory && !used.user && used.gpus.empty()) return;
     if (seen.emplace(step, attempt.run).second) ++use.runs;

@@ -85,12 +85,14 @@ json common_properties() {
        described(settings::duration_schema(),
                  "Time without output after which a running step is reported as stalled, with what "
                  "its processes wait in; `retry.stalled` ends it. A bare number is seconds.")},
-      {"shell", described(any_of({{{"enum", {"sh", "bash"}}}, list_of(text())}),
-                          "What reads a command that is a text. `sh`, the default, is `sh -e`: the "
-                          "first line that fails fails the step, and so does any part "
-                          "of a pipe if that shell has pipefail. `bash` is `bash -e -o pipefail`. "
-                          "A list is the words before the command: `[sh, -c]` passes "
-                          "over lines that fail.")},
+      {"shell",
+       described(any_of({{{"enum", {"sh", "bash"}}}, list_of(text())}),
+                 "What reads a command that is a text. By default it is `bash -e -o pipefail` "
+                 "where image or machine has bash, else `sh -e`: the first line that fails "
+                 "fails the step, and so does any part of a pipe if that shell has "
+                 "pipefail. `bash` and `sh` name one of them. "
+                 "A list is the words before the command: `[sh, -c]` passes "
+                 "over lines that fail.")},
       {"cache", described(any_of({{{"type", "boolean"}}, cache_schema()}),
                           "Whether an earlier success with the same key is used instead of a run. "
                           "Default: true. `{max_age: 24h}`: unless it is older; results of other "

@@ -399,7 +399,7 @@ void StepReader::read_shell(const core::Value& value, Defaults& defaults) {
   if (!word)
     diagnostics_.back().notes.push_back(
         "or a list of the words before the command, as `[bash, -c]`");
-  if (word == "sh") defaults.shell.emplace();
+  if (word == "sh") defaults.shell = Strings{"sh", "-e", "-c"};
   if (word == "bash") defaults.shell = Strings{"bash", "-e", "-o", "pipefail", "-c"};
 }
 

@@ -40,6 +40,7 @@ void visit_usage(Usage& usage, Phases& phases, Visit visit) {
   visit("memory_limit", usage.memory_limit);
   visit("read", usage.read);
   visit("written", usage.written);
+  visit("memory_kills", usage.memory_kills);
   visit("waiting_ms", phases.waiting);
   visit("preparing_ms", phases.preparing);
   visit("transfers_ms", phases.transfers);

@@ -122,6 +122,49 @@ class Failures(PipeTest):
         self.assertEqual(set(self.run_pipe().steps().values()), {"cached"}, "the limit is no part of the key")
         self.assert_nothing_left()
 
+    def test_a_child_killed_for_memory_is_told_whatever_the_step_makes_of_it(self):
+        child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'x = bytearray(range(256)) * (400 << 12)']); sys.exit({})"
+        limit = {"resources": {"memory": "64MiB"}}
+        self.pipeline({
+            "hides": python(child.format(0), settings=limit),
+            "tells": python(child.format(1), settings=limit, retry={"on_oom": {"memory": "x2", "max": "128MiB"}}),
+        })
+        result = self.run_pipe(code=1)
+        self.assertEqual(result.steps(), {"hides": "succeeded", "tells": "failed"})
+        self.assertEqual(result.failure("tells")["kind"], "out_of_memory")
+        self.assertEqual([event["memory"] >> 20 for event in result.events("step_retried")], [128])
+        self.assertIn("for lack of memory", " ".join(event["text"] for event in result.events("notice") if event["step"] == "hides"))
+        self.assertIn("for lack of memory", self.pipe("logs", "latest", "hides").out)
+        shown = json.loads(self.pipe("show", "latest", "--output", "json").out)["steps"]
+        self.assertEqual([attempt["usage"].get("memory_kills") for step in shown for attempt in step["attempts"]], [1, 1, 1])
+
+    def test_a_step_learns_its_limits_of_memory_and_processors(self):
+        self.pipeline({"one": python("import os; print(*(os.environ[name] for name in ('PIPE_CPUS', 'PIPE_MEMORY', 'OMP_NUM_THREADS', 'GOMAXPROCS')))",
+                                     environment={"GOMAXPROCS": "7"}, settings={"resources": {"cpu_count": 1.5, "memory": "256MiB"}})})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "one").out, f"1.5 {256 << 20} 2 7\n")
+
+    def test_windows_line_ends_are_named(self):
+        self.write("run.sh", "#!/bin/sh\r\necho hi\r\n").chmod(0o755)
+        self.pipeline({"text": {"command": "./run.sh"}, "list": {"command": ["./run.sh"]}})
+        result = self.run_pipe(code=1)
+        for step in ("text", "list"):
+            self.assertIn("'run.sh' has Windows line ends", " ".join(result.failure(step)["hints"]))
+
+    def test_what_is_too_long_to_start_is_said_before_anything_runs(self):
+        self.pipeline({"first": OK, "long": {"command": "printf %s ${params.a}${params.b} | wc -c"}}, parameters={"a": "x", "b": "y"})
+        self.write("long.json", json.dumps({"a": "x" * 70000, "b": "y" * 70000}))
+        result = self.pipe("run", "pipeline.yaml", "-o", self.orchestrator, "--params", "long.json")
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("128 KiB", result.err)
+        self.assertIn("name that under `inputs:`", result.err)
+        self.assertNotIn("first", result.out)
+
+    def test_output_of_python_is_not_held_back(self):
+        self.pipeline({"slow": python("import time\nprint('begun')\ntime.sleep(600)", timeout="2s")})
+        self.run_pipe(code=1)
+        self.assertIn("begun", self.pipe("logs", "latest", "slow").out)
+
     def test_a_timeout_stops_the_step(self):
         self.pipeline({"slow": python("import time\nprint('begun', flush=True)\ntime.sleep(600)", timeout="2s")})
         result = self.run_pipe(code=1)
@@ -181,6 +224,12 @@ class Failures(PipeTest):
         self.assertNotIn("\x1b", result.text, "no colours in a pipe")
 
 
+class FailuresInContainers(PipeTest):
+    def test_too_little_shared_memory_is_advised(self):
+        self.pipeline({"bus": python("import mmap; f = open('/dev/shm/y', 'w+b'); f.truncate(200 << 20); m = mmap.mmap(f.fileno(), 0); m[:] = bytes(len(m))")})
+        self.assertIn("shm_size: 1GiB", " ".join(self.run_pipe(code=1).failure("bus")["hints"]))
+
+
 class FailuresLocally(Failures):
     orchestrator = "local"
 
@@ -202,6 +251,20 @@ class FailuresLocally(Failures):
         for path in (self.folder, *self.folder.rglob("*")):
             os.chown(path, nobody, nobody)
         self.assertFalse(self.holds_limits(user=nobody, group=nobody, extra_groups=[]))
+
+    def test_a_step_that_changes_its_input_fails_and_the_input_is_made_again(self):
+        use = {"command": "cat ${inputs.o}/f > ${outputs.r}", "inputs": {"o": "make.o"}, "outputs": ["r"]}
+        for change in ("chmod u+w ${inputs.o}/f; echo more >> ${inputs.o}/f", "rm -f ${inputs.o}/f", "sed -i s/made/more/ ${inputs.o}/f"):
+            self.pipeline({
+                "make": {"command": "mkdir ${outputs.o}; echo made > ${outputs.o}/f", "outputs": ["o"]},
+                "bad": {"command": change, "inputs": {"o": "make.o"}},
+                "use": use | {"after": ["bad"], "run_on": "always"},
+            })
+            result = self.run_pipe(code=1)
+            self.assertEqual((result.steps()["bad"], result.steps()["use"]), ("failed", "succeeded"), change)
+            self.assertIn("changed its input 'o'", result.failure("bad")["message"])
+            self.assertEqual(self.artifact("use.r"), "made\n")
+            self.assertEqual(self.pipe("verify").code, 0)
 
     def gate(self, step: str) -> str:
         return str(self.folder / f"{step}-may-end")

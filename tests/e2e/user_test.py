@@ -91,6 +91,11 @@ class CallersOfTheMachine(PipeTest):
         self.assertFalse((self.state / "users").exists())
         self.assert_nothing_left()
 
+    def test_a_checkpoint_of_another_user_can_be_written_again(self):
+        count = "n=$(cat ${checkpoint}/in/n || echo 0); mkdir -p ${checkpoint}/in; echo $((n + 1)) > ${checkpoint}/in/n; touch ${checkpoint}/in/$n; test $n -ge 2"
+        self.pipeline({"train": {"command": count, "retry": {"max_retries": 2}}}, {"user": "4321", "skip_build": True})
+        self.assertEqual(len(self.run_pipe().events("step_started")), 3)
+
     def test_home_is_found_by_the_entry(self):
         self.pipeline({"home": {"command": "python3 -c 'import os; print(os.path.expanduser(\"~\"), os.path.expanduser(\"~pipe\"))'"}})
         self.run_pipe()

@@ -27,19 +27,25 @@ class Workflow(PipeTest):
         self.assertEqual(self.run_pipe(code=1).steps(), {"a": "failed"})
         self.assertNotIn("pipe fails", self.pipe("validate").text)
         self.pipeline(steps)
+        failed = self.run_pipe(code=1)
+        self.assertEqual(failed.steps(), {"a": "failed"})
+        self.assertIn("pipe: line 1 ended with exit code 1", self.pipe("logs", "latest", "a").out)
+        self.assertNotIn("pipe fails", self.pipe("validate").text)
+        self.pipeline(steps, shell="sh")
         validated = self.pipe("validate")
         self.assertEqual(validated.code, 0, validated)
         self.assertIn("no pipefail", validated.err)
-        self.assertIn("`shell: bash`", validated.err)
-        self.pipeline(steps, {"parent_image": "python:3.11-alpine"})
+        self.assertIn("`shell: sh`", validated.err)
+        self.pipeline(steps, {"parent_image": "python:3.11-alpine"}, shell="sh")
         self.assertNotIn("no pipefail", self.pipe("validate").err)
 
     def test_another_shell_is_another_key(self):
         step = {"command": "echo a > ${outputs.x}", "outputs": ["x"]}
         self.pipeline({"a": step})
         self.run_pipe()
-        self.pipeline({"a": step | {"shell": "bash"}})
-        self.assertEqual(self.plan()["a"]["action"], "run")
+        for shell in ("bash", "sh"):
+            self.pipeline({"a": step | {"shell": shell}})
+            self.assertEqual(self.plan()["a"]["action"], "run")
 
     def test_only_steps_that_name_a_parameter_run_again_when_it_changes(self):
         self.write("read.py", "import os, sys; open(sys.argv[1], 'w').write(os.environ['PIPE_PARAM_LR'] + os.environ['PIPE_PARAM_lr'])\n")
@@ -103,6 +109,41 @@ class Workflow(PipeTest):
         self.pipeline({"a": {"command": f"{tool} > ${{outputs.x}}", "outputs": ["x"]}})
         self.run_pipe()  # what the command names is in the key
         self.assertEqual((self.folder / "written").read_text(), "seen\n", "what a step writes is not restricted")
+
+    def test_programs_write_rename_and_link_as_without_pipe(self):
+        programs = """
+python3 -c "import os; os.makedirs('a/b'); open('a/f', 'w').close(); os.replace('a/f', 'a/b/f')"
+python3 -c "import os, shutil; open('f', 'w').close(); os.mkdir('d'); shutil.move('f', 'd')"
+python3 -c "import tempfile, os; d = tempfile.mkdtemp(dir='.'); open(d + '/f', 'w').close(); os.rename(d + '/f', 'f')"
+python3 -c "import os; os.mkdir('d'); open('f', 'w').close(); os.link('f', 'd/f')"
+python3 -c "import zipfile; zipfile.ZipFile('z', 'w').writestr('a/b', 'x'); zipfile.ZipFile('z').extractall('out')"
+python3 -c "import sqlite3; c = sqlite3.connect('db'); c.execute('pragma journal_mode=wal'); c.execute('create table t(x)'); c.commit()"
+python3 -m venv --without-pip venv; rm -rf venv
+python3 -c "import compileall; open('m.py', 'w').close(); compileall.compile_file('m.py', quiet=1)"
+mkdir a b; touch a/f; mv a/f b/g
+mkdir a b; touch a/f; ln a/f b/f
+mkdir a; touch a/f; cp -al a b
+mkdir -p a/b c; mv a c
+mkdir a; touch a/f; tar -cf t.tar a; tar -xf t.tar --one-top-level=out
+mkdir a; touch a/f; ln a/f a/g; tar -cf t.tar a; mkdir x; tar -xf t.tar -C x
+mkdir a b; touch a/f; install -D a/f b/c/d
+seq 9 | sort -R -T . -o sorted; split -l 3 sorted part-
+mkdir a; cd a; mkfifo p; (echo x > p &); cat p > ../f; rm p
+echo x > f; gzip f; gunzip f.gz; sed -i s/x/y/ f
+mkdir a b; echo 1 > a/f; cat a/f | tee b/f > b/g
+mktemp -p . > name; mv $(cat name) kept; truncate -s 1M kept; rm kept
+"""
+        lines = programs.strip().split("\n")
+        self.assertEqual(len(lines), 20)
+        script = "".join(f"(mkdir -p $at/{i}; cd $at/{i}; {line}) || echo failed in $at: {i}\n" for i, line in enumerate(lines))
+        self.pipeline({"all": {"command": f"for at in ${{outputs.o}} $PIPE_SCRATCH/own ${{checkpoint}} $TMPDIR/own; do\n{script}done", "outputs": ["o"]}})
+        self.run_pipe()
+        self.assertNotIn("failed in", self.pipe("logs", "latest", "all").out)
+
+    def test_a_pipeline_runs_in_a_step(self):
+        self.write("inner.yaml", 'name: inner\nsteps: {i: {command: "echo x > ${outputs.o}", outputs: [o]}}\n')
+        self.pipeline({"outer": {"command": f"{self.command} run -o local inner.yaml --state $PIPE_SCRATCH/inner", "code": ["inner.yaml"]}})
+        self.run_pipe()
 
     def test_data_elsewhere_is_advised_as_an_input(self):
         if not has_landlock():

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "agent/programs.hpp"
 #include "core/file.hpp"
-#include "kubernetes_api/agent.hpp"
 
 namespace pipeline::test {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include "async/deadline.hpp"
 #include "async/finally.hpp"
@@ -70,8 +71,36 @@ Failure linked_folder() {
           {}};
 }
 
+/// Returns true for a script whose first line ends as on Windows.
+bool has_windows_lines(const fs::path& file) {
+  std::string line;
+  std::ifstream in(file, std::ios::binary);
+  constexpr int max_line = 256;
+  for (char c = 0; line.size() < max_line && in.get(c) && c != '\n';) line += c;
+  return line.ends_with('\r') && (line.starts_with("#!") || file.extension() == ".sh");
+}
+
+/// Returns advice for a script that the command or the log names; nothing if there is none.
+std::optional<std::string> windows_script(const StepSpec& step, const CodeProvider& code,
+                                          std::string_view log) {
+  std::string named(log);
+  for (const auto& argument : step.command.arguments) named += text_of(argument) + "\n";
+  for (const auto& file : code.files(step))
+    if (named.find(fs::path(file.relative_path).filename()) != named.npos &&
+        has_windows_lines(file.source))
+      return "'" + file.relative_path +
+             "' has Windows line ends, which shells and `#!` take for a part of the last word: "
+             "`sed -i 's/\\r$//' " +
+             file.relative_path + "`, and in .gitattributes `*.sh text eol=lf`";
+  return std::nullopt;
+}
+
 void explain(const StepSpec& step, const CodeProvider& code, const StepLogWriter& log,
              Failure& failure) {
+  if (auto advice = windows_script(step, code, log.tail_text())) {
+    failure.hints = {std::move(*advice)};
+    return;
+  }
   if (!code.missing_file) return;
   if (auto advice = code.missing_file(step, log.tail_text()))
     failure.hints.push_back(std::move(*advice));
@@ -116,6 +145,10 @@ class AttemptRun {
       co_await async::sleep(std::chrono::milliseconds(1));
     }
     const bool is_linked = collect(execution);
+    auto damage = co_await inputs_.damaged_artifact();
+    const auto& failure = outcome_.result.failure;
+    if (damage && !(failure && failure->kind == FailureKind::cancelled))
+      outcome_.result.failure = std::move(damage);
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     co_await store(is_linked);
     outcome_.result.moved_in += prepared.fetch_time;
@@ -156,6 +189,7 @@ class AttemptRun {
     const auto before = Clock::now();
     auto inputs = co_await inputs_.make();
     const auto fetch_time = Clock::now() - before;
+    if (!orchestrator().capabilities().protects_inputs) inputs_.note_artifacts(inputs);
     outcome_.result.failure = co_await inputs_.changed_data();
     co_return Prepared{std::move(inputs), services_.artifacts.path(code.tree.digest), fetch_time};
   }
@@ -182,6 +216,7 @@ class AttemptRun {
   /// Ends the log and determines whether the attempt has failed.
   /// @return whether the step has replaced one of its folders by a link
   bool collect(const Execution& execution) {
+    report_memory_kills();
     log_.finish();
     outcome_.log_tail = log_.tail();
     const bool is_linked = has_linked_folder();
@@ -396,6 +431,24 @@ class AttemptRun {
 
   fs::path path_of(const OutputSpec& output) const {
     return *folder_ / "outputs" / output.file_name;
+  }
+
+  /// A failure of a step that lost a process for lack of memory is one for lack of memory, whatever
+  /// the step makes of it; a success has a warning, which its log and its record keep.
+  void report_memory_kills() {
+    auto& failure = outcome_.result.failure;
+    if (!outcome_.result.usage.memory_kills) return;
+    const std::string killed = "the kernel killed one of its processes for lack of memory";
+    if (!failure) {
+      log_.write(Stream::err, "pipe: " + killed + ", although the step has succeeded\n");
+      context_.run.events.emit(event::Notice{
+          step_.name, killed +
+                          "; it ended with exit code 0 all the same: look at what it wrote, or "
+                          "raise `resources.memory`"});
+    } else if (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal) {
+      failure->kind = FailureKind::out_of_memory;
+      failure->message = "ran out of memory: " + killed + ", and it " + failure->message;
+    }
   }
 
   /// Adds to the orchestrator's result what it does not know: the timeout, missing outputs, and the

@@ -151,6 +151,40 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_published(const Inp
       input.name, input.name, services_.artifacts.path(stored.digest), stored.digest.hex()};
 }
 
+void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs) {
+  const auto note = [&](const std::string& name, const std::string& hex, const fs::path& path) {
+    if (hex.empty()) return;
+    const auto digest = core::Digest::from_hex(hex);
+    if (path == services_.artifacts.path(digest))
+      noted_.push_back({name, digest, store::stamp_of(path)});
+  };
+  for (const auto& input : inputs) {
+    note(input.name, input.digest, input.path);
+    for (const auto& piece : input.pieces) note(input.name, piece.digest, piece.path);
+  }
+}
+
+async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
+  const auto find_damage = [&]() -> const NotedArtifact* {
+    for (const auto& noted : noted_) {
+      const auto path = services_.artifacts.path(noted.digest);
+      std::error_code gone;
+      if ((!fs::exists(path, gone) || store::stamp_of(path) != noted.stamp) &&
+          !services_.artifacts.is_intact(noted.digest))
+        return &noted;
+    }
+    return nullptr;
+  };
+  const auto* damaged = noted_.empty() ? nullptr : find_damage();
+  if (!damaged) co_return std::nullopt;
+  context_.checked.erase(damaged->digest);
+  co_return Failure{FailureKind::bad_output,
+                    "changed its input '" + damaged->input + "', which other steps read",
+                    {"a step reads its inputs and writes to its outputs: copy the input to "
+                     "$PIPE_SCRATCH first, and change the copy"},
+                    {}};
+}
+
 async::Task<std::optional<Failure>> AttemptInputs::changed_data() {
   for (const auto& input : step_.inputs) {
     if (!input.data || input.data->path.empty()) continue;
@@ -165,7 +199,8 @@ async::Task<std::optional<Failure>> AttemptInputs::changed_data() {
         "the input '" + input.name + "' has changed since the run began: " + path.string(),
         {has_state ? "the state folder is in it, and changes with every run: name a folder beside "
                      "it, or another place for the state with --state DIR"
-                   : "run again once nothing writes to it any more"},
+                   : "if the step itself writes to it, let it write to a copy in $PIPE_SCRATCH; "
+                     "else run again once nothing writes to it any more"},
         {}};
   }
   co_return std::nullopt;

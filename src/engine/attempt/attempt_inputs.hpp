@@ -32,6 +32,10 @@ class AttemptInputs {
   async::Task<> check();
   /// Gathers, fetches and copies what is not a file of this machine yet.
   async::Task<std::vector<orchestrators::AttemptInput>> make();
+  /// Remembers the state of the artifacts among the inputs, for damaged_artifact().
+  void note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs);
+  /// Returns a failure if an artifact was changed since note_artifacts(); it is moved aside.
+  async::Task<std::optional<Failure>> damaged_artifact();
   /// Returns a failure if the user's data is not what the step's key says.
   async::Task<std::optional<Failure>> changed_data();
 
@@ -39,6 +43,12 @@ class AttemptInputs {
   async::Task<orchestrators::AttemptInput> make_data(const InputSpec& input);
   async::Task<orchestrators::AttemptInput> make_published(const InputSpec& input);
 
+  struct NotedArtifact {
+    std::string input;
+    core::Digest digest;
+    std::string stamp;
+  };
+  std::vector<NotedArtifact> noted_;
   const AttemptContext& context_;
   const Services& services_;
   const StepSpec& step_;

@@ -202,7 +202,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   std::string command;
   if (step.command.shell) {
     const auto& words = step.command.interpreter;
-    command = words.empty() ? "sh -e -c " : "";
+    command = words.empty() ? "bash or sh -e -c " : "";
     for (const auto& word : words) command += core::shell_quote(word) + " ";
   }
   for (const auto& argument : step.command.arguments)

@@ -1,5 +1,6 @@
 #include "orchestrators/containers/container_end.hpp"
 
+#include <csignal>
 #include <cstring>
 
 #include "core/quantity.hpp"
@@ -85,6 +86,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
   const bool by_init = end.first_errors.starts_with("[FATAL tini") ||
                        end.first_errors.find("catatonit") != std::string::npos ||
                        end.first_errors.find("failed to exec pid1") != std::string::npos ||
+                       end.first_errors.starts_with("pipe-init: ") ||
                        end.first_errors.starts_with(gate_name);
   const bool by_catatonit =
       end.exit_code == 1 && end.first_errors.find("catatonit") != std::string::npos;
@@ -106,6 +108,11 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
   } else if (end.exit_code == 126) {
     failure.hints.push_back("126 is a shell's \"not executable\"");
   }
+  const auto& resources = attempt.step.settings->resources;
+  if (end.exit_code == 128 + SIGBUS && (resources.shm_size || attempt.gpus.empty()))
+    failure.hints.push_back("shared memory that does not fit ends a program so: /dev/shm has " +
+                            core::format_bytes(resources.shm_size.value_or(64 << 20)) +
+                            ", and `resources: {shm_size: 1GiB}` gives it more");
   if (end.exit_code == 137 && attempt.step.settings->resources.memory)
     failure.hints.push_back("if that was for memory (" + memory_limit(attempt) +
                             "), the engine did not notice: raise `resources.memory`");

@@ -14,6 +14,18 @@ const Layout& container_layout() {
   return layout;
 }
 
+void add_defaults(StringMap& variables, const AttemptSpec& attempt) {
+  const auto& image = attempt.step.settings->docker.environment;
+  const auto* scratch = container_scratch.c_str();
+  for (const auto& [name, value] : {
+           std::pair("HOME", scratch),  // Writable, whichever user the step runs as.
+           std::pair("TMPDIR", scratch),
+           std::pair("PYTHONDONTWRITEBYTECODE", "1"),  // The code is read-only.
+           std::pair("PYTHONUNBUFFERED", "1"),         // Python would write to a pipe in blocks.
+       })
+    if (!image.contains(name)) variables.try_emplace(name, value);
+}
+
 std::string runtime_part(const DockerSettings& settings) {
   nlohmann::json part;
   part["runtime_environment"] = settings.runtime_environment;

@@ -14,6 +14,9 @@ inline const std::string container_folder = "/pipe", container_scratch = "/pipe/
 /// Returns the paths at which a step finds its files in its container.
 const Layout& container_layout();
 
+/// Adds the variables of every container that neither the step nor `docker.environment` sets.
+void add_defaults(StringMap& variables, const AttemptSpec& attempt);
+
 /// Returns the settings that change what a step does in an equal image, as one text for a digest.
 std::string runtime_part(const DockerSettings& settings);
 

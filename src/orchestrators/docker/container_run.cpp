@@ -68,7 +68,7 @@ async::Task<Outcome> run_and_remove(EngineApi& engine, const Attempt& attempt,
   try {
     if (container.copies && !container.started) {
       try {
-        co_await copy_in(engine, attempt, container.id);
+        co_await copy_in(engine, attempt, container.id, place.init);
         if (!place.passwd.empty())
           co_await copy_passwd(engine, place, container.id, attempt.io.cancel);
       } catch (const EngineError& full) {

@@ -21,7 +21,7 @@ namespace {
 using docker::EngineError;
 
 constexpr int stop_grace_seconds = 10;
-constexpr std::size_t kept_errors = 512, kept_output = 8192;
+constexpr std::size_t kept_errors = 512;
 /// After the end no more output is written; output in transit arrives without long pauses.
 constexpr std::chrono::seconds longest_silence{10};
 /// Time within which an engine reports that the kernel killed a process for lack of memory.
@@ -47,9 +47,7 @@ void ContainerSession::take_output(bool is_stderr, std::string_view bytes, Posit
   seen += bytes.size();
   if (is_stderr && first_errors_.size() < kept_errors)
     first_errors_ += bytes.substr(0, kept_errors - first_errors_.size());
-  last_output_ += bytes;
-  if (last_output_.size() > 2 * kept_output)
-    last_output_.erase(0, last_output_.size() - kept_output);
+  last_output_.add(bytes);
   if (!bytes.empty()) log_.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
@@ -133,6 +131,7 @@ async::Task<bool> ContainerSession::look_up(bool& next_exit) {
     next_exit = !state.started;
     if (next_exit || state.running) co_return false;
     exit_code_ = state.exit_code;
+    is_oom_killed_ = state.oom_killed;
     if (stopping_ != core::StopLevel::none) co_return true;
     const bool own_end = co_await engine_.saw_own_end(id_, &connections_);
     if (!own_end) lost_ = containers::ended_with_engine(exit_code_);
@@ -321,16 +320,6 @@ async::Task<> ContainerSession::measure() {
   usage_ = group.read();
 }
 
-void ContainerSession::limit_preflight() {
-  preflight_deadline_.expires_after(longest_preflight);
-  preflight_deadline_.async_wait(
-      [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
-        if (stopped || alive.expired() || gate_->open()) return;
-        hangs_ = true;
-        changed_.cancel();
-      });
-}
-
 async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& image) {
   if (hangs_ && attempt_.io.cancel.level() == core::StopLevel::none)
     co_return preflight_hangs(longest_preflight);
@@ -342,8 +331,9 @@ async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& i
       co_return failure;
   if (lost_) co_return lost_;
   if (exit_code_ == 0) co_return std::nullopt;
-  const bool for_memory = co_await killed_for_memory();
-  const containers::ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_};
+  const bool for_memory =
+      usage_.memory_kills.has_value() || is_oom_killed_ || co_await killed_for_memory();
+  const containers::ContainerEnd end{exit_code_, for_memory, first_errors_, last_output_.text()};
   co_return failure_of(end, attempt_, image);
 }
 
@@ -365,7 +355,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
     began_ = std::chrono::steady_clock::now();
     if (attempt_.io.on_began) attempt_.io.on_began({});
     measuring.emplace(executor_, measure());
-    if (gate_) limit_preflight();
+    if (gate_) preflight_timeout_.start(longest_preflight);
   } catch (const EngineError& error) {
     // Its response may have been lost, and the container removed since.
     if (error.is_no_such_container())
@@ -403,6 +393,9 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   if (!lost_) result.exit_code = exit_code_;
   if (output.error() && !lost_) std::rethrow_exception(output.error());
   result.failure = co_await judge(image);
+  const bool out_of_memory =
+      is_oom_killed_ || (result.failure && result.failure->kind == FailureKind::out_of_memory);
+  if (out_of_memory && !result.usage.memory_kills) result.usage.memory_kills = 1;
   if (gate_ && !gate_->open()) result.exit_code.reset();  // The exit code is the gate's own.
   co_return result;
 }

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <chrono>
-#include <memory>
+
 #include <optional>
 #include <string>
 
 #include "async/joinable_task.hpp"
+#include "async/timeout.hpp"
+#include "core/tail_buffer.hpp"
 #include "docker/engine_api.hpp"
 #include "orchestrators/orchestrator.hpp"
 #include "orchestrators/preflight.hpp"
@@ -31,7 +33,11 @@ class ContainerSession {
         log_(log),
         gate_(gate),
         changed_(executor_, asio::steady_timer::time_point::max()),
-        preflight_deadline_(executor_) {}
+        preflight_timeout_(executor_, [this] {
+          if (gate_->open()) return;
+          hangs_ = true;
+          changed_.cancel();
+        }) {}
 
   /// @param started the container has been started or has ended already: it is joined
   async::Task<AttemptResult> run(bool started, const std::string& image);
@@ -50,7 +56,6 @@ class ContainerSession {
   async::Task<> measure_elsewhere();
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> judge(const std::string& image);
-  void limit_preflight();
   /// Numbers of bytes of stdout and stderr.
   using Position = std::array<std::uint64_t, 2>;
   void take_output(bool is_stderr, std::string_view bytes, Position& position);
@@ -75,26 +80,26 @@ class ContainerSession {
   PreflightLog* gate_;  ///< Set if the command is behind a gate; then the same object as log_.
   asio::steady_timer changed_;  ///< Cancelled on every change of state; the waiting coroutine then
                                 ///< checks the state.
-  asio::steady_timer preflight_deadline_;  ///< Time limit of the preflight.
+  async::Timeout preflight_timeout_;
   core::CancelSource connections_;
   std::optional<std::string> refusal_;
   bool attached_ = false, waiting_ = false;  ///< The engine's streams were opened before the start.
   int exit_code_ = 0;
   bool has_ended_ = false;
-  core::CancelSource ended_;  ///< Stopped when the container has ended.
-  bool was_cut_ = false;      ///< The engine was lost during the wait.
+  bool is_oom_killed_ = false;  ///< What the engine said at the end.
+  core::CancelSource ended_;    ///< Stopped when the container has ended.
+  bool was_cut_ = false;        ///< The engine was lost during the wait.
   bool output_was_cut_ = false;
   std::optional<Failure> lost_;  ///< After an interruption: why the exit code does not count.
   Position seen_{};              ///< Bytes that were passed on.
-  std::string first_errors_, last_output_;
+  std::string first_errors_;
+  core::TailBuffer last_output_{8192};
   bool hangs_ = false;  ///< The preflight hangs.
   std::size_t received_ = 0;
   core::StopLevel stopping_ = core::StopLevel::none;
   const usage::MemoryKills kills_;
   core::Usage usage_;
   std::optional<std::chrono::steady_clock::time_point> began_, gone_;
-  // Shared with the timer's handler, which may run after this object is destroyed.
-  std::shared_ptr<int> alive_ = std::make_shared<int>();
 };
 
 }  // namespace pipeline::orchestrators::docker_engine

@@ -126,7 +126,7 @@ async::Task<AttemptResult> try_shell(docker::EngineApi& engine, const Attempt& a
   std::exception_ptr error;
   try {
     if (container.copies) {
-      co_await copy_in(engine, attempt, container.id);
+      co_await copy_in(engine, attempt, container.id, place.init);
       if (!place.passwd.empty())
         co_await copy_passwd(engine, place, container.id, attempt.io.cancel);
     }

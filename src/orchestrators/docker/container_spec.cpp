@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "docker/step_rights.hpp"
+#include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/preflight.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
@@ -129,6 +130,7 @@ json mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
     if (!attempt.checkpoint.empty())
       all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, false));
     if (!place.passwd.empty()) all.push_back(mount("bind", place.passwd, "/etc/passwd", true));
+    if (!place.init.empty()) all.push_back(mount("bind", place.init, init_path, true));
   }
   for (const auto& text : attempt.step.settings->docker.volumes.items())
     all.push_back(volume(text, place));
@@ -138,12 +140,7 @@ json mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
 json environment(const AttemptSpec& attempt, const ContainerOptions& place) {
   auto variables = variables_of(attempt, containers::container_layout());
   const auto& image = attempt.step.settings->docker.environment;
-  // HOME is a writable folder, whichever user the step runs as. Python must not write caches beside
-  // the code, which is read-only.
-  const auto* scratch = containers::container_scratch.c_str();
-  for (const auto& [name, value] : {std::pair("HOME", scratch), std::pair("TMPDIR", scratch),
-                                    std::pair("PYTHONDONTWRITEBYTECODE", "1")})
-    if (!image.contains(name)) variables.try_emplace(name, value);
+  containers::add_defaults(variables, attempt);
   // Python's getpass, and with it torch's caches, look here before they look the user up.
   if (!place.user_name.empty())
     for (const auto* name : {"USER", "LOGNAME"})
@@ -205,7 +202,8 @@ json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
   config["Image"] = place.image;
   auto layout = containers::container_layout();
   layout.program = place.program;
-  const auto command = command_of(attempt, layout);
+  auto command = command_of(attempt, layout);
+  if (!place.init.empty()) command.insert(command.begin(), {init_path, "init"});
   config["Entrypoint"] = place.gate ? behind_gate(command, attempt.gpus)
                                     // Replaces the image's own entry point and command.
                                     : command;

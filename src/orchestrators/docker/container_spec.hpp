@@ -23,6 +23,7 @@ struct ContainerOptions {
   std::string user_name = {};  ///< Value of USER and LOGNAME; empty: they are not set.
   std::filesystem::path passwd = {};  ///< File on this machine that is the container's /etc/passwd;
                                       ///< empty: the image's own.
+  std::filesystem::path init = {};    ///< File on this machine of init_program(); may be empty.
   std::string owner;                  ///< Owner of the containers: value of the label pipe.state.
   std::vector<std::string> program =
       {};  ///< For a step with StepSpec::program: the command that starts the program here.

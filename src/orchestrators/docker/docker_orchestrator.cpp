@@ -24,6 +24,7 @@
 #include "orchestrators/docker/emulation.hpp"
 #include "orchestrators/docker/file_owner.hpp"
 #include "orchestrators/docker/gpu_probe.hpp"
+#include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/open_folders.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/owner.hpp"
@@ -62,7 +63,7 @@ class DockerOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
     capabilities_.infrastructure_retries = 3;
-    capabilities_.shells = capabilities_.reports_begin = true;
+    capabilities_.shells = capabilities_.protects_inputs = capabilities_.reports_begin = true;
     capabilities_.gpus_of_this_machine = engine_.endpoint().is_of_this_machine();
   }
 
@@ -133,7 +134,9 @@ class DockerOrchestrator : public Orchestrator {
       auto processes = usage::processes_in(group);
       // The engine's init only waits for the step's command.
       if (has_init && processes.size() > 1) std::erase(processes, usage::first_process(group));
-      for (auto& line : usage::waits_of_processes(processes)) lines.push_back(std::move(line));
+      for (auto& line : usage::waits_of_processes(processes))
+        if (line.find(std::string(" ") + init_path + " init ") == line.npos)
+          lines.push_back(std::move(line));
     }
     co_return lines;
   }
@@ -176,6 +179,7 @@ class DockerOrchestrator : public Orchestrator {
     if (attempt.step.settings->docker.user)
       opened.emplace(std::vector{attempt.outputs, attempt.scratch, attempt.checkpoint});
     const auto* engine = co_await engine_.info();
+    place.init = attempt.shell ? "" : init(engine->architecture);
     // Podman creates a missing folder where Docker refuses it, so its response would not show that
     // it does not see this machine's files.
     if (engine->podman) {
@@ -324,6 +328,12 @@ class DockerOrchestrator : public Orchestrator {
     return owner_;
   }
 
+  /// Returns the file of init_program(), made once.
+  const std::filesystem::path& init(const std::string& architecture) {
+    if (!init_) init_ = init_program(options_.state, architecture);
+    return *init_;
+  }
+
   /// Returns the response of GET /info, requested once.
   async::Task<const json*> system() {
     static const std::string key = "/info";
@@ -387,6 +397,7 @@ class DockerOrchestrator : public Orchestrator {
   async::SingleFlight<json> system_;
   std::optional<docker::GpuAccess> gpu_access_;
   std::optional<gpu::Inventory> inventory_;
+  std::optional<std::filesystem::path> init_;
   bool elsewhere_ =
       false;  ///< The engine does not see this machine's files; known from the first container on.
 };

@@ -12,6 +12,7 @@
 
 #include "async/retry_policy.hpp"
 #include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/docker/init_program.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
 namespace {
@@ -102,13 +103,14 @@ async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt
 }
 
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
-                      const std::string& container) {
+                      const std::string& container, fs::path init) {
   const auto& layout = containers::container_layout();
   std::vector<ContextFile> files;
   add(name_in(containers::container_folder, layout.code), attempt.code, files);
   add_folder(name_in(containers::container_folder, layout.inputs), for_reading, files);
   for (const auto& input : attempt.inputs)
     add(name_in(containers::container_folder, path_of(input, layout)), input.path, files);
+  if (!init.empty()) add(name_in(containers::container_folder, init_path), init, files);
   // No other container uses this volume, so every user may write.
   add_folder(name_in(containers::container_folder, layout.outputs), for_all, files);
   add_folder(name_in(containers::container_folder, containers::container_scratch), for_all, files);

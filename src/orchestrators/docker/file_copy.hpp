@@ -20,9 +20,9 @@ async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt
                                std::string container);
 
 /// Copies code, inputs, the checkpoint and empty folders into a container that has not been
-/// started.
+/// started. @param init see ContainerOptions
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
-                      const std::string& container);
+                      const std::string& container, std::filesystem::path init = {});
 /// Copies the step's outputs to the attempt's outputs folder.
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container);

@@ -19,6 +19,22 @@ mode_t mode_of(const fs::path& folder) {
   return status.st_mode & 07777;
 }
 
+/// Gives everybody the owner's rights to what is in the folder, as to a checkpoint that an earlier
+/// attempt of the step's user has left and that belongs to this user since.
+void open_content(const fs::path& folder) {
+  std::error_code error;
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator entry(folder, options, error), end; !error && entry != end;
+       entry.increment(error)) {
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) != 0 || status.st_uid != ::geteuid() ||
+        S_ISLNK(status.st_mode))
+      continue;
+    const auto own = (status.st_mode & S_IRWXU) >> 6U;
+    ::chmod(entry->path().c_str(), status.st_mode | own << 3U | own);
+  }
+}
+
 }  // namespace
 
 OpenFolders::OpenFolders(const std::vector<fs::path>& folders) {
@@ -28,6 +44,7 @@ OpenFolders::OpenFolders(const std::vector<fs::path>& folders) {
     before_.emplace_back(folder, mode_of(folder));
     if (::chmod(folder.c_str(), S_IRWXU | S_IRWXG | S_IRWXO) != 0)
       throw core::system_error("cannot open " + folder.string() + " to the step's user", errno);
+    if (::geteuid() != 0) open_content(folder);
   }
 }
 

@@ -1,10 +1,10 @@
 #include "orchestrators/kubernetes/agent_images.hpp"
 
+#include "agent/programs.hpp"
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "docker/layer_image.hpp"
 #include "docker/reference.hpp"
-#include "kubernetes_api/agent.hpp"
 #include "net/trust.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 

@@ -1,10 +1,10 @@
 #include "orchestrators/kubernetes/driver_image.hpp"
 
+#include "agent/programs.hpp"
 #include "core/digest.hpp"
 #include "docker/layer_image.hpp"
 #include "docker/program_image.hpp"
 #include "docker/published_images.hpp"
-#include "kubernetes_api/agent.hpp"
 #include "model/running_program.hpp"
 #include "net/trust.hpp"
 

@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/programs.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/user_environment.hpp"
-#include "kubernetes_api/agent.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"

@@ -81,11 +81,7 @@ namespace {
 
 json environment(const AttemptSpec& attempt, const Layout& layout) {
   auto variables = variables_of(attempt, layout);
-  const auto& image = attempt.step.settings->docker.environment;
-  for (const auto& [name, value] :
-       {std::pair("HOME", layout.scratch.c_str()), std::pair("TMPDIR", layout.scratch.c_str()),
-        std::pair("PYTHONDONTWRITEBYTECODE", "1")})
-    if (!image.contains(name)) variables.try_emplace(name, value);
+  containers::add_defaults(variables, attempt);
   // Images by NVIDIA request all GPUs of their node.
   if (gpus_on_cluster(attempt.step).empty())
     variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");

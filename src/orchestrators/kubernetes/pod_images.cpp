@@ -1,9 +1,9 @@
 #include "orchestrators/kubernetes/pod_images.hpp"
 
+#include "agent/programs.hpp"
 #include "core/error.hpp"
 #include "docker/published_images.hpp"
 #include "docker/reference.hpp"
-#include "kubernetes_api/agent.hpp"
 #include "orchestrators/containers/step_images.hpp"
 #include "orchestrators/kubernetes/agent_images.hpp"
 #include "settings/platform.hpp"

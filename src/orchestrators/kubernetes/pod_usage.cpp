@@ -70,6 +70,7 @@ std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,
   take("peak_memory", usage.peak_memory);
   take("read", usage.read);
   take("written", usage.written);
+  take("memory_kills", usage.memory_kills);
   if (const auto gpus = used.find("gpus"); gpus != used.end() && gpus->is_array())
     for (const auto& entry : *gpus)
       if (entry.is_object() && result.gpus.size() < gpu::SmiSamples::max_gpus)

@@ -128,6 +128,7 @@ std::vector<int> LimitGroup::members() const {
 }
 
 void LimitGroup::measure(core::Usage& usage) const {
+  if (kills().value_or(0) > 0) usage.memory_kills = kills();
   if (memory_.empty()) return;
   const auto peak = usage::GroupUsage({unified_, memory_, {}, {}}).read().peak_memory;
   if (peak) usage.peak_memory = peak;
@@ -140,8 +141,6 @@ std::optional<std::uint64_t> LimitGroup::kills() const {
   if (memory_.empty()) return {};
   return usage::read_counter(memory_ / "memory.oom_control", "oom_kill");
 }
-
-bool LimitGroup::out_of_memory() const { return kills().value_or(0) > 0; }
 
 bool LimitGroup::counts_kills() const { return kills().has_value(); }
 

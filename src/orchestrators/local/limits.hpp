@@ -41,12 +41,11 @@ class LimitGroup {
 
   /// Returns open files; a process joins by writing `0` to each.
   std::vector<int> members() const;
-  /// Returns true if a process of the group was killed for lack of memory.
-  bool out_of_memory() const;
-  /// Returns true if the kernel counts such kills for this group.
+  /// Returns true if the kernel counts for this group which processes it kills for lack of memory.
   bool counts_kills() const;
-  /// Sets the peak of the group's memory, which counts all processes together, if there is a limit
-  /// of memory and the kernel records it.
+  /// Sets the number of processes that were killed for lack of memory, and the peak of the group's
+  /// memory, which counts all processes together, if there is a limit of memory and the kernel
+  /// records it.
   void measure(core::Usage& usage) const;
 
  private:

@@ -14,6 +14,8 @@
 #include "core/error.hpp"
 #include "core/project.hpp"
 #include "core/quantity.hpp"
+#include "core/scope_guard.hpp"
+#include "core/tail_buffer.hpp"
 #include "gpu/errors.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
@@ -61,6 +63,11 @@ void kill_strays(const Attempt& attempt) {
   }
 }
 
+/// Returns true if it matters to the step whether there is bash.
+bool reads_text(const StepSpec& step) {
+  return step.command.shell && step.command.interpreter.empty();
+}
+
 /// Equal keys mean equal host contexts: 10,000 steps with the same settings are looked at once.
 /// Cheaper to compose than the settings' JSON.
 std::string host_key(const StepSpec& step, const std::string& path,
@@ -75,6 +82,7 @@ std::string host_key(const StepSpec& step, const std::string& path,
   };
   add_all(programs);
   add_all(notices);
+  if (reads_text(step)) key += '\2';
   if (!VirtualEnvironments::wanted(settings)) return key;
   add_all(settings.requirements.items());
   add_all(settings.pyproject_export_command.items());
@@ -143,6 +151,14 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
   const auto names = step.program ? std::vector<std::string>() : programs_of(step.command);
   const auto path = path_of(step);
   auto notices = ignored_settings(step.settings, capabilities_);
+  constexpr const char* gpus = "CUDA_VISIBLE_DEVICES";
+  if (settings::gpu_request(step.settings->resources).wanted() &&
+      (step.environment.contains(gpus) ||
+       step.settings->docker.runtime_environment.contains(gpus) ||
+       step.settings->docker.environment.contains(gpus)))
+    notices.push_back(std::string(gpus) +
+                      " of the step has no effect: it gets the GPUs that are reserved for it; "
+                      "`resources.gpus` names them");
   auto [entry, is_new] = known_.try_emplace(host_key(step, path, names, notices));
   if (!is_new) return entry->second;
   try {
@@ -176,6 +192,11 @@ void LocalOrchestrator::look_at(HostContext& host, const StepSpec& step, const s
     if (name.starts_with('/')) host.programs.emplace_back(name);
     if (name.starts_with("python") && !program.file.empty())
       python = program.version.empty() ? "Python" : "Python " + program.version;
+  }
+  if (reads_text(step)) {
+    const auto& bash = on_path.find("bash");
+    hasher.field("shell").field(bash.file.empty() ? "sh" : "bash");
+    host.fingerprint["programs"]["bash"] = bash.identity;
   }
   host.identity = hasher.finish().hex();
   auto& environment = host.environment;
@@ -360,7 +381,9 @@ ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt, const Works
                                              const HostContext& in) {
   ProcessOptions process;
   process.environment = variables(attempt, workspace, in);
-  process.arguments = command_of(attempt, workspace.layout());
+  auto layout = workspace.layout();
+  layout.has_bash = !programs(path_of(attempt.step)).find("bash").file.empty();
+  process.arguments = command_of(attempt, layout);
   process.folder = workspace.layout().code;
   for (const auto& gpu : attempt.gpus)
     if (gpu.lock >= 0) process.inherited.push_back(gpu.lock);
@@ -422,34 +445,30 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   }
 
   const auto kills = kills_so_far();
-  std::string last_output;
-  struct Running {
-    std::map<const Attempt*, pid_t>& all;
-    const Attempt* attempt;
-    ~Running() { all.erase(attempt); }
-  };
-  const Running is_running{running_, &attempt};
+  core::TailBuffer last_output(process_output_tail);
+  const core::ScopeGuard is_over([&] { running_.erase(&attempt); });
   process.on_start = [&](pid_t pid) { running_[&attempt] = pid; };
-  const auto end = co_await run_process(
-      process, reaper_, attempt.io.cancel, [&](Stream stream, std::string_view bytes) {
-        last_output += bytes;
-        if (last_output.size() > 2 * process_output_tail)
-          last_output.erase(0, last_output.size() - process_output_tail);
-        attempt.io.log.write(stream, bytes);
-      });
+  const auto end = co_await run_process(process, reaper_, attempt.io.cancel,
+                                        [&](Stream stream, std::string_view bytes) {
+                                          last_output.add(bytes);
+                                          attempt.io.log.write(stream, bytes);
+                                        });
   result.usage = end.usage;
   if (limits) limits->measure(result.usage);
   if (!end.start_error) result.began = end.began, result.ended = end.ended;
   if (end.pipe_held) kill_strays(attempt);
-  const bool killed = !end.exited && end.code == SIGKILL && !end.start_error && !end.stopped;
-  bool out_of_memory = limits && limits->out_of_memory();
-  // A process of a control group with limits is counted there.
-  const bool counted_apart = limits && limits->counts_kills();
-  if (killed && !counted_apart) out_of_memory = kills.take();
+  const bool may_be_killed = !end.stopped && !end.start_error && (!end.exited || end.code != 0);
+  const bool is_killed = may_be_killed && !end.exited && end.code == SIGKILL;
+  // The machine's count has kills of all kinds of processes; a group with limits has its own count.
+  const bool counts = is_killed || kill_counter_ != usage::MemoryKills::of_machine;
+  if (may_be_killed && counts && !(limits && limits->counts_kills()) && kills.take())
+    result.usage.memory_kills = 1;
   if (end.exited && !end.start_error) result.exit_code = end.code;
   if (!end.exited && !end.start_error) result.signal = end.code;
-  result.failure = failure_of(end, out_of_memory, attempt.step);
-  if (result.failure) explain(*result.failure, end, process, last_output, !attempt.gpus.empty());
+  result.failure =
+      failure_of(end, result.usage.memory_kills.has_value() && may_be_killed, attempt.step);
+  if (result.failure)
+    explain(*result.failure, end, process, last_output.text(), !attempt.gpus.empty());
   co_return result;
 }
 

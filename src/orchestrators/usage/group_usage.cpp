@@ -10,6 +10,7 @@
 
 #include "core/file.hpp"
 #include "orchestrators/usage/kernel_file.hpp"
+#include "orchestrators/usage/memory_kills.hpp"
 
 namespace pipeline::orchestrators::usage {
 namespace {
@@ -173,6 +174,10 @@ void GroupUsage::note(const char* memory_file) {
   sample_cpu();
   if (!folders_.blocks.empty()) read_blocks(folders_, last_);
   note_memory(memory_file);
+  if (folders_.memory.empty()) return;
+  const auto kills = read_counter(
+      folders_.memory / (folders_.unified ? "memory.events" : "memory.oom_control"), "oom_kill");
+  if (kills.value_or(0) > 0) last_.memory_kills = kills;
 }
 
 void GroupUsage::sample() { note(memory_in_use(folders_)); }

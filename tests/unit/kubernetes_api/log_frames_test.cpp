@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "agent/programs.hpp"
 #include "core/file.hpp"
-#include "kubernetes_api/agent.hpp"
 #include "net/program.hpp"
 #include "support/agent_file.hpp"
 #include "support/run_task.hpp"

@@ -159,7 +159,7 @@ TEST(shell_line, safe_words_stay_readable) {
 namespace test {
 namespace {
 
-const Layout layout{"/code", "/in", "/out"};
+const Layout layout{.code = "/code", .inputs = "/in", .outputs = "/out", .has_bash = false};
 
 TEST(command, unset_variable_of_the_caller_is_named) {
   AttemptBuilder step(program({"echo"}));
@@ -251,6 +251,30 @@ TEST(command, a_failing_part_of_a_pipe_fails_the_command_where_the_shell_can_tel
   words[0] = others[0] = "bash";
   EXPECT_NE(exit_code_of(words), 0);
   EXPECT_EQ(exit_code_of(others), 0);
+}
+
+TEST(command, bash_reads_a_text_where_it_is_found_and_names_the_line_that_fails) {
+  const auto said = [](const char* line, std::optional<bool> has_bash) {
+    AttemptBuilder step(shell(line));
+    auto with_bash = layout;
+    with_bash.has_bash = has_bash;
+    std::string words;
+    for (const auto& word : command_of(step.attempt(), with_bash))
+      words += core::shell_quote(word) + " ";
+    FILE* output = popen(("{ " + words + "; } 2>&1").c_str(), "r");
+    std::string text(4096, ' ');
+    text.resize(fread(text.data(), 1, text.size(), output));
+    return text + (pclose(output) == 0 ? "succeeded" : "failed");
+  };
+  for (const auto has_bash : {std::optional(true), std::optional<bool>()}) {
+    EXPECT_EQ(said("false | true\necho never", has_bash).rfind("pipe: line 1 ended with", 0), 0u);
+    EXPECT_EQ(said("x=1\ntest -f /nonexistent\necho never", has_bash),
+              "pipe: line 2 ended with exit code 1: test -f /nonexistent\nfailed");
+    EXPECT_EQ(said("f() {\n  false\n}\nf", has_bash).find("pipe: line "), 0u);
+    EXPECT_EQ(said("[[ 1 = 1 ]]\nfalse || echo $LINENO", has_bash), "2\nsucceeded");
+    EXPECT_EQ(said("set +e\nfalse\ntrue", has_bash), "succeeded");
+  }
+  EXPECT_EQ(said("false\ntrue", false), "failed");
 }
 
 TEST(command, parameters_are_written_as_short_as_json_has_them) {

@@ -190,7 +190,7 @@ TEST(PipelineFile, a_shell_is_chosen_for_the_pipeline_or_a_step) {
       "{command: x, shell: [sh, -c]}\n  d: {command: [x]}\n");
   EXPECT_THAT(pipeline.steps[0].command.interpreter,
               ElementsAre("bash", "-e", "-o", "pipefail", "-c"));
-  EXPECT_THAT(pipeline.steps[1].command.interpreter, ElementsAre());
+  EXPECT_THAT(pipeline.steps[1].command.interpreter, ElementsAre("sh", "-e", "-c"));
   EXPECT_THAT(pipeline.steps[2].command.interpreter, ElementsAre("sh", "-c"));
   EXPECT_THAT(pipeline.steps[3].command.interpreter, ElementsAre());
   EXPECT_THAT(file_error("name: x\nsteps: {a: {command: x, shell: zsh}}\n"),

@@ -1,4 +1,4 @@
-#include "kubernetes_api/agent.hpp"
+#include "agent/programs.hpp"
 
 #include <string>
 

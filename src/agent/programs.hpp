@@ -1,5 +1,5 @@
 /// @file
-/// The programs that run in pods, embedded as bytes: the agent, which starts a step's command
+/// The programs that run in containers, embedded as bytes: the agent, which starts a step's command
 /// (agent/main.cpp), and the stager, which transfers its files (stager/main.cpp).
 #pragma once
 
