@@ -99,7 +99,7 @@ std::optional<StateLock> StateLock::hold_artifacts(const fs::path& state) {
 }
 
 bool StateLock::is_held(const fs::path& state, std::int64_t byte) {
-  const core::Descriptor file(::open((state / "locks").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const core::Descriptor file(::open((state / "locks").c_str(), O_RDONLY | O_CLOEXEC));
   auto seen = range(byte, F_WRLCK);
   return file && ::fcntl(file.get(), F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
 }
