@@ -57,7 +57,8 @@ struct Launcher : process::posix::default_launcher {
   static void run(Launcher& self) {
     if (self.own_session) core::begin_child(self.parent, SIGTERM);
     // Whatever looks into the working folder finds nothing of the pipeline's there.
-    if ((self.error = ::chdir("/") == 0 ? 0 : errno) != 0) return;
+    self.error = ::chdir("/") == 0 ? 0 : errno;
+    if (self.error != 0) return;
     self.error = self.stdio.on_exec_setup(self, self.program, self.arguments.data()).value();
     if (self.error != 0) return;
     core::unblock_signals();
