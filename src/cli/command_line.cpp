@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -8,6 +9,7 @@
 #include "cli/profiles.hpp"
 #include "cli/report_error.hpp"
 #include "core/file.hpp"
+#include "core/spawn.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -26,7 +28,12 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 int run_command_line(const std::vector<std::string>& arguments, const Options& start) {
   // A reader that closes its end must not kill a run and leave its containers behind. This is a
   // handler, because the steps would inherit SIG_IGN.
-  std::signal(SIGPIPE, [](int) {});
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
+  // A file of the store would take the number of a closed stream, and get the output.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
+      const int same = ::open("/dev/null", O_RDWR);
+  core::raise_open_files();
   try {
     auto parsed = parse_arguments(arguments, start);
     if (!parsed.command) {

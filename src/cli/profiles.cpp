@@ -14,6 +14,9 @@
 namespace pipeline::cli {
 namespace {
 
+/// Applies where no profile is named.
+constexpr auto default_profile = "default";
+
 std::filesystem::path folder_of(const Options& options) {
   // A command about runs takes no file: it is called in the folder of one.
   if (!options.program && !options.takes_file)
@@ -58,8 +61,11 @@ void use_profile(Options& options) {
   const bool is_asked_for = !options.profile.empty();
   if (const char* name = std::getenv("PIPE_PROFILE"); name && options.profile.empty())
     options.profile = name;
-  if (options.profile.empty()) return;
   const auto folder = folder_of(options);
+  if (options.profile.empty() && !options.given.contains("--profile") &&
+      spec::find_profiles(folder).contains(default_profile))
+    options.profile = default_profile;
+  if (options.profile.empty()) return;
   // A command about runs may be called in any folder, whatever $PIPE_PROFILE is.
   if (!is_asked_for && !options.takes_file && !options.program &&
       !spec::find_profiles(folder).contains(options.profile))

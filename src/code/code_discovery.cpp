@@ -159,6 +159,7 @@ void CodeDiscovery::add_path(const std::string& path, bool is_command, const std
     case CodeTree::Kind::none:
       for (std::string folder = folder_of(*relative); !folder.empty(); folder = folder_of(folder)) {
         if (tree_.kind(folder) != CodeTree::Kind::folder) continue;
+        if (is_command) tree_.check_submodule(folder);
         seeds.looked_at.insert(folder);
         break;
       }

@@ -259,6 +259,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& p
     co_return status;
   }
   status.digest = plan_digest(plan, ids);
+  status.parents = ids;
   status.reference = plan.repository + (plan.own ? ":own-" : ":env-") + status.digest.substr(0, 16);
   status.image_id = co_await layer_image_id(engine, status.reference, status.digest, plan.platform);
   if (!status.image_id.empty()) co_return status;
@@ -445,6 +446,7 @@ async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
 
   const auto stage = status.digest + "-" + std::to_string(Clock::now().time_since_epoch().count());
   dockerfile = core::replaced(std::move(dockerfile), "of-this-build", stage);
+  dockerfile = with_own_caches(std::move(dockerfile), plan, status, builder_.options);
 
   auto files = plan.context;
   if (!plan.own)

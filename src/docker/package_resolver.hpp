@@ -13,7 +13,7 @@
 
 namespace pipeline::docker {
 
-/// Volume of the engine with uv and what it has read from indexes; it may be removed at any time.
+/// Volume of the engine with uv, by its hash; it may be removed at any time.
 inline constexpr std::string_view cache_volume = "pipe-lock-cache";
 
 /// The image has a Python or an installer that installs the requirements, but cannot resolve them
@@ -36,8 +36,8 @@ struct Resolution {
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
-/// BuildError with what the installer printed, and CannotResolve. The installer and what it has
-/// read from the index are kept in a volume of the engine.
+/// BuildError with what the installer printed, and CannotResolve. The installer is kept in a volume
+/// of the engine.
 async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel);

@@ -23,6 +23,7 @@ constexpr unsigned max_redirects = 5;
 constexpr std::size_t max_objects = 1'000'000;
 /// A connection that gives nothing for so long is given up.
 constexpr std::chrono::seconds max_silence{60};
+constexpr std::size_t min_received = 60 << 10;  // In the time of max_silence.
 constexpr std::chrono::seconds max_wanted_pause{60};
 constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
                                           std::chrono::milliseconds(5'000), 6};
@@ -135,8 +136,13 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
       if (reading.on_headers && (from.is_s3() || !is_redirection(head.status)))
         reading.on_headers(head);
     };
+    std::size_t received = 0;
     const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) {
-      silence.restart(max_silence);
+      received += bytes.size();
+      if (received >= min_received) {
+        silence.restart(max_silence);
+        received = 0;
+      }
       if (is_content && reading.on_body) reading.on_body(bytes);
     };
     const auto sent = to_send.url;

@@ -61,7 +61,7 @@ struct Launcher : process::posix::default_launcher {
     if (self.error != 0) return;
     self.error = self.stdio.on_exec_setup(self, self.program, self.arguments.data()).value();
     if (self.error != 0) return;
-    core::unblock_signals();
+    core::prepare_exec();
     execvpe(self.arguments[0], self.arguments.data(), self.environment.data());
     self.error = errno;
   }

@@ -24,6 +24,7 @@ struct Profile {
   StringMap connection;  ///< By the names of the orchestrators' fields; see orchestrators::Entry.
   std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
+  std::map<std::string, unsigned> limits;      ///< See PipelineSpec::limits.
   Bytes keep_storage = 0;                      ///< Room that artifacts should take at most.
   settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
   std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.

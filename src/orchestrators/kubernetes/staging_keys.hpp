@@ -22,6 +22,10 @@ inline std::string output_key(const std::string& folder, const std::string& name
 inline std::string list_key(const std::string& folder, const std::string& input) {
   return folder + "inputs/" + input + ".json";
 }
+/// A list of the pod's documents that is too long for its Secret: `items` or `outputs`.
+inline std::string document_key(const std::string& folder, const std::string& list) {
+  return folder + list + ".json";
+}
 /// What the pod cannot have from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
 

@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "async/joinable_task.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/project.hpp"
 #include "docker/host_config.hpp"
@@ -365,38 +366,49 @@ core::BuildError Installer::failure(const std::string& what) const {
 async::Task<fs::path> Installer::find_uv() {
   if (auto installed = find_program("uv", variables_["PATH"]); !installed.empty())
     co_return installed;
-  auto tools = cache_ / "tools";
-  auto uv = tools / "uv" / "bin" / "uv";
+  const auto table = templates::template_text("image/tools.txt", templates_);
+  const auto tools = cache_ / "tools";
+  const auto made = tools / ("uv-" + core::sha256(table).hex().substr(0, 16));
+  auto uv = made / "bin" / "uv";
   core::make_folders(tools);
   auto lock = co_await take_lock(
       tools / "uv.lock", [] {}, cancel_);
-  if (access(uv.c_str(), X_OK) == 0 && access((tools / "uv" / ".complete").c_str(), F_OK) == 0)
+  if (access(uv.c_str(), X_OK) == 0 && access((made / ".complete").c_str(), F_OK) == 0)
     co_return uv;
-  core::remove_tree(tools / "uv");
+  core::remove_tree(made);
   on_line_("uv is not installed: getting it from the package index, once");
+  const core::TemporaryFolder folder;
+  const auto script = folder.path() / "install_locked.py", list = folder.path() / "tools.txt";
+  core::write_file_atomically(script,
+                              templates::template_text("lock/install_locked.py", templates_));
+  core::write_file_atomically(list, table);
   auto python = plan_.python.file.string();
-  Words beside{
-      python, "-m", "pip", "install", "--retries", "1", "--target", (tools / "uv").string(), "uv"};
-  bool made = co_await run(beside, root_);
-  if (!made) {
-    core::remove_tree(tools / "uv");
-    Words environment{python, "-m", "venv", (tools / "uv").string()},
-        within{(tools / "uv" / "bin" / "python").string(),
+  Words unpack{python,
+               "-B",
+               script.string(),
+               "tool",
+               (cache_ / "packages").string(),
+               made.string(),
+               list.string(),
+               "uv",
+               python,
                "-m",
-               "pip",
-               "install",
-               "--retries",
-               "1",
-               "uv"};
-    made = co_await run(environment, root_) && co_await run(within, root_);
+               "pip"};
+  bool is_unpacked = co_await run(unpack, root_);
+  if (!is_unpacked) {  // Debian's Python may have no pip.
+    const auto with_pip = folder.path() / "with-pip";
+    Words environment{python, "-m", "venv", with_pip.string()};
+    unpack[8] = (with_pip / "bin/python").string();
+    core::remove_tree(made);
+    is_unpacked = co_await run(environment, root_) && co_await run(unpack, root_);
   }
-  if (!made || access(uv.c_str(), X_OK) != 0) {
-    core::remove_tree(tools / "uv");
+  if (!is_unpacked || access(uv.c_str(), X_OK) != 0) {
+    core::remove_tree(made);
     on_line_("uv cannot be installed here: pip takes its place");
     co_return fs::path();
   }
   core::sync_file_system(tools);
-  core::write_file_atomically(tools / "uv" / ".complete", "");
+  core::write_file_atomically(made / ".complete", "");
   co_return uv;
 }
 
@@ -498,12 +510,22 @@ async::Task<> Installer::install_with_pip(std::vector<std::string> install,
 async::Task<> Installer::install_kept_with_pip(std::vector<std::string> install,
                                                const fs::path& requirements) {
   const core::TemporaryFolder folder;
-  const auto script = folder.path() / "pip_install.py";
-  core::write_file_atomically(script, templates::template_text("lock/pip_install.py", templates_));
-  Words command{plan_.python.file.string(), "-B", script.string(), (cache_ / "files").string(),
-                requirements.string()};
-  command.insert(command.end(), install.begin(), install.end());
-  co_await require(command, root_, "pip could not install the packages");
+  const auto script = folder.path() / "install_locked.py";
+  core::write_file_atomically(script,
+                              templates::template_text("lock/install_locked.py", templates_));
+  core::write_file_atomically(requirements.string() + ".addresses",
+                              lockfile::address_lines(*plan_.locked));
+  for (const auto* task : {"build", "install"}) {
+    Words command{plan_.python.file.string(),
+                  "-B",
+                  script.string(),
+                  task,
+                  (cache_ / "packages").string(),
+                  (cache_ / "built").string(),
+                  requirements.string()};
+    command.insert(command.end(), install.begin(), install.end());
+    co_await require(command, root_, "pip could not install the packages");
+  }
 }
 
 async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvironment preferred,

@@ -447,6 +447,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   const bool counted_apart = limits && limits->counts_kills();
   if (killed && !counted_apart) out_of_memory = kills.take();
   if (end.exited && !end.start_error) result.exit_code = end.code;
+  if (!end.exited && !end.start_error) result.signal = end.code;
   result.failure = failure_of(end, out_of_memory, attempt.step);
   if (result.failure) explain(*result.failure, end, process, last_output, !attempt.gpus.empty());
   co_return result;
