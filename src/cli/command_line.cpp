@@ -1,8 +1,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <csignal>
 
 #include "cli/arguments.hpp"
@@ -11,7 +9,6 @@
 #include "cli/profiles.hpp"
 #include "cli/report_error.hpp"
 #include "core/file.hpp"
-#include "core/project.hpp"
 #include "core/spawn.hpp"
 
 namespace pipeline::cli {
@@ -24,21 +21,6 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
         (arguments[i] == "--output" && i + 1 < arguments.size() && arguments[i + 1] == "json"))
       return true;
   return false;
-}
-
-/// Commands that act; all others only look.
-constexpr std::array acting{"run",    "build", "lock",   "shell",      "attach", "resume",
-                            "cancel", "clean", "verify", "kubernetes", "__drive"};
-
-void begin_project(const Options& options, const std::string& command) {
-  const bool changes_nothing = command == "lock" && (options.lock.frozen || options.lock.dry_run);
-  const bool acts = std::ranges::find(acting, command) != acting.end() && !changes_nothing;
-  std::error_code error;
-  auto folder = options.program ? Context(options).pipeline_file()
-                                : std::filesystem::absolute(options.file, error);
-  if (!std::filesystem::is_directory(folder, error)) folder = folder.parent_path();
-  core::set_project(folder, acts ? core::Purpose::run : core::Purpose::look,
-                    command == "__drive" ? nullptr : named_servers);
 }
 
 }  // namespace

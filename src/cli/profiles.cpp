@@ -1,5 +1,7 @@
 #include "cli/profiles.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "cli/commands.hpp"
@@ -22,8 +24,11 @@ std::filesystem::path folder_of(const Options& options) {
   return Context(options).pipeline_file().parent_path();
 }
 
-}  // namespace
+/// Commands that act; all others only look.
+constexpr std::array acting{"run",    "build", "lock",   "shell",      "attach", "resume",
+                            "cancel", "clean", "verify", "kubernetes", "__drive"};
 
+/// Returns the servers of the user's own profiles and environment, to which credentials may go.
 std::vector<std::string> named_servers() {
   std::vector<std::string> servers;
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
@@ -36,6 +41,19 @@ std::vector<std::string> named_servers() {
     for (const char* option : {"endpoint", "pod_endpoint"})
       servers.push_back(profile.remote_store.option(option));
   return servers;
+}
+
+}  // namespace
+
+void begin_project(const Options& options, const std::string& command) {
+  const bool changes_nothing = command == "lock" && (options.lock.frozen || options.lock.dry_run);
+  const bool acts = std::ranges::find(acting, command) != acting.end() && !changes_nothing;
+  std::error_code error;
+  auto folder = options.program ? Context(options).pipeline_file()
+                                : std::filesystem::absolute(options.file, error);
+  if (!std::filesystem::is_directory(folder, error)) folder = folder.parent_path();
+  core::set_project(folder, acts ? core::Purpose::run : core::Purpose::look,
+                    command == "__drive" ? nullptr : named_servers);
 }
 
 void use_profile(Options& options) {

@@ -3,17 +3,16 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "cli/options.hpp"
 
 namespace pipeline::cli {
 
+/// Says whose project the command works on, and whether it only looks.
+void begin_project(const Options& options, const std::string& command);
+
 /// Sets the options that the named profile sets and the command line does not. Throws InputError
 /// for an unknown profile.
 void use_profile(Options& options);
-
-/// Returns the servers of the user's own profiles and environment, to which credentials may go.
-std::vector<std::string> named_servers();
 
 }  // namespace pipeline::cli

@@ -37,28 +37,32 @@ struct Launcher : process::posix::default_launcher {
   volatile int error = 0;
 
   explicit Launcher(const ChildCall& call)
-      : words(call.command),
+      : words(found(call.command)),
         variables(core::tool_environment(call.variables)),
         arguments(core::exec_pointers(words)),
         environment(core::exec_pointers(variables)),
         stdio{{call.input}, {call.output}, {call.errors}},
-        program(file_of(words.front())),
+        program(words.front()),
         own_session(call.own_session) {}
 
-  static process::filesystem::path file_of(const std::string& name) {
-    const auto found = core::find_tool(name);
-    if (found.empty() && name.find('/') == name.npos) throw NotOnPath("it is not on the PATH");
-    return process::filesystem::absolute(found.empty() ? name : found.string());
+  /// Returns the command with the program's path in place of its name.
+  static std::vector<std::string> found(std::vector<std::string> command) {
+    auto& name = command.front();
+    const auto file = core::find_tool(name);
+    if (file.empty() && name.find('/') == name.npos) throw NotOnPath("it is not on the PATH");
+    name = process::filesystem::absolute(file.empty() ? name : file.string()).string();
+    return command;
   }
 
   static void run(Launcher& self) {
     if (self.own_session) core::begin_child(self.parent, SIGTERM);
+    // Whatever looks into the working folder finds nothing of the pipeline's there.
+    self.error = ::chdir("/") == 0 ? 0 : errno;
+    if (self.error != 0) return;
     self.error = self.stdio.on_exec_setup(self, self.program, self.arguments.data()).value();
     if (self.error != 0) return;
     core::prepare_exec();
-    // Whatever looks into the working folder finds nothing of the pipeline's there.
-    if (::chdir("/") == 0)
-      execvpe(self.program.c_str(), self.arguments.data(), self.environment.data());
+    execvpe(self.arguments[0], self.arguments.data(), self.environment.data());
     self.error = errno;
   }
 

@@ -1,5 +1,7 @@
 """What a hostile folder can do to a command: those that only look are started under strace, and run no program that the folder could choose."""
 
+import http.server
+import ipaddress
 import json
 import os
 import re
@@ -7,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import unittest
 
 from support import NOWHERE, PipeTest
@@ -219,6 +222,51 @@ class Files(PipeTest):
                     done = self.look(*words)
                     self.assertNotIn("hidden", done.stdout + done.stderr)
             (self.project / name).unlink()
+
+    def test_a_redirection_to_a_name_of_this_machine_is_not_followed(self):
+        names = [name for name in ("ip6-localhost", "ip6-loopback", socket.gethostname()) if self.address_of(name).is_loopback]
+        own = self.own_address()
+        if not names or own.is_loopback:
+            self.skipTest("this machine has no name but localhost, or no address of a network")
+        asked = []
+
+        class Server(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.headers["Host"])
+                self.send_response(302)
+                self.send_header("Location", f"http://{names[0]}:{self.server.server_port}/secret")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_HEAD = do_GET
+
+            def log_message(self, *words):
+                pass
+
+        with http.server.ThreadingHTTPServer((str(own), 0), Server) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            step = {"command": "cat ${inputs.data}", "inputs": {"data": f"http://{own}:{server.server_port}/data"}}
+            self.write("project/pipeline.yaml", json.dumps({"name": "x", "steps": {"one": step}}))
+            done = self.look("run", "-o", "local", no_proxy="*", http_proxy="", https_proxy="", HTTPS_PROXY="", all_proxy="", ALL_PROXY="")
+            server.shutdown()
+        self.assertIn("an address of this machine", done.stdout + done.stderr)
+        self.assertTrue(asked)
+
+    @staticmethod
+    def address_of(name: str):
+        try:
+            return ipaddress.ip_address(socket.getaddrinfo(name, 80, type=socket.SOCK_STREAM)[0][4][0])
+        except OSError:
+            return ipaddress.ip_address("192.0.2.1")
+
+    @staticmethod
+    def own_address():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))
+            except OSError:
+                return ipaddress.ip_address("127.0.0.1")
+            return ipaddress.ip_address(probe.getsockname()[0])
 
     def test_a_name_of_two_profiles_is_the_users(self):
         self.declare()

@@ -290,7 +290,7 @@ async::Task<> Installer::install() {
   if (!plan_.project_command.empty()) co_await install_project();
 }
 
-async::Task<bool> Installer::run(std::vector<std::string> command) {
+async::Task<bool> Installer::run(std::vector<std::string> command, const fs::path& folder) {
   last_lines_.clear();
   last_command_ = fs::path(command[0]).filename().string();
   for (std::size_t i = 1; i < command.size() && i < 4; ++i) last_command_ += " " + command[i];
@@ -311,7 +311,7 @@ async::Task<bool> Installer::run(std::vector<std::string> command) {
   options.program = fs::absolute(options.program);
   options.arguments = std::move(command);
   options.environment = variables_;
-  options.folder = folder_.empty() ? work_.path() : folder_;
+  options.folder = folder == root_ ? work_.path() : folder;
   options.grace = std::chrono::seconds(2);
   auto end = co_await run_reported(options, [&](Stream stream, std::string_view bytes) {
     (stream == Stream::out ? out : err).add(bytes);
@@ -345,8 +345,9 @@ async::Task<ProcessEnd> Installer::run_reported(ProcessOptions options, OutputCa
   co_return end;
 }
 
-async::Task<> Installer::require(std::vector<std::string> command, const std::string& what) {
-  const bool succeeded = co_await run(std::move(command));
+async::Task<> Installer::require(std::vector<std::string> command, const fs::path& folder,
+                                 const std::string& what) {
+  const bool succeeded = co_await run(std::move(command), folder);
   if (!succeeded) throw failure(what);
 }
 
@@ -393,13 +394,13 @@ async::Task<fs::path> Installer::find_uv() {
                python,
                "-m",
                "pip"};
-  bool is_unpacked = co_await run(unpack);
+  bool is_unpacked = co_await run(unpack, root_);
   if (!is_unpacked) {  // Debian's Python may have no pip.
     const auto with_pip = folder.path() / "with-pip";
     Words environment{python, "-m", "venv", with_pip.string()};
     unpack[8] = (with_pip / "bin/python").string();
     core::remove_tree(made);
-    is_unpacked = co_await run(environment) && co_await run(unpack);
+    is_unpacked = co_await run(environment, root_) && co_await run(unpack, root_);
   }
   if (!is_unpacked || access(uv.c_str(), X_OK) != 0) {
     core::remove_tree(made);
@@ -417,7 +418,7 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
   if (!plan_.project_command.empty())
     make.push_back("--seed");  // The command may be `pip install .`.
   make.push_back(target_.string());
-  co_await require(make, "uv could not make the folder");
+  co_await require(make, root_, "uv could not make the folder");
   if (plan_.asked.empty()) co_return;
   std::vector<std::string> install{uv.string(), "pip", "install", "--python",
                                    (target_ / "bin/python").string()};
@@ -433,7 +434,7 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
                                          const fs::path& requirements) {
   install.insert(install.end(), {"--requirements", requirements.string()});
   if (!plan_.locked) {
-    co_await require(install, "uv could not install the packages");
+    co_await require(install, root_, "uv could not install the packages");
     co_return;
   }
   install.push_back("--no-deps");
@@ -444,10 +445,10 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
   if (!plan_.is_fresh) {
     auto offline = install;
     offline.push_back("--offline");
-    const bool has_all = co_await run(offline);
+    const bool has_all = co_await run(offline, root_);
     if (has_all) co_return;
   }
-  co_await require(install, "uv could not install the packages");
+  co_await require(install, root_, "uv could not install the packages");
 }
 
 async::Task<> Installer::make_with_pip() {
@@ -458,8 +459,8 @@ async::Task<> Installer::make_with_pip() {
     // own, which takes seconds, and no python3-venv of Debian.
     const Words make{python, "-m", "venv", "--without-pip", target_.string()},
         probe{python, "-m", "pip", "--python", own, "--version"};
-    bool possible = co_await run(make);
-    if (possible) possible = co_await run(probe);
+    bool possible = co_await run(make, root_);
+    if (possible) possible = co_await run(probe, root_);
     if (possible)
       pip = Words(probe.begin(), probe.end() - 1);
     else
@@ -467,7 +468,7 @@ async::Task<> Installer::make_with_pip() {
   }
   if (pip.empty()) {
     const Words make{python, "-m", "venv", target_.string()};
-    co_await require(make, "Python could not make the folder");
+    co_await require(make, root_, "Python could not make the folder");
     pip = Words{own, "-m", "pip"};
   }
   pip.push_back("install");
@@ -492,7 +493,7 @@ async::Task<> Installer::install_with_pip(std::vector<std::string> install,
     file.replace_extension(".txt");
     const Words read{plan_.python.file.string(), "-c", script, requirements.string(),
                      file.string()};
-    co_await require(read, "cannot read pyproject.toml");
+    co_await require(read, root_, "cannot read pyproject.toml");
   }
   if (plan_.locked) {
     install.push_back("--no-deps");
@@ -502,7 +503,7 @@ async::Task<> Installer::install_with_pip(std::vector<std::string> install,
     }
   }
   install.insert(install.end(), {"--requirement", file.string()});
-  co_await require(install, "pip could not install the packages");
+  co_await require(install, root_, "pip could not install the packages");
 }
 
 /// pip asks the index even for what its own cache has.
@@ -523,7 +524,7 @@ async::Task<> Installer::install_kept_with_pip(std::vector<std::string> install,
                   (cache_ / "built").string(),
                   requirements.string()};
     command.insert(command.end(), install.begin(), install.end());
-    co_await require(command, "pip could not install the packages");
+    co_await require(command, root_, "pip could not install the packages");
   }
 }
 
@@ -542,7 +543,7 @@ async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvi
   auto python = plan_.python.file.string();
   if (uv.empty()) python = co_await find_python_with_pip(folder.path());
   const Words command{python, "-B", script.string(), folder.path().string(), answer.string()};
-  const bool succeeded = co_await run(command);
+  const bool succeeded = co_await run(command, root_);
   std::string printed;
   for (const auto& line : last_lines_) printed += line + "\n";
   std::error_code error;
@@ -558,11 +559,11 @@ async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvi
 async::Task<std::string> Installer::find_python_with_pip(const fs::path& folder) {
   const auto python = plan_.python.file.string();
   const Words probe{python, "-m", "pip", "--version"};
-  const bool has_pip = co_await run(probe);
+  const bool has_pip = co_await run(probe, root_);
   if (has_pip) co_return python;
   const auto environment = folder / "with-pip";
   const Words make{python, "-m", "venv", environment.string()};
-  co_await require(make, "Python has no pip, and could not make a folder that has it");
+  co_await require(make, root_, "Python has no pip, and could not make a folder that has it");
   co_return (environment / "bin/python").string();
 }
 
@@ -587,8 +588,7 @@ async::Task<> Installer::install_project() {
   variables_["VIRTUAL_ENV"] = target_.string();
   variables_["PATH"] = (target_ / "bin").string() + ":" + variables_["PATH"];
   const Words command{"sh", "-c", plan_.project_command};
-  folder_ = folder;  // The command is the user's own.
-  co_await require(command, "`" + plan_.project_command + "` failed");
+  co_await require(command, folder, "`" + plan_.project_command + "` failed");
 }
 
 }  // namespace pipeline::orchestrators::local

@@ -38,9 +38,11 @@ class Installer {
                                                    bool refresh);
 
  private:
-  async::Task<bool> run(std::vector<std::string> command);  ///< Returns true for exit code 0.
+  /// Returns true for exit code 0. In place of the pipeline's folder, the working one is `work_`.
+  async::Task<bool> run(std::vector<std::string> command, const std::filesystem::path& folder);
   async::Task<ProcessEnd> run_reported(ProcessOptions options, OutputCallback output);
-  async::Task<> require(std::vector<std::string> command, const std::string& what);
+  async::Task<> require(std::vector<std::string> command, const std::filesystem::path& folder,
+                        const std::string& what);
   async::Task<std::filesystem::path> find_uv();
   async::Task<> make_with_uv(const std::filesystem::path& uv);
   async::Task<> install_with_uv(std::vector<std::string> install,
@@ -60,7 +62,6 @@ class Installer {
   const EnvironmentPlan& plan_;
   const std::filesystem::path target_, cache_, root_, templates_;
   const core::TemporaryFolder work_;  ///< Tools work in it; it has a link to the pipeline's folder.
-  std::filesystem::path folder_;      ///< Replaces `work_`; empty: it does not.
   ProcessReaper& reaper_;
   core::CancelSource& cancel_;
   std::function<void(std::string)> on_line_;

@@ -127,7 +127,10 @@ std::string digest_of(const EnvironmentPlan& plan, const fs::path& root, const f
 std::string EnvironmentPlan::summary() const {
   std::vector<std::string> parts;
   for (const auto& line : asked.requirements)
-    if (!line.starts_with('-')) parts.push_back(core::without_credentials(line));
+    if (line.starts_with("# "))
+      parts.push_back("packages " + line.substr(2));
+    else if (!line.starts_with('-'))
+      parts.push_back(core::without_credentials(line));
   if (!asked.pyproject.empty()) parts.emplace_back("pyproject.toml");
   if (!project_command.empty()) parts.push_back("`" + project_command + "`");
   std::string text;
