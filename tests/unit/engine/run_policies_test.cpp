@@ -25,17 +25,17 @@ class RunPolicies : public RunTest {
     };
   }
   /// Steps `of-1`, `of-2`, ..., as a matrix makes them.
-  void add_instances(const std::string& of, unsigned count) {
-    for (unsigned i = 1; i <= count; ++i) {
-      auto made = step(of + "-" + std::to_string(i));
+  void add_instances(const std::string& of, unsigned number) {
+    for (unsigned i = 1; i <= number; ++i) {
+      auto made = engine::step(of + "-" + std::to_string(i));
       made.instance = InstanceSpec{.of = of, .values = {{"n", Json(i)}}};
       pipeline.steps.push_back(std::move(made));
     }
   }
-  StepSpec gathers(const std::string& of, unsigned count, std::optional<unsigned> at_least) {
-    auto made = step("best");
+  StepSpec gathers(const std::string& of, unsigned number, std::optional<unsigned> at_least) {
+    auto made = engine::step("best");
     InputSpec input{.name = "all", .gathered = true, .at_least = at_least};
-    for (unsigned i = 1; i <= count; ++i)
+    for (unsigned i = 1; i <= number; ++i)
       input.sources.push_back({of + "-" + std::to_string(i), "out"});
     made.inputs = {input};
     return made;
@@ -48,7 +48,8 @@ TEST_F(RunPolicies, only_the_failures_that_retry_names_are_retried) {
   killed.signal = 9;
   const orchestrators::AttemptResult late{
       Failure{FailureKind::timed_out, "ran longer than its timeout", {}, {}}, 137, "fake"};
-  pipeline.steps = {step("exit"), step("other"), step("signal"), step("late"), step("text")};
+  pipeline.steps = {engine::step("exit"), engine::step("other"), engine::step("signal"),
+                    engine::step("late"), engine::step("text")};
   for (auto& each : pipeline.steps)
     each.retry = {.max_retries = 2, .on = {"exit 75", "signal 9", "timeout", "CUDA error"}};
   orchestrator.steps = {{"exit", fails_until(3, fails_with(75))},
@@ -67,7 +68,7 @@ TEST_F(RunPolicies, only_the_failures_that_retry_names_are_retried) {
 TEST_F(RunPolicies, never_wins_over_all_other_retries) {
   const orchestrators::AttemptResult lost{
       Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"};
-  pipeline.steps = {step("two"), step("lost")};
+  pipeline.steps = {engine::step("two"), engine::step("lost")};
   for (auto& each : pipeline.steps)
     each.retry = {
         .max_retries = 2, .never = {"exit 2", "infrastructure"}, .max_infrastructure_retries = 5};
@@ -78,7 +79,7 @@ TEST_F(RunPolicies, never_wins_over_all_other_retries) {
 }
 
 TEST_F(RunPolicies, a_retry_avoids_the_nodes_of_failed_attempts) {
-  pipeline.steps = {step("flaky")};
+  pipeline.steps = {engine::step("flaky")};
   pipeline.steps[0].retry = {.max_retries = 2, .avoid_failed = true};
   std::vector<std::vector<std::string>> avoided;
   orchestrator.steps["flaky"] = [&](const orchestrators::Attempt& attempt) {
@@ -93,8 +94,8 @@ TEST_F(RunPolicies, a_retry_avoids_the_nodes_of_failed_attempts) {
 }
 
 TEST_F(RunPolicies, an_allowed_failure_lets_the_run_succeed) {
-  pipeline.steps = {step("lint"), step("report", {}, {"lint"}), step("fixed", {"lint"}),
-                    step("alarm", {}, {"lint"})};
+  pipeline.steps = {engine::step("lint"), engine::step("report", {}, {"lint"}),
+                    engine::step("fixed", {"lint"}), engine::step("alarm", {}, {"lint"})};
   pipeline.steps[0].allow_failure = true;
   pipeline.steps[3].run_on = RunOn::failure;
   pipeline.execution_mode = ExecutionMode::fail_fast;
@@ -150,7 +151,7 @@ TEST_F(RunPolicies, instances_run_as_many_at_a_time_as_the_step_permits) {
 }
 
 TEST_F(RunPolicies, a_result_is_reused_until_it_is_too_old) {
-  pipeline.steps = {step("fresh"), step("stale"), step("day")};
+  pipeline.steps = {engine::step("fresh"), engine::step("stale"), engine::step("day")};
   pipeline.steps[0].cache_max_age = std::chrono::hours(1);
   pipeline.steps[1].cache_max_age = Duration(1);
   pipeline.steps[2].cache_until = "monday";
@@ -165,7 +166,7 @@ TEST_F(RunPolicies, a_result_is_reused_until_it_is_too_old) {
 
 TEST_F(RunPolicies, outputs_are_copied_to_the_folder_again_when_they_are_gone) {
   const auto results = folder.path() / "results";
-  pipeline.steps = {step("train")};
+  pipeline.steps = {engine::step("train")};
   pipeline.steps[0].publish_to = results;
   EXPECT_EQ(run().status, RunStatus::succeeded);
   EXPECT_EQ(core::read_file(results / "out"), "train");
@@ -173,7 +174,7 @@ TEST_F(RunPolicies, outputs_are_copied_to_the_folder_again_when_they_are_gone) {
   EXPECT_EQ(run().cached, 1u);
   EXPECT_EQ(core::read_file(results / "out"), "train");
   std::filesystem::remove(results / "out");
-  core::write_file_atomically(results / "out" / "mine", "kept");
+  core::make_folders(results / "out");
   const auto end = run();
   EXPECT_EQ(end.status, RunStatus::succeeded) << "it knows the path as its own";
   pipeline.steps[0].publish_to = results / "other";
