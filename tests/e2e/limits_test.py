@@ -125,7 +125,7 @@ class Limited(PipeTest):
             os.set_blocking(full.fileno(), False)
             with contextlib.suppress(BlockingIOError):
                 while True:
-                    full.write(b"x" * 4096)
+                    os.write(full.fileno(), b"x" * 4096)
             os.set_blocking(full.fileno(), True)
             process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local"], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
                                        stdout=full, stderr=full, start_new_session=True)

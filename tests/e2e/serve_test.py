@@ -70,6 +70,7 @@ class Requests(ServeTest):
         self.assertEqual([one["id"] for one in self.json("/api/runs")["runs"]], [run])
 
     def test_the_token_is_in_no_cookie_which_servers_of_other_users_would_get(self):
+        self.small_run()
         self.serve()
         for path in ("/?token=" + self.token, "/api/runs?token=" + self.token):
             self.assertNotIn("set-cookie", self.ask(path, token=False)[1])

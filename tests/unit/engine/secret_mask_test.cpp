@@ -67,16 +67,15 @@ TEST(SecretMask, hides_what_is_stripped_before_it_is_encoded) {
 }
 
 TEST(SecretMask, hides_all_bits_of_a_secret_in_base64_wherever_it_stands) {
-  const std::string secret = "hunter2-and-more";
+  const std::string secret = "hunter2-and-more", other(secret.size(), '\x97');
   for (const std::string before : {"", "a", "~~", "\xff\xff\xff"})
     for (const std::string after : {"", "a", "~~", "\xff"}) {
-      const auto shown = masked({secret}, {core::encode_base64(before + secret + after) + "\n"});
+      const auto shown = masked({secret}, {core::encode_base64(before + secret + after)});
+      const auto like = core::encode_base64(before + other + after);
       const auto at = shown.find("***");
       ASSERT_NE(at, shown.npos) << shown;
-      EXPECT_LE(at, before.size() * 8 / 6) << shown;
-      EXPECT_LE(shown.size() - at - 3 - 1, (after.size() + 2) / 3 * 4) << shown;
-      const auto other = core::encode_base64(before + "HUNTER2-AND-MORE" + after);
-      EXPECT_EQ(shown.substr(0, at), other.substr(0, at)) << "only what the byte before says";
+      EXPECT_TRUE(like.starts_with(shown.substr(0, at))) << shown << " " << like;
+      EXPECT_TRUE(like.ends_with(shown.substr(at + 3))) << shown << " " << like;
     }
 }
 
