@@ -304,7 +304,8 @@ TEST_F(Plans, the_context_holds_only_what_the_dockerfile_uses) {
   EXPECT_EQ(paths(plan({.parent_image = "d", .environment = {{"A", "1"}}}).context), "");
   EXPECT_TRUE(plan({.parent_image = "d", .environment = {{"A", "1"}}}).host_only.empty());
   EXPECT_EQ(paths(plan({.parent_image = "d", .requirements = {"six"}}).context),
-            "python/arguments python/install.sh python/requirements.txt tools/fetch.sh ");
+            "python/arguments python/install.sh python/requirements.txt tools/fetch.sh "
+            "tools/install_locked.py tools/tools.txt ");
 }
 
 TEST_F(Plans, equal_content_has_an_equal_digest_whatever_its_order) {
