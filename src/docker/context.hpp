@@ -17,7 +17,7 @@ using file_tree::ContextFile;
 /// sorted by path. Symlinks are not followed. `always` (relative paths) are included even if a rule
 /// excludes them.
 /// @param state the state folder, which has new files after each run: left out wherever it is
-/// below `root`, whatever the rules say
+/// below `root`, whatever the rules say, as are other state folders and lock files
 std::vector<ContextFile> folder_context(const std::filesystem::path& root,
                                         std::string_view ignore_rules,
                                         const std::vector<std::string>& always,

@@ -13,7 +13,7 @@
 
 namespace pipeline::docker {
 
-/// Volume of the engine with uv and what it has read from indexes; it may be removed at any time.
+/// Volume of the engine with uv, by its hash; it may be removed at any time.
 inline constexpr std::string_view cache_volume = "pipe-lock-cache";
 
 /// The image has a Python or an installer that installs the requirements, but cannot resolve them
@@ -36,8 +36,8 @@ struct Resolution {
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
-/// BuildError with what the installer printed, and CannotResolve. The installer and what it has
-/// read from the index are kept in a volume of the engine.
+/// BuildError with what the installer printed, and CannotResolve. The installer is kept in a volume
+/// of the engine.
 async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel);
@@ -46,9 +46,11 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
 /// path of uv from PIPE_UV and resolves with pip if there is none.
 /// @param refresh  what was read from the index before is read again
 /// @param is_empty the packages are installed where there are none, whatever this Python has
+/// @param root     the folder of relative paths in the answer, to which `root` is a link in the
+/// working folder; empty: the working folder
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
-                               bool is_empty);
+                               bool is_empty, const std::filesystem::path& root = {});
 
 /// Returns what a line that resolve.py prints says of its progress: `12 packages so far, now numpy
 /// 1.26.4`. Empty for other lines.

@@ -202,7 +202,10 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
                                   workspace_.artifacts(), workspace_.stats(), provider};
   const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {
     const auto made = steps_.outputs_of()(source);
-    if (made.output) return made;
+    const auto may_lack = [&](const InputSpec& input) {
+      return input.at_least && std::ranges::find(input.sources, source) != input.sources.end();
+    };
+    if (made.output || std::ranges::any_of(step().inputs, may_lack)) return made;
     throw core::InputError("the input " + source.step + "." + source.output + " of run " +
                                found_.run.id + " is not on this machine",
                            "`pipe run --step " + source.step + "` makes it again");

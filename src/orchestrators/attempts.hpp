@@ -113,6 +113,8 @@ struct AttemptSpec {
   StringMap environment;  ///< The step's declared environment, with values of the user's
                           ///< environment filled in.
   StringMap secrets;      ///< Must never be stored or shown.
+  /// Nodes that the step should run on only if there are no others.
+  std::vector<std::string> avoided_nodes = {};
   std::vector<AssignedGpu>
       gpus;  ///< Reserved for this attempt alone, from before its start until after its end.
   /// A driver that has died may have begun this attempt, under the same run, step and number. If
@@ -156,6 +158,8 @@ struct AttemptResult {
   std::function<void()> remove_checkpoint = {};
   /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
   std::vector<event::Gpu> gpus;
+  /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
+  int signal = 0;
 };
 
 /// Used only from the loop's thread.

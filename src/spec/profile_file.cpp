@@ -14,6 +14,7 @@
 #include "settings/decode.hpp"
 #include "settings/kubernetes_shapes.hpp"
 #include "spec/keys.hpp"
+#include "spec/limits_reader.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/user_files.hpp"
@@ -33,8 +34,8 @@ std::string map_key(const orchestrators::ConnectionField& field) {
 
 const Strings& profile_keys() {
   static const Strings keys = [] {
-    Strings all{"description", "orchestrator", "registry",     "state",   "artifact_store",
-                "jobs",        "notify",       "keep_storage", "settings"};
+    Strings all{"description", "orchestrator", "registry",     "state",    "artifact_store",
+                "jobs",        "notify",       "keep_storage", "settings", "limits"};
     for (const auto& entry : orchestrators::catalog())
       for (const auto& field : entry.connection)
         if (const auto key = map_key(field); std::ranges::find(all, key) == all.end())
@@ -207,6 +208,8 @@ Profile read_profile(const core::Value& map, const fs::path& file,
               .value_or("");
     else if (key.scalar == "jobs")
       profile.jobs = settings::read_count("jobs", value, diagnostics).value_or(0);
+    else if (key.scalar == "limits")
+      profile.limits = read_limits("limits", value, diagnostics);
     else if (key.scalar == "keep_storage")
       profile.keep_storage = settings::read_bytes("keep_storage", value, diagnostics).value_or(0);
     else if (key.scalar == "state")
@@ -283,7 +286,9 @@ std::vector<fs::path> profile_files(const fs::path& pipeline_folder) {
 
 Profiles find_profiles(const fs::path& pipeline_folder) {
   Profiles all;
-  for (const auto& file : profile_files(pipeline_folder)) {
+  auto files = profile_files(pipeline_folder);
+  std::ranges::reverse(files);  // A name that both have is the user's own profile.
+  for (const auto& file : files) {
     std::error_code error;
     if (fs::exists(file, error)) all.merge(parse_profiles(core::read_file(file), file));
   }
@@ -303,6 +308,7 @@ Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
 
 std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
   pipeline.notify.insert(pipeline.notify.end(), profile.notify.begin(), profile.notify.end());
+  pipeline.limits = profile.limits;
   std::vector<std::pair<std::string, Strings>> changes;
   struct Merged {
     CopyOnWrite<Settings> before, after;

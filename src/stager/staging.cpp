@@ -159,7 +159,7 @@ json send_output(const json& output, Transfer& transfer) {
   std::vector<file_tree::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
   if (is_tree)
-    nodes = file_tree::scan_tree(path);
+    nodes = file_tree::scan_tree(path, {path});
   else if (!S_ISREG(status.st_mode))
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +

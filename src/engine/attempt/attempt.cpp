@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
+#include "core/system_failure.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
@@ -24,6 +25,8 @@
 #include "engine/cache/cache_key.hpp"
 #include "engine/clock.hpp"
 #include "engine/gpu/gpu_meter.hpp"
+#include "orchestrators/layout.hpp"
+#include "store/private_folder.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -216,6 +219,7 @@ class AttemptRun {
              .checkpoint_key = which_.checkpoint ? which_.checkpoint->key() : "",
              .environment = resolve_environment(step_),
              .secrets = secrets_,
+             .avoided_nodes = which_.avoided_nodes,
              .gpus = held.gpus,
              .joins = which_.joins,
              .shell = which_.shell},
@@ -350,6 +354,7 @@ class AttemptRun {
     const auto kept = failed_folder(which_.number);
     try {
       core::make_folders(kept.parent_path());
+      store::keep_from_others(kept.parent_path());
       core::remove_tree(kept);
       remove_kept();
       fs::rename(outputs, kept);
@@ -469,7 +474,8 @@ class AttemptRun {
       before_it_goes = [&](const store::StoredArtifact& artifact) {
         taken.note(output.name, artifact);
       };
-    return services_.artifacts.take(path_of(output), before_it_goes);
+    return services_.artifacts.take(path_of(output), before_it_goes,
+                                    fs::path(orchestrators::container_outputs) / output.file_name);
   }
 
   const AttemptContext& context_;
@@ -496,8 +502,8 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   try {
     if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
-  } catch (const fs::filesystem_error& error) {  // What a step or its user does to files meanwhile.
-    throw core::EnvironmentError(error.what());
+  } catch (...) {  // What a step or its user does to files meanwhile, and what the system lacks.
+    core::rethrow_as_environment_error();
   }
 }
 

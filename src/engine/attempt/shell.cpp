@@ -32,8 +32,9 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellReq
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
     co_await gpus.check(only, services.pipeline);
     GpuReservation held;
+    const std::set<std::string> none;
     if (gpus.wants(step))
-      if (auto reserved = co_await gpus.acquire(step, 0, stop)) held = std::move(*reserved);
+      if (auto reserved = co_await gpus.acquire(step, 0, stop, none)) held = std::move(*reserved);
     auto outcome = co_await run_attempt(context, step, which, options.outputs_of, std::move(held));
     if (outcome.result.cleanup) outcome.result.cleanup();
     co_return std::move(outcome.result);

@@ -161,9 +161,10 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
       fingerprint.looked_at(function->program->executable);
       for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
     }
-    // A step that runs each time, or that may be missing a secret, must be checked by each run.
-    // One that waits for a failure does not run in a run that succeeds.
-    if ((!step->cache && step->run_on != RunOn::failure) || !step->secrets.empty())
+    // A step that runs each time, whose result grows too old, or that may be missing a secret, must
+    // be checked by each run. One that waits for a failure does not run in a run that succeeds.
+    if ((!step->cache && step->run_on != RunOn::failure) || step->cache_max_age ||
+        !step->secrets.empty())
       fingerprint.invalidate();
   }
 }

@@ -51,8 +51,10 @@ class GpuReserver {
 
   /// Waits for the step's GPUs and a job slot. Returns with both, or, when `stop` is stopped, with
   /// nothing.
+  /// @param avoided UUIDs that others are preferred to
   async::Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank,
-                                                     core::CancelSource& stop);
+                                                     core::CancelSource& stop,
+                                                     const std::set<std::string>& avoided);
 
  private:
   struct Ticket;

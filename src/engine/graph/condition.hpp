@@ -31,8 +31,8 @@ using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
                         store::ArtifactStore& artifacts, const std::string& key = "when");
 
-/// How a step ended, as far as that is known.
-enum class Outcome { unknown, made, failed, skipped };
+/// How a step ended, as far as that is known. tolerated: it failed, and has `allow_failure`.
+enum class Outcome { unknown, made, failed, skipped, tolerated };
 
 /// The steps before a step.
 struct Predecessors {
@@ -42,8 +42,11 @@ struct Predecessors {
   FindOutput find_output;
 };
 
+/// Returns why a step that this one needs keeps it from running; empty if none does.
+std::string lost_need(const StepSpec& step, const Predecessors& before);
+
 /// Decides whether a step runs: by `run_on`, by whether the steps that it needs have made their
-/// outputs, and by `when`.
+/// outputs, and by `when`. The error is also set if too few outputs are there to be gathered.
 ConditionValue decide(const StepSpec& step, const Predecessors& before,
                       store::ArtifactStore& artifacts);
 

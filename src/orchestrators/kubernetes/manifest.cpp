@@ -60,11 +60,11 @@ void restrict_privileges(json& context) {
     if (!context.contains(key)) context[key] = std::move(value);
   };
   set("allowPrivilegeEscalation", false);
-  // A root user's programs need capabilities, and restricted namespaces admit no root user at all.
-  if (context.value("runAsUser", json(0)) == 0) return;
-  set("runAsNonRoot", true);
-  set("capabilities", {{"drop", {"ALL"}}});
   set("seccompProfile", {{"type", "RuntimeDefault"}});
+  // A root user's programs need capabilities, and restricted namespaces admit no root user at all.
+  const bool is_root = context.value("runAsUser", json(0)) == 0;
+  set("capabilities", {{"drop", is_root ? json{"MKNOD", "SETFCAP"} : json{"ALL"}}});
+  if (!is_root) set("runAsNonRoot", true);
 }
 
 /// Kubernetes replaces `$(NAME)` in arguments and values, and `$$` by `$`.
@@ -380,7 +380,8 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
-  if (auto affinity = pod_affinity(step, place.gpu_models); !affinity.is_null())
+  if (auto affinity = pod_affinity(step, place.gpu_models, attempt.avoided_nodes);
+      !affinity.is_null())
     pod["affinity"] = std::move(affinity);
   if (auto labels = node_labels(*step.settings); !labels.empty()) pod["nodeSelector"] = labels;
   for (const auto& name : settings.image_pull_secrets.items())

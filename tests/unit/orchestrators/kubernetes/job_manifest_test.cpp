@@ -80,6 +80,23 @@ TEST_F(JobManifest, what_a_cluster_cannot_do_is_refused_with_the_reason) {
   EXPECT_THAT(refusal(), HasSubstr("a node affinity has no patterns"));
 }
 
+TEST_F(JobManifest, other_nodes_are_preferred_to_those_where_the_step_has_failed) {
+  step.settings->resources.instance_type = "g5.xlarge";
+  auto retried = attempt();
+  retried.avoided_nodes = {"node-1", "node-2"};
+  const auto affinity =
+      job_manifest(retried, place)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"];
+  const auto& term = affinity["preferredDuringSchedulingIgnoredDuringExecution"][0];
+  EXPECT_EQ(
+      term["preference"]["matchFields"],
+      json::array(
+          {{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({"node-1"})}},
+           {{"key", "metadata.name"},
+            {"operator", "NotIn"},
+            {"values", json::array({"node-2"})}}}));
+  EXPECT_TRUE(affinity.contains("requiredDuringSchedulingIgnoredDuringExecution"));
+}
+
 TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
   place.claim = {"artifacts", "/state"};
   EXPECT_EQ(pod()["volumes"].dump().find("hostPath"), std::string::npos);
