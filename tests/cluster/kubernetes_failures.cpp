@@ -156,5 +156,105 @@ TEST_F(OnACluster, unknown_namespace_is_told_with_what_to_do) {
   }
 }
 
+/// With a namespace of its own, which has a quota.
+class WithAQuota : public OnACluster {
+ protected:
+  WithAQuota() {
+    json object;
+    object["metadata"]["name"] = name;
+    run_task(loop, client.create("make a namespace", "/api/v1/namespaces", object));
+    orchestrator =
+        orchestrators::make_kubernetes_orchestrator(loop, {.root = root.path(),
+                                                           .state = state,
+                                                           .run_id = "test",
+                                                           .connection = {{"namespace", name}}});
+    await("/serviceaccounts/default", "/metadata/name");
+  }
+  ~WithAQuota() override {
+    run_task(loop, client.remove("clean up", "/api/v1/namespaces/" + name, "", std::nullopt));
+  }
+  void await(const std::string& path, const char* field) {
+    for (json found; kubernetes_api::at(found, field).is_null();) try {
+        found = run_task(loop, client.get("wait", "/api/v1/namespaces/" + name + path));
+      } catch (const kubernetes_api::ApiError& error) {
+        ASSERT_EQ(error.status(), 404);
+      }
+  }
+  void allow(const json& hard) {
+    json quota;
+    quota["metadata"]["name"] = "q";
+    quota["spec"]["hard"] = hard;
+    run_task(loop, client.create("make a quota", "/api/v1/namespaces/" + name + "/resourcequotas",
+                                 quota));
+    await("/resourcequotas/q", "/status/hard");
+  }
+  static std::unique_ptr<AttemptBuilder> sleeper(const std::string& step) {
+    auto builder = std::make_unique<AttemptBuilder>(shell("sleep 5"));
+    builder->step.name = step;
+    builder->step.settings->docker.parent_image = "debian:bookworm-slim";
+    builder->step.settings->kubernetes.pod_startup_timeout = std::chrono::seconds(12);
+    return builder;
+  }
+  async::Task<> run_one(AttemptBuilder& builder, int& running) {
+    const auto result = co_await test::prepare_and_run(*orchestrator, builder, events);
+    EXPECT_FALSE(result.failure) << result.failure->message;
+    --running;
+  }
+  /// Runs three steps at once. Returns their logs.
+  std::string sweep() {
+    std::vector<std::unique_ptr<AttemptBuilder>> steps;
+    int running = 3;
+    for (int i = 0; i < running; ++i) {
+      steps.push_back(sleeper("s" + std::to_string(i)));
+      asio::co_spawn(loop, run_one(*steps.back(), running), asio::detached);
+    }
+    loop.restart();
+    while (running > 0 && loop.run_one() > 0) {
+    }
+    std::string text;
+    for (const auto& step : steps) text += step->log.err;
+    return text;
+  }
+
+  static inline int namespaces = 0;
+  const std::string name =
+      "pipe-test-" + std::to_string(getpid()) + "-" + std::to_string(++namespaces);
+};
+
+TEST_F(WithAQuota, steps_take_turns_with_pods) {
+  allow({{"pods", "1"}});
+  EXPECT_THAT(sweep(), HasSubstr("[kubernetes] waiting: the quota 'q' allows pods=1"));
+}
+
+TEST_F(WithAQuota, steps_take_turns_with_jobs) {
+  allow({{"count/jobs.batch", "1"}});
+  EXPECT_THAT(sweep(), HasSubstr("[kubernetes] waiting: the quota 'q' allows count/jobs.batch=1"));
+}
+
+TEST_F(WithAQuota, pod_that_is_refused_fails_at_once_with_the_reason) {
+  allow({{"limits.memory", "1Gi"}});
+  AttemptBuilder step(shell("true"));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = run(step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::not_started);
+  EXPECT_THAT(result.failure->message, HasSubstr("must specify limits.memory"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+}
+
+TEST_F(WithAQuota, wait_for_a_turn_can_be_stopped) {
+  allow({{"pods", "1"}});
+  json pod;
+  pod["metadata"]["name"] = "other";
+  pod["spec"]["containers"][0] = {{"name", "x"}, {"image", "no-such-image"}};
+  run_task(loop, client.create("make a pod", "/api/v1/namespaces/" + name + "/pods", pod));
+  const auto step = sleeper("s");
+  step->log.on_write = [&](const Log&) { step->cancel.stop(core::StopLevel::graceful); };
+  const auto result = run(*step);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, FailureKind::cancelled) << result.failure->message;
+  EXPECT_THAT(step->log.err, HasSubstr("the quota 'q' allows pods=1"));
+}
+
 }  // namespace
 }  // namespace pipeline::test

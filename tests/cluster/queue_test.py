@@ -22,18 +22,18 @@ class Refused(_OwnNamespaceTest):
 class QueueTest(Refused):
     def test_sweep_wider_than_a_quota_takes_turns(self):
         self.quota({"pods": "2"})
-        self.sweep(6, 4, kubernetes={"pod_startup_timeout": "5s"})
+        self.sweep(6, 8, kubernetes={"pod_startup_timeout": "15s"})
         result = self.run_there("--jobs", "6", as_json=False)
         self.assertIn("[kubernetes] waiting: the quota 'two' allows pods=2", result.text)
 
     def test_sweep_wider_than_a_quota_of_jobs_takes_turns(self):
         self.quota({"count/jobs.batch": "2"})
-        self.sweep(4, 2, kubernetes={"pod_startup_timeout": "5s"})
+        self.sweep(4, 8, kubernetes={"pod_startup_timeout": "15s"})
         self.assertIn("allows count/jobs.batch=2", self.run_there("--jobs", "4", as_json=False).text)
 
     def test_sweep_wider_than_the_nodes_takes_turns(self):
         cpus = max(int(float(node["status"]["allocatable"]["cpu"])) for node in json.loads(kubectl("get", "nodes", "-o", "json"))["items"])
-        self.sweep(3, 8, resources={"cpu_count": 0.6 * cpus}, kubernetes={"pod_startup_timeout": "5s"})
+        self.sweep(3, 12, resources={"cpu_count": 0.6 * cpus}, kubernetes={"pod_startup_timeout": "15s"})
         self.assertIn("no node has room for it yet", self.run_there("--jobs", "3", as_json=False).text)
 
     def test_timeout_counts_from_the_begin_of_the_command(self):
