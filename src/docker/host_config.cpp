@@ -9,8 +9,8 @@
 
 #include <unistd.h>
 
-#include "core/file.hpp"
 #include "core/address.hpp"
+#include "core/file.hpp"
 #include "core/glob.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
