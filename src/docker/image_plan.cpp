@@ -311,9 +311,9 @@ class ImagePlanner {
       addresses_.push_back(generated(path + ".addresses", std::move(addresses)));
   }
 
-  /// Sources are built in a stage without packages, so that whoever else writes to it, no wheel is
-  /// taken from where another build writes, and a further package builds none again. Without build
-  /// isolation they need the packages below theirs.
+  /// Returns true for a source that is built in a stage without packages: no other build writes to
+  /// the stage, and a further package builds nothing again. Without build isolation a source needs
+  /// the packages below.
   bool has_stage(const lockfile::LockedPackage& package) const {
     return package.origin == lockfile::PackageOrigin::index && !package.sha256.empty() &&
            std::ranges::none_of(plan_.python.arguments, [](const auto& word) {
