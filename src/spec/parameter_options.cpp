@@ -77,7 +77,7 @@ std::optional<std::string> option_prefix(const FileScope& scope) {
   return scope.prefix.substr(0, scope.prefix.size() - 1) + ".";
 }
 
-/// Replaces `member`, which is at `path` of `whole`.
+/// Replaces `member`, the part of `whole` that `path` names.
 void set_member(Json& whole, nlohmann::json& member, const std::string& path, const Json& value) {
   if (path.empty()) {
     whole = value;

@@ -25,10 +25,10 @@ std::optional<Json> read_scalar(const core::Value& scalar, settings::Diagnostics
 /// The same for a text outside of any document, without reports.
 std::optional<Json> scalar_of(const core::Value& scalar);
 
-/// Adds the texts that `part`, which is at `path` of `whole`, keeps of its numbers.
+/// Adds the texts of the numbers in `part`, the part of `whole` that `path` names.
 void keep_written(Json& whole, const std::string& path, const Json& part);
 
-/// Returns `member`, which is at `path` of `whole`, with its texts.
+/// Returns `member`, the part of `whole` that `path` names, with its texts.
 Json part_of(const Json& whole, const nlohmann::json& member, const std::string& path);
 
 /// Returns "a text", "a number", "true or false", "a list" or "a map".
