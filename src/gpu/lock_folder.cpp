@@ -57,7 +57,8 @@ void write_all(int file, const std::string& text, const fs::path& path) {
     throw core::system_error("cannot write " + path.string(), errno);
 }
 
-/// Returns true if another process has the lock. Only valid while no other driver looks too.
+/// Returns true if another process has the lock. Valid only while this driver holds the mutex,
+/// because the test takes the lock for a moment.
 bool is_locked(int file) {
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) return true;
   ::flock(file, LOCK_UN);
@@ -70,8 +71,9 @@ std::string file_name_of(std::string uuid) {
   return uuid;
 }
 
-/// Returns true for a process that a signal has stopped (Ctrl-Z): it takes no GPU that it is
-/// granted. False where there is no process of this number, as for one of another PID namespace.
+/// Returns true for a process that a signal has stopped (Ctrl-Z), which does not take the GPUs that
+/// it is granted. False where no process has this number, as for a process in another PID
+/// namespace.
 bool is_stopped(pid_t pid) {
   const auto fields = core::process_fields(pid);
   return fields.starts_with('T') || fields.starts_with('t');
@@ -200,7 +202,7 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
     struct stat info {};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
       throw core::EnvironmentError(
-          (path_ / name).string() + " is not a plain file of its own",
+          (path_ / name).string() + " is a link or not a regular file",
           {"another user may have tampered with it: look at it, then remove it"});
     return file;
   }

@@ -60,7 +60,7 @@ class LockFolder {
   /// Returns the folder if a driver has already created it.
   static std::optional<LockFolder> existing();
 
-  /// What can be read and changed while no other driver does so.
+  /// Access to the queue and to the holders, while this driver has the mutex.
   class Session {
    public:
     ~Session();

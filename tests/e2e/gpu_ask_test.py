@@ -26,7 +26,7 @@ class AskingForGpus(PipeTest):
         self.assertEqual(text.code, 0, text)
         self.assertIn("valid", text.out)
         self.assertEqual(text.err.count("warning:"), 1, "steps that share it are told together")
-        self.assertIn("steps 'a', 'b': `torch==2.1.0+cpu` is without CUDA (+cpu): the step has a GPU, and will not see any boost of it", text.err)
+        self.assertIn("steps 'a', 'b': `torch==2.1.0+cpu` is without CUDA (+cpu): the step has a GPU and will not see any boost from it", text.err)
         self.assertIn("require `torch==2.1.0`", text.err)
         result = self.pipe("validate", "pipeline.yaml", "--output", "json")
         self.assertEqual(result.code, 0, result)
