@@ -26,13 +26,14 @@ struct AdvisedStep {
 /// instances.
 std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store);
 
-/// The changes of the pipeline file, and those that it has no line for.
+/// The changes of the pipeline file, and the advice that no line of it can take.
 class FilePatch {
  public:
   FilePatch(const std::filesystem::path& file, const std::vector<AdvisedStep>& steps);
 
   std::string diff() const;
-  /// Returns what the steps need beside the patch: they take these values from elsewhere.
+  /// Returns the advice that the patch leaves out, because the steps take these values from
+  /// elsewhere.
   const std::vector<std::string>& elsewhere() const { return elsewhere_; }
 
  private:

@@ -14,7 +14,7 @@ namespace pipeline::driver {
 struct ShellAttempt {
   std::string run, step;             ///< As the user names them.
   unsigned number = 0;               ///< Of the attempt; 0: the last one.
-  std::vector<std::string> command;  ///< What is executed; empty: a shell.
+  std::vector<std::string> command;  ///< Empty: a shell.
   bool has_terminal = false;
 };
 

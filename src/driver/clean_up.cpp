@@ -81,7 +81,8 @@ class Cleaner {
   void forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used);
   void remove_left_folders();
   void remove_checkpoints(const std::set<std::string>& keys);
-  /// True also if a run could start meanwhile, which must find its artifacts and images.
+  /// Returns true if a run is in progress, or could start meanwhile: it must find its artifacts and
+  /// images.
   bool some_run_goes_on() {
     if (!store_) return false;
     if (!dry_run_ && !nothing_runs_) return true;
@@ -158,7 +159,7 @@ void Cleaner::images() {
   resolver_cache();
 }
 
-/// The next resolution makes it again.
+/// Removes the resolver's image; the next resolution builds it again.
 void Cleaner::resolver_cache() {
   const auto usage = workspace_.await(engine().disk_usage());
   const auto* volumes = core::member(usage, "Volumes");
@@ -205,7 +206,7 @@ bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>
   return is_gone;
 }
 
-/// Removes the images that were not used for longest, until the layers of the others fit.
+/// Removes the least recently used images until the layers of the others fit the budget.
 void Cleaner::images_above_budget() {
   const auto text = wanted_.keep_storage;
   const auto budget = *core::parse_bytes(text);
@@ -231,7 +232,7 @@ void Cleaner::images_above_budget() {
          ", which containers use");
 }
 
-/// @return false if it has a driver by now
+/// @return false if the run has a driver by now
 bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   try {
     if (!store_->remove_run(run.id, keep_cache)) return false;
@@ -241,8 +242,8 @@ bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   return true;
 }
 
-/// Within a budget, forgets the results of a run that is to go which no run that stays uses: they
-/// would be kept with those that one reuses.
+/// Within a budget, forgets the results of a run to be removed that no remaining run uses. They
+/// would otherwise be kept together with those that are reused.
 void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used) {
   if (wanted_.keep_storage.empty()) return;
   for (const auto& step : store_->runs().steps(run.id)) {
@@ -253,8 +254,8 @@ void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Di
   }
 }
 
-/// Removes what could not be removed when it was due: folders of attempts whose runs have ended,
-/// and what failed attempts of removed runs have left.
+/// Removes folders whose removal failed before: those of attempts whose runs have ended, and those
+/// of failed attempts of removed runs.
 void Cleaner::remove_left_folders() {
   auto left = core::entries_of(store_->folder() / "work");
   std::ranges::move(core::entries_of(store_->folder() / "failed"), std::back_inserter(left));
@@ -276,8 +277,8 @@ void Cleaner::remove_left_folders() {
   }
 }
 
-/// Removes the checkpoints of steps that no run that stays has begun. @param keys of steps that
-/// stay
+/// Removes the checkpoints of steps that no remaining run has begun. @param keys of steps whose
+/// checkpoints stay
 void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
   for (const auto& folder : core::entries_of(store_->folder() / engine::checkpoints_folder)) {
     if (keys.contains(folder.filename().string())) continue;
@@ -298,7 +299,7 @@ void Cleaner::runs() {
   std::size_t keep = std::min<std::size_t>(wanted_.keep, all.size());
   if (!wanted_.keep_storage.empty() && !wanted_.images)
     keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(wanted_.keep_storage)));
-  // Runs whose results are reused by runs that stay. They are removed, but their results stay
+  // Runs whose results are reused by remaining runs: they are removed, but their results stay
   // reusable.
   std::set<std::string> needed, keys;
   std::set<core::Digest> used;
@@ -349,7 +350,7 @@ void Cleaner::runs() {
 
 void check(const CleanUp& wanted, bool cleans_runs) {
   if (!cleans_runs && !wanted.containers && !wanted.images && !wanted.environments)
-    throw core::InputError("nothing was named that is to be removed",
+    throw core::InputError("nothing to remove was named",
                            "name --containers, --images, --environments, --runs, --keep-storage or "
                            "--all; with --dry-run nothing is "
                            "removed yet");

@@ -227,7 +227,7 @@ class DetachedStart {
   DetachedRun start();
 
  private:
-  /// Refuses what would fail only in the cluster.
+  /// Throws the errors that would otherwise occur only in the cluster.
   void check();
   engine::EngineOptions options();
   /// Prepares images and files, and records the run.
@@ -309,7 +309,7 @@ void DetachedStart::hand_to_cluster() {
   }
 }
 
-/// Waits until the driver has started, or will not start, or the time is up.
+/// Waits until the driver has started or cannot start, or until start_timeout.
 async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_start() {
   const auto until = std::chrono::steady_clock::now() + start_timeout;
   std::string reported;
@@ -345,7 +345,7 @@ void DetachedStart::await_driver() {
   const std::string why = status_.failure.empty()
                               ? status_.hopeless ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
-  throw core::EnvironmentError("the driver of run " + session_.run_id + " could not begin: " + why,
+  throw core::EnvironmentError("the driver of run " + session_.run_id + " did not start: " + why,
                                {"`" + workspace_.options().name + " resume " + session_.run_id +
                                 "` continues the run from here"});
 }

@@ -33,7 +33,7 @@ class Drivers {
   /// once in a few seconds; if it does not answer, it is not queried again for the same time. First
   /// downloads what the driver has saved to the replica; afterwards the run may have ended.
   Liveness liveness_of(store::RunRecord& run);
-  /// True if running or of unknown liveness.
+  /// Returns true if the run has a living driver, or one of unknown liveness.
   bool goes_on(store::RunRecord& run) {
     return run.status == RunStatus::running && liveness_of(run) != Liveness::dead &&
            run.status == RunStatus::running;

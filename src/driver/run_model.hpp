@@ -78,7 +78,8 @@ class RunModel {
   void add_group(const std::string& step, std::size_t instances);
   void set_status(StepView& step, StepStatus status, SteadyTime now);
   std::unordered_map<std::string, std::size_t> index_, group_index_;
-  std::unordered_map<std::string, std::size_t> instances_;  ///< Of each step, over all rounds.
+  std::unordered_map<std::string, std::size_t>
+      instances_;  ///< Number of instances of each step, over all rounds.
   std::size_t counts_[7] = {};
 };
 

@@ -1,6 +1,6 @@
 /// @file
-/// The end of a run: its counts, what it has made, and both as an object that programs and
-/// `pipe attach` read.
+/// The end of a run: its counts and outputs, also as an object that programs and `pipe attach`
+/// read.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +34,14 @@ struct RunEnd {
 core::ExitCode exit_code_of(const engine::RunSummary& outcome);
 
 /// Returns the run's outputs, made or reused: all of them or, in a large pipeline, those that no
-/// step takes. Those of repeated steps are those of the last round.
+/// step takes. A repeated step has the outputs of its last round.
 std::vector<ShownResult> results_of(Session& session);
 
 /// Returns the event `summary`.
 nlohmann::json summary_json(const RunEnd& end);
 
-/// Reads the event `summary`. Paths are those of this machine; results that are not on it are left
-/// out.
+/// Reads the event `summary`. Paths are those of this machine; outputs that this machine lacks are
+/// left out.
 /// @return nothing if the object is not a summary
 std::optional<RunEnd> read_summary(const nlohmann::json& object, Workspace& workspace,
                                    store::RunStore& store);

@@ -39,7 +39,7 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
 /// Runs check_steps() and passes its warnings on.
 void report_step_warnings(Session& session, RunObserver& observer);
 
-/// Returns a list of what diagnostic_json() returns, each with its `file`, too.
+/// Returns a list of diagnostic_json() objects, each with its `file`, too.
 nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings,
                              const PipelineSpec& pipeline);
 
