@@ -1,5 +1,5 @@
 /// @file
-/// What an engine says of itself: its version and kind, and what follows from them.
+/// An engine's description of itself: its version, kind and features.
 #pragma once
 
 #include <string>

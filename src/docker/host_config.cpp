@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The keys of pip's configuration that say how packages are reached. Others (target, user,
-// cache-dir, ...) concern this machine only.
+// The keys of pip's configuration that tell how to reach packages. Others (target, user, cache-dir,
+// ...) concern this machine only.
 constexpr std::array pip_keys{"index-url", "extra-index-url", "trusted-host", "find-links",
                               "timeout",   "default-timeout", "retries",      "proxy"};
 constexpr std::array uv_variables{"UV_INDEX_URL",       "UV_DEFAULT_INDEX",  "UV_INDEX",
@@ -33,7 +33,7 @@ constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy",  
 constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
                                   "CURL_CA_BUNDLE"};
 
-/// Where snapshots of Debian's and Ubuntu's archives are, instead of their own servers.
+/// Variable that names a server of snapshots of Debian's and Ubuntu's archives.
 constexpr auto snapshot_mirror = "PIPE_APT_SNAPSHOT_MIRROR";
 
 std::string trim(std::string_view text) {

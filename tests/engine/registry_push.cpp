@@ -113,7 +113,7 @@ TEST_F(RegistryPush, image_is_pushed_once_and_known_by_the_digest_that_the_regis
 TEST_F(RegistryPush, layers_that_are_there_are_not_sent_again) {
   publish(build("1"));
   publish(build("2"));
-  EXPECT_THAT(events.text(), HasSubstr("nothing to push but its manifest, 2 layers were there"));
+  EXPECT_THAT(events.text(), HasSubstr("only the manifest pushed, 2 layers were there"));
 }
 
 TEST_F(RegistryPush, image_that_the_registry_has_lost_is_pushed_again) {
