@@ -32,7 +32,7 @@ struct RunSummary {
   bool environment_failed = false;
 };
 
-/// A step's key, and the named parts that it is the digest of.
+/// A step's key, and the named parts that it digests.
 struct StepKey {
   std::string key;
   std::vector<store::KeyPart> parts;
@@ -57,7 +57,7 @@ struct AttemptOutcome {
   std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
   core::Phases phases = {};
   std::string code = {};                         ///< Digest of the tree of the step's code, hex.
-  std::vector<store::TreeFile> code_files = {};  ///< What that tree has.
+  std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.
   store::AttemptRecord record;                   ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
@@ -65,12 +65,12 @@ struct AttemptOutcome {
   std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.
 };
 
-/// The content of an input is not what its step has made.
+/// The content of an input differs from what its step has made.
 class DamagedInput : public core::EnvironmentError {
  public:
   DamagedInput(const std::string& message, std::vector<std::string> advice, std::string producer)
       : EnvironmentError(message, std::move(advice)), producer_(std::move(producer)) {}
-  /// The step that made it.
+  /// The step that made the input.
   const std::string& producer() const { return producer_; }
 
  private:
@@ -90,7 +90,7 @@ struct AttemptCounts {
   unsigned attempts = 0;
   unsigned failures = 0;       ///< Number of attempts that failed because of the step.
   unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
-  std::string image = {};      ///< What the last attempt ran in, if it has ended.
+  std::string image = {};      ///< The image of the last attempt, if it has ended.
 };
 
 /// The progress of a step when its run was interrupted.

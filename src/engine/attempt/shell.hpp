@@ -14,7 +14,7 @@
 
 namespace pipeline::engine {
 
-/// Folder of the state folder for what shells write.
+/// Folder of the state folder for the files that shells write.
 inline constexpr const char* shells_folder = "shells";
 
 struct ShellRequest {

@@ -59,7 +59,7 @@ const gpu::Demand& GpuReserver::demand_of(const StepSpec& step) const {
   static const gpu::Demand none;
   auto found = demands_.find(step.name);
   if (found == demands_.end() && step.instance)
-    found = demands_.find(step.instance->of);  // It was made after the check.
+    found = demands_.find(step.instance->of);  // The instance was made after the check.
   return found == demands_.end() ? none : found->second;
 }
 
@@ -83,7 +83,7 @@ async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& 
                                               [&](core::StopLevel) { ticket.offered.open(); });
 
   std::optional<GpuReservation> reservation;
-  ticket.offered.open();  // No other step may want them.
+  ticket.offered.open();  // No other step may want GPUs.
   while (stop.level() == core::StopLevel::none) {
     co_await ticket.offered.wait();
     if (stop.level() != core::StopLevel::none) break;
@@ -123,7 +123,8 @@ async::Task<> GpuReserver::offer_gpus() {
         for (auto* ticket : tickets_)
           if (is_of(entries[grant.index], *ticket)) ticket->offered.open();
       for (auto* ticket : tickets_)
-        if (!shortage_of(*ticket).empty()) ticket->offered.open();  // It is to fail.
+        if (!shortage_of(*ticket).empty())
+          ticket->offered.open();  // The step fails when it gets its turn.
       report_reasons(session, entries);
       session.put_queue(entries);
     }
@@ -182,7 +183,7 @@ async::Task<> GpuReserver::refresh_processes() {
   }
 }
 
-/// Says why the request cannot be met any more; empty if it can be.
+/// Returns the reason why the request cannot be satisfied any more; empty if it can be.
 std::string GpuReserver::shortage_of(const Ticket& ticket) const {
   if (lost_.empty()) return {};
   const auto& demand = ticket.waiting.demand;
@@ -208,7 +209,7 @@ async::Task<> GpuReserver::refresh_containers() {
     holds = co_await routes_.gpus_in_use();
   } catch (const core::EnvironmentError&) {
     co_return;
-  }  // The steps themselves will report it.
+  }  // The steps themselves will report the error.
   in_containers_.clear();
   for (const auto& hold : holds)
     if (hold.run != context_.options.run_id) in_containers_.insert(hold.uuid);

@@ -14,7 +14,7 @@ namespace pipeline::engine {
 namespace {
 
 constexpr std::uint64_t max_condition_input = 1 << 20;
-/// Returns why a step that this one needs keeps it from running; empty if none does.
+/// Returns the reason why a step that this one needs keeps it from running; empty if none does.
 std::string lost_need(const StepSpec& step, const Predecessors& before) {
   std::string reason;
   const auto look = [&](const std::string& name) {

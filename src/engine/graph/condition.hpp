@@ -13,13 +13,13 @@
 
 namespace pipeline::engine {
 
-/// What a condition comes to.
+/// The result of a condition.
 struct ConditionValue {
   std::optional<bool> value;  ///< Unset if it depends on outputs that do not exist yet.
-  /// If it is not true: why, such as `when is false: evaluate.metrics.accuracy is 0.85
+  /// If not true: the reason, such as `when is false: evaluate.metrics.accuracy is 0.85
   /// (${evaluate.metrics.accuracy} > 0.9)`.
   std::string reason;
-  /// If an output has no such value, or one of a wrong type: what is wrong.
+  /// Set if an output has no such value, or a value of the wrong type.
   std::string error;
 };
 
@@ -31,13 +31,14 @@ using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
                         store::ArtifactStore& artifacts, const std::string& key = "when");
 
-/// How a step ended, as far as that is known.
+/// The end of a step, as far as it is known.
 enum class Outcome { unknown, made, failed, skipped };
 
 /// The steps before a step.
 struct Predecessors {
   std::function<Outcome(const std::string& step)> outcome_of;
-  /// The outcomes of all of them: `failed` if one has failed, else `unknown` if one is not known.
+  /// The outcomes of all of them together: `failed` if one has failed, else `unknown` if one is not
+  /// known.
   Outcome all;
   FindOutput find_output;
 };

@@ -50,7 +50,7 @@ class GatheredFolder {
   std::vector<Entry> entries_;
 };
 
-/// What a gathered input consists of: its digest in the step's key, and its artifacts.
+/// A gathered input: its digest in the step's key, and its artifacts.
 using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>;
 
 /// The artifacts behind a step's inputs that its key does not name.

@@ -17,7 +17,7 @@ namespace pipeline::engine {
 struct UnchangedRun {
   std::string run;
   std::size_t steps = 0, skipped = 0;
-  std::vector<std::string> tags;  ///< Those of the pipeline.
+  std::vector<std::string> tags;  ///< The pipeline's tags.
 };
 
 struct AttemptStart {
@@ -59,12 +59,12 @@ class Journal {
   void reused(Reuse reuse);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
                  const AttemptCounts& counts, InputOrigins origins);
-  /// Notes that a step, which has ended so, runs again in this run.
+  /// Records that a step, which has ended with this status, runs again in this run.
   /// @return the number of its attempts so far
   unsigned restarted(const StepSpec& step, StepStatus ended_as);
   /// Persists what was collected.
   void flush();
-  /// The same if there are reused steps, which none but the next write would publish.
+  /// Calls flush() if there are reused steps, which would otherwise wait for the next write.
   void flush_reused();
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
@@ -123,9 +123,9 @@ class Journal {
   const bool publishes_here_;  ///< Names are those of the state folder.
   const bool is_resumed_;
   RunSummary summary_{};
-  /// Of a resumed run, by step: those that it has not come to yet.
+  /// Steps of a resumed run that it has not reached yet.
   std::map<std::string, store::StepRecord> earlier_;
-  std::vector<Reuse> reused_;  ///< Not persisted yet, as those below.
+  std::vector<Reuse> reused_;  ///< Not persisted yet, like the next two.
   std::vector<Success> successes_;
   Clock::time_point began_ = Clock::now();
 };

@@ -33,14 +33,14 @@ class Retries {
     }
     if (failure.kind == FailureKind::out_of_memory)
       if (const auto more = more_than(memory)) return Retry{std::chrono::milliseconds(0), more};
-    // `stalled: true` alone means one more try.
+    // Without `max_retries`, `stalled: true` means one more try.
     const auto most = settings_.max_retries.value_or(failure.kind == FailureKind::stalled ? 1 : 0);
     if (++counts.failures > most) return std::nullopt;
     return Retry{std::exchange(delay_, std::chrono::duration_cast<std::chrono::milliseconds>(
                                            delay_ * settings_.backoff.value_or(1.0)))};
   }
 
-  /// Returns the limit after this one; nothing if the step may not have more.
+  /// Returns the limit after this one; nothing if the step may not have more memory.
   std::optional<Bytes> more_than(const std::optional<Bytes>& memory) const {
     const auto& [factor, max] = settings_.on_oom;
     if (!memory || !max || *memory >= *max) return std::nullopt;

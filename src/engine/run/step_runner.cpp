@@ -33,7 +33,7 @@ std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries
   return memory > *asked ? std::optional(memory) : std::nullopt;
 }
 
-/// Says why `retry.on_oom` gave the step no more memory.
+/// Adds advice if `retry.on_oom` gave the step no more memory.
 void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Failure& failure) {
   const auto& max = step.retry.on_oom.max;
   if (failure.kind != FailureKind::out_of_memory || !max) return;
