@@ -32,7 +32,7 @@ std::string advice(const StepSpec& step, const CodeSet& code, const std::string&
          step.name + "': add `code: [" + core::joined(entries, ", ") + "]` to the step";
 }
 
-/// The code of the steps whose paths refer to one folder.
+/// A folder that the code paths of some steps refer to.
 struct CodeFolder {
   CodeFolder(const std::filesystem::path& folder, std::string lock)
       : root(folder), tree(folder), discovery(tree), lock_file(std::move(lock)) {}
@@ -95,7 +95,7 @@ struct CodeFolder {
     return std::nullopt;
   }
 
-  /// Advice for a file of this machine that the step named by its absolute path.
+  /// Returns advice for a file of this machine that the step named by its absolute path.
   std::optional<std::string> absolute_advice(const StepSpec& step, const CodeSet& code,
                                              const std::string& path) {
     if (!path.starts_with('/')) return std::nullopt;
@@ -114,7 +114,7 @@ struct CodeFolder {
     });
   }
 
-  /// Advice for a script that the command names and the folder does not have.
+  /// Returns advice for a script that the command names and the folder lacks.
   std::string script_advice(const std::string& script) {
     std::set<std::string> looked_at;
     const auto files = tree.files_below("", looked_at);
@@ -123,8 +123,8 @@ struct CodeFolder {
            (meant.empty() ? "" : ": " + meant);
   }
 
-  /// Advice for a module that Python does not find by itself: it is elsewhere in the folder, or in
-  /// a package.
+  /// Returns advice for a module that Python does not find by itself, because it is elsewhere in
+  /// the folder, or in a package.
   std::string module_advice(const StepSpec& step, const CodeSet& code, const std::string& module) {
     std::string path = module.substr(0, module.find('.'));
     std::set<std::string> looked_at;
@@ -140,8 +140,7 @@ struct CodeFolder {
   const std::filesystem::path root;
   code::CodeTree tree;
   code::CodeDiscovery discovery;
-  const std::string
-      lock_file;  ///< Beside the pipeline file: `pipe` writes it, and no step reads it.
+  const std::string lock_file;  ///< Written by `pipe` beside the pipeline file; no step reads it.
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
 };
 

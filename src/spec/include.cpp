@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// More are treated as a mistake.
+/// A larger number is treated as a mistake.
 constexpr std::size_t max_files = 1000;
 constexpr const char* expected_include =
     "a list of files, or of {file: FILE, prefix: NAME, parameters: {...}}";
@@ -110,7 +110,7 @@ void Files::include(FileScope& parent, const core::Value& entry) {
     return settings::report(diagnostics_, "include-absolute",
                             "'" + *name + "' is not a path relative to the file that includes it",
                             file->span,
-                            {"where the pipeline goes, what it includes has to go with it"});
+                            {"included files must stay beside the pipeline file when it is moved"});
   made.file = (parent.folder() / *name).lexically_normal();
   load(parent, *file, std::move(made));
 }

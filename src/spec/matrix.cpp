@@ -87,7 +87,7 @@ class MatrixReader {
   }
 
  private:
-  /// Reports what a matrix cannot have whose values are not known yet.
+  /// Reports keys that a matrix cannot have while its values are not known.
   void close_off(const core::Value& map) {
     open_.spec.of = step_.spec.name;
     for (const char* key : {"include", "exclude"})
@@ -95,10 +95,10 @@ class MatrixReader {
         is_broken_ = true;
         settings::report(diagnostics_, "bad-matrix",
                          std::string("`") + key +
-                             "` needs values that are known, and another step "
+                             "` needs known values, and another step "
                              "makes some of step '" +
                              step_.spec.name + "'",
-                         value->span, {}, "let that step write what is to be left out or added");
+                         value->span, {}, "let that step write the values to leave out or add");
       }
     if (step_.spec.run_on != RunOn::success) {
       is_broken_ = true;
@@ -126,8 +126,8 @@ class MatrixReader {
     open_.spans.push_back(text.span);
   }
 
-  /// Returns what `${params.NAME[*]}` or `${params.NAME.MEMBER[*]}` refers to, if the text has that
-  /// form and the step has the parameter.
+  /// Returns the value that `${params.NAME[*]}` or `${params.NAME.MEMBER[*]}` refers to, if the
+  /// text has that form and the step has the parameter.
   const nlohmann::json* parameter_list(const core::Value& text) {
     if (text.kind != core::Value::Kind::scalar) return nullptr;
     const auto items = items_named(text.scalar);
@@ -150,8 +150,8 @@ class MatrixReader {
     return &none_;
   }
 
-  /// Returns the items of a list that is a parameter; reports what cannot be an axis. An item that
-  /// is a list or map is its JSON, in a text, as an item that a step makes is.
+  /// Returns the items of a list that is a parameter; reports values that cannot be an axis. A list
+  /// or map among the items becomes its JSON text, as among the items that a step makes.
   Row values_of(const std::string& axis, const nlohmann::json& list, const core::Value& text) {
     Row row;
     if (&list == &none_) return row;
@@ -189,13 +189,13 @@ class MatrixReader {
       settings::report_type(diagnostics_, axis, "a text, a number or a boolean", item);
     else if (!settings::formats::text.accepts(item.scalar))
       settings::report(diagnostics_, "control-character",
-                       "a value of axis '" + axis + "' has a control character in it", item.span);
+                       "a value of axis '" + axis + "' has a control character", item.span);
     else if (auto json = settings::scalar_to_json(item))
       return json;
     else
       settings::report(
           diagnostics_, "bad-number",
-          "the number " + item.scalar.substr(0, 40) + " is beyond what a parameter can hold",
+          "the number " + item.scalar.substr(0, 40) + " is more than a parameter can hold",
           item.span, {"put it in quotes to pass it on as a text"});
     return std::nullopt;
   }
@@ -318,7 +318,7 @@ class MatrixReader {
         else if (item.kind == core::Value::Kind::map && !item.find(matrix_.axes[i]))
           settings::report(diagnostics_, "bad-matrix",
                            "this names no value for the axis '" + matrix_.axes[i] + "'", item.span,
-                           {"what `include` adds is one whole combination"});
+                           {"`include` adds whole combinations"});
       }
       if (instance.size() < row.size()) continue;
       if (!seen.insert(nlohmann::json(instance).dump()).second)
@@ -330,7 +330,7 @@ class MatrixReader {
 
   const ReadStep& step_;
   settings::Diagnostics& diagnostics_;
-  const nlohmann::json none_;  ///< What a wrong reference refers to; has been reported.
+  const nlohmann::json none_;  ///< The value of a wrong reference, which has been reported.
   Matrix matrix_;
   OpenMatrix open_;  ///< All axes, if one of them has items of another step.
   bool is_open_ = false, is_broken_ = false;
@@ -383,7 +383,7 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       settings::report(diagnostics, "bad-name",
                        "the name of a step with a matrix can have at most " +
                            std::to_string(model::max_base) + " characters",
-                       step.key->span, {"those that are made of it have longer ones"});
+                       step.key->span, {"its instances have longer names"});
   }
   if (!has_some) return;
   by_name.reserve(steps.size());

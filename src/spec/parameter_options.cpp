@@ -69,15 +69,15 @@ std::optional<nlohmann::json> read_option(const std::string& option, const std::
   return std::nullopt;
 }
 
-/// Returns how `--param` names the parameters of a file: as they are in the pipeline's own,
-/// `PREFIX.NAME` in an included one. Nothing for a file that is included without a prefix.
+/// Returns the prefix by which `--param` names the parameters of a file: none in the pipeline's
+/// own, `PREFIX.` in an included one. Nothing for a file that is included without a prefix.
 std::optional<std::string> option_prefix(const FileScope& scope) {
   if (!scope.parent) return "";
   if (scope.prefix.empty()) return std::nullopt;
   return scope.prefix.substr(0, scope.prefix.size() - 1) + ".";
 }
 
-/// The first `.` of the name; its end if there is none.
+/// Returns the first `.` of the name; its end if there is none.
 std::size_t dot_of(const std::string& name) { return std::min(name.find('.'), name.size()); }
 
 }  // namespace
@@ -109,7 +109,7 @@ bool ParameterOptions::set(Parameters& parameters, const std::string& name,
   if (dot < name.size()) {
     const auto member = member_of(found->first, *declared, name.substr(dot + 1));
     if (!member.value) return false;
-    declared = const_cast<nlohmann::json*>(member.value);  // Of a value that is not const.
+    declared = const_cast<nlohmann::json*>(member.value);  // The parameters are not const.
   }
   taken_.insert(option);
   if (auto value = read_option(option, text, *declared, diagnostics_))
@@ -152,7 +152,8 @@ void ParameterOptions::report_unknown(const Defaults& defaults,
           diagnostics_, "bad-option",
           "--param " + option + ": '" + key + "' is an axis of the step's matrix, not one value",
           {},
-          {"`--step " + step->spec.name + "[" + key + "=" + text + "]` runs what has this value"});
+          {"`--step " + step->spec.name + "[" + key + "=" + text +
+           "]` runs the instances with this value"});
     else
       report_unknown(option, defaults, steps);
   }

@@ -24,8 +24,8 @@ class ParameterOptions {
                    settings::Diagnostics& diagnostics)
       : options_(options), diagnostics_(diagnostics) {}
 
-  /// Sets the file's own parameters. They are named as they are in the pipeline's own file, and
-  /// `PREFIX.NAME` in an included one.
+  /// Sets the parameters of a file: named as in the pipeline's own file, `PREFIX.NAME` in an
+  /// included one.
   void apply(FileScope& scope);
   /// Sets the parameters of single steps, `STEP.NAME`.
   void apply(std::vector<ReadStep>& steps);

@@ -21,14 +21,14 @@ std::optional<nlohmann::json> read(const std::string& name, const core::Value& v
   if (value.kind == core::Value::Kind::scalar) {
     if (!settings::formats::text.accepts(value.scalar)) {
       settings::report(diagnostics, "control-character",
-                       "parameter '" + name + "' has a control character in it", value.span);
+                       "parameter '" + name + "' has a control character", value.span);
       return std::nullopt;
     }
     auto json = settings::scalar_to_json(value);
     if (!json)
       settings::report(
           diagnostics, "bad-number",
-          "the number " + value.scalar.substr(0, 40) + " is beyond what a parameter can hold",
+          "the number " + value.scalar.substr(0, 40) + " is more than a parameter can hold",
           value.span, {"put it in quotes to pass it on as a text"});
     return json;
   }
@@ -44,7 +44,7 @@ std::optional<nlohmann::json> read(const std::string& name, const core::Value& v
     const bool is_name = settings::formats::text.accepts(key.scalar);
     if (!is_name)
       settings::report(diagnostics, "control-character",
-                       "a key of parameter '" + name + "' has a control character in it", key.span);
+                       "a key of parameter '" + name + "' has a control character", key.span);
     auto json = read(name, member, diagnostics);
     is_whole &= is_name && json.has_value();
     if (json) made[key.scalar] = std::move(*json);
@@ -101,7 +101,7 @@ ParameterMember member_of(const std::string& name, const nlohmann::json& value,
       for (const auto& [each, member] : at->items()) known.push_back(each);
       return {nullptr, has_no + "member '" + key + "'", core::did_you_mean(key, known)};
     } else {
-      return {nullptr, has_no + "member '" + key + "': it is one value, no list or map"};
+      return {nullptr, has_no + "member '" + key + "': it is one value, not a list or map"};
     }
   }
   return {at};

@@ -11,7 +11,8 @@
 
 namespace pipeline::spec {
 
-/// Reports inputs that no step makes, `after` entries that name no step, and dependency cycles.
+/// Reports inputs without a step that makes them, `after` entries that name no step, and dependency
+/// cycles.
 void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 
 /// Parses each step's command and checks its names against the step's inputs, outputs, parameters

@@ -71,7 +71,7 @@ TEST(Parameters, a_command_looks_into_lists_and_maps) {
   EXPECT_EQ(first_error("a: {command: [x, '${params.names.3}']}"),
             "3:27: 'names' has no item '3': it is a list with 3, counted from 0");
   EXPECT_EQ(first_error("a: {command: [x, '${params.opt.lr.x}']}"),
-            "3:27: 'opt.lr' has no member 'x': it is one value, no list or map");
+            "3:27: 'opt.lr' has no member 'x': it is one value, not a list or map");
 }
 
 TEST(Parameters, options_set_lists_maps_and_their_members) {
