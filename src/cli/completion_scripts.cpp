@@ -46,7 +46,7 @@ std::string bash_action(const CompletedOption& option) {
 
 /// Returns the branches that complete the value of an option.
 std::string bash_values(const Commands& commands) {
-  // By option and action: the commands. An option that is the same everywhere needs none of them.
+  // Commands by option and action. An option with the same action everywhere needs none of them.
   std::map<std::string, std::map<std::string, std::vector<std::string>>> actions;
   for (const auto& command : commands)
     for (const auto& option : command.options)

@@ -203,10 +203,11 @@ core::ExitCode export_command(Context& context) {
   if (!functions.empty())
     context.note(
         "note: functions of this program: " + functions +
-        "; YAML can only name the program as their command, so they run where it is (local)");
+        "; YAML can only name the program as their command, so they run on its machine (local)");
   if (!scripts.empty())
-    context.note("note: scripts whose text stands in this program, to be put beside the file: " +
-                 scripts);
+    context.note(
+        "note: this program contains the text of these scripts; put them beside the file: " +
+        scripts);
   if (!gathering.empty())
     context.note(
         "note: steps that gather single artifacts, of which YAML can only name the first: " +

@@ -14,7 +14,7 @@
 
 namespace pipeline::cli {
 
-/// Options of `instances`; zero and empty members are no requirement.
+/// Options of `instances`; zero and empty members do not restrict.
 struct InstancesOptions {
   unsigned gpus = 0;
   double cpus = 0;
@@ -42,7 +42,7 @@ struct ArtifactsOptions {
 /// Options of `compare`.
 struct CompareOptions {
   std::vector<std::string> runs;
-  bool all = false;  ///< Also what is equal.
+  bool all = false;  ///< Also rows that are equal.
 };
 
 /// Options of `tag`.
@@ -99,7 +99,7 @@ struct NoteOptions {
 
 /// Options of `shell`.
 struct ShellOptions {
-  std::vector<std::string> command;  ///< What is executed; empty: a shell.
+  std::vector<std::string> command;  ///< The command to execute; empty: a shell.
 };
 
 /// Options of `serve`.
@@ -115,13 +115,13 @@ struct Options : driver::WorkspaceOptions {
   bool verbose = false;
   bool detach = false;  ///< Command run.
 
-  // Of several commands.
+  // Shared by several commands.
   std::string run = "latest";
   unsigned attempt = 0;           ///< 0: the last one.
   std::filesystem::path copy_to;  ///< File or folder for what the command writes.
   std::string action, subject;    ///< Commands kubernetes, why and used.
 
-  // Of one command.
+  // For single commands.
   AdviseOptions advise;
   ArtifactsOptions artifacts;
   driver::CancelRequest cancel;

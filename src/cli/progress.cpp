@@ -173,7 +173,7 @@ void Progress::emit(const Event& event, driver::SteadyTime at) {
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);
 }
 
-/// Of instances of a step that fail in the same way, the first one's failure is shown.
+/// Shows the first failure of instances of a step that fail in the same way.
 void Progress::show_once(const Event& event) {
   const auto* finished = std::get_if<event::StepFinished>(&event);
   if (!finished || !finished->failure) return show(event);

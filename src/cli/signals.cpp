@@ -18,7 +18,8 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
 }
 
 StopOnSignals::~StopOnSignals() {
-  // Without the set the signals have their defaults, which end the process: none may come between.
+  // Without the set, the signals have their defaults, which end the process; so they are blocked in
+  // between.
   sigset_t late, before;
   sigemptyset(&late);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, stop_at_once}) sigaddset(&late, number);
@@ -39,7 +40,7 @@ void StopOnSignals::wait() {
       say_("stopping at once");
       cancel_.stop(core::StopLevel::immediate);
     } else if (number == SIGINT) {
-      say_("gave up; `pipe clean --containers` removes what may be left");
+      say_("gave up; `pipe clean --containers` removes the remains");
       ::_exit(static_cast<int>(core::ExitCode::interrupted));
     }
     wait();

@@ -100,7 +100,7 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
   auto fitting = fitting_instance_types(like_type);
   if (fitting.empty()) fitting = fitting_instance_types(needs);
   std::string suggestion = fitting.empty()
-                               ? "no instance type has all of that"
+                               ? "no instance type satisfies all of that"
                                : std::string("the smallest that fits: ") + fitting.front().name;
   settings::report(diagnostics, "instance-too-small", std::move(message), place, {},
                    std::move(suggestion));

@@ -96,7 +96,7 @@ class AskingForGpus(PipeTest):
         self.assertNotIn("g3.8xlarge", names)
         result = self.pipe("instances", "--class", "A100", "--gpu-memory", "80GiB", "--output", "json")
         self.assertEqual([each["instance_type"] for each in json.loads(result.out)], ["p4de.24xlarge"])
-        self.assertIn("no instance type has all of that", self.pipe("instances", "--gpus", "99").out)
+        self.assertIn("no instance type satisfies all of that", self.pipe("instances", "--gpus", "99").out)
         for wrong in (["--memory", "much"], ["--compute-capability", "new"], ["--gpus", "0"]):
             self.assertEqual(self.pipe("instances", *wrong).code, 2, wrong)
 

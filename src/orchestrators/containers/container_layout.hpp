@@ -1,6 +1,6 @@
 /// @file
-/// The paths at which a step finds its files in a container or pod, and the settings that change
-/// what it does there.
+/// The paths of a step's files in a container or pod, and the settings that change its behaviour
+/// there.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ inline const std::string container_folder = "/pipe", container_scratch = "/pipe/
 /// Returns the paths at which a step finds its files in its container.
 const Layout& container_layout();
 
-/// Returns the settings that change what a step does in an equal image, as one text for a digest.
+/// Returns the settings that change a step's behaviour in an equal image, as one text for a digest.
 std::string runtime_part(const DockerSettings& settings);
 
 }  // namespace pipeline::orchestrators::containers
