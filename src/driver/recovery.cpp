@@ -58,15 +58,10 @@ void add_used(store::RunStore& store, const store::RunRecord& run, const Invocat
 
 }  // namespace
 
-std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
-                                                const std::string& resumed,
-                                                const std::string& gone) {
-  store.require_writable();
-  auto before = half_recovered(store);
-  auto dead = store.runs().mark_dead(gone);
+void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
+                    store::RunStore& store, const std::string& resumed) {
   std::set<Used> used;
-  for (const auto* runs_to_recover : {&before, &dead})
-    for (const auto& run : *runs_to_recover) add_used(store, run, workspace.options(), used);
+  for (const auto& run : runs) add_used(store, run, workspace.options(), used);
   for (const auto& [name, connection, owner] : used) {
     try {
       const auto orchestrator = make_orchestrator(
@@ -83,6 +78,17 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
                      " clean --containers` does it later");
     }
   }
+}
+
+std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
+                                                const std::string& resumed,
+                                                const std::string& gone) {
+  store.require_writable();
+  auto before = half_recovered(store);
+  auto dead = store.runs().mark_dead(gone);
+  auto all = before;
+  all.insert(all.end(), dead.begin(), dead.end());
+  remove_left_by(all, workspace, store, resumed);
   // Comes last, because the folder is how a run is found that could not be recovered completely.
   for (const auto& run : before)
     if (run.id != resumed) remove_work(workspace, store, run.id, false);

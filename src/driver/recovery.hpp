@@ -20,4 +20,11 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
                                                 const std::string& resumed = {},
                                                 const std::string& gone = {});
 
+/// Removes what the runs, whose drivers are dead, have left with their orchestrators. An engine may
+/// create a container after its driver has died and the run has been recovered, so the run that has
+/// recovered others calls this once more at its end.
+/// @param resumed as above
+void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& workspace,
+                    store::RunStore& store, const std::string& resumed = {});
+
 }  // namespace pipeline::driver

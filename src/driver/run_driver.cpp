@@ -79,8 +79,8 @@ RunDriver::RunDriver(Workspace& workspace, RunRequest request, RunObserver& obse
 
 RunEnd RunDriver::run() {
   if (!is_in_cluster())
-    recover_dead_runs(workspace_, session_.store, request_.run,
-                      request_.mode == RunMode::take_over ? request_.run : "");
+    recovered_ = recover_dead_runs(workspace_, session_.store, request_.run,
+                                   request_.mode == RunMode::take_over ? request_.run : "");
   auto settings = options();
   observer_.begin(workspace_.loop());
   std::optional<core::CancelSource::Listener> stop;
@@ -93,6 +93,7 @@ RunEnd RunDriver::run() {
     outcome = drive(settings);
   }
   observer_.end();
+  if (!recovered_.empty()) remove_left_by(recovered_, workspace_, session_.store);
   return conclude(*outcome);
 }
 

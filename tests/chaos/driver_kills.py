@@ -60,7 +60,10 @@ class DriverKills(ChaosTest):
         return self.processes()
 
     def assert_nothing_left_of_it(self):
-        wait_until(lambda: not self.leftovers(), "an end of what the driver has started", 30)
+        try:
+            wait_until(lambda: not self.leftovers(), "an end of what the driver has started", 30)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.leftovers()}") from None
         self.assert_no_work_left()
 
     def check_round(self, number: int, random, plan: dict | None, span: float) -> int:

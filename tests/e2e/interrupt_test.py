@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from support import NOWHERE, PipeTest, docker, engine_is_podman, wait_until
+from support import NOWHERE, PARENT, PipeTest, docker, engine_is_podman, wait_until
 
 # Says when it has begun (in an output's folder that the test sees), notes a SIGTERM, and does not end by itself.
 STUBBORN = """
@@ -115,6 +115,23 @@ class Interrupted(PipeTest):
         self.assertNotRegex(self.pipe("show", killed).out, r"(?m)^wait +\w+ +[0-9.]+m?s", "it is not known how long the step has run")
         wait_until(lambda: self.orchestrator == "local" or not self.containers(), "an end of the dead run's container")
         self.assertIn("interrupted", self.pipe("runs").out)
+        self.assert_nothing_left()
+
+    def test_what_the_engine_creates_after_its_driver_died_is_cleaned_up_too(self):
+        """An engine under load may create a container seconds after it was asked to, when the dead run has been recovered."""
+        if self.orchestrator == "local":
+            self.skipTest("no engine is asked")
+        process = self.begin("polite")
+        labels = json.loads(docker("inspect", self.containers()[0]))[0]["Config"]["Labels"]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        self.pipeline({"next": {"command": "sleep 4"}})
+        following = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+        old = labels["pipe.run"]
+        wait_until(lambda: any(docker("inspect", "-f", '{{index .Config.Labels "pipe.run"}}', each) != old for each in self.containers()), "the next step's container")
+        late = docker("create", *(f"--label={name}={value}" for name, value in labels.items()), PARENT, "true")
+        self.assertEqual(self.finish(following).code, 0)
+        self.assertNotEqual(subprocess.run(["docker", "inspect", late], capture_output=True).returncode, 0, "it is left")
         self.assert_nothing_left()
 
     def test_two_runs_at_once_both_finish(self):

@@ -49,22 +49,29 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 
 void Journal::commit(const std::function<void()>& write) {
   store_.transaction([&] {
-    for (const auto& reuse : reused_) put_reused(reuse);
-    for (const auto& success : successes_) put_success(success);
+    for (const auto& end : ended_)
+      std::visit([&](const auto& step) { put(step); }, end);
     write();
   });
-  for (const auto& [step, entry] : std::exchange(reused_, {})) {
-    note_reused_metrics(store_, artifacts_, record_.id, *step, entry);
-    ++summary_.cached;
-    events_.emit(
-        event::StepFinished{step->name, StepStatus::cached, 0, {}, std::nullopt, entry.run});
-  }
-  for (const auto& [step, attempt, parts, origins, spec] : std::exchange(successes_, {}))
-    events_.emit(
-        event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
+  has_reused_ = false;
+  for (const auto& end : std::exchange(ended_, {}))
+    std::visit([&](const auto& step) { announce(step); }, end);
 }
 
-void Journal::put_reused(const Reuse& reuse) {
+void Journal::announce(const Reuse& reuse) {
+  note_reused_metrics(store_, artifacts_, record_.id, *reuse.step, reuse.entry);
+  ++summary_.cached;
+  events_.emit(event::StepFinished{
+      reuse.step->name, StepStatus::cached, 0, {}, std::nullopt, reuse.entry.run});
+}
+
+void Journal::announce(const Success& success) {
+  const auto& step = success.step;
+  events_.emit(
+      event::StepFinished{step.name, step.status, step.attempts, step.took, std::nullopt, {}});
+}
+
+void Journal::put(const Reuse& reuse) {
   const auto& [step, entry] = reuse;
   if (entry.run == record_.id && entry.step == step->name) return;  // Made before an interruption.
   auto record = record_of(*step, StepStatus::cached, entry.key);
@@ -75,7 +82,7 @@ void Journal::put_reused(const Reuse& reuse) {
   publish(*step, entry.run, entry.outputs);
 }
 
-void Journal::put_success(const Success& success) {
+void Journal::put(const Success& success) {
   const auto& [step, attempt, parts, origins, spec] = success;
   store_.attempts().put(attempt);
   store_.runs().put_step(step);
@@ -95,11 +102,11 @@ void Journal::publish(const StepSpec& step, const std::string& run,
 }
 
 void Journal::flush() {
-  if (!reused_.empty() || !successes_.empty()) commit([] {});
+  if (!ended_.empty()) commit([] {});
 }
 
 void Journal::flush_reused() {
-  if (!reused_.empty()) commit([] {});
+  if (has_reused_) commit([] {});
 }
 
 void Journal::run_began(const std::string& orchestrator,
@@ -247,7 +254,10 @@ void Journal::retried(const StepSpec& step, unsigned number, const Failure& fail
   events_.emit(event::StepRetried{step.name, number, failure, retry.delay, retry.memory});
 }
 
-void Journal::reused(Reuse reuse) { reused_.push_back(std::move(reuse)); }
+void Journal::reused(Reuse reuse) {
+  ended_.push_back(std::move(reuse));
+  has_reused_ = true;
+}
 
 unsigned Journal::restarted(const StepSpec& step, StepStatus ended_as) {
   flush();
@@ -262,7 +272,8 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  successes_.push_back({std::move(record), outcome.record, key.parts, std::move(origins), &step});
+  ended_.push_back(
+      Success{std::move(record), outcome.record, key.parts, std::move(origins), &step});
   ++summary_.succeeded;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/graph/gather.hpp"
@@ -100,8 +101,10 @@ class Journal {
   };
   /// Commits the writes of `write` together with what was collected, and publishes the latter.
   void commit(const std::function<void()>& write);
-  void put_reused(const Reuse& reuse);
-  void put_success(const Success& success);
+  void put(const Reuse& reuse);
+  void put(const Success& success);
+  void announce(const Reuse& reuse);
+  void announce(const Success& success);
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                     StepStatus status, bool is_failure);
   /// Publishes outputs under the names that the step gives them, unless the remote cache has the
@@ -125,8 +128,9 @@ class Journal {
   RunSummary summary_{};
   /// Steps of a resumed run that it has not reached yet.
   std::map<std::string, store::StepRecord> earlier_;
-  std::vector<Reuse> reused_;  ///< Not persisted yet, like the next two.
-  std::vector<Success> successes_;
+  /// Ends that are not persisted yet. A step comes before those that depend on it.
+  std::vector<std::variant<Reuse, Success>> ended_;
+  bool has_reused_ = false;  ///< Some of them are reused.
   Clock::time_point began_ = Clock::now();
 };
 

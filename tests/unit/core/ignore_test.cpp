@@ -70,7 +70,7 @@ TEST(DockerIgnore, malformed_lines_are_reported_all_at_once_with_their_places) {
         "web.dockerignore:2:1: error: malformed pattern '[a'\n"
         "    [a\n"
         "    ^~\n"
-        "  note: close the class, as in [a-z]; '\\' is followed by the character that it "
+        "  note: close the class, as in [a-z]; '\\' must be followed by the character that it "
         "escapes\n"
         "web.dockerignore:3:1: error: a '!' without a pattern\n"
         "    !\n"
@@ -79,7 +79,7 @@ TEST(DockerIgnore, malformed_lines_are_reported_all_at_once_with_their_places) {
         "web.dockerignore:4:1: error: malformed pattern 'b\\'\n"
         "    b\\\n"
         "    ^~\n"
-        "  note: close the class, as in [a-z]; '\\' is followed by the character that it "
+        "  note: close the class, as in [a-z]; '\\' must be followed by the character that it "
         "escapes");
   }
 }

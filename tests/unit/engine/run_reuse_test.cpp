@@ -37,6 +37,17 @@ TEST_F(RunTest, cached_step_runs_again_without_the_cache) {
   EXPECT_EQ(orchestrator.started["a"], 2);
 }
 
+TEST_F(RunTest, step_ends_before_those_that_are_reused_after_it) {
+  pipeline.steps = {step("a"), step("b", {"a"})};
+  pipeline.steps[0].cache = false;
+  run();
+  run();
+  std::vector<std::string> ends;
+  for (const auto& finished : recorder.of<event::StepFinished>()) ends.push_back(finished.step);
+  EXPECT_THAT(ends, ElementsAre("a", "b"));
+  EXPECT_EQ(status_of("b"), StepStatus::cached);
+}
+
 TEST_F(RunTest, edit_reruns_just_what_uses_it) {
   pipeline.steps = {step("load"), step("train", {"load"}), step("other", {"load"})};
   sources["train"] = {{"train.py", "1"}};
