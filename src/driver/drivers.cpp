@@ -47,7 +47,7 @@ struct Drivers::Elsewhere {
   std::optional<blobs::RemoteArtifacts> artifacts;
   std::optional<remote_driver::RunReplica> replica;
   std::optional<Clock::time_point> asked;
-  bool is_told = false;  ///< The user has been told that the replica does not respond.
+  bool is_told = false;  ///< The user has been notified that the replica does not respond.
 };
 
 Drivers::Drivers(remote_driver::DriverContext context, store::RunStore& store)
