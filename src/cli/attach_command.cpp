@@ -162,7 +162,7 @@ class Attachment {
   unsigned looks_ = 0;
   std::set<std::filesystem::path> files_;
   std::vector<EventFile> events_;           ///< In the order of the drivers.
-  std::map<std::string, AttemptLog> logs_;  ///< By step.
+  std::map<std::string, AttemptLog> logs_;  ///< Keyed by step.
   bool has_begun_ = false;
   json end_;
   const std::function<void(const Event&)> print_ = [this](const Event& event) {

@@ -150,7 +150,7 @@ struct OpenLog {
 /// `follow` those that are running line by line until the run ends.
 void print_all(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                const std::string& run, bool follow) {
-  std::map<std::string, OpenLog> open;      // By the file's name.
+  std::map<std::string, OpenLog> open;      // Keyed by the file's name.
   std::map<std::string, unsigned> printed;  // The last attempt of each step that has been printed.
   std::set<std::string> ended;
   for (;;) {

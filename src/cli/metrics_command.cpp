@@ -85,7 +85,7 @@ Table series_table(store::RunStore& store, const std::vector<store::MetricRecord
 /// Returns a row for each instance of a step with a matrix: the values of its axes and its metrics.
 Table instances_table(const std::vector<store::StepRecord>& steps,
                       const std::vector<store::MetricRecord>& metrics) {
-  std::map<std::string, std::map<std::string, double>> values;  // By step and metric.
+  std::map<std::string, std::map<std::string, double>> values;  // Keyed by step and metric.
   std::vector<std::string> names;
   for (const auto& metric : metrics) {
     values[metric.step][metric.name] = metric.last.value;

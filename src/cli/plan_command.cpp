@@ -84,7 +84,7 @@ std::string render(const Context& context, driver::Session& session,
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
-      builds;  // By environment: what will be built, and for which steps.
+      builds;  // Environments to build, each with the builds and the steps.
   std::size_t counts[5] = {};
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)

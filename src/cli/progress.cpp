@@ -182,7 +182,7 @@ void Progress::show_once(const Event& event) {
   const auto [first, is_new] =
       failed_.try_emplace(base + "\n" + finished->failure->message, finished->step);
   if (is_new) return show(event);
-  if (model_.group_of(finished->step)) return;  // They are counted.
+  if (model_.group_of(finished->step)) return;  // Instances of a group are counted.
   auto again = *finished;
   again.failure = Failure{finished->failure->kind, "as " + first->second, {}, {}};
   show(again);

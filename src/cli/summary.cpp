@@ -18,7 +18,7 @@ struct Trouble {
   std::vector<std::string> steps;
   const Failure* failure;
   std::string matrix;                ///< The step with the matrix; empty if they are no instances.
-  std::vector<std::string> details;  ///< Of instances nameless_details().
+  std::vector<std::string> details;  ///< Details of the instances of nameless_details().
 };
 
 /// Returns true for failures of a build or a machine, which the step itself did not print.

@@ -63,7 +63,7 @@ class EngineError : public core::EnvironmentError {
 
 struct ContainerState {
   bool running = false;
-  bool started = false;  ///< It was started at some time; it may have ended since.
+  bool started = false;  ///< The container was started at some time; it may have ended since.
   int exit_code = 0;
   bool oom_killed = false;
   std::string error;

@@ -85,7 +85,7 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
       image.layers = layers_of(co_await engine.call("GET", "/images/" + image.id + "/history"));
     } catch (const EngineError& error) {
       if (error.status() != 404) throw;
-      continue;  // It has been removed since.
+      continue;  // Removed since it was listed.
     }
     images.push_back(std::move(image));
   }

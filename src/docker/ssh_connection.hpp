@@ -69,7 +69,7 @@ class SshConnections {
   std::vector<std::string> command_;
   core::Descriptor listener_, entry_;  ///< The socket, and its file, which is unlinked.
   std::string path_;
-  std::map<std::string, int> offered_;  ///< By the name of the socket that is to connect.
+  std::map<std::string, int> offered_;  ///< Keyed by the name of the socket that is to connect.
   std::vector<Process> processes_;
   std::map<int, std::exception_ptr> refused_;  ///< Errors of processes that could not be started.
   int opened_ = 0;

@@ -42,7 +42,7 @@ class FilePatch {
     std::string value;
   };
   std::string name_, text_;
-  std::map<unsigned, std::map<unsigned, Change>> changes_;  ///< By line, by column.
+  std::map<unsigned, std::map<unsigned, Change>> changes_;  ///< Keyed by line and column.
   std::vector<std::string> elsewhere_;
 };
 

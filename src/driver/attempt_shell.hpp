@@ -13,7 +13,7 @@ namespace pipeline::driver {
 
 struct ShellAttempt {
   std::string run, step;             ///< As the user names them.
-  unsigned number = 0;               ///< Of the attempt; 0: the last one.
+  unsigned number = 0;               ///< Number of the attempt; 0: the last one.
   std::vector<std::string> command;  ///< Empty: a shell.
   bool has_terminal = false;
 };

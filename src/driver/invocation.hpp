@@ -20,7 +20,7 @@ struct Invocation {
   std::map<std::string, std::string> parameters;  ///< Same as `--param`.
   std::string profile;                            ///< Empty: none.
   std::string orchestrator = "docker";
-  StringMap connection;  ///< By the names of the orchestrators' fields (ConnectionField).
+  StringMap connection;  ///< Keyed by the names of the orchestrators' fields (ConnectionField).
   settings::RemoteStoreSettings remote_store;  ///< The run's remote store; may be unset.
   std::string step;            ///< Run only this step and its dependencies; empty: all.
   std::string execution_mode;  ///< Empty: the file's mode.

@@ -33,7 +33,7 @@ struct StepPlan {
   std::vector<std::string> notes;
   std::vector<store::KeyPart> key;
   std::string environment;  ///< Description of the environment.
-  std::string build;        ///< What will be built and why, if the environment is not ready.
+  std::string build;  ///< The image to build, with the reason, if the environment is not ready.
 };
 
 /// Plans a run without side effects. @param with_keys whether to fill StepPlan::key, which takes

@@ -12,7 +12,7 @@ namespace pipeline::gpu {
 
 struct GpuTrouble {
   std::string cause;                ///< Begins in lower case, ends without a full stop.
-  std::vector<std::string> advice;  ///< What the user can do, likeliest first.
+  std::vector<std::string> advice;  ///< Remedies, likeliest first.
   bool passing = false;             ///< The next attempt can succeed, with another GPU or later.
 };
 

@@ -41,7 +41,7 @@ struct Selection {
   bool is_gathered = false;
   /// Axes of the target that must have the values of these axes of the reader.
   std::vector<std::pair<std::size_t, std::size_t>> same;
-  /// By the values of the target's axes in `same`.
+  /// Keyed by the values of the target's axes in `same`.
   std::unordered_map<std::string, std::vector<std::uint32_t>> groups;
 };
 

@@ -60,7 +60,7 @@ class Files {
   void name_steps(FileScope& scope);
 
   settings::Diagnostics& diagnostics_;
-  std::deque<FileScope> scopes_;    ///< By number; their addresses stay.
+  std::deque<FileScope> scopes_;    ///< Indexed by number, at stable addresses.
   std::deque<std::string> loaded_;  ///< The texts of the included files.
   std::vector<std::string_view> texts_;
   std::vector<FileScope*> order_;

@@ -21,7 +21,7 @@ struct Profile {
   std::string description;
   std::string orchestrator;  ///< This and the following members: empty or 0 if the profile does not
                              ///< set them.
-  StringMap connection;      ///< By the names of the orchestrators' fields; see ConnectionField.
+  StringMap connection;  ///< Keyed by the names of the orchestrators' fields; see ConnectionField.
   std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
   Bytes keep_storage = 0;                      ///< Maximum size of the artifacts.

@@ -37,7 +37,7 @@ class Checkpoint {
 
  private:
   std::filesystem::path folder_;
-  core::Descriptor lock_;  ///< Of the folder itself.
+  core::Descriptor lock_;  ///< The open folder, locked.
 };
 
 }  // namespace pipeline::engine

@@ -62,7 +62,7 @@ struct Downloads::Wanted {
   DataSpec data;
   std::string sha256;  ///< Hex; empty: any content is accepted.
   std::optional<std::uint64_t> size;
-  fetch::ContentState state;  ///< Of new content.
+  fetch::ContentState state;  ///< State of new content.
   std::string version;        ///< Version of the object to read.
   core::CancelSource& stop;   ///< Ends the download.
   bool is_of_lock = false;    ///< The digest comes from the lock file, not from the pipeline.

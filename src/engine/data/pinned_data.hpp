@@ -54,7 +54,7 @@ class PinnedData {
 
   const PipelineSpec& pipeline_;
   lockfile::LockFile* lock_;
-  std::map<std::string, std::vector<std::string>> said_;  ///< By address.
+  std::map<std::string, std::vector<std::string>> said_;  ///< Keyed by address.
 };
 
 }  // namespace pipeline::engine

@@ -90,7 +90,7 @@ class GpuReserver {
   orchestrators::Routes& routes_;
   async::Semaphore& slots_;
 
-  std::map<std::string, gpu::Demand> demands_;  ///< By step.
+  std::map<std::string, gpu::Demand> demands_;  ///< Keyed by step.
   gpu::Machine* machine_;  ///< Null: the GPUs are on another machine, or NVML is not in use yet.
   std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;

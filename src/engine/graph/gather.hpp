@@ -56,7 +56,7 @@ using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>
 /// The artifacts behind a step's inputs that its key does not name.
 struct InputOrigins {
   std::vector<GatheredInput> gathered;
-  store::MatrixInputs taken;  ///< By its matrix.
+  store::MatrixInputs taken;  ///< Values of its matrix.
 };
 
 InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs);

@@ -47,7 +47,7 @@ void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& 
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (seen[all[k]]) continue;
     seen[all[k]] = true;
-    // One by one, because g++ 14 warns of an overflow where the range is inserted.
+    // Pushed singly, because g++ 14 warns of an overflow where the range is inserted.
     for (const auto need : needs[all[k]]) all.push_back(need);
   }
   std::ranges::sort(all);

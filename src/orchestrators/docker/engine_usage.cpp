@@ -59,7 +59,7 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
   if (!stats.is_object()) return;
   const auto all = stat_at(stats, "/cpu_stats/cpu_usage/total_usage");
   const auto memory = memory_of_stats(stats);
-  if (all == 0 && memory == 0) return;  // It has ended.
+  if (all == 0 && memory == 0) return;  // The container has ended.
   constexpr std::uint64_t most = std::uint64_t{1} << 62U;
   const auto user = stat_at(stats, "/cpu_stats/cpu_usage/usage_in_usermode");
   const auto system = stat_at(stats, "/cpu_stats/cpu_usage/usage_in_kernelmode");

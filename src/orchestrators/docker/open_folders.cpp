@@ -29,8 +29,8 @@ mode_t without_others(mode_t mode) {
 OpenFolders::OpenFolders(const std::vector<fs::path>& folders) {
   for (const auto& folder : folders) {
     if (folder.empty()) continue;
-    // That of checkpoints may belong to another user who shares the state: it stays as it is. On a
-    // network file system, the engine may be no more than another user itself (root_squash).
+    // The folder of checkpoints may belong to another user who shares the state, and stays as it
+    // is. On a network file system, the engine itself may count as another user (root_squash).
     const auto above = folder.parent_path();
     if (store::is_local_file_system(above)) ::chmod(above.c_str(), without_others(mode_of(above)));
     before_.emplace_back(folder, mode_of(folder));

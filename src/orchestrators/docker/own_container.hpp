@@ -12,7 +12,7 @@ namespace pipeline::orchestrators::docker_engine {
 
 struct OwnContainer {
   std::string id;
-  bool started = false;  ///< It runs or has ended already.
+  bool started = false;  ///< The container runs or has ended already.
   bool gated = false;    ///< Its command is behind the preflight's gate.
   bool usable = false;   ///< It writes to this attempt's folder, or to a volume that can be copied;
                          ///< otherwise it must be removed.

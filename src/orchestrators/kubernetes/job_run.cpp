@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
 constexpr auto longest_log_silence = 10s;  // For a log whose pod has ended.
-constexpr auto longest_reading = 600s;     // Of one log: a stream can stall when its files rotate.
+constexpr auto longest_reading = 600s;     // For a log: a stream can stall when its files rotate.
 constexpr auto quiet_wait = 3s;            // Shorter waits are not reported.
 constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its node is then lost.
 
@@ -116,7 +116,7 @@ class JobRun {
       std::chrono::milliseconds(attempt_.step.settings->kubernetes.pod_startup_timeout.value_or(
           std::chrono::minutes(10))));
   const std::chrono::seconds grace_{grace_seconds(attempt_, place_)};
-  std::string stage_;  ///< What the pod waits for.
+  std::string stage_;  ///< The reason why the pod waits.
   Clock::time_point waits_since_;
   std::set<std::string> said_;  ///< Reported waits: a kubelet can alternate between two messages.
   std::optional<Clock::time_point> leaves_since_;  ///< When it was last asked to end.

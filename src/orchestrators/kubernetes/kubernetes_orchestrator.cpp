@@ -225,7 +225,8 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
-  std::map<const Attempt*, std::string> waits_;  ///< Of those that run, as their agents wrote it.
+  std::map<const Attempt*, std::string>
+      waits_;  ///< Waits of running attempts, as their agents wrote them.
   std::string owner_;
   std::filesystem::path agent_;
   GpuModels gpu_models_;  ///< GPU models of the cluster's nodes, if known.

@@ -16,8 +16,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// The stager's two documents for a pod that sees no file of this machine (stager/staging.hpp).
-/// They contain signed URLs and must not be shown.
+/// The stager's two documents for a pod that sees no file of this machine (stager/staging.hpp). The
+/// documents contain signed URLs and must not be shown.
 struct StagedFiles {
   std::string fetch, collect;
 };

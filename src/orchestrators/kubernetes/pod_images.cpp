@@ -131,7 +131,7 @@ class LockedImages : public PodImages {
  private:
   const LockedImage& of(const StepSpec& step) const {
     if (const auto found = lock_.find(step.name); found != lock_.end()) return found->second;
-    // What a run makes of a step has the step's image.
+    // An instance that a run makes of a step has the step's image.
     if (step.instance)
       if (const auto found = lock_.find(step.instance->of); found != lock_.end())
         return found->second;

@@ -1,5 +1,5 @@
 /// @file
-/// What a pod's agent has measured of its step, and the cluster of its pod.
+/// Resource usage of a step as its pod's agent measured it, and facts of the pod from the cluster.
 #pragma once
 
 #include <chrono>

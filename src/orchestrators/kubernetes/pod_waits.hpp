@@ -1,5 +1,5 @@
 /// @file
-/// What the processes of a pod's step wait in, as its agent writes it.
+/// The calls that the processes of a pod's step wait in, as its agent writes them.
 #pragma once
 
 #include <string>

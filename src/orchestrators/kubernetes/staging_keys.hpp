@@ -22,7 +22,7 @@ inline std::string output_key(const std::string& folder, const std::string& name
 inline std::string list_key(const std::string& folder, const std::string& input) {
   return folder + "inputs/" + input + ".json";
 }
-/// What the pod cannot have from addresses.
+/// Key of the pod's list of content that it cannot fetch from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
 
 }  // namespace pipeline::orchestrators::kubernetes

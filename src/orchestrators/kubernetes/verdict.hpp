@@ -22,8 +22,8 @@ struct PodState {
   Phase phase = Phase::waiting;
   std::string
       stage;  ///< While it waits: the general reason. The time limit restarts with each stage.
-  std::string waits_for;  ///< What it waits for, if the user should know: the scheduler's message,
-                          ///< the missing image, its node.
+  std::string waits_for;  ///< The reason of the wait, if the user should know it: the scheduler's
+                          ///< message, the missing image, its node.
   std::optional<Failure> hopeless;       ///< The failure if that does not change in time.
   std::chrono::seconds retry_policy{0};  ///< The time limit of `hopeless`.
   std::string
@@ -39,7 +39,7 @@ PodState pod_state_of(const nlohmann::json& pod,
 PodState job_status_of(const nlohmann::json& job,
                        std::chrono::seconds startup = std::chrono::minutes(10));
 
-/// What the driver has observed besides the pod itself.
+/// Observations of the driver besides the pod itself.
 struct PodEnd {
   std::string first_errors, last_output;  ///< See ContainerEnd.
 };

@@ -160,7 +160,7 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
   variables_ = caller_variables();
   for (const char* other : {"VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET",
                             "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__"})
-    variables_.erase(other);  // It would make the installer use another folder.
+    variables_.erase(other);  // The variable would make the installer use another folder.
   for (auto [name, value] : {std::pair{"PIP_DISABLE_PIP_VERSION_CHECK", "1"},
                              {"PIP_NO_INPUT", "1"},
                              {"PIP_PROGRESS_BAR", "off"},
@@ -240,7 +240,7 @@ async::Task<bool> Installer::run(std::vector<std::string> command, const fs::pat
   co_return !end.start_error && end.exited && end.code == 0;
 }
 
-/// What the process has written is shown meanwhile.
+/// Runs the process, and reports its output meanwhile.
 async::Task<ProcessEnd> Installer::run_reported(ProcessOptions options, OutputCallback output) {
   const auto executor = co_await asio::this_coro::executor;
   core::CancelSource over;
@@ -334,7 +334,8 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
     co_await install_with_uv(install, file);
 }
 
-/// What was locked earlier is probably in uv's cache; then no index is asked.
+/// Installs with uv, whose cache probably has packages that were locked earlier, so that no index
+/// is asked.
 async::Task<> Installer::install_with_uv(std::vector<std::string> install,
                                          const fs::path& requirements) {
   install.insert(install.end(), {"--requirements", requirements.string()});

@@ -64,9 +64,8 @@ using Clock = std::chrono::steady_clock;
 /// How long to wait for the end of a sample before the next look.
 constexpr std::chrono::milliseconds shortest_look{1};
 
-/// What the event loop shares with the pool's thread: each uses it while the other does not, as
-/// `is_busy` says. Neither refers to anything else of the other's, so that a loop may be destroyed
-/// while a sample is taken.
+/// The data that the event loop shares with the pool's thread; `is_busy` tells which of them may
+/// use it. Nothing else is shared, so that a loop may be destroyed while a sample is taken.
 struct Sampling {
   explicit Sampling(pid_t process) : tree(process) {}
 

@@ -1,5 +1,5 @@
 /// @file
-/// What the processes of steps may read, for each step.
+/// The files that the processes of each step may read.
 #pragma once
 
 #include <filesystem>

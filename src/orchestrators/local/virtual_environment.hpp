@@ -32,11 +32,11 @@ struct EnvironmentPlan {
   std::string digest;  ///< Hex digest over what is installed; empty while that is not resolved.
   FoundProgram python;
   std::vector<std::string>
-      looked_up;        ///< Names on PATH that determine the choice of Python and installer.
-  bool by_name = true;  ///< It is determined by names and versions of packages only, not by files.
+      looked_up;          ///< Names on PATH that determine the choice of Python and installer.
+  bool by_name = true;    ///< Names and versions of packages determine the environment, not files.
   bool resolves = false;  ///< Versions are chosen when it is made: see python_packages::resolves().
   python_packages::PythonRequirements asked;
-  std::optional<lockfile::LockRequest> request;  ///< What the lock file is asked for; unset: its
+  std::optional<lockfile::LockRequest> request;  ///< The request to the lock file; unset: its
                                                  ///< packages are not locked.
   docker::Locked locked;                         ///< The answer; null: they have to be resolved.
   bool is_fresh = false;        ///< `locked` was resolved just now, so the index can be reached.
@@ -103,7 +103,7 @@ class VirtualEnvironments {
   ProcessReaper& reaper_;
   std::filesystem::path root_, state_, cache_, template_dir_;
   lockfile::LockFile* lock_;
-  std::map<std::string, PythonFacts> facts_;      ///< By FoundProgram::identity.
+  std::map<std::string, PythonFacts> facts_;      ///< Keyed by FoundProgram::identity.
   async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
