@@ -165,8 +165,7 @@ pid_t start_stager(const Options& options, const char* task, const char* code, i
   _exit(127);
 }
 
-/// Waits for the stager; SIGTERM ends the stager if `is_stoppable`. @return true if it has
-/// succeeded
+/// Waits for the stager, which SIGTERM ends if `is_stoppable`. @return true on success
 bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   if (stager < 0) return false;
   for (;;) {

@@ -39,8 +39,7 @@ void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
   errors.report(pipeline);
 }
 
-/// Returns true for lists derived from settings, such as requirements; false for the scripts that
-/// read them.
+/// Returns true for lists derived from settings, such as requirements; not for scripts.
 bool is_list(const docker::ContextFile& file) {
   return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 &&
          !file.path.ends_with(".sh");
@@ -104,8 +103,7 @@ core::ExitCode validate_command(Context& context) {
     outputs += step.outputs.size();
     steps.push_back(&step);
   }
-  // The machine that runs the steps is not known here, so only findings that hold everywhere are
-  // reported.
+  // The machine that runs the steps is unknown, so only findings that hold everywhere count.
   auto found = gpu::check_steps(steps, {});
   std::ranges::move(driver::check_commands(pipeline, resolver), std::back_inserter(found));
   const auto warnings =

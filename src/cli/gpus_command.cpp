@@ -182,8 +182,7 @@ std::string how_to_see(const std::string& endpoint) {
 
 }  // namespace
 
-/// Lists the GPUs. A machine without GPUs is not an error: prints an empty list and the reason;
-/// exit code 0.
+/// Lists the GPUs. Without GPUs, prints an empty list and the reason, with exit code 0.
 core::ExitCode gpus_command(Context& context) {
   const auto inventory = gpu::Machine().read();
   const auto reservations = look(gpu::units_of(inventory));

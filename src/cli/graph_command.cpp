@@ -12,8 +12,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Returns the graph for Mermaid, whose identifiers have no `-` and must not be words such as
-/// `end`.
+/// Returns the graph for Mermaid, whose identifiers have no `-` and exclude words such as `end`.
 std::string mermaid_of(const graph_drawing::StepGraph& graph) {
   std::map<std::string, std::string> ids;
   std::string text = "flowchart TB\n";

@@ -84,8 +84,7 @@ std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::s
   return text + "\n";
 }
 
-/// Returns the duration of a step or an attempt; empty if it was cut off, because its end is
-/// unknown.
+/// Returns the duration of a step or an attempt; empty if it was cut off.
 template <class Record>
 std::string time_of(const Record& record, bool is_running) {
   return is_running || record.ended != WallTime{} ? duration_of(record) : "";

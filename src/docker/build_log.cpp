@@ -208,8 +208,7 @@ std::string BuildLog::title_of(std::string_view name) const {
   return layer ? layer->title : readable_title(name);
 }
 
-/// Reports each tenth of a download, and at most each 10 MB, as for pulls; the scripts count once a
-/// second.
+/// Reports each tenth of a download, and at most each 10 MB, as for pulls.
 void BuildLog::report_received(Output& output, std::string_view number) {
   constexpr std::uint64_t least = 10'000'000;
   std::uint64_t bytes = 0;
@@ -350,8 +349,7 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
 
 namespace {
 
-/// Returns true if the runtime's error says that there is no shell; its quotes may be escaped once
-/// more.
+/// Returns true if the runtime's error, whose quotes may be escaped twice, says there is no shell.
 bool misses_shell(const std::string& text) {
   return text.find("no such file or directory") != text.npos &&
          (text.find("\"/bin/sh\"") != text.npos || text.find("\"/bin/sh\\\"") != text.npos);

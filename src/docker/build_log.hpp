@@ -47,8 +47,7 @@ class BuildLog {
   bool is_cut() const;
   /// The failed instruction in the builder's notation; empty if unknown.
   const std::string& failed_instruction() const { return failed_instruction_; }
-  /// Returns the last lines that the failed instruction printed; if it is unknown, the last lines
-  /// of all.
+  /// Returns the last lines of the failed instruction; if it is unknown, the last lines of all.
   std::vector<std::string> last_lines(std::size_t count) const;
   /// Lines `pipe: error: ...` and `pipe: hint: ...` printed by pipe's own scripts.
   const std::string& reason() const { return reason_; }
@@ -80,8 +79,7 @@ class BuildLog {
 /// Returns the name of a vertex or step for messages: `RUN` without its mounts, blanks collapsed.
 std::string readable_title(std::string_view name);
 
-/// Returns the error of a failed build: the failing line of the Dockerfile, the last lines printed,
-/// and advice.
+/// Returns the error of a failed build: the Dockerfile's line, the last lines printed, and advice.
 /// @param rejected the engine's message if it refused the whole Dockerfile (status 400), else empty
 core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile,
                                const BuildLog& log, const std::string& rejected);

@@ -10,8 +10,7 @@
 
 namespace pipeline::docker {
 
-/// Returns the query of `POST /build`: the plan's settings, and the labels by which the image is
-/// found again.
+/// Returns the query of `POST /build`: the plan's settings, and the labels that identify the image.
 std::string build_query(const ImagePlan& plan, const ImageStatus& status, const EngineInfo& engine,
                         const std::string& run_id);
 

@@ -1,6 +1,5 @@
 /// @file
-/// Explains why an image has to be built: its differences from the most similar image of the
-/// engine.
+/// Explains why an image has to be built: its differences from the engine's most similar image.
 #pragma once
 
 #include <string>

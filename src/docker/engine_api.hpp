@@ -109,8 +109,7 @@ class EngineApi {
   async::Task<> pull_image(std::string reference, std::string platform, std::string registry_auth,
                            std::function<void(std::string_view)> on_line,
                            core::CancelSource& cancel);
-  /// Pushes the parts of an image that the registry lacks. A cancelled push leaves no image in the
-  /// registry.
+  /// Pushes the image's parts that the registry lacks. A cancelled push leaves no image there.
   async::Task<Pushed> push_image(std::string reference, std::string registry_auth,
                                  std::function<void(std::string_view)> on_line,
                                  core::CancelSource& cancel);

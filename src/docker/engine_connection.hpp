@@ -72,8 +72,7 @@ class EngineConnection {
   /// Null before the first successful negotiate().
   const EngineInfo* known_info() const { return infos_.find(the_engine); }
   net::Request request(const std::string& path);
-  /// Makes one exchange with the endpoint. A failed ssh connection is explained by ssh's output, or
-  /// retried.
+  /// Makes one exchange. A failed ssh connection is explained by ssh's output, or retried.
   async::Task<net::Response> exchange(net::Request prepared, const EngineCall& call);
   /// Makes one exchange of a stream, which ends with TransportError if the engine hangs.
   async::Task<net::Response> exchange_stream(net::Request prepared, const EngineCall& call);

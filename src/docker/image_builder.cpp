@@ -251,8 +251,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& p
   co_return status;
 }
 
-/// Returns the plan with its locked packages; if they are not locked, also the status with that
-/// reason.
+/// Returns the plan with its locked packages; if there are none, also the status with the reason.
 async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::locked_plan(
     const StepSpec& step) {
   InspectedImage image;

@@ -17,8 +17,7 @@ constexpr std::array config_members{"User",       "ExposedPorts", "Env",     "En
                                     "Cmd",        "Volumes",      "Labels",  "WorkingDir",
                                     "StopSignal", "Healthcheck",  "OnBuild", "Shell"};
 
-/// Returns true for null and empty values; engines write an unset member as one of these, or not at
-/// all.
+/// Returns true for null and empty values, which engines write for unset members.
 bool is_unset(const json& value) {
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty()) ||
          value == "";

@@ -136,8 +136,7 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   plan.dockerfile = core::read_file(file);
   auto in_context = file.lexically_relative(context_root).generic_string();
   auto& config = settings.parent_image_build_config;
-  // The state folder has new logs and artifacts after each run, which would rebuild the image each
-  // time.
+  // The state folder changes with each run, and would rebuild the image each time.
   plan.context = folder_context(
       context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n", {},
       options.state);

@@ -41,8 +41,7 @@ lockfile::LockedEnvironment all_of(const PackageLayers& layers) {
   return environment;
 }
 
-/// Returns the bytes of packages that are new; the builder keeps the files of packages that other
-/// images have.
+/// Returns the bytes of new packages; the builder keeps the files of those in other images.
 std::uint64_t bytes_of_new(const PackageLayers& before, const PackageLayers& after) {
   std::set<std::string> known;
   for (const auto& package : all_of(before).packages) known.insert(label_of(package));

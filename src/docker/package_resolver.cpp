@@ -107,8 +107,7 @@ std::vector<std::string> last_lines(const std::string& printed) {
   return lines;
 }
 
-/// Returns the error of a failed resolution. The scripts' own errors begin with `pipe: error: `, as
-/// in a build.
+/// Returns the error of a failed resolution. The scripts' own errors begin with `pipe: error: `.
 core::BuildError failed_resolution(const ImagePlan& plan, const std::string& printed) {
   std::string reason = "no versions satisfy them";
   std::vector<std::string> details, advice;

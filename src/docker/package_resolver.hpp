@@ -16,8 +16,7 @@ namespace pipeline::docker {
 /// Volume of the engine with uv and its cache of the indexes; it may be removed at any time.
 inline constexpr std::string_view cache_volume = "pipe-lock-cache";
 
-/// The image's Python or installer can install the requirements, but cannot resolve them
-/// beforehand.
+/// The image's Python or installer can install the requirements, but not resolve them beforehand.
 struct CannotResolve : core::EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };

@@ -104,8 +104,7 @@ async::Task<RegistryAuth> PublishedImages::credentials(std::string registry, Eve
   co_return auth;
 }
 
-/// Returns an empty text if the registry lacks the image or cannot be asked; the push then reports
-/// the reason.
+/// Returns an empty text if the registry lacks the image or fails; the push then reports that.
 async::Task<std::string> PublishedImages::digest_there(std::string reference, RegistryAuth auth,
                                                        core::CancelSource& cancel) {
   try {

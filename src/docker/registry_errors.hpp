@@ -13,8 +13,7 @@ namespace pipeline::docker {
 /// @param registry its host, as in image references
 std::vector<std::string> registry_advice(std::string_view text, std::string_view registry);
 
-/// Returns true if the registry rejected the credentials: not logged in, wrong password, or no
-/// permission.
+/// Returns true if the registry rejected the credentials, or found none.
 bool is_refusal(std::string_view text);
 
 /// Returns advice for a failed push, about which more is known.

@@ -51,9 +51,8 @@ class SshConnections {
   Connection offer(const asio::any_io_executor& executor);
   /// The path of the socket that this process listens on; no other process can connect to it.
   const std::string& path() const { return path_; }
-  /// Returns the output of a failed process; empty if it is running or has succeeded. Waits briefly
-  /// for its end. Throws EnvironmentError if ssh could not be started. Each failure is reported
-  /// once.
+  /// Returns a failed process's output, once; empty if it is running or has succeeded. Waits
+  /// briefly for its end. Throws EnvironmentError if ssh could not be started.
   async::Task<std::string> failure_of(int number);
 
  private:

@@ -22,8 +22,7 @@ struct AdvisedStep {
   std::vector<report::ResourceAdvice> advice;
 };
 
-/// Returns the steps of the pipeline that have been measured, in the file's order; one for all
-/// instances.
+/// Returns the measured steps of the pipeline in the file's order, one for all instances.
 std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store);
 
 /// The changes of the pipeline file, and the advice that no line of it can take.
@@ -32,8 +31,7 @@ class FilePatch {
   FilePatch(const std::filesystem::path& file, const std::vector<AdvisedStep>& steps);
 
   std::string diff() const;
-  /// Returns the advice that the patch leaves out, because the steps take these values from
-  /// elsewhere.
+  /// Returns advice that is not in the patch, because the steps take these values from elsewhere.
   const std::vector<std::string>& elsewhere() const { return elsewhere_; }
 
  private:

@@ -179,8 +179,7 @@ engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted) {
   return shell;
 }
 
-/// Ends the shell's processes at a signal, because those on another machine do not end with this
-/// process.
+/// Ends the shell at a signal: processes on another machine do not end with this one.
 void AttemptShell::stop_at_signals() {
   if (!session_.routes().capabilities_of(step()).on_this_machine)
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);

@@ -1,6 +1,5 @@
 /// @file
-/// Opens a shell in which a recorded attempt can be repeated: its code, inputs, image and
-/// variables.
+/// Opens a shell with a recorded attempt's code, inputs, image and variables.
 #pragma once
 
 #include <string>

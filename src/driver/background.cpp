@@ -21,8 +21,7 @@ void replace_stream(int stream, const char* path, int flags) {
     throw core::system_error(std::string("cannot open ") + path, errno);
 }
 
-/// Runs the driver and ends the process: a return would continue a C++ program's `main` a second
-/// time.
+/// Runs the driver and ends the process: a return would continue a C++ program's `main` twice.
 [[noreturn]] void become_driver(
     core::Descriptor terminal,
     const std::function<core::ExitCode(Background& background)>& drive) noexcept {

@@ -1,6 +1,5 @@
 /// @file
-/// A driver that continues in a process of its own, without the terminal at which its run was
-/// started.
+/// A driver in a process of its own, without the terminal at which its run was started.
 #pragma once
 
 #include <sys/types.h>

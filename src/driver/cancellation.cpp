@@ -20,8 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Time to wait for a driver: a living one renews its Lease many times in it, and a lost pod is
-/// replaced.
+/// Time to wait for a driver: it renews its Lease many times meanwhile, and a lost pod is replaced.
 constexpr std::chrono::seconds longest_silence{30};
 
 void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {

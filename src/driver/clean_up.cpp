@@ -81,8 +81,7 @@ class Cleaner {
   void forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used);
   void remove_left_folders();
   void remove_checkpoints(const std::set<std::string>& keys);
-  /// Returns true if a run is in progress, or could start meanwhile: it must find its artifacts and
-  /// images.
+  /// Returns true if a run is in progress, or could start and need its artifacts and images.
   bool some_run_goes_on() {
     if (!store_) return false;
     if (!dry_run_ && !nothing_runs_) return true;
@@ -299,8 +298,7 @@ void Cleaner::runs() {
   std::size_t keep = std::min<std::size_t>(wanted_.keep, all.size());
   if (!wanted_.keep_storage.empty() && !wanted_.images)
     keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(wanted_.keep_storage)));
-  // Runs whose results are reused by remaining runs: they are removed, but their results stay
-  // reusable.
+  // Runs whose results are reused by remaining runs: removed, but their results stay reusable.
   std::set<std::string> needed, keys;
   std::set<core::Digest> used;
   std::vector<const store::RunRecord*> old;

@@ -31,8 +31,7 @@ struct CleanUpReport {
   Bytes freed = 0;
 };
 
-/// Removes the items that were named. Throws InputError if nothing was named or the sizes are
-/// wrong.
+/// Removes the named items. Throws InputError if none are named or the sizes are wrong.
 /// @param on_kept called for each entry of `kept` as soon as it is known
 CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
                        const std::function<void(const std::string&)>& on_kept);

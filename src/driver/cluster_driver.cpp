@@ -59,8 +59,7 @@ class ClusterDriver {
   /// Acquires the Lease.
   ClusterDriver(Workspace& workspace, store::RunStore& store, const store::RunRecord& run,
                 nlohmann::json owners);
-  /// Saves the run to its remote store from now on, because its driver shares no files with other
-  /// machines.
+  /// Saves the run to its remote store from now on; other machines do not share the driver's files.
   void save_to(const settings::RemoteStoreSettings& remote);
   void run(DetachedRecord& detached, RunObserver& observer);
 

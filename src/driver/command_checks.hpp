@@ -15,8 +15,7 @@ namespace pipeline::driver {
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver);
 
-/// Warns of pipes in which `sh` ignores failures, of missing scripts, and of parameters that no
-/// step takes.
+/// Warns of pipes in which `sh` ignores failures, missing scripts, and unused parameters.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                              spec::CodeResolver& resolver);
 

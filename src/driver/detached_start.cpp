@@ -37,8 +37,7 @@ using namespace std::chrono_literals;
 
 constexpr auto start_timeout = 60s;  ///< The driver may still start later.
 
-/// Rejects steps that a driver in a cluster cannot run, because it has no engine and is another
-/// machine.
+/// Rejects steps that a driver in a cluster cannot run, because it has no engine.
 void refuse_other_orchestrators(Session& session) {
   std::vector<core::Diagnostic> wrong;
   const auto add = [&](const StepSpec& step, std::string message, std::string suggestion) {
@@ -120,8 +119,7 @@ std::string repository_of(Session& session) {
   return {};
 }
 
-/// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
-/// pod's own.
+/// Describes the driver's Job. Its state folder has the same path as here, or is the pod's own.
 orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached,
                                                orchestrators::kubernetes::DriverImage image) {
   const auto& options = session.workspace.options();

@@ -21,8 +21,7 @@ class Drivers {
   Drivers(remote_driver::DriverContext context, store::RunStore& store);
   ~Drivers();
 
-  /// Updates the record to the run's current progress. Costs nothing if its driver shares the state
-  /// folder.
+  /// Updates the record to the run's progress. Costs nothing if its driver shares the state folder.
   void update(store::RunRecord& run);
   /// For a run whose Lease this process holds: waits until the pod of the driver is gone, downloads
   /// everything that it has saved to the replica, and removes the replica.

@@ -1,6 +1,5 @@
 /// @file
-/// The events of a detached run as lines of JSON, one file for each of its drivers: `pipe attach`
-/// reads them.
+/// The events of a detached run as lines of JSON for `pipe attach`, one file for each driver.
 #pragma once
 
 #include <filesystem>

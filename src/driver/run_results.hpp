@@ -1,6 +1,5 @@
 /// @file
-/// The end of a run: its counts and outputs, also as an object that programs and `pipe attach`
-/// read.
+/// The end of a run: its counts and outputs, also as JSON for programs and `pipe attach`.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +39,7 @@ std::vector<ShownResult> results_of(Session& session);
 /// Returns the event `summary`.
 nlohmann::json summary_json(const RunEnd& end);
 
-/// Reads the event `summary`. Paths are those of this machine; outputs that this machine lacks are
-/// left out.
+/// Reads the event `summary`, with this machine's paths, and without outputs that it lacks.
 /// @return nothing if the object is not a summary
 std::optional<RunEnd> read_summary(const nlohmann::json& object, Workspace& workspace,
                                    store::RunStore& store);

@@ -62,8 +62,7 @@ class Session {
   engine::EngineOptions run_options();
 
  private:
-  /// Keeps artifacts from being removed, from before the first check of which results can be
-  /// reused.
+  /// Keeps artifacts from being removed, from before the first check of reuse.
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
   lockfile::LockFile lock_;
@@ -77,12 +76,10 @@ class Session {
 std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
     Workspace& workspace, const std::string& name, orchestrators::OrchestratorOptions options);
 
-/// Throws EnvironmentError if a step needs an engine and none responds. Costs one connection to a
-/// socket.
+/// Throws EnvironmentError if a step needs an engine and none responds on its socket.
 void require_engine(Session& session);
 
-/// Returns the caller's options with the invocation of the recorded run. Nothing if none is
-/// recorded.
+/// Returns the caller's options with the recorded invocation of the run; nothing without one.
 std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
                                                  WorkspaceOptions caller);
 

@@ -1,6 +1,5 @@
 /// @file
-/// Warnings about steps with GPUs, placement, volumes and missing scripts, before anything is
-/// built.
+/// Warnings about GPUs, placement, volumes and missing scripts, before anything is built.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,5 @@
 /// @file
-/// A shell in place of a step's command: in its environment, with its code, inputs, variables and
-/// GPUs.
+/// A shell instead of a step's command, with its environment, code, inputs, variables and GPUs.
 #pragma once
 
 #include <filesystem>

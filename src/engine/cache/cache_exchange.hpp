@@ -31,8 +31,7 @@ struct DownloadTarget {
   std::filesystem::path path;  ///< On the artifacts' file system; nothing exists at this path.
   asio::thread_pool& pool;
 };
-/// Downloads the output into the artifact store. Throws DamagedCacheEntry if it differs from its
-/// record.
+/// Downloads the output into the artifact store. Throws DamagedCacheEntry if it is damaged.
 async::Task<> download(RemoteCache& from, const RemoteOutput& output, DownloadTarget target,
                        core::CancelSource& cancel);
 

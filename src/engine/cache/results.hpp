@@ -24,8 +24,7 @@ class Results {
   /// The user's data as this run has read it.
   DataInputs& data() { return keys_.data(); }
 
-  /// Returns this machine's result if the step may reuse it. A resumed run always uses its own
-  /// results.
+  /// Returns this machine's result if the step may reuse it. A resumed run may reuse its own.
   std::optional<store::CacheEntry> find_local(const StepSpec& step, const std::string& key);
   /// For a plan: find_local() need not look, because the run store has no results at all.
   void expect_none() { has_any_ = false; }
@@ -45,8 +44,7 @@ class Results {
   bool are_shared(const StepSpec& step) const {
     return exchange_ && (step.cache || options_.wait_until_persisted);
   }
-  /// Returns true for results made before the interruption of the run, which may not have been
-  /// sent.
+  /// Returns true for results from before the run's interruption, which may not have been sent.
   bool may_be_unsent(const StepSpec& step, const store::CacheEntry& entry) const {
     return options_.resume && entry.run == options_.run_id && are_shared(step);
   }

@@ -26,8 +26,7 @@ inline constexpr auto downloads_folder = "downloads";
 
 class Downloads {
  public:
-  /// Keeps references to the objects in `services`, to the events and to the stop, which ends
-  /// downloads.
+  /// Keeps references to the objects in `services`, the events and the stop.
   Downloads(const Services& services, EventSink& events, core::CancelSource& stop);
   ~Downloads();
 
@@ -49,13 +48,11 @@ class Downloads {
   /// not show a change.
   async::Task<fetch::ContentState> state(const DataSpec& data, core::CancelSource& stop,
                                          async::RetryPolicy retries);
-  /// Returns lines that describe the changes; file by file for a folder whose list this machine has
-  /// kept.
+  /// Returns lines that describe the changes, by file for a folder whose list was kept.
   std::vector<std::string> changes_since(const lockfile::LockedData& locked,
                                          const lockfile::LockedData& now,
                                          const fetch::ContentState& state) const;
-  /// Fetches a published artifact, unless the store has it. Throws EnvironmentError if it is not
-  /// available.
+  /// Fetches a published artifact unless the store has it. Throws EnvironmentError.
   /// @param cache the cache that has the name; null: this state folder
   async::Task<> fetch_named(const DataSpec& data, const store::PublishedVersion& version,
                             RemoteCache* cache, asio::thread_pool& pool);

@@ -50,8 +50,7 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
   return requests;
 }
 
-/// Returns the GPUs of the machine that the step runs on; nothing if its orchestrator chooses them
-/// itself.
+/// Returns the GPUs of the step's machine; nothing if its orchestrator chooses them.
 async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const StepSpec& step) {
   const bool is_this_machine = routes_.capabilities_of(step).gpus_of_this_machine;
   gpu::Inventory inventory;

@@ -263,8 +263,7 @@ std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const
 }
 
 async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& ticket) {
-  // After a wait, offer_gpus() has just read the processes, so GPUs do not idle while they are read
-  // again.
+  // After a wait, offer_gpus() has just read the processes; reading again would idle GPUs.
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await refresh_processes();
   if (is_first_try) co_await refresh_containers();

@@ -49,8 +49,7 @@ class GpuReserver {
 
   bool wants(const StepSpec& step) const { return demand_of(step).count > 0; }
 
-  /// Waits for the step's GPUs and a job slot. Returns with both, or, when `stop` is stopped, with
-  /// nothing.
+  /// Waits for the step's GPUs and a job slot. Returns both, or nothing once `stop` is stopped.
   async::Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank,
                                                      core::CancelSource& stop);
 

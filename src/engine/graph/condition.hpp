@@ -37,8 +37,7 @@ enum class Outcome { unknown, made, failed, skipped };
 /// The steps before a step.
 struct Predecessors {
   std::function<Outcome(const std::string& step)> outcome_of;
-  /// The outcomes of all of them together: `failed` if one has failed, else `unknown` if one is not
-  /// known.
+  /// The outcomes together: `failed` if one has failed, else `unknown` if one is not known.
   Outcome all;
   FindOutput find_output;
 };

@@ -26,8 +26,7 @@ using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
 /// for a gathered input a digest over all of its outputs, in order.
 std::string content_of(const InputSpec& input, const OutputsOf& outputs);
 
-/// The folder of a gathered input. Its texts are composed by the constructor, the folder is created
-/// by make().
+/// The folder of a gathered input: composed by the constructor, created by make().
 class GatheredFolder {
  public:
   /// @param outputs the records that it refers to must outlive this object

@@ -32,8 +32,7 @@ struct StepState {
   std::optional<std::pair<model::StepIndex, std::size_t>> instances = {};
 };
 
-/// A step's index counts the selected steps, in the file's order, and then the instances that have
-/// been made.
+/// A step's index counts the selected steps, in the file's order, and then the instances.
 class RunSteps {
  public:
   /// Keeps a reference to the pipeline. Throws InputError if there is no step `only_step`.
@@ -53,13 +52,11 @@ class RunSteps {
   StepState& state_of(const std::string& name) { return states_[position_.at(name)]; }
   model::StepIndex index_of(const std::string& name) const { return position_.at(name); }
 
-  /// Returns the step that has made the outputs of `name`; that of the last round if it is
-  /// repeated.
+  /// Returns the step that made the outputs of `name`; for a repeated one, in the last round.
   model::StepIndex producer(const std::string& name) const;
 
   std::vector<const StepSpec*> with(StepStatus status) const;
-  /// Returns for each step whether it waits for the end of the steps before it instead of for their
-  /// success.
+  /// Returns for each step whether it waits for the end, not the success, of earlier steps.
   std::vector<bool> final_steps() const;
   /// The function refers to this object.
   OutputsOf outputs_of() const;

@@ -107,8 +107,7 @@ class Journal {
   void announce(const Success& success);
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                     StepStatus status, bool is_failure);
-  /// Publishes outputs under the names that the step gives them, unless the remote cache has the
-  /// names.
+  /// Publishes outputs under the step's names for them, unless the remote cache has the names.
   void publish(const StepSpec& step, const std::string& run,
                const std::vector<store::OutputRecord>& outputs);
   /// Makes the step pending again, unless it has succeeded before the run was interrupted.

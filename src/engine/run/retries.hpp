@@ -13,8 +13,7 @@ namespace pipeline::engine {
 
 class Retries {
  public:
-  /// @param infrastructure number of retries after infrastructure failures, if the settings do not
-  /// set it
+  /// @param infrastructure default for the number of retries after infrastructure failures
   Retries(const RetrySettings& settings, unsigned infrastructure)
       : settings_(settings),
         infrastructure_(settings.max_infrastructure_retries.value_or(infrastructure)),

@@ -21,8 +21,7 @@
 namespace pipeline::engine {
 namespace {
 
-/// A cluster has a queue of its own, but each attempt there costs this driver a connection for its
-/// log.
+/// A cluster has its own queue, but each attempt there costs a connection for its log.
 constexpr unsigned max_remote_attempts = 100;
 
 JobSlots slots_for(unsigned jobs) {

@@ -19,8 +19,7 @@ void check_secrets(const std::vector<const StepSpec*>& steps) {
   }
 }
 
-/// Reads the data and the code of all steps, away from the loop, where large files would delay
-/// signals.
+/// Reads the steps' data and code away from the loop, where large files would delay signals.
 void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
     for (const auto& input : step->inputs)

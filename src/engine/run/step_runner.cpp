@@ -105,8 +105,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   }
 }
 
-/// Waits for a job slot and the step's GPUs. Returns nothing, and holds nothing, if the run is
-/// stopped.
+/// Waits for a job slot and the step's GPUs. Returns and holds nothing if the run is stopped.
 async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& step) {
   auto& slots = slots_.of(routes_.capabilities_of(step.spec));
   std::optional<GpuReservation> reservation;
