@@ -129,8 +129,7 @@ struct Machine::Nvml {
     return found;
   }
 
-  /// Counts as nvidia-smi does: memory that the driver reserves for itself, 0.6 GiB on an H200, is
-  /// not in use.
+  /// Counts as nvidia-smi does, without memory that the driver reserves (0.6 GiB on an H200).
   Bytes memory(Handle device, Bytes* used = nullptr) const {
     MemoryV2 info{.version = memory_version};
     auto* function = find<Return(Handle, MemoryV2*)>({"nvmlDeviceGetMemoryInfo_v2"});

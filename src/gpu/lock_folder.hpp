@@ -74,8 +74,7 @@ class LockFolder {
     bool is_held(const std::string& uuid) const;
     /// Returns the holder; nothing if the GPU is not held.
     std::optional<HolderInfo> holder(const std::string& uuid) const;
-    /// Reserves a GPU that is not held. It is released when all copies of the descriptor are
-    /// closed.
+    /// Reserves a free GPU until all copies of the descriptor are closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
 
    private:

@@ -24,8 +24,7 @@ void check_expression(const core::Value& value, settings::Diagnostics& diagnosti
   const auto* error = std::get_if<PlacementError>(&parsed);
   if (!error) return;
   core::Span span = value.span;
-  // Text and document differ if there are escapes or several lines; the whole value is then the
-  // position.
+  // Text and document differ if there are escapes or lines; the whole value is then the position.
   const std::size_t quotes = value.quoted ? 2 : 0;
   if (span.length == value.scalar.size() + quotes) {
     span.column += static_cast<unsigned>(std::min(error->offset, value.scalar.size()) + quotes / 2);

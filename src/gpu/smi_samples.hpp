@@ -31,8 +31,7 @@ struct SmiSample {
   std::uint64_t memory_used = 0, memory = 0;  ///< Bytes.
 };
 
-/// Reads a line that `smi_command` has printed; nothing for any other line, and for a GPU without a
-/// memory size.
+/// Reads a line of `smi_command`; nothing for any other line, and for a GPU without a memory size.
 std::optional<SmiSample> read_smi_sample(std::string_view line);
 
 /// Adds up what `smi_command` prints. The samples are taken at equal intervals, so each counts the

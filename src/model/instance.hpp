@@ -34,8 +34,7 @@ constexpr std::size_t most_instances = 100'000;
 class InstanceNames {
  public:
   explicit InstanceNames(std::string base) : base_(std::move(base)) {}
-  /// Returns the name for these values; without values the instance's number from 0, as in
-  /// `train.0`.
+  /// Returns the name for these values; without values the number from 0, as in `train.0`.
   std::string next(const AxisValues& values);
 
  private:

@@ -22,8 +22,7 @@ namespace {
 
 namespace process = boost::process::v2;
 
-/// Returns the environment of this process with `own` variables, which replace those of the same
-/// names.
+/// Returns this process's environment with `own` variables added or replaced.
 std::vector<std::string> with_variables(const std::vector<std::string>& own) {
   std::vector<std::string> all = own;
   for (char** variable = environ; *variable; ++variable) {

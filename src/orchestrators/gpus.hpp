@@ -15,8 +15,7 @@
 
 namespace pipeline::orchestrators {
 
-/// A GPU in use by an attempt of pipe that this run does not know of, where the orchestrator runs
-/// attempts.
+/// A GPU in use by an attempt of another run on the orchestrator's machine.
 struct GpuHold {
   std::string uuid;
   std::string run, step;

@@ -139,8 +139,7 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
   }
   store::RunStore found(folder);
   found.require_plain_tables();
-  // Reads all records, because an unreadable one would make later commands fail, such as `pipe
-  // clean`.
+  // Reads all records: an unreadable one would make later commands fail, such as `pipe clean`.
   found.runs().steps(run_);
   found.attempts().list(run_);
   co_return true;

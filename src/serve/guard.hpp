@@ -28,8 +28,7 @@ class Guard {
   Guard(std::string token, std::string host, unsigned short port);
 
   Verdict judge(const RequestOrigin& origin) const;
-  /// Returns the value of the Set-Cookie header, with which later requests need no token in the
-  /// address.
+  /// Returns the Set-Cookie header that replaces the token in later requests.
   std::string cookie() const;
   const std::string& token() const { return token_; }
 

@@ -1,6 +1,5 @@
 /// @file
-/// Expands steps with a matrix into instances, and references to them (`train[*].model`) into plain
-/// references.
+/// Expands steps with a matrix into instances, and references to them (`train[*].model`).
 #pragma once
 
 #include <vector>

@@ -265,8 +265,7 @@ class MatrixReader {
     matrix_.instances = std::move(rows);
   }
 
-  /// Reads one map of axes to values of `include` or `exclude`. An axis that it does not name has
-  /// no value.
+  /// Reads a map of axes to values in `include` or `exclude`; an absent axis has no value.
   std::vector<std::optional<nlohmann::json>> read_row(const char* key, const core::Value& item) {
     std::vector<std::optional<nlohmann::json>> row(matrix_.axes.size());
     if (item.kind != core::Value::Kind::map) {

@@ -234,8 +234,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   throw core::InputError(std::move(diagnostics), std::move(sources));
 }
 
-/// Reads the pipeline and what it includes; throws InputError if there are diagnostics, also those
-/// of the caller.
+/// Reads the pipeline with its included files; throws InputError with all diagnostics.
 /// @param name the file's name for messages; empty for a program
 PipelineSpec read_files(core::Value root, std::string_view text, const fs::path& file,
                         const fs::path& name, const LoadOptions& options,

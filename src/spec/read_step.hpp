@@ -16,8 +16,7 @@
 
 namespace pipeline::spec {
 
-/// The keys that both the pipeline and a step may have; the pipeline's values are each step's
-/// defaults.
+/// The keys of both pipelines and steps; the pipeline's values are each step's defaults.
 struct Defaults {
   std::map<std::string, Json> parameters;
   std::set<std::string>
@@ -46,8 +45,7 @@ struct ReadStep {
   const core::Value* command = nullptr;
   std::vector<core::Span> input_spans;  ///< Position of each input's source.
   std::vector<core::Span> after_spans;
-  /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
-  /// are expanded.
+  /// Selectors of the inputs and of `after`; until matrices are expanded, the spec has names only.
   std::vector<model::Selector> input_selectors, after_selectors;
   /// A repeated step's input from the round before.
   struct ThenSource {

@@ -137,8 +137,7 @@ class RequirementsReader {
          (fs::path(from.name).parent_path() / file).generic_string(), is_constraints);
   }
 
-  /// As with pip, paths are relative to the working folder, which is the pipeline's, whichever file
-  /// they are in.
+  /// Adds a path, relative to the pipeline's folder in every file, as with pip's working folder.
   void add_path(std::string_view line, const Line& from) {
     const auto editable = argument_of(line, "-e", "--editable");
     auto path = std::string(editable ? *editable : line);

@@ -29,8 +29,7 @@ json object_of(json properties) {
 json text() { return {{"type", "string"}}; }
 json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 json parameter() { return {{"type", {"string", "number", "boolean", "array", "object"}}}; }
-/// Returns the schema for a step or an included file; without a value, the parameter is the
-/// pipeline's.
+/// Returns the schema for a step or an included file, where no value means the pipeline's.
 json own_parameter() {
   return {{"type", {"string", "number", "boolean", "array", "object", "null"}}};
 }

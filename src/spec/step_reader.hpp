@@ -25,8 +25,7 @@ class StepReader {
   /// Returns the parameters that a file gives to one that it includes.
   /// @param defaults of the including file
   Defaults read_given_parameters(const core::Value& value, const Defaults& defaults);
-  /// Returns the step with `pipeline` merged in. Its command is parsed later, when all names are
-  /// known.
+  /// Returns the step with `pipeline` merged in; its command is parsed once all names are known.
   /// @param spec receives the values; must live as long as the result
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline,
                      StepSpec& spec);

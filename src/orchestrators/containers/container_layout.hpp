@@ -1,6 +1,5 @@
 /// @file
-/// The paths of a step's files in a container or pod, and the settings that change its behaviour
-/// there.
+/// The paths of a step's files in a container or pod, and settings that change its behaviour.
 #pragma once
 
 #include <string>

@@ -53,8 +53,7 @@ void ContainerSession::take_output(bool is_stderr, std::string_view bytes, Posit
   if (!bytes.empty()) log_.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
-/// Attaches before the start. Returns once the stream has ended; the container may still be running
-/// then.
+/// Attaches before the start. Returns once the stream has ended, perhaps before the container.
 async::Task<> ContainerSession::attach() {
   Position position = seen_;
   const std::function<void(bool, std::string_view)> on_bytes =

@@ -19,8 +19,7 @@ bool is_elsewhere(const docker::EngineError& error, const Attempt& attempt);
 async::Task<bool> has_files_of(docker::EngineApi& engine, const Attempt& attempt,
                                std::string container);
 
-/// Copies code, inputs, the checkpoint and empty folders into a container that has not been
-/// started.
+/// Copies code, inputs, the checkpoint and empty folders into a container before its start.
 async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
                       const std::string& container);
 /// Copies the step's outputs to the attempt's outputs folder.

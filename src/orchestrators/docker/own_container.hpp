@@ -1,6 +1,5 @@
 /// @file
-/// The container of an attempt: created, or found where a dead driver of the same attempt has left
-/// it.
+/// The container of an attempt: created, or found where a dead driver has left it.
 #pragma once
 
 #include <string>

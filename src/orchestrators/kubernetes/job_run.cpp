@@ -392,8 +392,7 @@ std::optional<Failure> JobRun::judge() {
   return std::nullopt;  // How the user has left it.
 }
 
-/// Downloads the outputs and the reason of a failure from the remote store, if the agent has sent
-/// them.
+/// Downloads the outputs and the failure's reason from the remote store, if the agent sent them.
 async::Task<> JobRun::take_files(AttemptResult& result) {
   const bool sent =
       step_has_ended(result.failure) || (stopping_ == core::StopLevel::graceful && frames_.ended());

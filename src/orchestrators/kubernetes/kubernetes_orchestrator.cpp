@@ -165,8 +165,7 @@ class KubernetesOrchestrator : public Orchestrator {
   bool stages_files() const {
     return options_.artifacts && blobs::can_presign(options_.artifacts->url());
   }
-  /// Throws InputError if pods neither share files with this machine nor can reach the remote
-  /// store.
+  /// Throws InputError if pods neither share this machine's files nor reach the remote store.
   void require_files() const {
     if (!options_.artifacts || stages_files() ||
         !connection_field(options_.connection, "claim").empty())

@@ -82,8 +82,7 @@ class BuiltImages : public PodImages {
   }
 
  private:
-  /// Returns the repository of the agent's image; empty if pods find the agent among this machine's
-  /// files.
+  /// Returns the repository of the agent's image; empty if pods find the agent in shared files.
   std::string agent_repository(const StepSpec& step) const {
     return carries_ ? step.settings->docker.target_repository.value_or("pipe")
                     : registry_repository(step);

@@ -28,8 +28,7 @@ class PodStaging {
   /// Throws EnvironmentError with advice unless blobs can be written, read and removed.
   async::Task<> probe() { return artifacts_.probe(); }
 
-  /// Uploads the attempt's inputs that the store lacks, and returns the documents for the pod's
-  /// stager.
+  /// Uploads inputs that the store lacks, and returns the documents for the pod's stager.
   async::Task<StagedFiles> bring(const Attempt& attempt);
   /// Uploads what the pod's stager cannot have from its address, and returns then, or
   /// once the pod has what it needs. Throws EnvironmentError.

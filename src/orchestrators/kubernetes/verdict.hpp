@@ -31,8 +31,7 @@ struct PodState {
   bool leaving = false;       ///< The pod is being deleted.
   bool node_is_away = false;  ///< The cluster has lost contact with its node.
 };
-/// @param startup time limit for a pod that does not start for lack of a node, or for an unknown
-/// reason
+/// @param startup time limit for a pod that waits for a node, or for an unknown reason
 PodState pod_state_of(const nlohmann::json& pod,
                       std::chrono::seconds startup = std::chrono::minutes(10));
 /// The same for a Job that has no pod yet.
@@ -43,8 +42,7 @@ PodState job_status_of(const nlohmann::json& job,
 struct PodEnd {
   std::string first_errors, last_output;  ///< See ContainerEnd.
 };
-/// Returns the failure of a pod that has ended or is being deleted by another program. Nothing for
-/// exit code 0.
+/// Returns the failure of a pod that has ended or is being deleted by another program, if any.
 std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSpec& attempt,
                                       const std::string& image, const PodEnd& end);
 /// Returns true if the pod was deleted and its status has no reason (before Kubernetes 1.26), or

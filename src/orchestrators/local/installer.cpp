@@ -277,8 +277,7 @@ core::BuildError Installer::failure(const std::string& what) const {
       std::move(details), advice_for_failed_install(output, plan_.python, root_));
 }
 
-/// Returns the uv on PATH, or one that pipe has installed in its cache. Empty if there is none; pip
-/// is then used.
+/// Returns the uv on PATH, or the one in pipe's cache. Empty if there is none; pip is then used.
 async::Task<fs::path> Installer::find_uv() {
   if (auto installed = find_program("uv", variables_["PATH"]); !installed.empty())
     co_return installed;
@@ -334,8 +333,7 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
     co_await install_with_uv(install, file);
 }
 
-/// Installs with uv, whose cache probably has packages that were locked earlier, so that no index
-/// is asked.
+/// Installs with uv, whose cache may have the locked packages, so that no index is asked.
 async::Task<> Installer::install_with_uv(std::vector<std::string> install,
                                          const fs::path& requirements) {
   install.insert(install.end(), {"--requirements", requirements.string()});

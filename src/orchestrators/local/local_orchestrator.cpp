@@ -36,8 +36,7 @@ bool comes_with_environment(const std::string& program) {
   return program.starts_with("python") || program.starts_with("pip");
 }
 
-/// Kills living processes that have left the attempt's process group, found by the attempt's own
-/// variables.
+/// Kills processes outside of the attempt's process group, found by the attempt's variables.
 void kill_strays(const Attempt& attempt) {
   std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id,
                                  "PIPE_STEP_NAME=" + attempt.step.name,

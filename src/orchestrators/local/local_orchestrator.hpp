@@ -38,8 +38,7 @@ class LocalOrchestrator : public Orchestrator {
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override;
 
  private:
-  /// The environment of a step on this machine; steps with the same programs and settings share
-  /// one.
+  /// The local environment that steps with the same programs and settings share.
   struct HostContext {
     Environment environment;
     std::optional<EnvironmentPlan> plan;

@@ -185,7 +185,7 @@ class Running {
 
   enum class ReadState { more, nothing_now, closed };
 
-  /// Reads once. An exception of the callback ends the process; it is kept, and further output is
+  /// Reads once. An exception of the callback is kept and ends the process; later output is
   /// dropped.
   ReadState take(asio::posix::stream_descriptor& pipe, Stream stream) {
     std::array<char, 65536> buffer;

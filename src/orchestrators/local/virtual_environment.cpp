@@ -340,8 +340,7 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
   }
   try {
     core::remove_tree(target);
-    // Without its mark the environment is not used, and the next process that creates it removes
-    // it.
+    // Without its mark the environment is not used; the next process that creates it removes it.
   } catch (const core::EnvironmentError&) {
   }
   events.emit(event::BuildFinished{name, {}, took(), failure});

@@ -75,8 +75,7 @@ class VirtualEnvironments {
   }
   /// False for an empty digest.
   bool ready(const std::string& digest) const;
-  /// Says what an environment that is not ready consists of, compared with the most similar one of
-  /// this machine.
+  /// Describes an environment that is not ready, compared with this machine's most similar one.
   std::string reason_to_make(const EnvironmentPlan& plan) const;
   /// Returns a digest over the names and versions of what is installed in a ready environment.
   std::string packages(const std::string& digest) const;
@@ -108,8 +107,7 @@ class VirtualEnvironments {
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
 
-/// Returns all of the user's environment variables, for tools that work for the user, not for
-/// steps.
+/// Returns all variables of the user, for tools that work for the user, not for steps.
 StringMap caller_variables();
 
 }  // namespace pipeline::orchestrators::local

@@ -80,8 +80,7 @@ void read_blocks(const GroupFolders& group, core::Usage& usage) {
   if (text.empty() && (group.unified || !fs::exists(group.blocks))) return;
   if (counts_no_bytes(group, text)) return;
   usage.read = sum_after(text, group.unified ? "rbytes=" : " Read ");
-  // Version 1 does not count the kernel's own delayed writes for any group, so its number says
-  // nothing.
+  // Version 1 does not count the kernel's own delayed writes for any group.
   if (group.unified) usage.written = sum_after(text, "wbytes=");
 }
 

@@ -1,6 +1,5 @@
 /// @file
-/// Resource usage of the processes of a control group, from the kernel's own accounts (versions 1
-/// and 2).
+/// Resource usage of a control group, from the kernel's own accounts (versions 1 and 2).
 #pragma once
 
 #include <sys/types.h>
