@@ -40,7 +40,7 @@ ready = multiprocessing.Barrier((workers >> 20) + 1)
 def work():
     held = touched(own)
     ready.wait()
-    time.sleep(4)  # Longer than the longest pause between two looks at what is shared.
+    time.sleep(8)  # Longer than the longest pause between two looks at what is shared.
 all = [multiprocessing.get_context("fork").Process(target=work) for _ in range(workers >> 20)]
 for worker in all: worker.start()
 ready.wait()
@@ -94,13 +94,17 @@ class Measured(PipeTest):
         return (attempt["usage"]["user_ms"] + attempt["usage"]["system_ms"]) / 1000
 
     def test_memory_and_cpu_of_a_known_program(self):
-        few, many = self.burn(16, 0.2), self.burn(216, 2.5)
+        attempts, known = [], []
+        for burnt in ((16, 0.2), (216, 2.5)):
+            attempts.append(self.burn(*burnt))
+            known.append(used_by_its_own_account(self.pipe("logs", "latest", "burn").out))
+        few, many = attempts
         self.check(few, many, 200)
-        own = used_by_its_own_account(self.pipe("logs", "latest", "burn").out)
         grown = (many["usage"]["peak_memory"] - few["usage"]["peak_memory"]) / (200 * MEBIBYTE)
-        print(f"{self.orchestrator}: memory {grown:.4f}, CPU time {self.cpu(many) / own:.4f} of what the program knows of", flush=True)
-        self.assertGreaterEqual(self.cpu(many), own * 0.98)
-        self.assertLess(self.cpu(many), own * 1.02 + 0.02, "its end is beside it")
+        share = (self.cpu(many) - self.cpu(few)) / (known[1] - known[0])
+        print(f"{self.orchestrator}: memory {grown:.4f}, CPU time {share:.4f} of what the program knows of", flush=True)
+        self.assertGreaterEqual(self.cpu(many), known[1] * 0.98)
+        self.assertAlmostEqual(share, 1, delta=0.05, msg="the start of a container, which is dear on a busy machine, drops out; its end is beside it")
 
     def workers(self, shared: int, own: int, count: int) -> int:
         """Peak of a step whose forked workers share some MiB and hold some of their own each."""
