@@ -208,7 +208,7 @@ class LocalHistory(LocalLockTest):
         self.assertGreater(os.stat(module).st_nlink, 1)
 
     def install_each_and_close_the_index(self):
-        """What is declared afterwards is locked and has been installed before."""
+        """A requirement that is declared later is locked and already installed."""
         for requirements in (("top",), ("other",)):
             self.declare(*requirements)
             self.run_pipe()

@@ -200,7 +200,7 @@ class OverTls(HoweverReached, RemoteTest):
         self.assertIn("engine's own machine", " ".join(failed["hints"]))
 
     def test_a_checkpoint_survives_failed_attempts_and_runs(self):
-        """It comes back with each attempt, and goes there with the next one."""
+        """The checkpoint is copied back after each attempt, and to the engine for the next one."""
         command = ("echo $PIPE_ATTEMPT >> ${checkpoint}/lines; mkdir -p ${checkpoint}/deep; echo x >> ${checkpoint}/deep/x;"
                    " test $(wc -l < ${checkpoint}/lines) -ge 3; cat ${checkpoint}/lines ${checkpoint}/deep/x > ${outputs.all}")
         self.pipeline({"count": {"command": command, "outputs": ["all"], "retry": {"max_retries": 1, "delay": "0s"}}}, {"user": "4321:77", "skip_build": True})

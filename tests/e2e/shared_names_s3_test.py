@@ -117,7 +117,7 @@ class Names(S3Bucket, PipeTest):
         self.assertEqual([name for name in self.objects() if ".claims/" in name], [])
 
     def test_a_record_that_another_has_written_meanwhile_is_read_again(self):
-        """Of servers with conditional writes."""
+        """Holds for servers with conditional writes."""
         refused = []
 
         def trouble(method, path):

@@ -81,7 +81,7 @@ class ShellsLocally(PipeTest):
         self.assertIn("did you mean 'train'?", self.shell("latest", "trian", code=2).stderr)
 
     def on_terminal(self, words: list[str], typed: list[tuple[str, bytes]]) -> tuple[bytes, int]:
-        """What a terminal shows; each text is typed once the one before it is seen."""
+        """Returns a terminal's content; each text is typed once the one before it is seen."""
         shown = b""
         pid, terminal = pty.fork()
         if pid == 0:

@@ -76,7 +76,7 @@ class RegistryPush : public ImageTest {
     return wait(test::ask_registry(http, method,
                                    "/v2" + name.substr(name.find('/')) + "/manifests/" + tag));
   }
-  /// What the registry says of a name.
+  /// Asks the registry for the manifest of a name.
   std::string digest_in_registry(const std::string& reference) {
     const auto answer = ask("HEAD", reference);
     return answer.status == 200 ? answer.header("docker-content-digest")

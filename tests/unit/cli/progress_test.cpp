@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace event;
 
-/// What a display writes, with a clock and a window of the test's own.
+/// The output of a display, with a clock and a window of the test's own.
 struct Screen {
   std::string written;
   driver::SteadyTime now{};

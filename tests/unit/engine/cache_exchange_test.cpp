@@ -80,7 +80,7 @@ class Shelf final : public RemoteCache {
   bool is_closed = false, is_gone = false, is_damaged = false;
   std::string refuses;
   int checks = 0, asked = 0, most_at_once = 0;
-  store::ArtifactStore* artifacts = nullptr;  ///< Of the machine that runs.
+  store::ArtifactStore* artifacts = nullptr;  ///< Artifacts of the machine that runs.
 
  private:
   static void fail_if(bool fails) {
