@@ -153,7 +153,7 @@ class History(LockTest):
         self.assertEqual(self.images(), [], "no image is built")
         self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check").code, 0)
         self.newer_versions()
-        self.assertIn("has all that the steps ask for", self.pipe("lock", "pipeline.yaml").out)
+        self.assertIn("has everything that the steps need", self.pipe("lock", "pipeline.yaml").out)
         before = self.lock()
         diff = self.pipe("lock", "pipeline.yaml", "--upgrade", "--diff")
         self.assertEqual(re.findall(r"  ~ (.*)", diff.out), ["base 1.0 -> 1.1", "other 1.0 -> 1.1", "top 1.0 -> 1.1"])

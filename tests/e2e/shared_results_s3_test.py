@@ -60,7 +60,7 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertEqual({event["reused_from"] for event in result.events("step_finished")}, {origin})
         self.assertEqual({name: self.artifact(name) for name in made}, made)
         self.assertIn(f"of {origin}", self.pipe("show", "latest").out)
-        self.assertIn("what it printed is on the machine that ran it", self.pipe("logs", "latest", "load").err)
+        self.assertIn("its output is on the machine that ran it", self.pipe("logs", "latest", "load").err)
         self.assert_nothing_left()
 
         self.profile(endpoint="https://10.213.68.2:1")

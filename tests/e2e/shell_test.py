@@ -50,7 +50,7 @@ class ShellsLocally(PipeTest):
         text = (self.folder / "pipeline.yaml").read_text()
         self.write("pipeline.yaml", text.replace("fast", "slow"))
         changed = self.shell("latest", "train", "--", "sh", "-c", "echo $MODE")
-        self.assertIn("'train' is not in all as it was in run", changed.stderr)
+        self.assertIn("'train' has changed since run", changed.stderr)
         self.assertEqual(changed.stdout, "slow\n")
         self.write("pipeline.yaml", text.replace("0.5", "0.75"))
         self.assertEqual(self.pipe("shell", "latest", "load", "--", "true").code, 0)
