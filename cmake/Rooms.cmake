@@ -111,3 +111,13 @@ function(pipeline_registry)
     target_sources(pipeline_orchestrators_${room} PRIVATE ${CMAKE_BINARY_DIR}/orchestrators/${room}.cpp)
   endforeach()
 endfunction()
+
+# A kind of remote store is a folder of the room blobs, which defines `blobs::NAME::kind()`. The order is that in which addresses are tried.
+function(pipeline_blob_stores)
+  foreach(name ${ARGN})
+    string(APPEND declarations "namespace ${name} {\nconst Kind& kind();\n}\n")
+    string(APPEND kinds "&${name}::kind(), ")
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/kinds.cpp.in ${CMAKE_BINARY_DIR}/blobs/kinds.cpp @ONLY)
+  target_sources(pipeline_blobs PRIVATE ${CMAKE_BINARY_DIR}/blobs/kinds.cpp)
+endfunction()

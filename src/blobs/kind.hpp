@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "blobs/addresses.hpp"
 #include "blobs/blob_store.hpp"
@@ -22,6 +23,9 @@ struct Kind {
                                      const settings::RemoteStoreSettings& settings,
                                      async::RetryPolicy retry_policy);
 };
+
+/// Returns the kinds of the line `pipeline_blob_stores` of src/CMakeLists.txt.
+std::span<const Kind* const> kinds();
 
 /// Makes no request. Throws InputError for an address of no kind, and for invalid options.
 std::unique_ptr<BlobStore> open(asio::io_context& loop,

@@ -1,38 +1,31 @@
 // The kinds of stores.
 #include <algorithm>
-#include <array>
 
-#include "blobs/folder/folder_store.hpp"
 #include "blobs/kind.hpp"
-#include "blobs/s3/bucket.hpp"
 #include "core/diagnostic.hpp"
 
 namespace pipeline::blobs {
 namespace {
 
-const std::array kinds{
-    &s3::kind(),
-    &folder::kind(),
-};
-
 const Kind* kind_of(std::string_view url) {
+  const auto all = kinds();
   const auto found =
-      std::ranges::find_if(kinds, [&](const Kind* kind) { return url.starts_with(kind->scheme); });
-  return found == kinds.end() ? nullptr : *found;
+      std::ranges::find_if(all, [&](const Kind* kind) { return url.starts_with(kind->scheme); });
+  return found == all.end() ? nullptr : *found;
 }
 
 }  // namespace
 
 std::optional<std::string> read_address(const std::string& text,
                                         const std::filesystem::path& base) {
-  for (const auto* kind : kinds)
+  for (const auto* kind : kinds())
     if (auto url = kind->read_address(text, base)) return url;
   return std::nullopt;
 }
 
 std::vector<Option> options_of(std::string_view url) {
   std::vector<Option> options;
-  for (const auto* kind : kinds)
+  for (const auto* kind : kinds())
     if (url.empty() || url.starts_with(kind->scheme))
       options.insert(options.end(), kind->options.begin(), kind->options.end());
   return options;
@@ -45,7 +38,7 @@ bool can_presign(std::string_view url) {
 
 std::vector<std::string> example_addresses() {
   std::vector<std::string> examples;
-  for (const auto* kind : kinds) examples.emplace_back(kind->example);
+  for (const auto* kind : kinds()) examples.emplace_back(kind->example);
   return examples;
 }
 

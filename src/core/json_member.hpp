@@ -1,5 +1,5 @@
 /// @file
-/// Looks into a JSON value by name.
+/// Finds members of a JSON value by name.
 #pragma once
 
 #include <charconv>

@@ -1,5 +1,5 @@
 /// @file
-/// What the kernel says of a process.
+/// The kernel's data about a process.
 #pragma once
 
 #include <sys/types.h>

@@ -49,8 +49,7 @@ store::StepRecord Journal::record_of(const StepSpec& step, StepStatus status,
 
 void Journal::commit(const std::function<void()>& write) {
   store_.transaction([&] {
-    for (const auto& end : ended_)
-      std::visit([&](const auto& step) { put(step); }, end);
+    for (const auto& end : ended_) std::visit([&](const auto& step) { put(step); }, end);
     write();
   });
   has_reused_ = false;
