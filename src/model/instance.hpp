@@ -16,7 +16,7 @@
 
 namespace pipeline::model {
 
-/// One value for each axis, in the axes' order.
+/// The value of each axis, in the axes' order.
 using AxisValues = std::vector<std::pair<std::string, nlohmann::json>>;
 
 /// Returns the value as the user writes it: texts without quotes, other values as JSON.
