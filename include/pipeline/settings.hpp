@@ -183,7 +183,7 @@ struct KubernetesSettings {
   StringMap node_selectors = {};
   /// Kubernetes' Affinity.
   std::map<std::string, Json> affinity = {};
-  /// A taint that the node may have: `"KEY[=VALUE][:EFFECT]"`; taints of GPUs are always tolerated.
+  /// Taints that the node may have, `"KEY[=VALUE][:EFFECT]"`; those of GPUs are always tolerated.
   Json tolerations = {};
   /// Take precedence over settings.resources.
   KubernetesResources resources = {};

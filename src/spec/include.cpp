@@ -151,7 +151,7 @@ void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
     report_keys(scope.root, pipeline_keys, "an included file", diagnostics_);
     if (!scope.root.find("steps") && !scope.root.find("include") &&
         !has_misspelt(scope.root, "steps"))
-      settings::report(diagnostics_, "missing-key", "an included file has 'steps'",
+      settings::report(diagnostics_, "missing-key", "an included file must have 'steps'",
                        scope.root.span);
   }
   name_steps(scope);
@@ -176,7 +176,7 @@ void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnost
       if (takes_all) return;
       settings::report(diagnostics, "unknown-parameter",
                        "the included file has no parameter '" + name + "'", span_of(name),
-                       {"a parameter of it has its default under `parameters` there"},
+                       {"its parameters have their defaults under `parameters`"},
                        core::did_you_mean(name, names));
     } else if (std::string_view(kind_of(*declared->second)) != kind_of(value)) {
       settings::report(diagnostics, "wrong-type",

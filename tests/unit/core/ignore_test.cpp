@@ -84,7 +84,7 @@ TEST(DockerIgnore, malformed_lines_are_reported_all_at_once_with_their_places) {
   }
 }
 
-/// Random trees and rules, judged by git itself.
+/// Random trees and rules, compared with git itself.
 TEST(GitIgnore, agrees_with_git) {
   const TemporaryFolder root;
   const auto shell = [&](const std::string& command) {
