@@ -2,6 +2,7 @@
 /// The selected steps of a run, their progress and their outputs. Steps whose matrix has values of
 /// another step are replaced by instances when that step has made them, and repeated steps by those
 /// of one round after the other.
+#pragma once
 
 #include <deque>
 #include <optional>
