@@ -3,8 +3,13 @@
 /// steps.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <pipeline/codec.hpp>
@@ -15,6 +20,7 @@ namespace pipeline {
 struct AnyArtifact {
   std::string step;
   std::string output;
+  std::optional<unsigned> least = {};  ///< See Artifacts::at_least().
 };
 
 /// The handle of an output that is a T.
@@ -29,6 +35,13 @@ struct Artifact : AnyArtifact {
 template <class T>
 struct Artifacts : AnyArtifact {
   using type = T;
+  /// Returns a handle for add() that passes those that there are, if there are so many: the others
+  /// may have failed.
+  Artifacts at_least(unsigned count) const {
+    Artifacts same = *this;
+    same.least = count;
+    return same;
+  }
 };
 
 /// The handle of a step that returns nothing. Converts to the step's name, for StepOptions::after.
@@ -58,6 +71,13 @@ struct CommandHandle : StepHandle {
   AnyArtifact output_named(std::string_view output) const;
 };
 
+namespace detail {
+template <class T>
+concept Handle = std::is_base_of_v<AnyArtifact, T> || std::is_base_of_v<StepHandle, T>;
+template <Handle T>
+inline constexpr bool names_file<T> = true;
+}  // namespace detail
+
 /// Data at an address, as an input of a command: `https://...`, `s3://BUCKET/KEY`, or
 /// `s3://BUCKET/FOLDER/`.
 struct Url {
@@ -79,6 +99,7 @@ struct NamedInput {
   std::string reference;                  ///< As in YAML: `train.model`, `train[*].model`.
   std::string sha256 = {}, version = {};  ///< As in Url.
   bool optional = false;                  ///< As in Published; `reference` is then its name alone.
+  std::optional<unsigned> least = {};     ///< As in Artifacts::at_least().
   NamedInput(std::string input, std::string yaml)
       : name(std::move(input)), reference(std::move(yaml)) {}
   NamedInput(std::string input, const char* yaml) : name(std::move(input)), reference(yaml) {}
@@ -103,3 +124,13 @@ struct NamedInput {
 };
 
 }  // namespace pipeline
+
+/// Handles have no parts: `auto [model, data] = pipeline.add(...)` would take the names in one.
+template <pipeline::detail::Handle T>
+requires std::same_as<T, std::remove_cv_t<T>>
+struct std::tuple_size<T> {
+  static_assert(!std::is_same_v<T, T>,
+                "pipeline: this step has one result, whose handle cannot be taken apart: return a "
+                "std::tuple, or specialise pl::is_outputs for the struct, to get several");
+  static constexpr std::size_t value = 0;
+};

@@ -7,11 +7,14 @@
 #include <concepts>
 #include <cstddef>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include <pipeline/detail/json.hpp>
+#include <pipeline/rare.hpp>
 
 namespace pipeline {
 
@@ -65,6 +68,11 @@ class Json {
   friend void to_json(nlohmann::json& to, const J& value) {
     detail::put_json(to, *value);
   }
+
+  /// The text of each number in the value that JSON writes otherwise than its author did, by its
+  /// path (`lr`, `layers.0`, empty for the value itself): `3.10`, which JSON writes as 3.1. A
+  /// command's words and variables get this text.
+  Rare<std::map<std::string, std::string>> written;
 
  private:
   std::unique_ptr<nlohmann::json> value_;  ///< Null for null.

@@ -90,6 +90,15 @@ struct StepOptions {
   bool checkpoint = false;
   /// Names under which results are published once the step succeeds, keyed by result.
   StringMap publish = {};
+  /// Folder that receives copies of the results on success, as in YAML:
+  /// `"./results/${params.sample}"`.
+  std::string publish_to = {};
+  /// Whether the run goes on, and can succeed, if the step fails.
+  bool allow_failure = false;
+  /// Maximum number of instances that run at the same time; 0: no limit.
+  unsigned max_parallel = 0;
+  /// Units of a profile's `limits` that an attempt holds: `{{"license", 1}}`.
+  std::map<std::string, unsigned> uses = {};
   /// Files, folders and globs that the step sees. Default: those that a command names; none for a
   /// function.
   StringList code = {};
@@ -108,6 +117,10 @@ struct StepOptions {
   std::optional<Duration> stalled_after = {};
   /// Whether an earlier success may be reused. Default: true.
   std::optional<bool> cache = {};
+  /// Age from which an earlier success is not reused.
+  std::optional<Duration> cache_max_age = {};
+  /// An earlier success is reused until this text changes; it may name parameters.
+  std::string cache_until = {};
   /// `local`, `docker` or `kubernetes`. Default: the run's.
   std::string orchestrator = {};
   /// A text in the step's key; change it when data that the step reads in other ways than as inputs
@@ -134,6 +147,9 @@ struct PipelineOptions {
   StepEnvironment environment = {};
   std::vector<SecretSpec> secrets = {};
   std::optional<bool> cache = {};
+  /// See StepOptions.
+  std::optional<Duration> cache_max_age = {};
+  std::string cache_until = {};
   std::vector<std::string> shell = {};
   std::vector<std::string> tags = {};
   ExecutionMode execution_mode = ExecutionMode::continue_on_failure;

@@ -247,6 +247,13 @@ struct OomRetry {
 struct RetrySettings {
   /// Default: 0.
   std::optional<unsigned> max_retries = {};
+  /// Failures that are retried: `exit 75`, `signal 9`, a FailureKind such as `out_of_memory` or
+  /// `timeout`, or a text of the output, `CUDA error`. Default: all.
+  StringList on = {};
+  /// Failures that are not retried, in the same form; `on` has no effect on them.
+  StringList never = {};
+  /// Prefer other nodes and GPUs than those of the step's failed attempts. Default: false.
+  std::optional<bool> avoid_failed = {};
   /// Default: 0 s.
   std::optional<Duration> delay = {};
   /// At least 1. Default: 1.

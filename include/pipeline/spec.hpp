@@ -73,6 +73,9 @@ struct InputSpec {
   /// `1-train.c-10.model`, ..., and `index.json`, a list of {step, parameters, file}: the step, the
   /// values that distinguish the instance, and its entry in the folder.
   bool gathered = false;
+  /// Set if sources of a gathered input may be missing: how many there must be. The `file` of a
+  /// missing one is null in `index.json`.
+  std::optional<unsigned> at_least = {};
   std::optional<DataSpec> data = {};
   /// In a repeated step: the output of the round before, which rounds after the first take instead.
   std::optional<SourceSpec> then = {};
@@ -204,6 +207,18 @@ struct StepSpec {
   /// Time without output after which a running attempt is reported as stalled.
   std::optional<Duration> stalled_after = {};
   bool cache = true;
+  /// Age from which an earlier success is not reused.
+  std::optional<Duration> cache_max_age = {};
+  /// A part of the key: an earlier success is reused until this text changes.
+  std::string cache_until = {};
+  /// Whether the run goes on, and can succeed, if the step fails.
+  bool allow_failure = false;
+  /// Maximum number of the step's instances that run at the same time; 0: no limit.
+  unsigned max_parallel = 0;
+  /// Units of the machine's named limits that an attempt holds.
+  std::map<std::string, unsigned> uses = {};
+  /// Absolute path of the folder that receives copies of the outputs on success; empty: none.
+  std::filesystem::path publish_to = {};
   /// Whether the step has a folder that survives its attempts until one succeeds.
   bool checkpoint = false;
   /// Names under which outputs are published on success, keyed by output.
@@ -229,6 +244,8 @@ struct PipelineSpec {
   /// Steps that may run at the same time must have their GPUs at the same time: a machine with
   /// fewer is refused before the run. Otherwise steps wait for one another's GPUs.
   bool reserve_gpus_together = false;
+  /// How many units of each named limit the machine has, see StepSpec::uses; the profile's.
+  std::map<std::string, unsigned> limits = {};
   std::vector<std::string> tags = {};
   /// Webhooks that are called when a run has ended.
   std::vector<NotifySpec> notify = {};

@@ -10,7 +10,7 @@ BUILD_PACKAGES=(cmake ninja-build 'g++' ccache pkg-config git curl ca-certificat
   nlohmann-json3-dev libcli11-dev libspdlog-dev libkainjow-mustache-dev libcurl4-openssl-dev libgit2-dev
   libsqlite3-dev libyaml-cpp-dev libssl-dev)
 TEST_PACKAGES=(libgtest-dev libgmock-dev libeigen3-dev binutils dpkg-dev gpg groff-base openssl openssh-client
-  openssh-server iproute2 python3-dev python3-pip)
+  openssh-server iproute2 python3-dev python3-pip strace)
 BROWSER_PACKAGES=(chromium npm) # the pages are looked at in one, with axe-core from npm
 # clang 14 lacks what C++20 coroutines and ranges need.
 LINT_PACKAGES=(clang-format 'clang-tidy-16 | clang-tidy (>= 1:16)' shellcheck)

@@ -1,5 +1,6 @@
 #include "blobs/remote_artifacts.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -9,6 +10,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/free_room.hpp"
 #include "core/log.hpp"
 #include "file_tree/content.hpp"
 #include "file_tree/unpack.hpp"
@@ -18,6 +20,10 @@ namespace pipeline::blobs {
 namespace fs = std::filesystem;
 
 namespace {
+
+/// A folder has files without a byte, too; but not more files than these and one for every so many
+/// bytes that were announced.
+constexpr std::uint64_t max_small_entries = 100'000, bytes_of_entry = 64;
 
 /// Returns a file's bytes, or a folder as a tar.
 Body content_of(const fs::path& path) {
@@ -98,9 +104,11 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
                                                   std::uint64_t max_bytes,
                                                   core::CancelSource* cancel) {
   core::Hasher hasher;
+  max_bytes = std::min(max_bytes, core::free_room(to.parent_path()));
   if (form == Form::tree) {
     core::make_folders(to);
-    file_tree::Unpacker unpacker(to, {.bytes = max_bytes});
+    file_tree::Unpacker unpacker(
+        to, {.bytes = max_bytes, .entries = max_small_entries + max_bytes / bytes_of_entry});
     const auto unpack = [&key](const auto& step) {
       try {
         step();
@@ -122,7 +130,8 @@ async::Task<std::string> RemoteArtifacts::receive(std::string key, fs::path to, 
     const std::function<void(std::string_view)> on_bytes = [&](std::string_view bytes) {
       if (bytes.size() > left)
         throw UnusableBlob("cannot use " + key + ": it has more than the " +
-                           std::to_string(max_bytes) + " bytes that were announced");
+                           std::to_string(max_bytes) +
+                           " bytes that were announced, or that have room");
       left -= bytes.size();
       hasher.update(bytes);
       core::write_fully(file.get(), bytes, to);

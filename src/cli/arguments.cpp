@@ -65,7 +65,12 @@ std::string overview(const Options& start) {
   throw core::InputError(
       name.starts_with('-') ? "unknown option '" + name + "'" : "unknown command '" + name + "'",
       [&] {
-        const auto hint = core::did_you_mean(name, names);
+        auto hint = core::did_you_mean(name, names);
+        const std::string* begun = nullptr;
+        for (const auto& each : names)
+          if (name.size() > 1 && each.starts_with(name) && (!begun || each.size() < begun->size()))
+            begun = &each;
+        if (begun) hint = "did you mean '" + *begun + "'?";
         return hint.empty() ? "`" + start.name + " help` lists the commands" : hint;
       }());
 }

@@ -1,5 +1,10 @@
+#include <unistd.h>
+
+#include <iostream>
+
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
 #include "driver/clean_up.hpp"
 
@@ -16,17 +21,35 @@ nlohmann::json to_json(const driver::CleanUpReport& report, bool is_dry_run) {
           {"bytes", report.freed}};
 }
 
+/// Asks before all runs are removed, because no number was given.
+void confirm_all_runs(driver::CleanUp& wanted, Context& context) {
+  if (!wanted.runs || wanted.keep || wanted.dry_run || wanted.all || !wanted.keep_storage.empty())
+    return;
+  std::string answer;
+  if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
+    context.note("This removes all runs, but those with the tag `keep`. Go on? [y/N]");
+    std::getline(std::cin, answer);
+  }
+  if (answer != "y" && answer != "yes")
+    throw core::InputError("`--runs` without a number removes all runs",
+                           "`--keep 0` says that all may go, `--keep 5` keeps the newest five, and "
+                           "`--dry-run` removes nothing");
+  wanted.keep = 0;
+}
+
 }  // namespace
 
 core::ExitCode clean_command(Context& context) {
-  const auto& wanted = context.options().clean;
+  auto wanted = context.options().clean;
+  confirm_all_runs(wanted, context);
   const bool is_json = context.options().json;
   const auto report = driver::clean_up(context, wanted, [&](const std::string& why) {
     if (!is_json) context.note("note: " + why);
   });
+  const auto end = report.is_complete ? core::ExitCode::ok : core::ExitCode::environment;
   if (is_json) {
     context.print_json(to_json(report, wanted.dry_run));
-    return core::ExitCode::ok;
+    return end;
   }
   Table table;
   table.add({wanted.dry_run ? "TO REMOVE" : "REMOVED", "", "SIZE"});
@@ -36,7 +59,7 @@ core::ExitCode clean_command(Context& context) {
   if (!table.empty()) context.print(table.render(context.paint()));
   context.print((wanted.dry_run ? "would free " : "freed ") + core::format_bytes(report.freed) +
                 "\n");
-  return core::ExitCode::ok;
+  return end;
 }
 
 }  // namespace pipeline::cli

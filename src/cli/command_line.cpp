@@ -1,5 +1,8 @@
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "cli/arguments.hpp"
@@ -8,6 +11,8 @@
 #include "cli/profiles.hpp"
 #include "cli/report_error.hpp"
 #include "core/file.hpp"
+#include "core/project.hpp"
+#include "core/spawn.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -22,18 +27,39 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
   return false;
 }
 
+/// Commands that act; all others only look.
+constexpr std::array acting{"run",    "build", "lock",   "shell",      "attach", "resume",
+                            "cancel", "clean", "verify", "kubernetes", "__drive"};
+
+void begin_project(const Options& options, const std::string& command) {
+  const bool changes_nothing = command == "lock" && (options.lock.frozen || options.lock.dry_run);
+  const bool acts = std::ranges::find(acting, command) != acting.end() && !changes_nothing;
+  std::error_code error;
+  auto folder = options.program ? Context(options).pipeline_file()
+                                : std::filesystem::absolute(options.file, error);
+  if (!std::filesystem::is_directory(folder, error)) folder = folder.parent_path();
+  core::set_project(folder, acts ? core::Purpose::run : core::Purpose::look,
+                    command == "__drive" ? nullptr : named_servers);
+}
+
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments, const Options& start) {
   // A reader that closes its end must not kill a run and leave its containers behind. This is a
   // handler, because the steps would inherit SIG_IGN.
-  std::signal(SIGPIPE, [](int) {});
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
+  // A file of the store would take the number of a closed stream, and get the output.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) [[maybe_unused]]
+      const int same = ::open("/dev/null", O_RDWR);
+  core::raise_open_files();
   try {
     auto parsed = parse_arguments(arguments, start);
     if (!parsed.command) {
       Context(std::move(parsed.options)).print(parsed.text);
       return 0;
     }
+    begin_project(parsed.options, arguments.front());
     use_profile(parsed.options);
     Context context(std::move(parsed.options));
     return static_cast<int>(parsed.command(context));

@@ -50,10 +50,10 @@ void add_clean_options(CLI::App& app, Options& o) {
   app.add_flag(
       "--runs", o.clean.runs,
       "Runs with their logs, results kept for reuse, and artifacts that nothing else uses");
-  app.add_option("--keep", o.clean.keep, "With --runs: keep the newest N")
+  app.add_option("--keep", o.clean.keep,
+                 "With --runs: keep the newest N, and those with the tag `keep`")
       ->check(CLI::Range(0u, 1'000'000u).description(""))
-      ->type_name("N")
-      ->capture_default_str();
+      ->type_name("N");
   app.add_option(
          "--keep-storage", o.clean.keep_storage,
          "Keep the newest runs whose artifacts are of this size together, such as 20GB; with "

@@ -1,5 +1,4 @@
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "cli/version.hpp"
 #include "core/json_member.hpp"
 #include "core/quantity.hpp"
+#include "core/text.hpp"
 #include "docker/config.hpp"
 #include "docker/credentials.hpp"
 #include "docker/engine_api.hpp"
@@ -20,6 +20,7 @@
 #include "gpu/compatibility.hpp"
 #include "gpu/lock_folder.hpp"
 #include "gpu/step_checks.hpp"
+#include "net/program.hpp"
 #include "orchestrators/local/sandbox.hpp"
 
 namespace pipeline::cli {
@@ -42,18 +43,6 @@ const char* word_of(Level level) {
   return level == Level::ok ? "ok" : level == Level::warn ? "warn" : "fail";
 }
 
-/// Returns the output of a fixed command, and true if it succeeded.
-std::pair<std::string, bool> output_of(const char* command) {
-  std::string output;
-  std::FILE* pipe = ::popen(command, "re");
-  if (!pipe) return {{}, false};
-  char buffer[256];
-  while (std::fgets(buffer, sizeof buffer, pipe)) output += buffer;
-  const int status = ::pclose(pipe);
-  while (!output.empty() && output.back() == '\n') output.pop_back();
-  return {output, WIFEXITED(status) && WEXITSTATUS(status) == 0};
-}
-
 class Doctor {
  public:
   explicit Doctor(Context& context) : context_(context) {}
@@ -69,6 +58,16 @@ class Doctor {
  private:
   void add(const char* name, Level level, std::string found, std::vector<std::string> fixes = {}) {
     checks_.push_back({name, level, std::move(found), std::move(fixes)});
+  }
+
+  /// Returns the output of a program, and whether it succeeded.
+  std::pair<std::string, bool> output_of(std::vector<std::string> command) try {
+    net::ProgramCall call;
+    call.command = std::move(command);
+    const auto answer = context_.await(net::run_program(std::move(call)));
+    return {std::string(core::trimmed(answer.output)), answer.code == 0};
+  } catch (const core::EnvironmentError&) {  // It is not there.
+    return {};
   }
 
   void engine() {
@@ -314,11 +313,11 @@ class Doctor {
   }
 
   void python() {
-    const auto [version, has_python] = output_of("python3 --version 2>&1");
+    const auto [version, has_python] = output_of({"python3", "-I", "--version"});
     if (!has_python) {
       add("Python", Level::warn, "python3 is missing; only `--orchestrator local` needs it",
           {"on Debian: apt-get install python3 python3-venv"});
-    } else if (!output_of("python3 -c 'import venv, ensurepip' 2>&1").second) {
+    } else if (!output_of({"python3", "-I", "-c", "import venv, ensurepip"}).second) {
       add("Python", Level::warn,
           version +
               " without venv; `--orchestrator local` needs it for steps with requirements, unless "
@@ -335,7 +334,7 @@ class Doctor {
           "do "
           "not cover",
           {"Linux 5.13 or newer, with `landlock` in its `lsm=` list, restricts them"});
-    const auto [uv, has_uv] = output_of("uv --version 2>/dev/null");
+    const auto [uv, has_uv] = output_of({"uv", "--version"});
     add("uv", Level::ok,
         has_uv ? uv
                : "not installed; `--orchestrator local` fetches it once into its own cache, and "

@@ -4,6 +4,7 @@
 #include "cli/commands.hpp"
 #include "cli/render_manifests.hpp"
 #include "core/diagnostic.hpp"
+#include "core/project.hpp"
 #include "core/quantity.hpp"
 #include "docker/image_builder.hpp"
 #include "docker/image_plan.hpp"
@@ -70,6 +71,20 @@ std::string text_of(const docker::ImagePlan& plan) {
   if (!text.ends_with('\n')) text += '\n';
   return text + listing(plan.context, "# context", true) +
          listing(plan.host_only, "# only mounted during the build, in no layer", false);
+}
+
+/// Replaces what the plan has of files outside of the project, which the settings only name.
+void hide_outside(docker::ImagePlan& plan, const StepSpec& step,
+                  const std::filesystem::path& root) {
+  const auto& settings = step.settings->docker;
+  const auto hide = [&](const std::optional<std::string>& name, std::string& text) {
+    if (name && core::is_outside_project(root / *name))
+      text = "# " + *name + " is outside of the project: its content is not shown\n";
+  };
+  hide(settings.dockerfile, plan.parent ? plan.parent->dockerfile : plan.dockerfile);
+  for (auto& file : plan.context)
+    if (file.path == "python/pyproject.toml" && file.content)
+      hide(settings.pyproject_path, *file.content);
 }
 
 json files_json(const std::vector<docker::ContextFile>& files) {
@@ -149,6 +164,7 @@ core::ExitCode render_command(Context& context) {
       plan = docker::plan_image(
           step, {.root = pipeline.root, .template_dir = context.options().template_dir});
     });
+    hide_outside(plan, step, pipeline.root);
     auto entry = to_json(plan);
     const auto same = std::ranges::find(images, entry, &Image::plan);
     if (same != images.end()) {

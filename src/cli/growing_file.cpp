@@ -9,15 +9,16 @@
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::cli {
 
 bool GrowingFile::open() {
   if (file_) return true;
-  file_ = core::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file_ && errno != ENOENT)
-    throw core::system_error("cannot read the log " + path_.string(), errno);
-  return static_cast<bool>(file_);
+  std::error_code error;
+  if (!std::filesystem::exists(path_, error)) return false;
+  file_ = core::open_regular_file(path_);
+  return true;
 }
 
 std::size_t GrowingFile::read_some(std::string& buffer) {

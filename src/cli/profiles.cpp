@@ -4,10 +4,16 @@
 
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "core/file.hpp"
+#include "core/project.hpp"
+#include "core/user_environment.hpp"
 #include "spec/profile_file.hpp"
 
 namespace pipeline::cli {
 namespace {
+
+/// Applies where no profile is named.
+constexpr auto default_profile = "default";
 
 std::filesystem::path folder_of(const Options& options) {
   // A command about runs takes no file, and is called in a pipeline's folder.
@@ -18,13 +24,30 @@ std::filesystem::path folder_of(const Options& options) {
 
 }  // namespace
 
+std::vector<std::string> named_servers() {
+  std::vector<std::string> servers;
+  for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+    servers.push_back(core::variable(name));
+  const auto files = spec::profile_files({});
+  const auto own = files.size() > 1 ? files.back() : std::filesystem::path();
+  if (std::error_code error; core::is_in_project(own) || !std::filesystem::exists(own, error))
+    return servers;
+  for (const auto& [name, profile] : spec::parse_profiles(core::read_file(own), own))
+    for (const char* option : {"endpoint", "pod_endpoint"})
+      servers.push_back(profile.remote_store.option(option));
+  return servers;
+}
+
 void use_profile(Options& options) {
   if (!options.takes_profile) return;
   const bool is_asked_for = !options.profile.empty();
   if (const char* name = std::getenv("PIPE_PROFILE"); name && options.profile.empty())
     options.profile = name;
-  if (options.profile.empty()) return;
   const auto folder = folder_of(options);
+  if (options.profile.empty() && !options.given.contains("--profile") &&
+      spec::find_profiles(folder).contains(default_profile))
+    options.profile = default_profile;
+  if (options.profile.empty()) return;
   // A command about runs may be called in any folder, whatever $PIPE_PROFILE is.
   if (!is_asked_for && !options.takes_file && !options.program &&
       !spec::find_profiles(folder).contains(options.profile))

@@ -14,7 +14,7 @@ core::ExitCode serve_command(Context& context) {
   auto& store = remote ? context.store(remote->state()) : context.existing_store();
   store.forbid_writes();
   serve::Server server(options.serve.host, options.serve.port);
-  const serve::Guard guard(serve::new_token(), options.serve.host, server.port());
+  const serve::Guard guard(serve::new_token(), options.serve.host);
   const bool is_ipv6 = options.serve.host.find(':') != std::string::npos;
   const auto address = "http://" + (is_ipv6 ? "[" + options.serve.host + "]" : options.serve.host) +
                        ":" + std::to_string(server.port()) + "/?token=" + guard.token();

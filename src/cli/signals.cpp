@@ -1,12 +1,48 @@
 #include "cli/signals.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::cli {
+namespace {
+
+void ignore(int) {}
+
+volatile std::sig_atomic_t unheard = 0;  ///< Times of Ctrl-C since the event loop heard one.
+void (*volatile tell_loop)(int) = ignore;
+
+[[noreturn]] void give_up() {
+  pollfd errors{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&errors, 1, 0) > 0)
+    core::write_all(STDERR_FILENO, "gave up; `pipe clean --containers` removes what may be left\n");
+  ::_exit(static_cast<int>(core::ExitCode::interrupted));
+}
+
+/// An event loop that is stuck hears no signal, so the third is answered where it arrives.
+void on_interrupt(int number) {
+  const int error = errno;
+  unheard = unheard + 1;
+  if (unheard > 2) give_up();
+  tell_loop(number);
+  errno = error;
+}
+
+/// @return the handler before
+void (*handle_interrupt())(int) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, &before);
+  return before.sa_handler;
+}
+
+}  // namespace
 
 StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
                              std::function<void(std::string_view)> say)
@@ -14,6 +50,8 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
   struct sigaction hang_up {};
   if (::sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler == SIG_DFL)
     signals_.add(SIGHUP);  // nohup ignores it, and so does a driver without a terminal.
+  unheard = 0;
+  if (const auto before = handle_interrupt(); before != on_interrupt) tell_loop = before;
   wait();
 }
 
@@ -25,13 +63,16 @@ StopOnSignals::~StopOnSignals() {
   pthread_sigmask(SIG_BLOCK, &late, &before);
   boost::system::error_code ignored;
   signals_.clear(ignored);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, stop_at_once}) ::signal(number, SIG_IGN);
+  for (const int number : {SIGTERM, SIGHUP, stop_at_once}) ::signal(number, SIG_IGN);
+  tell_loop = ignore;
+  handle_interrupt();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void StopOnSignals::wait() {
   signals_.async_wait([this](boost::system::error_code error, int number) {
     if (error) return;
+    unheard = 0;
     if (cancel_.level() == core::StopLevel::none && number != stop_at_once) {
       say_("stopping gracefully; press Ctrl-C again to stop at once");
       cancel_.stop(core::StopLevel::graceful);
@@ -39,8 +80,7 @@ void StopOnSignals::wait() {
       say_("stopping at once");
       cancel_.stop(core::StopLevel::immediate);
     } else if (number == SIGINT) {
-      say_("gave up; `pipe clean --containers` removes the remains");
-      ::_exit(static_cast<int>(core::ExitCode::interrupted));
+      give_up();
     }
     wait();
   });

@@ -4,6 +4,7 @@
 #include <clocale>
 #include <ctime>
 #include <cwchar>
+#include <vector>
 
 namespace pipeline::cli {
 namespace {
@@ -62,6 +63,54 @@ std::pair<std::size_t, bool> escape_sequence(std::string_view text) {
   return {at, false};
 }
 
+/// Returns true for colours that can be read on dark and light backgrounds.
+bool is_legible(int red, int green, int blue) {
+  constexpr int darkest = 30, lightest = 215;
+  const int brightness = (2 * red + 5 * green + blue) / 8;
+  return brightness >= darkest && brightness <= lightest;
+}
+
+bool is_legible(int number) {  // of the table of 256 colours
+  if (number < 16) return number % 8 != 0 && number % 8 != 7;
+  if (number >= 232) return number >= 239 && number <= 250;
+  const auto level = [&](int place) { return (number - 16) / place % 6 * 51; };
+  return is_legible(level(36), level(6), level(1));
+}
+
+/// Returns the codes of a colour sequence (SGR) that cannot hide text: without concealment,
+/// backgrounds, fonts, and black and white.
+std::string legible_codes(std::string_view codes) {
+  std::vector<int> numbers{0};
+  for (const char c : codes) {
+    if (c == ':') return {};
+    if (c == ';')
+      numbers.push_back(0);
+    else
+      numbers.back() = std::min(numbers.back() * 10 + (c - '0'), 1000);
+  }
+  std::string kept;
+  const auto keep = [&](std::size_t from, std::size_t count) {
+    for (std::size_t i = from; i < from + count; ++i)
+      kept += (kept.empty() ? "" : ";") + std::to_string(numbers[i]);
+  };
+  const auto at = [&](std::size_t i) { return i < numbers.size() ? numbers[i] : -1; };
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const int code = numbers[i];
+    if (code == 38 || code == 48) {
+      const std::size_t count = at(i + 1) == 5 ? 3 : at(i + 1) == 2 ? 5 : numbers.size();
+      if (i + count > numbers.size()) break;
+      const bool is_seen =
+          count == 3 ? is_legible(at(i + 2)) : is_legible(at(i + 2), at(i + 3), at(i + 4));
+      if (code == 38 && is_seen) keep(i, count);
+      i += count - 1;
+    } else if (code <= 4 || code == 7 || (code >= 22 && code <= 24) || code == 27 || code == 39 ||
+               (code >= 31 && code <= 36) || (code >= 90 && code <= 96)) {
+      keep(i, 1);
+    }
+  }
+  return kept;
+}
+
 /// Invisible characters that change how their neighbours are read: direction overrides and
 /// isolates, line and paragraph separators.
 bool is_deceptive(char32_t c) {
@@ -91,8 +140,10 @@ std::string for_terminal(std::string_view line, bool keep_colours) {
     if (c == '\x1b') {
       const auto [length, is_colour] = escape_sequence(line);
       taken = length;
-      if (is_colour && keep_colours) {
-        safe += line.substr(0, length);
+      const auto codes =
+          is_colour && keep_colours ? legible_codes(line.substr(2, length - 3)) : std::string();
+      if (!codes.empty()) {
+        safe += "\x1b[" + codes + "m";
         coloured = true;
       }
     } else if (c == '\t') {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "core/file.hpp"
 #include "core/inline_script.hpp"
@@ -157,6 +159,7 @@ void CodeDiscovery::add_path(const std::string& path, bool is_command, const std
     case CodeTree::Kind::none:
       for (std::string folder = folder_of(*relative); !folder.empty(); folder = folder_of(folder)) {
         if (tree_.kind(folder) != CodeTree::Kind::folder) continue;
+        if (is_command) tree_.check_submodule(folder);
         seeds.looked_at.insert(folder);
         break;
       }
@@ -291,10 +294,10 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
            name.ends_with(".ksh"))
     source.language = Language::shell;
   else if (!has_extension) {
-    std::ifstream stream(path, std::ios::binary);
     std::string line(256, '\0');
-    stream.read(line.data(), static_cast<std::streamsize>(line.size()));
-    line.resize(static_cast<std::size_t>(stream.gcount()));
+    const core::Descriptor stream(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const auto count = stream ? ::pread(stream.get(), line.data(), line.size(), 0) : 0;
+    line.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
     line = line.substr(0, line.find('\n'));
     if (line.starts_with("#!"))
       source.language = line.find("python") != std::string::npos ? Language::python

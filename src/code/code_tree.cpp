@@ -6,16 +6,21 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/identifier.hpp"
+#include "core/own_files.hpp"
+#include "vcs/repository.hpp"
 
 namespace pipeline::code {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns true for files that are never code: git's and pipe's own records, and what Python writes
-/// beside its sources.
-bool is_never_code(const std::string& name) {
-  return name == ".git" || name == ".pipe" || name == "__pycache__";
+/// Returns true for what is never code: git's and pipe's own records, and what Python writes beside
+/// its sources.
+bool is_never_code(const fs::path& path, bool is_folder) {
+  const auto name = path.filename();
+  return name == ".git" || name == "__pycache__" ||
+         (is_folder ? core::is_state_folder(path) : core::is_own_file(path));
 }
 
 /// Where each of twenty folders has two links to the next, the last one has a million paths.
@@ -126,6 +131,15 @@ std::vector<std::string> CodeTree::files_below(const std::string& folder,
   return files;
 }
 
+void CodeTree::check_submodule(const std::string& folder) const {
+  std::error_code error;
+  if (folder.empty() || !fs::is_empty(path_of(folder), error) || error ||
+      !vcs::is_submodule(path_of(folder)))
+    return;
+  throw core::InputError("the submodule '" + folder + "' is not checked out: its folder is empty",
+                         "git submodule update --init " + core::shell_quote(folder));
+}
+
 void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::path>& above,
                     std::vector<std::string>& files, std::set<std::string>& looked_at) {
   std::error_code error;
@@ -142,12 +156,13 @@ void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::pa
   if (ignoring) read_ignore_files(folder, looked_at);
   std::error_code failed;
   fs::directory_iterator entries(path_of(folder), failed);
+  if (!failed && entries == fs::directory_iterator()) check_submodule(folder);
   for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
     const auto& entry = *entries;
     const std::string name = entry.path().filename().string();
     const std::string relative = join_path(folder, name);
-    if (is_never_code(name)) continue;
     const bool is_folder = entry.is_directory(error);
+    if (is_never_code(entry.path(), is_folder)) continue;
     if (ignoring) {
       if (git_rules().exclude(relative, is_folder && !entry.is_symlink(error), looked_at)) continue;
       if (docker_ignore_.ignores(relative) && !(is_folder && docker_ignore_.has_exceptions()))

@@ -44,6 +44,9 @@ class CodeTree {
   /// InputError if it matches nothing or leaves the root.
   std::vector<std::string> expand(const std::string& pattern, std::set<std::string>& looked_at);
 
+  /// Throws InputError for the folder of a submodule that is not checked out.
+  void check_submodule(const std::string& folder) const;
+
   std::filesystem::path path_of(const std::string& relative) const {
     return relative.empty() ? root_ : root_ / relative;
   }

@@ -1,9 +1,20 @@
 #include "core/bounded_json.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 namespace pipeline::core {
 namespace {
+
+/// A value takes some 40 bytes where its text has as few as three (`[],`).
+constexpr std::size_t max_values = 4'000'000;
+
+/// Returns a number that is not below that of the values of a JSON text.
+std::size_t most_values(std::string_view text) {
+  return 1 + static_cast<std::size_t>(std::ranges::count_if(
+                 text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
+}
 
 nlohmann::json::out_of_range no_such_integer(const nlohmann::json& value) {
   return nlohmann::json::out_of_range::create(406, "no integer of the expected range", &value);
@@ -34,7 +45,8 @@ bool is_within(std::string_view text, JsonLimits limits) {
 }
 
 nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
-  if (!is_within(text, limits)) return nlohmann::json(nlohmann::json::value_t::discarded);
+  if (!is_within(text, limits) || most_values(text) > max_values)
+    return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, false);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/address.hpp"
+#include "core/project.hpp"
 #include "core/utf8.hpp"
 
 namespace pipeline::core {
@@ -256,9 +257,20 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 }
 
 InputError::InputError(std::vector<Diagnostic> diagnostics, std::vector<SourceText> sources)
-    : diagnostics_(std::move(diagnostics)),
-      sources_(std::move(sources)),
-      rendered_(render_all(diagnostics_, sources_)) {}
+    : diagnostics_(std::move(diagnostics)), sources_(std::move(sources)) {
+  // A file that is included from elsewhere, or is a link to elsewhere, may be any file of the user.
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (!is_outside_project(sources_[i].file) || (i == 0 && !is_in_project(sources_[i].file)))
+      continue;
+    sources_[i].text.clear();
+    for (auto& each : diagnostics_)
+      if (each.span.file == i && each.span.line > 0)
+        each = {each.code, "the file is outside of the project: what is wrong there is not shown",
+                each.span, {},
+                {},        each.severity};
+  }
+  rendered_ = render_all(diagnostics_, sources_);
+}
 
 InputError::InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source)
     : InputError(std::move(diagnostics),

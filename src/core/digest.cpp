@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 
 #include "core/error.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::core {
 
@@ -91,12 +92,8 @@ Digest Hasher::finish() {
 Digest sha256(std::string_view data) { return Hasher().update(data).finish(); }
 
 Digest sha256_file(const std::filesystem::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw system_error("cannot read " + file.string(), errno);
-  struct Closer {
-    int descriptor;
-    ~Closer() { ::close(descriptor); }
-  } closer{descriptor};
+  const auto opened = open_regular_file(file);
+  const int descriptor = opened.get();
   ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
   Hasher hasher;
   // Most files are small and need no buffer of a megabyte.

@@ -10,12 +10,14 @@ EnvironmentError system_error(const std::string& what, int error_number) {
   switch (error_number) {
     case ENOSPC:
       advice = {
-          "free some space on that disk: `pipe clean` removes old runs, images and containers"};
+          "free some space on that disk: `pipe clean --runs --keep 5` removes old runs, `pipe "
+          "clean "
+          "--images` images"};
       break;
     case EDQUOT:
       advice = {
-          "your disk quota is used up: remove files of yours (`pipe clean` removes old runs), or "
-          "ask for a larger quota"};
+          "your disk quota is used up: remove files of yours (`pipe clean --runs --keep 5` "
+          "removes old runs), or ask for a larger quota"};
       break;
     case EACCES:
     case EPERM:
@@ -27,6 +29,17 @@ EnvironmentError system_error(const std::string& what, int error_number) {
       advice = {
           "that file system is mounted read-only; --state DIR or PIPE_HOME chooses another folder "
           "for the state"};
+      break;
+    case EMFILE:
+    case ENFILE:
+      advice = {
+          "raise the limit of open files (`ulimit -n`), or run fewer steps at a time (--jobs)"};
+      break;
+    case EAGAIN:
+    case ENOMEM:
+      advice = {
+          "this user, control group or machine has no room for another process, thread or piece of "
+          "memory: run fewer steps at a time (--jobs), or raise the limit (`ulimit -a`, pids.max)"};
       break;
     default: break;
   }

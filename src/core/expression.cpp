@@ -25,8 +25,9 @@ struct Foreign {
 };
 /// Operators of other languages.
 constexpr std::array foreign_operators{
-    Foreign{"&&", "and"}, Foreign{"||", "or"}, Foreign{"===", "=="}, Foreign{"=", "=="},
-    Foreign{"<>", "!="},  Foreign{"!", "not"}, Foreign{"&", "and"},  Foreign{"|", "or"}};
+    Foreign{"&&", "and"}, Foreign{"||", "or"}, Foreign{"===", "=="}, Foreign{"=>", ">="},
+    Foreign{"=<", "<="},  Foreign{"=", "=="},  Foreign{"<>", "!="},  Foreign{"!", "not"},
+    Foreign{"&", "and"},  Foreign{"|", "or"}};
 
 }  // namespace
 

@@ -11,9 +11,11 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "core/error.hpp"
+#include "core/regular_file.hpp"
 
 namespace pipeline::core {
 
@@ -163,12 +165,26 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   return *this;
 }
 
-std::string read_file(const fs::path& path, std::size_t most) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Descriptor open_regular_file(const fs::path& path) {
+  const auto& name = path.native();
+  const bool is_callers =
+      name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/") || name == "/dev/stdin";
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (is_callers ? 0 : O_NONBLOCK)));
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0)
+  if (file ? ::fstat(file.get(), &status) != 0 : errno != ENXIO)
     throw system_error("cannot read " + path.string(), errno);
   if (S_ISDIR(status.st_mode)) throw system_error("cannot read " + path.string(), EISDIR);
+  const bool is_null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+  if (!S_ISREG(status.st_mode) && !is_callers && !is_null)
+    throw EnvironmentError("cannot read " + path.string() +
+                           ": it is a pipe, a socket or a device, and not a file");
+  return file;
+}
+
+std::string read_file(const fs::path& path, std::size_t most) {
+  const auto file = open_regular_file(path);
+  struct stat status {};
+  ::fstat(file.get(), &status);
   const auto refuse = [&] {
     throw EnvironmentError("cannot read " + path.string() + ": it is larger than " +
                                std::to_string(most >> 20) + " MiB",

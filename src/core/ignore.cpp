@@ -70,6 +70,15 @@ std::string clean(std::string_view path) {
   return result.empty() ? "." : result;
 }
 
+/// Each path is compared with each rule.
+constexpr std::size_t max_rules = 50'000;
+
+void check_rules(std::size_t count, std::string_view file) {
+  if (count < max_rules) return;
+  throw InputError(std::string(file) + " has more than " + std::to_string(max_rules) + " rules",
+                   "leave out folders, or use patterns, instead of each file");
+}
+
 /// Returns a line as docker's ignorefile.ReadAll returns it: a path relative to the context, with
 /// `!` in front if the path is included again.
 std::string docker_rule(std::string_view line) {
@@ -126,6 +135,7 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
           "close the class, as in [a-z]; '\\' must be followed by the character that it escapes");
       return;
     }
+    check_rules(rules_.size(), file);
     rules_.push_back({std::move(*glob), negated});
     has_exceptions_ |= negated;
   });
@@ -174,6 +184,7 @@ void GitIgnore::add(std::string_view folder, std::string_view rules) {
     // as a whole.
     if (!rule.anchored) rule.prefix.clear();
     rule.rest = Glob::git(line.substr(rule.prefix.size()));
+    check_rules(rules_.size(), "the .gitignore files together: this one");
     rules_.push_back(std::move(rule));
   });
 }

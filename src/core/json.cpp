@@ -156,10 +156,12 @@ Json::Json(std::initializer_list<Json> items) {
 }
 
 Json::Json(const Json& other)
-    : value_(other.value_ ? std::make_unique<nlohmann::json>(*other.value_) : nullptr) {}
+    : written(other.written),
+      value_(other.value_ ? std::make_unique<nlohmann::json>(*other.value_) : nullptr) {}
 Json::Json(Json&& other) noexcept = default;
 Json& Json::operator=(Json other) noexcept {
   value_.swap(other.value_);
+  written = std::move(other.written);
   return *this;
 }
 Json::~Json() = default;

@@ -9,9 +9,12 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +49,22 @@ inline void begin_child(pid_t parent, int when_parent_dies) {
   if (getppid() != parent) _exit(127);
 }
 
-/// Last call in the child before exec: unblocks signals.
-inline void unblock_signals() {
+/// The limit of open files that this process was started with, once it has been raised.
+inline std::optional<rlimit> own_open_files;
+
+/// Raises the soft limit of open files as far as the hard one allows. Children get the old limit
+/// back, because programs that call select() count on it.
+inline void raise_open_files() {
+  constexpr rlim_t enough = 1 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlimit raised{std::max(limit.rlim_cur, std::min(limit.rlim_max, enough)), limit.rlim_max};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) own_open_files = limit;
+}
+
+/// Last call in the child before exec: restores the limit of open files and unblocks signals.
+inline void prepare_exec() {
+  if (own_open_files) setrlimit(RLIMIT_NOFILE, &*own_open_files);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

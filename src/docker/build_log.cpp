@@ -124,7 +124,8 @@ constexpr auto no_such_requirement =
 const std::vector<BuildCause>& build_causes() {
   static const std::vector<BuildCause> causes{
       {Topic::other, "no space left on device",
-       "free space where the engine keeps images and build caches: `pipe clean`, `docker builder "
+       "free space where the engine keeps images and build caches: `pipe clean --images`, `docker "
+       "builder "
        "prune`, `docker image prune`"},
       {Topic::requirement, "Because ([A-Za-z0-9_.-]+) was not found in the package registry",
        no_such_requirement},

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/digest.hpp"
+#include "core/text.hpp"
 #include "docker/build_reason.hpp"
 #include "docker/host_config.hpp"
 #include "docker/package_layers.hpp"
@@ -47,6 +49,38 @@ std::string build_query(const ImagePlan& plan, const ImageStatus& status, const 
   // build lists the images fails that one ("layer not known").
   if (engine.podman && !plan.own) add("layers", "0");
   return text;
+}
+
+std::string with_own_caches(std::string dockerfile, const ImagePlan& plan,
+                            const ImageStatus& status, const BuilderOptions& options) {
+  core::Hasher system;
+  const auto add_all = [&](const char* what, const auto& values) {
+    for (const auto& value : values) system.field(what).field(value);
+  };
+  add_all("from", status.parents);
+  if (const auto found = plan.parts.find("environment"); found != plan.parts.end())
+    add_all("environment", found->second);
+  for (const auto& [name, value] : plan.options.build_args)
+    system.field("argument").field(name).field(value);
+  add_all("host", plan.options.extra_hosts.items());
+  system.field(plan.options.network.value_or(""));
+  const auto apt = system.finish().hex();
+  core::Hasher python;
+  python.field(apt);
+  for (const auto& file : plan.context) {
+    if (file.path.starts_with("project/")) {
+      python.field(options.owner).field(options.root.string());
+    } else if (file.content) {
+      python.field(file.path).field(*file.content);
+    } else if (file.kind == ContextFile::Kind::file) {
+      python.field(file.path).field(core::sha256_file(file.source).hex());
+    }
+  }
+  constexpr std::size_t digits = 32;
+  dockerfile = core::replaced(std::move(dockerfile), "pipe-apt-of-these-writers",
+                              "pipe-apt-" + apt.substr(0, digits));
+  return core::replaced(std::move(dockerfile), "pipe-python-of-these-writers",
+                        "pipe-python-" + python.finish().hex().substr(0, digits));
 }
 
 }  // namespace pipeline::docker

@@ -12,6 +12,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/ignore.hpp"
+#include "core/own_files.hpp"
 #include "core/quantity.hpp"
 #include "file_tree/tree.hpp"
 
@@ -52,7 +53,9 @@ void walk(const fs::path& root, const std::string& folder, const FolderId& left_
     if (::lstat(entry.path().c_str(), &status) != 0)
       throw core::system_error("reading " + entry.path().string(), errno);
     if (S_ISDIR(status.st_mode)) {
-      if (left_out == std::pair(status.st_dev, status.st_ino)) continue;
+      if (left_out == std::pair(status.st_dev, status.st_ino) ||
+          core::is_state_folder(entry.path()))
+        continue;
       bool kept = take(path, true);
       if (enter(path)) walk(root, path, left_out, enter, take, files);
       if (kept)
@@ -60,7 +63,7 @@ void walk(const fs::path& root, const std::string& folder, const FolderId& left_
                          .source = entry.path(),
                          .mode = status.st_mode & 07777,
                          .kind = ContextFile::Kind::directory});
-    } else if (take(path, false)) {
+    } else if (take(path, false) && !core::is_own_file(entry.path())) {
       if (S_ISLNK(status.st_mode)) {
         auto target = fs::read_symlink(entry.path(), error).string();
         if (error) throw core::system_error("reading " + entry.path().string(), error.value());
@@ -126,14 +129,13 @@ std::vector<ContextFile> project_files(const fs::path& root,
     return false;
   };
   auto left_out = [&](const std::string& path, bool folder) {
-    return path == ".pipe" || path == ".git" || docker_ignore.ignores(path) ||
-           git_ignore.ignores(path, folder);
+    return path == ".git" || docker_ignore.ignores(path) || git_ignore.ignores(path, folder);
   };
   std::vector<ContextFile> files;
   walk(
       root, "", id_of(state),
       [&](const std::string& path) {
-        if (path == ".pipe" || path == ".git" || git_ignore.ignores(path, true) ||
+        if (path == ".git" || git_ignore.ignores(path, true) ||
             (docker_ignore.ignores(path) && !docker_ignore.has_exceptions()))
           return false;
         git_ignore.add(path, core::read_if_file(root / path / ".gitignore"));

@@ -16,7 +16,8 @@ using file_tree::ContextFile;
 /// Returns the files, symlinks and folders below `root` that docker's ignore rules do not exclude,
 /// sorted by path. Symlinks are not followed. `always` (relative paths) are included even if a rule
 /// excludes them.
-/// @param state the state folder, which has new files after each run: always left out
+/// @param state the state folder, which has new files after each run: always left out, as are
+/// other state folders and lock files
 std::vector<ContextFile> folder_context(const std::filesystem::path& root,
                                         std::string_view ignore_rules,
                                         const std::vector<std::string>& always,

@@ -121,9 +121,13 @@ std::string dockerfile_text(const DockerfileValues& values, Builder builder,
   data.set("python", values.python);
   data.set("locked", values.layers > 0);
   mustache::data layers{mustache::data::type::list};
-  for (std::size_t number = 0; number < values.layers; ++number)
-    layers.push_back(mustache::data("number", std::to_string(number)));
+  for (std::size_t number = 0; number < values.layers; ++number) {
+    mustache::data layer("number", std::to_string(number));
+    layer.set("from_source", values.built.contains(number));
+    layers.push_back(layer);
+  }
   data.set("layers", layers);
+  data.set("sources", !values.built.empty());
   data.set("project", values.project);
   data.set("tools", values.python || values.layers > 0 || values.project);
   data.set("installs", values.installs());

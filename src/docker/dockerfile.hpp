@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,9 @@ struct DockerfileValues {
   StringMap environment;
   bool apt = false;
   bool python = false;  ///< There are requirements, or a pyproject.toml, that the build resolves.
-  std::size_t layers = 0;  ///< Number of layers of locked packages.
-  bool project = false;    ///< There is a local_project_install_command.
+  std::size_t layers = 0;       ///< Number of layers of locked packages.
+  std::set<std::size_t> built;  ///< Numbers of those with wheels that a stage of its own builds.
+  bool project = false;         ///< There is a local_project_install_command.
   PackageInstaller installer = PackageInstaller::uv;
   std::optional<std::string> user;
   std::string

@@ -17,9 +17,10 @@ struct EngineHint {
 
 /// The first match is used: specific texts come before general ones.
 constexpr std::array engine_hints{
-    EngineHint{"no space left on device",
-               "the engine's disk is full: `docker system df` shows what takes it; `pipe clean` "
-               "and `docker system prune` free it"},
+    EngineHint{
+        "no space left on device",
+        "the engine's disk is full: `docker system df` shows what takes it; `pipe clean --images` "
+        "and `docker system prune` free it"},
     EngineHint{"unknown runtime specified",
                "the engine does not know this runtime: `docker info` lists those that it knows"},
     EngineHint{"unknown or invalid runtime name",

@@ -4,12 +4,14 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include <unistd.h>
 
+#include "core/address.hpp"
+#include "core/file.hpp"
+#include "core/glob.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
 #include "core/text.hpp"
@@ -33,6 +35,8 @@ constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy",  
 constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
                                   "CURL_CA_BUNDLE"};
 
+/// Variable with the images that get logins of package indexes: patterns separated by blanks.
+constexpr auto index_parents = "PIPE_INDEX_PARENTS";
 /// Variable that names a server of snapshots of Debian's and Ubuntu's archives.
 constexpr auto snapshot_mirror = "PIPE_APT_SNAPSHOT_MIRROR";
 
@@ -121,11 +125,8 @@ HostConfig read_host_config(const HostSources& sources) {
   HostConfig config;
   StringMap pip;
   for (auto& file : sources.pip_files) {
-    std::ifstream stream(file);
-    if (!stream) continue;
-    for (auto& [key, value] :
-         parse_pip_conf(std::string{std::istreambuf_iterator<char>(stream), {}}))
-      pip[key] = value;
+    if (::access(file.c_str(), R_OK) != 0) continue;
+    for (auto& [key, value] : parse_pip_conf(core::read_if_file(file))) pip[key] = value;
   }
   for (std::string key : pip_keys) {
     auto name = core::variable_name("PIP_", key);
@@ -168,6 +169,33 @@ HostConfig read_host_config(const HostSources& sources) {
     if (auto value = sources.variable(name)) use(*value);
   if (auto found = pip.find("cert"); found != pip.end()) use(found->second);
   if (!config.ca && has_certificates(sources.own_certificates)) use(sources.system_bundle);
+  return config;
+}
+
+HostConfig config_for_build(const HostSources& sources, const std::vector<std::string>& images,
+                            std::vector<std::string>& notices) {
+  auto config = read_host_config(sources);
+  const auto patterns = core::words_of(sources.variable(index_parents).value_or(""));
+  const auto is_trusted = [&](const std::string& image) {
+    return image.find('/') == image.npos ||
+           std::ranges::any_of(patterns, [&](const std::string& pattern) {
+             return core::matches_glob(pattern, image);
+           });
+  };
+  const auto other = std::ranges::find_if_not(images, is_trusted);
+  if (other == images.end()) return config;
+  const auto before = config.variables;
+  for (auto entry = config.variables.begin(); entry != config.variables.end();) {
+    auto& [name, value] = *entry;
+    if (!config.proxies.contains(name)) value = core::without_credentials(value);
+    const bool is_login = name.ends_with("_USERNAME") || name.ends_with("_PASSWORD");
+    entry = is_login ? config.variables.erase(entry) : std::next(entry);
+  }
+  if (config.variables != before)
+    notices.push_back("builds on " + *other +
+                      " get no login of a package index: `export PIPE_INDEX_PARENTS='" + *other +
+                      "'` trusts the image, and what is built on it, with the logins of this "
+                      "machine");
   return config;
 }
 

@@ -36,6 +36,14 @@ HostSources this_machine();
 
 HostConfig read_host_config(const HostSources& sources);
 
+/// Returns the configuration of this machine for a build that starts from the images. The logins of
+/// indexes, which all that runs in a build can read, are left out unless the user trusts each image
+/// with them: one without a `/` in its name (Docker's official ones, this machine's own), or one
+/// that a pattern in PIPE_INDEX_PARENTS names.
+/// @param notices says that logins were left out
+HostConfig config_for_build(const HostSources& sources, const std::vector<std::string>& images,
+                            std::vector<std::string>& notices);
+
 /// Returns the `host/` folder of a context: `env.sh` and, if there is a bundle, `ca.crt`.
 std::vector<ContextFile> host_files(const HostConfig& config);
 

@@ -10,6 +10,7 @@
 #include "async/single_flight.hpp"
 #include "core/digest.hpp"
 #include "core/joined.hpp"
+#include "core/project.hpp"
 #include "core/text.hpp"
 #include "docker/build_log.hpp"
 #include "docker/build_query.hpp"
@@ -27,6 +28,7 @@
 #include "docker/package_lock.hpp"
 #include "docker/reference.hpp"
 #include "net/url.hpp"
+#include "python_packages/unknown.hpp"
 #include "settings/settings.hpp"
 
 namespace pipeline::docker {
@@ -112,6 +114,9 @@ struct ImageBuilder::Implementation {
   async::Task<InspectedImage> inspect(const StepSpec& step);
   async::Task<InspectedImage> locked_plan(const StepSpec& step);
   async::Task<ImageStatus> image_status(ImagePlan& plan);
+  /// Returns why a command that looks resolves nothing for an image: a program of the settings, or
+  /// a build, comes first. Empty if it may.
+  async::Task<std::string> unknown_to_look(const StepSpec& step, const InspectedImage& image);
   async::Task<ImageStatus> parent_status(const ImagePlan& plan);
   /// Returns the image if the engine has it for the plan's platform.
   async::Task<std::optional<nlohmann::json>> parent_image(std::string reference,
@@ -178,8 +183,24 @@ async::Task<ImageStatus> ImageBuilder::ensure(const StepSpec& step, EventSink& e
 async::Task<> ImageBuilder::lock(const StepSpec& step, EventSink& events,
                                  core::CancelSource& cancel) {
   const auto image = co_await self_->inspect(step);
+  if (!image.resolves) co_return;
+  if (core::only_looks()) {
+    const auto unknown = co_await self_->unknown_to_look(step, image);
+    if (!unknown.empty())
+      events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
+    if (!unknown.empty()) co_return;
+  }
   Implementation::BuildJob job(*self_, step, events, cancel);
-  if (image.resolves) co_await job.resolve(*image.plan);
+  co_await job.resolve(*image.plan);
+}
+
+async::Task<std::string> ImageBuilder::Implementation::unknown_to_look(
+    const StepSpec& step, const InspectedImage& image) {
+  auto unknown = python_packages::unknown_of(image.plan->python);
+  if (!unknown.empty()) co_return unknown;
+  const auto system = co_await inspect(without_packages(step));
+  const bool is_built = !system.plan->build || !system.status.image_id.empty();
+  co_return is_built ? std::string() : system.status.reason;
 }
 
 async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_image(
@@ -238,6 +259,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& p
     co_return status;
   }
   status.digest = plan_digest(plan, ids);
+  status.parents = ids;
   status.reference = plan.repository + (plan.own ? ":own-" : ":env-") + status.digest.substr(0, 16);
   status.image_id = co_await layer_image_id(engine, status.reference, status.digest, plan.platform);
   if (!status.image_id.empty()) co_return status;
@@ -257,6 +279,11 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   InspectedImage image;
   image.plan = std::make_shared<ImagePlan>(plan_image(step, options));
   auto& plan = *image.plan;
+  if (const auto unknown = python_packages::unknown_of(plan.python); !unknown.empty()) {
+    image.resolves = true;
+    image.status.reason = "not known until it runs: " + unknown;
+    co_return image;
+  }
   Locked locked;
   if (packages.covers(plan)) {
     const auto system = co_await inspect(without_packages(step));
@@ -418,6 +445,7 @@ async::Task<std::string> ImageBuilder::Implementation::BuildJob::run_build(
 
   const auto stage = status.digest + "-" + std::to_string(Clock::now().time_since_epoch().count());
   dockerfile = core::replaced(std::move(dockerfile), "of-this-build", stage);
+  dockerfile = with_own_caches(std::move(dockerfile), plan, status, builder_.options);
 
   auto files = plan.context;
   if (!plan.own)

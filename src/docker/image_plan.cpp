@@ -11,6 +11,7 @@
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "docker/context.hpp"
+#include "docker/context_writer.hpp"
 #include "docker/dockerfile.hpp"
 #include "docker/host_config.hpp"
 #include "docker/package_layers.hpp"
@@ -46,11 +47,6 @@ std::string without_secrets(const std::string& requirement) {
   return name + " #" + short_digest(requirement);
 }
 
-ContextFile generated(std::string path, std::string content) {
-  auto bytes = content.size();
-  return {.path = std::move(path), .content = std::move(content), .bytes = bytes};
-}
-
 /// Returns true unless the user's own template has no layers: the build then resolves the
 /// requirements.
 bool has_layers(const fs::path& template_dir) {
@@ -70,40 +66,6 @@ std::string mount_points() {
   while (const auto count = tar(buffer)) bytes.append(buffer.data(), count);
   return bytes;
 }
-
-/// Collects the context's files; each script is common.sh followed by its own text.
-class ContextWriter {
- public:
-  explicit ContextWriter(const fs::path& template_dir)
-      : template_dir_(template_dir),
-        common_(templates::template_text("image/common.sh", template_dir)) {}
-  void add(std::string path, std::string content) {
-    files_.push_back(generated(std::move(path), std::move(content)));
-  }
-  void add_lines(std::string path, const std::vector<std::string>& lines) {
-    std::string content;
-    for (auto& line : lines) content += line + "\n";
-    add(std::move(path), std::move(content));
-  }
-  void add_script(std::string path, std::string_view name) {
-    add(std::move(path), common_ + templates::template_text(name, template_dir_));
-  }
-  void add_files(std::string_view folder, std::vector<ContextFile> files) {
-    for (auto& file : files) {
-      file.path = std::string(folder) + "/" + file.path;
-      files_.push_back(std::move(file));
-    }
-  }
-  std::vector<ContextFile> sorted() && {
-    std::ranges::sort(files_, {}, &ContextFile::path);
-    return std::move(files_);
-  }
-
- private:
-  const fs::path& template_dir_;
-  std::string common_;
-  std::vector<ContextFile> files_;
-};
 
 void note_large_context(ImagePlan& plan, const std::string& how_to_shrink) {
   auto total = size_of(plan.context);
@@ -138,8 +100,7 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   auto& config = settings.parent_image_build_config;
   // The state folder changes with each run, and would rebuild the image each time.
   plan.context = folder_context(
-      context_root, ignore_rules_for(file, context_root, config, options.root) + "\n**/.pipe\n", {},
-      options.state);
+      context_root, ignore_rules_for(file, context_root, config, options.root), {}, options.state);
   // The engine takes the Dockerfile from the context. Where the context lacks it, it is added under
   // a name that does not collide with files of the user; `COPY .` then copies it, too.
   const bool is_there = std::ranges::any_of(plan.context, [&](const auto& entry) {
@@ -240,6 +201,9 @@ class ImagePlanner {
                                plan_.tag.front() == '-' || !made_of(plan_.tag, "._-")))
       throw core::InputError("image_tag '" + plan_.tag + "' is not a tag",
                              "letters, digits, `_`, `.`, `-`");
+    if (plan_.tag.starts_with("env-") || plan_.tag.starts_with("own-"))
+      throw core::InputError("image_tag '" + plan_.tag + "' begins as the tags that pipe gives",
+                             "choose another one");
     if (settings_.prevent_build_reuse.value_or(false))
       plan_.run_id = options_.run_id.empty() ? "always" : options_.run_id;
   }
@@ -325,7 +289,8 @@ class ImagePlanner {
     if (layers.empty()) return;
     values_.layers = layers.size();
     for (std::size_t number = 0; number < layers.size(); ++number)
-      add_layer("layers/" + std::to_string(number), layers[number]);
+      add_layer(number, layers[number]);
+    if (!built_.packages.empty()) add_lines("sources/sources.txt", built_);
     if (auto notice = lockfile::notice_of_sources(*locked_); !notice.empty())
       plan_.notices.push_back(std::move(notice));
     std::ranges::sort(plan_.parts["packages"]);
@@ -333,16 +298,31 @@ class ImagePlanner {
     context_.add_script("python/layer.sh", "image/layer.sh");
     context_.add("python/finish.py",
                  templates::template_text("image/finish.py", options_.template_dir));
-    if (plan_.python.installer == "pip")
-      context_.add("python/pip_install.py",
-                   templates::template_text("lock/pip_install.py", options_.template_dir));
+    context_.add("python/install_locked.py",
+                 templates::template_text("lock/install_locked.py", options_.template_dir));
     context_.add("stubs.tar", mount_points());
     add_installer(python_packages::install_arguments(plan_.python.arguments));
   }
 
-  /// Adds a layer. Compiled files are kept for environments with the same system only, because they
-  /// may use its libraries.
-  void add_layer(const std::string& folder, const std::vector<lockfile::LockedPackage>& packages) {
+  /// Adds the hashes of packages to the context. Their addresses are not part of the image.
+  void add_lines(const std::string& path, const lockfile::LockedEnvironment& environment) {
+    context_.add_lines(path, lockfile::install_lines(environment));
+    if (auto addresses = lockfile::address_lines(environment); !addresses.empty())
+      addresses_.push_back(generated(path + ".addresses", std::move(addresses)));
+  }
+
+  /// Returns true if the package is built in a stage without other packages: no other build writes
+  /// to its wheel, and a further package does not build the wheel again. Without build isolation,
+  /// sources need the packages of the layers below.
+  bool has_stage(const lockfile::LockedPackage& package) const {
+    return package.origin == lockfile::PackageOrigin::index && !package.sha256.empty() &&
+           std::ranges::none_of(plan_.python.arguments, [](const auto& word) {
+             return word.starts_with("--no-build-isolation");
+           });
+  }
+
+  void add_layer(std::size_t number, const std::vector<lockfile::LockedPackage>& packages) {
+    const auto folder = "layers/" + std::to_string(number);
     lockfile::LockedEnvironment wheels, sources;
     std::vector<std::string> names;
     for (const auto& package : packages) {
@@ -350,14 +330,15 @@ class ImagePlanner {
       plan_.parts["packages"].push_back(package.name + "==" + package.version);
       if (package.origin == lockfile::PackageOrigin::path)
         context_.add_files(folder, local_files(package.url, options_.root, options_.state));
-      (lockfile::is_built_from_source(package) ? sources : wheels).packages.push_back(package);
+      const bool is_source = lockfile::is_built_from_source(package);
+      (is_source ? sources : wheels).packages.push_back(package);
+      if (!is_source || !has_stage(package)) continue;
+      built_.packages.push_back(package);
+      values_.built.insert(number);
     }
     context_.add_lines(folder + "/names", names);
-    if (!wheels.packages.empty())
-      context_.add_lines(folder + "/requirements.txt", lockfile::install_lines(wheels));
-    if (sources.packages.empty()) return;
-    context_.add_lines(folder + "/sources.txt", lockfile::install_lines(sources));
-    context_.add(folder + "/system.txt", locked_->parent_digest.substr(0, 16) + "\n");
+    if (!wheels.packages.empty()) add_lines(folder + "/requirements.txt", wheels);
+    if (!sources.packages.empty()) add_lines(folder + "/sources.txt", sources);
   }
 
   void add_project() {
@@ -381,8 +362,11 @@ class ImagePlanner {
       context_.add_script("install/install.sh", "image/project.sh");
       plan_.parts["local_project_install_command"] = {command};
     }
-    if (values_.python || values_.layers > 0 || values_.project)
-      context_.add_script("tools/fetch.sh", "image/tools.sh");
+    if (!values_.python && values_.layers == 0 && !values_.project) return;
+    context_.add_script("tools/fetch.sh", "image/tools.sh");
+    for (const auto* name : {"lock/install_locked.py", "image/tools.txt"})
+      context_.add("tools/" + fs::path(name).filename().string(),
+                   templates::template_text(name, options_.template_dir));
   }
 
   void add_environment() {
@@ -432,7 +416,8 @@ class ImagePlanner {
   }
 
   void add_host_files() {
-    plan_.host_only = host_files(read_host_config(this_machine()));
+    const auto& from = plan_.parent ? plan_.parent->images_used : plan_.images_used;
+    plan_.host_only = host_files(config_for_build(this_machine(), from, plan_.notices));
     // Only the classic builder's Dockerfile uses this script, so it is not part of the digest.
     plan_.host_only.push_back(
         generated("collect/collect.sh",
@@ -442,6 +427,7 @@ class ImagePlanner {
     std::string indexes;
     for (const auto& option : index_options_) indexes += option + "\n";
     if (!indexes.empty()) plan_.host_only.push_back(generated("host/indexes.txt", indexes));
+    std::ranges::move(addresses_, std::back_inserter(plan_.host_only));
     // The bytes that arrive in a network of the build's own are its downloads.
     if (const auto network = plan_.options.network.value_or("default");
         network == "default" || network == "bridge")
@@ -457,6 +443,8 @@ class ImagePlanner {
   DockerfileValues values_;
   ContextWriter context_;
   std::vector<std::string> index_options_;
+  lockfile::LockedEnvironment built_;   ///< Packages of the stage that builds sources.
+  std::vector<ContextFile> addresses_;  ///< See address_lines().
 };
 
 }  // namespace

@@ -43,6 +43,9 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   files.push_back(text_file("lock/resolve.py",
                             templates::template_text("lock/resolve.py", resolution.template_dir)));
   files.push_back(text_file("fetch/fetch.sh", script("image/tools.sh")));
+  for (const auto* name : {"lock/install_locked.py", "image/tools.txt"})
+    files.push_back(text_file("fetch/" + std::filesystem::path(name).filename().string(),
+                              templates::template_text(name, resolution.template_dir)));
   files.push_back(text_file(
       "lock/request.json",
       resolution_request(plan.python.arguments, resolution.preferred, resolution.refresh, false)));
@@ -60,7 +63,9 @@ std::vector<ContextFile> files_of(const Resolution& resolution) {
   }
   if (!plan.python.pyproject.empty())
     files.push_back(text_file("lock/pyproject.toml", plan.python.pyproject));
-  for (auto& file : host_files(read_host_config(this_machine()))) {
+  std::vector<std::string> said_by_plan;
+  const auto& from = plan.parent ? plan.parent->images_used : plan.images_used;
+  for (auto& file : host_files(config_for_build(this_machine(), from, said_by_plan))) {
     file.path = std::string(base) + "/" + file.path;
     files.push_back(std::move(file));
   }
@@ -145,10 +150,11 @@ lockfile::LockedPackage read_package(const json& from) {
 
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
-                               bool is_empty) {
+                               bool is_empty, const std::filesystem::path& root) {
   json request{{"arguments", arguments},      {"refresh", refresh},
                {"is_empty", is_empty},        {"requirements", preferred.requirements},
                {"preferred", json::object()}, {"sizes", json::object()}};
+  if (!root.empty()) request["root"] = root.string();
   for (const auto& package : preferred.packages) {
     if (package.origin == lockfile::PackageOrigin::index)
       request["preferred"][package.name] = package.version;

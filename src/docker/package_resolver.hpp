@@ -13,7 +13,7 @@
 
 namespace pipeline::docker {
 
-/// Volume of the engine with uv and its cache of the indexes; it may be removed at any time.
+/// Volume of the engine with uv, by its hash; it may be removed at any time.
 inline constexpr std::string_view cache_volume = "pipe-lock-cache";
 
 /// The image's Python or installer can install the requirements, but not resolve them beforehand.
@@ -35,8 +35,8 @@ struct Resolution {
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
-/// BuildError with the installer's output, and CannotResolve. The installer and its cache are kept
-/// in a volume of the engine.
+/// BuildError with the installer's output, and CannotResolve. The installer is kept in a volume
+/// of the engine.
 async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
     core::CancelSource& cancel);
@@ -45,9 +45,11 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
 /// path of uv from PIPE_UV and resolves with pip if there is none.
 /// @param refresh  data from the index is read again, even if it is cached
 /// @param is_empty the packages are installed into an empty environment, whatever this Python has
+/// @param root     the folder of relative paths in the answer, to which `root` is a link in the
+/// working folder; empty: the working folder
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
-                               bool is_empty);
+                               bool is_empty, const std::filesystem::path& root = {});
 
 /// Returns the progress in a line that resolve.py printed: `12 packages so far, now numpy 1.26.4`.
 /// Empty for other lines.

@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/lines.hpp"
 #include "core/log.hpp"
+#include "docker/step_rights.hpp"
 
 namespace pipeline::docker {
 namespace {
@@ -35,6 +36,7 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
                                         std::function<void(std::string_view)> on_line) {
   ContainerOutput output;
   core::CancelSource never;
+  withhold_rights(body["HostConfig"]);
   const auto id =
       co_await engine.create_container(name, std::move(body), std::move(platform), cancel);
   std::exception_ptr error;

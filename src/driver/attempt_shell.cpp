@@ -146,7 +146,7 @@ class AttemptShell {
  private:
   const StepSpec& step() const { return step_named(steps_, found_.step.name); }
   orchestrators::Environment environment(EventSink& events);
-  engine::ShellRequest request(const ShellAttempt& wanted);
+  engine::ShellRequest request(const ShellAttempt& wanted, EventSink& events);
   void stop_at_signals();
 
   Workspace& workspace_;
@@ -167,8 +167,12 @@ orchestrators::Environment AttemptShell::environment(EventSink& events) {
   return workspace_.await(orchestrator.prepare(step(), events, cancel_));
 }
 
-engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted) {
+engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted, EventSink& events) {
   engine::ShellRequest shell{
+      .step = step(),
+      .events = events,
+      .stop = cancel_,
+      .outputs_of = {},
       .run_id = found_.run.id,
       .number = found_.attempt.number,
       .folder = session_.store.folder() / engine::shells_folder / session_.run_id,
@@ -198,7 +202,10 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
                                   workspace_.artifacts(), workspace_.stats(), provider};
   const engine::OutputsOf outputs_of = [this](const SourceSpec& source) {
     const auto made = steps_.outputs_of()(source);
-    if (made.output) return made;
+    const auto may_lack = [&](const InputSpec& input) {
+      return input.at_least && std::ranges::find(input.sources, source) != input.sources.end();
+    };
+    if (made.output || std::ranges::any_of(step().inputs, may_lack)) return made;
     throw core::InputError("the input " + source.step + "." + source.output + " of run " +
                                found_.run.id + " is not on this machine",
                            "`pipe run --step " + source.step + "` makes it again");
@@ -212,8 +219,9 @@ core::ExitCode AttemptShell::open(const ShellAttempt& wanted) {
         found_.run.id +
         ": `eval \"$PIPE_COMMAND\"` runs its command; what it writes is removed at the end");
   stop_at_signals();
-  const auto result = workspace_.await(
-      engine::open_shell(services, events, cancel_, step(), request(wanted), outputs_of));
+  auto shell = request(wanted, events);
+  shell.outputs_of = outputs_of;
+  const auto result = workspace_.await(engine::open_shell(services, std::move(shell)));
   workspace_.await(session_.routes().settle());
   if (is_stopped_) return core::ExitCode::interrupted;
   if (result.failure) throw core::EnvironmentError(result.failure->message, result.failure->hints);

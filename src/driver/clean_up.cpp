@@ -1,10 +1,13 @@
 #include "driver/clean_up.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <iterator>
 #include <optional>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -78,7 +81,8 @@ class Cleaner {
   void images_above_budget();
   void resolver_cache();
   bool remove_run(const store::RunRecord& run, bool keep_cache);
-  void forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used);
+  bool make_room(const std::string& failure);
+  void forget_unused(const store::RunRecord& run);
   void remove_left_folders();
   void remove_checkpoints(const std::set<std::string>& keys);
   /// Returns true if a run is in progress, or could start and need its artifacts and images.
@@ -102,6 +106,9 @@ class Cleaner {
   std::optional<Drivers> drivers_;                ///< The drivers of the runs.
   std::optional<store::StateLock> nothing_runs_;  ///< While it is held, new runs wait.
   std::unique_ptr<docker::EngineApi> engine_;
+  std::set<core::Digest> used_;  ///< Outputs of runs that stay.
+  /// Outputs that only runs have which are to go.
+  std::set<core::Digest> of_old_runs_;
   CleanUpReport report_;
 };
 
@@ -231,22 +238,42 @@ void Cleaner::images_above_budget() {
          ", which containers use");
 }
 
-/// @return false if the run has a driver by now
+/// @return false if the run stays, which is reported
 bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
-  try {
-    if (!store_->remove_run(run.id, keep_cache)) return false;
-  } catch (const core::EnvironmentError& error) {
-    kept(error.what());
-  }
-  return true;
+  for (;;) try {
+      forget_unused(run);
+      if (store_->remove_run(run.id, keep_cache)) return true;
+      kept("run " + run.id + ", which was resumed meanwhile");
+      return false;
+    } catch (const core::EnvironmentError& error) {
+      if (make_room(error.what())) continue;
+      kept("run " + run.id + ": " + error.what());
+      report_.is_complete = false;
+      return false;
+    }
+}
+
+/// On a full disk, even the removal of a record needs room: removes artifacts of runs that are to
+/// go before their records. Returns false if that is of no use.
+bool Cleaner::make_room(const std::string& failure) {
+  const auto is_full = [&](int error) {
+    return failure.find(std::generic_category().message(error)) != failure.npos;
+  };
+  if (of_old_runs_.empty() || some_run_goes_on() || (!is_full(ENOSPC) && !is_full(EDQUOT)))
+    return false;
+  const auto unused = std::exchange(of_old_runs_, {});
+  const auto freed = workspace_.artifacts().collect(
+      [&](const core::Digest& digest) { return !unused.contains(digest); });
+  if (freed) removed("artifacts", "that nothing else uses", freed);
+  return freed > 0;
 }
 
 /// Within a budget, forgets the results of a run to be removed that no remaining run uses. They
 /// would otherwise be kept together with those that are reused.
-void Cleaner::forget_unused(const store::RunRecord& run, const std::set<core::Digest>& used) {
+void Cleaner::forget_unused(const store::RunRecord& run) {
   if (wanted_.keep_storage.empty()) return;
   for (const auto& step : store_->runs().steps(run.id)) {
-    const auto is_used = [&](const auto& output) { return used.contains(output.digest); };
+    const auto is_used = [&](const auto& output) { return used_.contains(output.digest); };
     if (step.status == StepStatus::succeeded && !step.outputs.empty() &&
         std::ranges::none_of(step.outputs, is_used))
       store_->cache().remove(step.key);
@@ -295,24 +322,40 @@ void Cleaner::runs() {
   if (!store_) return;
   if (!dry_run_) recover_dead_runs(workspace_, *store_);
   const auto all = store_->runs().list();
-  std::size_t keep = std::min<std::size_t>(wanted_.keep, all.size());
+  std::size_t keep = std::min<std::size_t>(wanted_.keep.value_or(0), all.size());
   if (!wanted_.keep_storage.empty() && !wanted_.images)
     keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(wanted_.keep_storage)));
   // Runs whose results are reused by remaining runs: removed, but their results stay reusable.
   std::set<std::string> needed, keys;
-  std::set<core::Digest> used;
   std::vector<const store::RunRecord*> old;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i >= keep && !goes_on(all[i])) {
+    const bool is_pinned = std::ranges::count(all[i].tags, "keep") > 0;
+    if (i >= keep && !is_pinned && !goes_on(all[i])) {
       old.push_back(&all[i]);
       continue;
     }
-    if (i >= keep) kept("run " + all[i].id + ", " + why_it_stays(all[i]));
+    if (i >= keep)
+      kept("run " + all[i].id + ", " +
+           (is_pinned ? "which has the tag `keep`" : why_it_stays(all[i])));
     for (const auto& step : store_->runs().steps(all[i].id)) {
       needed.insert(step.reused_from);
       keys.insert(step.key);
-      for (const auto& output : step.outputs) used.insert(output.digest);
+      for (const auto& output : step.outputs) used_.insert(output.digest);
     }
+  }
+  if (!dry_run_) {
+    remove_left_folders();  // Files before records: on a full disk these need room.
+    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
+                               engine::downloads_folder})
+      if (!some_run_goes_on()) core::remove_tree(store_->folder() / folder);
+    auto in_use = used_;
+    for (const auto& name : store_->published().names())
+      for (const auto& version : store_->published().of(name).versions)
+        in_use.insert(version.output.digest);
+    for (const auto* run : old)
+      for (const auto& step : store_->runs().steps(run->id))
+        for (const auto& output : step.outputs)
+          if (!in_use.contains(output.digest)) of_old_runs_.insert(output.digest);
   }
   Bytes artifact_bytes = 0;  // For a dry run: the recorded sizes.
   for (const auto* run : old) {
@@ -321,14 +364,12 @@ void Cleaner::runs() {
     if (dry_run_) {
       for (const auto& step : store_->runs().steps(run->id))
         for (const auto& output : step.outputs)
-          if (used.insert(output.digest).second) artifact_bytes += output.bytes;
-    } else if (forget_unused(*run, used); !remove_run(*run, needed.contains(run->id))) {
-      kept("run " + run->id + ", which was resumed meanwhile");
+          if (used_.insert(output.digest).second) artifact_bytes += output.bytes;
+    } else if (!remove_run(*run, needed.contains(run->id))) {
       continue;
     }
     removed("run", run->id, bytes);
   }
-  if (!dry_run_) remove_left_folders();
   if (some_run_goes_on()) return kept("the artifacts, since a run is in progress");
   if (!dry_run_) {
     store_->lineage().remove_unused();
@@ -339,10 +380,6 @@ void Cleaner::runs() {
     remove_dead_links(store_->folder());
   }
   remove_checkpoints(keys);
-  if (!dry_run_)
-    for (const auto* folder : {orchestrators::docker_engine::users_folder, engine::shells_folder,
-                               engine::downloads_folder})
-      core::remove_tree(store_->folder() / folder);
   if (artifact_bytes) removed("artifacts", "that nothing else uses", artifact_bytes);
 }
 
@@ -365,8 +402,8 @@ void check(const CleanUp& wanted, bool cleans_runs) {
 
 CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
                        const std::function<void(const std::string&)>& on_kept) {
-  const bool cleans_runs = wanted.runs || wanted.keep > 0 || wanted.all ||
-                           (!wanted.keep_storage.empty() && !wanted.images);
+  const bool cleans_runs =
+      wanted.runs || wanted.keep || wanted.all || (!wanted.keep_storage.empty() && !wanted.images);
   check(wanted, cleans_runs);
   if (!workspace.options().state.empty()) workspace.required_state();
   Cleaner cleaner(workspace, wanted, on_kept);

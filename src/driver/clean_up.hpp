@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace pipeline::driver {
 struct CleanUp {
   bool containers = false, images = false, environments = false, runs = false, all = false;
   bool dry_run = false;
-  unsigned keep = 0;         ///< Number of newest runs that are kept.
+  std::optional<unsigned> keep = {};  ///< Number of newest runs that are kept; unset: none.
   std::string keep_storage;  ///< Bytes of artifacts, or of images, that are kept; empty: none.
 };
 
@@ -29,6 +30,7 @@ struct CleanUpReport {
   std::vector<RemovedItem> removed;  ///< With `dry_run`, the items that would be removed.
   std::vector<std::string> kept;     ///< Each item that stays, with the reason.
   Bytes freed = 0;
+  bool is_complete = true;  ///< False if something could not be removed, which `kept` names.
 };
 
 /// Removes the named items. Throws InputError if none are named or the sizes are wrong.

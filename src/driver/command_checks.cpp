@@ -2,18 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "core/file.hpp"
+#include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "model/findings.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::driver {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Names of images, and parts of tags, whose `sh` is busybox or bash. In Debian and Ubuntu it is
 /// dash, which has no pipefail up to 0.5.12.
@@ -43,6 +48,43 @@ void take_parameters(const Condition& condition, std::set<std::string>& taken) {
     taken.emplace(core::split(name, '.').at(1));  // `params.X`, `params.X.MEMBER`
 }
 
+/// Returns true for the small file that git has in place of one that is stored elsewhere.
+bool is_pointer(const fs::path& file) {
+  constexpr std::size_t max_pointer = 512;
+  std::error_code error;
+  if (fs::file_size(file, error) > max_pointer || error) return false;
+  const auto text = core::read_untrusted_file(file, max_pointer).value_or("");
+  return text.starts_with("version https://git-lfs.github.com/spec/") ||
+         text.starts_with("/annex/objects/");
+}
+
+/// Adds the file, or some of those in the folder.
+void add_files(const fs::path& path, std::vector<fs::path>& files) {
+  constexpr std::size_t max_files = 200;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return files.push_back(path);
+  std::size_t count = 0;
+  for (fs::recursive_directory_iterator entries(path, error), end;
+       !error && entries != end && count < max_files; entries.increment(error))
+    if (entries->is_regular_file(error) && ++count) files.push_back(entries->path());
+}
+
+/// Returns the word of a list that means something to a shell only; null if there is none.
+const std::string* shell_sign(const Command& command) {
+  static constexpr std::array signs{">", ">>", "<", "|", "&&", "||", "2>&1", "2>", "&"};
+  static constexpr std::array takes_signs{"expr", "test", "[", "find"};
+  const auto literal = [](const Template& word) {
+    return word.parts.size() == 1 ? std::get_if<std::string>(&word.parts[0]) : nullptr;
+  };
+  if (command.shell || command.arguments.empty()) return nullptr;
+  if (const auto* program = literal(command.arguments[0]);
+      program && std::ranges::count(takes_signs, *program))
+    return nullptr;
+  for (const auto& word : command.arguments)
+    if (const auto* text = literal(word); text && std::ranges::count(signs, *text)) return text;
+  return nullptr;
+}
+
 bool is_sibling(const StepSpec* before, const StepSpec& step) {
   return before && before->instance && step.instance && before->instance->of == step.instance->of;
 }
@@ -55,6 +97,14 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
   const StepSpec* before = nullptr;
   for (const auto* step : steps) {
     if (is_sibling(std::exchange(before, step), *step)) continue;
+    if (const auto* sign = shell_sign(step->command))
+      found.add({&before, 1},
+                {"no-shell",
+                 "`" + *sign + "` is an argument of the program: no shell reads a list",
+                 {},
+                 {},
+                 "write the command as one text, as in `command: echo hi > file`",
+                 core::Severity::warning});
     for (const auto& script : resolver.missing_scripts(*step))
       found.add({&before, 1}, {"missing-file",
                                "there is no file '" + script + "' in the pipeline's folder",
@@ -62,6 +112,46 @@ std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& 
                                {},
                                core::did_you_mean(script, resolver.all_files()),
                                core::Severity::warning});
+  }
+  return found.all();
+}
+
+std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& steps,
+                                          spec::CodeResolver& resolver) {
+  constexpr Bytes large_code = Bytes{1} << 30;
+  model::Findings found;
+  const StepSpec* before = nullptr;
+  for (const auto* step : steps) {
+    if (is_sibling(std::exchange(before, step), *step)) continue;
+    const auto warn = [&](const char* code, std::string message, std::string suggestion) {
+      found.add({&before, 1},
+                {code, std::move(message), {}, {}, std::move(suggestion), core::Severity::warning});
+    };
+    Bytes total = 0;
+    std::vector<fs::path> files;
+    const spec::CodeFile* largest = nullptr;
+    Bytes largest_bytes = 0;
+    for (const auto& file : resolver.code_of(*step).files) {
+      std::error_code error;
+      const auto bytes = fs::file_size(file.source, error);
+      if (error) continue;
+      total += bytes;
+      if (!largest || bytes > largest_bytes) largest = &file, largest_bytes = bytes;
+      files.push_back(file.source);
+    }
+    if (total >= large_code)
+      warn("large-code",
+           "the code has " + core::format_bytes(total) + ", '" + largest->relative_path + "' " +
+               core::format_bytes(largest_bytes) + " of that",
+           "data belongs under `inputs`; `code:` lists the files that are code");
+    for (const auto& input : step->inputs)
+      if (input.data && !input.data->path.empty()) add_files(input.data->path, files);
+    const auto pointer = std::ranges::find_if(files, is_pointer);
+    if (pointer != files.end())
+      warn("pointer-file",
+           "'" + pointer->filename().string() +
+               "' is not the file that it stands for: Git LFS or git-annex has that",
+           "`git lfs pull`, or `git annex get`, fetches the content");
   }
   return found.all();
 }

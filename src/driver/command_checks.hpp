@@ -11,9 +11,15 @@
 
 namespace pipeline::driver {
 
-/// Warns of scripts that steps run and that are in no folder of the pipeline.
+/// Warns of scripts that steps run and that are in no folder of the pipeline, and of signs of the
+/// shell's in lists.
 std::vector<core::Diagnostic> check_scripts(const std::vector<const StepSpec*>& steps,
                                             spec::CodeResolver& resolver);
+
+/// Warns of files of code and inputs that stand for other files (Git LFS, git-annex), and of code
+/// that is large.
+std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& steps,
+                                          spec::CodeResolver& resolver);
 
 /// Warns of pipes in which `sh` ignores failures, missing scripts, and unused parameters.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,

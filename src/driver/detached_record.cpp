@@ -12,12 +12,15 @@ void keep_detached(store::RunStore& store, const std::string& run, const Detache
   store.key_values().put(store::detached_kind, run, kept.dump());
 }
 
-std::optional<DetachedRecord> detached_of(store::RunStore& store, const std::string& run) {
+/// A record of a bucket may have any members.
+std::optional<DetachedRecord> detached_of(store::RunStore& store, const std::string& run) try {
   const auto text = store.key_values().find(store::detached_kind, run);
   const auto kept = core::parse_json(text.value_or(""));
   if (!kept.is_object()) return std::nullopt;
   return DetachedRecord{kept.value("owner", std::string()),
                         orchestrators::image_lock_of(kept.value("images", nlohmann::json()))};
+} catch (const nlohmann::json::exception&) {
+  return std::nullopt;
 }
 
 }  // namespace pipeline::driver

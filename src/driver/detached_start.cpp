@@ -7,9 +7,9 @@
 #include <set>
 
 #include "code/code_tree.hpp"
+#include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
-#include "core/user_environment.hpp"
 #include "driver/error_report.hpp"
 #include "driver/invocation.hpp"
 #include "driver/notifications.hpp"
@@ -21,6 +21,7 @@
 #include "engine/run/refusal.hpp"
 #include "notify/webhook.hpp"
 #include "orchestrators/kubernetes/driver.hpp"
+#include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/pod_images.hpp"
 #include "orchestrators/owner.hpp"
 #include "remote_driver/driver_store.hpp"
@@ -120,16 +121,13 @@ std::string repository_of(Session& session) {
 }
 
 /// Describes the driver's Job. Its state folder has the same path as here, or is the pod's own.
-orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached,
-                                               orchestrators::kubernetes::DriverImage image) {
+orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached) {
   const auto& options = session.workspace.options();
   orchestrators::kubernetes::DriverJob driver;
   driver.run_id = session.run_id;
   driver.pipeline = session.pipeline().name;
   driver.owner = detached.owner;
   driver.service_account = options.service_account;
-  driver.user = core::user_and_group();
-  driver.image = std::move(image);
   driver.has_own_state = session.remote_store() != nullptr;
   driver.state = driver.has_own_state ? remote_driver::state_of_driver
                                       : fs::weakly_canonical(session.store.folder());
@@ -140,6 +138,8 @@ orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedR
     driver.claim = {claim, fs::weakly_canonical(field("claim_path"))};
   driver.arguments = {"__drive", session.run_id, "--state", driver.state.string()};
   driver.pull_secrets = pull_secrets_of(session);
+  driver.settings = orchestrators::kubernetes::driver_settings(session.source.selected_steps());
+  driver.patch = core::parse_json(field("driver_job_patch"));
   driver.variables = variables_of(session);
   return driver;
 }
@@ -228,6 +228,7 @@ class DetachedStart {
   /// Throws the errors that would otherwise occur only in the cluster.
   void check();
   engine::EngineOptions options();
+  orchestrators::kubernetes::DriverJob driver();
   /// Prepares images and files, and records the run.
   void prepare();
   void hand_to_cluster();
@@ -242,7 +243,8 @@ class DetachedStart {
   kubernetes_api::Client client_;
   orchestrators::kubernetes::DriverJob driver_;
   orchestrators::kubernetes::DriverStatus status_;
-  fs::path file_;  ///< The copy of the pipeline's file.
+  std::string user_;  ///< UID:GID of the driver.
+  fs::path file_;     ///< The copy of the pipeline's file.
 };
 
 void DetachedStart::check() {
@@ -257,6 +259,9 @@ void DetachedStart::check() {
   for (const auto& notice :
        workspace_.await(orchestrators::kubernetes::check_driver(client_, account)))
     workspace_.note("note: " + notice);
+  user_ = workspace_.await(
+      orchestrators::kubernetes::user_of_pods(client_, session_.remote_store() != nullptr));
+  workspace_.await(orchestrators::kubernetes::try_out_driver(client_, driver()));
 }
 
 engine::EngineOptions DetachedStart::options() {
@@ -270,13 +275,19 @@ engine::EngineOptions DetachedStart::options() {
   return options;
 }
 
+orchestrators::kubernetes::DriverJob DetachedStart::driver() {
+  auto driver = driver_of(session_, detached_);
+  driver.user = user_;
+  return driver;
+}
+
 void DetachedStart::prepare() {
   auto options = this->options();
   require_engine(session_);
   report_step_warnings(session_, observer_);
   const auto folder = session_.store.paths().detached_folder(session_.run_id);
   try {
-    driver_ = driver_of(session_, detached_, {});
+    driver_ = driver();
     file_ = keep_files(session_, fs::weakly_canonical(folder));
     driver_.image = workspace_.await(orchestrators::kubernetes::make_driver_image(
         workspace_.loop(), repository_of(session_), session_.run_id, observer_.events(),
@@ -317,7 +328,7 @@ async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_sta
     const auto run = session_.store.runs().find(session_.run_id);
     const bool has_ended = run && run->status != RunStatus::running;
     const bool is_decided = has_ended || !status.holder.empty() || !status.failure.empty() ||
-                            status.hopeless || !status.goes_on;
+                            status.will_not_start || !status.goes_on;
     if (is_decided || std::chrono::steady_clock::now() > until ||
         observer_.cancel().level() != core::StopLevel::none)
       co_return status;
@@ -336,12 +347,12 @@ void DetachedStart::await_driver() {
                          .bring(session_.store));  // The run may have ended.
   const auto run = session_.store.runs().find(session_.run_id);
   if (!status_.holder.empty() || (run && run->status != RunStatus::running)) return;
-  if (status_.failure.empty() && !status_.hopeless && status_.goes_on) return;
+  if (status_.failure.empty() && !status_.will_not_start && status_.goes_on) return;
   workspace_.await(orchestrators::kubernetes::remove_driver(
       client_, orchestrators::kubernetes::driver_name(session_.run_id)));
   recover_dead_runs(workspace_, session_.store, {}, session_.run_id);
   const std::string why = status_.failure.empty()
-                              ? status_.hopeless ? status_.waits_for : "its Job was deleted"
+                              ? status_.will_not_start ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
   throw core::EnvironmentError("the driver of run " + session_.run_id + " did not start: " + why,
                                {"`" + workspace_.options().name + " resume " + session_.run_id +

@@ -1,11 +1,11 @@
 #include "driver/error_report.hpp"
 
 #include <filesystem>
-#include <new>
 
 #include <nlohmann/json.hpp>
 
 #include "core/address.hpp"
+#include "core/system_failure.hpp"
 #include "core/text.hpp"
 
 namespace pipeline::driver {
@@ -35,9 +35,13 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
       return {.message = "the current folder has been removed: " + gone.message(),
               .advice = {"change to a folder that exists"}};
     return {.message = "cannot use '" + e.path1().string() + "': " + e.code().message()};
-  } catch (const std::bad_alloc&) {
-    return {.message = "out of memory"};
   } catch (const std::exception& e) {
+    try {
+      core::rethrow_as_environment_error();
+    } catch (const core::EnvironmentError& lacking) {
+      return {.message = lacking.what(), .advice = lacking.advice()};
+    } catch (...) {
+    }
     return {.kind = "internal",
             .message = std::string("internal error: ") + e.what(),
             .advice = {

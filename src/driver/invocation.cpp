@@ -38,7 +38,8 @@ void keep_invocation(store::RunStore& store, const std::string& run, const Invoc
   store.key_values().put(store::invocation_kind, run, record.dump());
 }
 
-std::optional<Invocation> invocation_of(store::RunStore& store, const std::string& run) {
+/// A record of a bucket may have any members.
+std::optional<Invocation> invocation_of(store::RunStore& store, const std::string& run) try {
   const auto text = store.key_values().find(store::invocation_kind, run);
   const auto record = core::parse_json(text.value_or(""));
   if (!record.is_object() || record.value("version", invocation_version) > invocation_version)
@@ -64,6 +65,8 @@ std::optional<Invocation> invocation_of(store::RunStore& store, const std::strin
   invocation.from = record.value("from", invocation.from);
   invocation.template_dir = text_of("template_dir");
   return invocation;
+} catch (const nlohmann::json::exception&) {
+  return std::nullopt;
 }
 
 }  // namespace pipeline::driver

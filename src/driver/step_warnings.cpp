@@ -120,6 +120,8 @@ std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
   auto found = check_volumes(placed);
   std::ranges::move(check_scripts(session.source.selected_steps(), session.source.resolver()),
                     std::back_inserter(found));
+  std::ranges::move(check_files(session.source.selected_steps(), session.source.resolver()),
+                    std::back_inserter(found));
   for (const auto& [place, steps] : places)
     for (auto& diagnostic : check_gpus_in(session, *place, steps))
       found.push_back(std::move(diagnostic));

@@ -101,6 +101,7 @@ void finish(StepSpec& spec, const Declaration& step) {
     return std::ranges::find(step.arguments, parameter.first, &Argument::name) ==
            step.arguments.end();
   });
+  for (auto& [name, value] : spec.parameters) value.written.reset();  // Arguments are JSON.
   for (const auto& argument : step.arguments) {
     if (argument.slot != Slot::gathered || !argument.selector.empty()) continue;
     const auto input = std::ranges::find(spec.inputs, argument.name, &InputSpec::name);

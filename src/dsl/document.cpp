@@ -55,7 +55,13 @@ void add_common(core::Value& map, const Options& options) {
   add_some(map, "retry", settings::to_json(options.retry));
   if (options.timeout) add(map, "timeout", json(duration(*options.timeout)));
   if (options.stalled_after) add(map, "stalled_after", json(duration(*options.stalled_after)));
-  if (options.cache) add(map, "cache", json(*options.cache));
+  json cache = json::object();
+  if (options.cache_max_age) cache["max_age"] = duration(*options.cache_max_age);
+  if (!options.cache_until.empty()) cache["until"] = options.cache_until;
+  if (options.cache == false || (options.cache && cache.empty()))
+    add(map, "cache", json(*options.cache));
+  else
+    add_some(map, "cache", cache);
   if (options.shell.size() == 1 && (options.shell[0] == "sh" || options.shell[0] == "bash"))
     add(map, "shell", json(options.shell[0]));
   else
@@ -101,6 +107,7 @@ json source_of(const Pipeline& pipeline, const std::string& written) {
 /// Returns the source of a command's input, which may be an address with its digest or version, or
 /// a published artifact.
 json source_of(const Pipeline& pipeline, const NamedInput& input) {
+  if (input.least) return {{"from", input.reference}, {"at_least", *input.least}};
   if (input.optional) return {{"artifact", input.reference}, {"optional", true}};
   if (input.sha256.empty() && input.version.empty()) return source_of(pipeline, input.reference);
   json map{{"url", input.reference}};
@@ -159,6 +166,9 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
     } else if (!argument.sources.empty()) {
       inputs[argument.name] =
           source_of(pipeline, reference(argument.sources[0], argument.selector));
+      if (const auto& least = argument.sources[0].least;
+          least && argument.slot == detail::Slot::gathered)
+        inputs[argument.name] = {{"from", inputs[argument.name]}, {"at_least", *least}};
       if (argument.selector == "[=]" && matrix.is_null()) matrix = argument.sources[0].step;
     }
   }
@@ -189,6 +199,10 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   if (!options.when.expression.empty()) add(map, "when", json(options.when.expression));
   if (options.checkpoint) add(map, "checkpoint", json(true));
   add_some(map, "publish", json(options.publish));
+  if (!options.publish_to.empty()) add(map, "publish_to", json(options.publish_to));
+  if (options.allow_failure) add(map, "allow_failure", json(true));
+  if (options.max_parallel) add(map, "max_parallel", json(options.max_parallel));
+  add_some(map, "uses", json(options.uses));
   if (options.run_on)
     add(map, "run_on",
         json(*options.run_on == RunOn::failure  ? "failure"
@@ -225,7 +239,7 @@ class StepsCheck {
                "step '" + name + "' gathers '" + argument.name + "' from no step at all");
       // The reader of the document checks the first source.
       for (std::size_t i = 1; i < argument.sources.size(); ++i)
-        if (const auto& [source, output] = argument.sources[i];
+        if (const auto& [source, output, least] = argument.sources[i];
             !outputs_.contains({source, output}))
           report("unknown-step",
                  "step '" + name + "' gathers '" + argument.name + "' from '" + source + '.' +

@@ -187,7 +187,8 @@ When::When(std::string_view step, std::string_view output)
 
 NamedInput::NamedInput(std::string input, const AnyArtifact& artifact, std::string_view selector)
     : name(std::move(input)),
-      reference(artifact.step + std::string(selector) + "." + artifact.output) {}
+      reference(artifact.step + std::string(selector) + "." + artifact.output),
+      least(artifact.least) {}
 
 AnyArtifact CommandHandle::output_named(std::string_view output) const {
   if (std::ranges::find(outputs, output) != outputs.end()) return {name, std::string(output)};

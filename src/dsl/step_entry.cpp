@@ -60,7 +60,8 @@ class Run final : public detail::StepRun {
     std::vector<std::string> paths;
     const auto index = detail::read_json(folder / "index.json");
     for (const auto& entry : *index)
-      paths.push_back((folder / entry.at("file").get<std::string>()).string());
+      if (!entry.at("file").is_null())
+        paths.push_back((folder / entry.at("file").get<std::string>()).string());
     return paths;
   }
 

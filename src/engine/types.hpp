@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,14 @@ struct AttemptCounts {
   unsigned failures = 0;       ///< Number of attempts that failed because of the step.
   unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
   std::string image = {};      ///< The image of the last attempt, if it has ended.
+  /// Nodes and UUIDs of GPUs of the failed attempts, where the step's retries avoid them.
+  std::set<std::string> avoided_nodes = {}, avoided_gpus = {};
+
+  /// Adds the node and the GPUs of a failed attempt.
+  void avoid(const store::AttemptRecord& failed) {
+    if (!failed.node.empty()) avoided_nodes.insert(failed.node);
+    for (const auto& gpu : failed.gpus) avoided_gpus.insert(gpu.uuid);
+  }
 };
 
 /// The progress of a step when its run was interrupted.

@@ -1,15 +1,17 @@
 #include "fetch/address.hpp"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "core/text.hpp"
 #include "core/utf8.hpp"
+#include "net/local_address.hpp"
 
 namespace pipeline::fetch {
 namespace {
@@ -24,35 +26,31 @@ std::string_view authority_of(std::string_view url) {
   return url.substr(0, url.find_first_of("/?#"));
 }
 
-/// Returns the first bytes of an IP address, for IPv4 in any notation that a resolver accepts, such
-/// as 0x7f.1 and 2130706433; nothing for a name.
-std::optional<std::array<unsigned char, 8>> address_in(const std::string& host) {
-  std::array<unsigned char, 8> begin{};
+/// Returns the address of a host that is one, for IPv4 in any notation that a resolver accepts,
+/// such as 0x7f.1 and 2130706433; nothing for a name.
+std::optional<sockaddr_storage> address_in(const std::string& host) {
+  sockaddr_storage storage{};
   if (host.starts_with('[')) {
-    in6_addr address{};  // An invalid address has the same bytes as an unspecified one.
-    ::inet_pton(AF_INET6, host.c_str() + 1, &address);
-    std::copy_n(address.s6_addr, begin.size(), begin.begin());
-    return begin;
+    sockaddr_in6 address{.sin6_family = AF_INET6};  // An invalid address is unspecified.
+    ::inet_pton(AF_INET6, host.substr(1, host.find('%') - 1).c_str(), &address.sin6_addr);
+    std::memcpy(&storage, &address, sizeof address);
+    return storage;
   }
-  in_addr address{};
-  if (::inet_aton(host.c_str(), &address) == 0) return std::nullopt;
-  std::memcpy(begin.data(), &address.s_addr, sizeof address.s_addr);
-  return begin;
+  sockaddr_in address{.sin_family = AF_INET};
+  if (::inet_aton(host.c_str(), &address.sin_addr) == 0) return std::nullopt;
+  std::memcpy(&storage, &address, sizeof address);
+  return storage;
 }
 
-/// Returns true for names of this machine and for link-local addresses, such as those at which
-/// clouds provide a machine's credentials (RFC 1122, 3927, 4291).
+/// Returns true for names of this machine and of clouds, and for addresses at which these answer.
 bool is_local_host(std::string_view authority) {
   auto host = core::lower(
       authority.substr(0, authority.starts_with('[') ? authority.find(']') : authority.find(':')));
   if (host.ends_with('.')) host.pop_back();
-  const auto begin = address_in(host);
-  if (!begin)
-    return host == "localhost" || host.ends_with(".localhost") || host.ends_with(".internal");
-  const auto first = (*begin)[0], second = (*begin)[1];
-  if (!host.starts_with('[')) return first == 127 || first == 0 || (first == 169 && second == 254);
-  return std::ranges::all_of(*begin, [](unsigned char byte) { return byte == 0; }) ||
-         (first == 0xfe && second >= 0x80 && second < 0xc0) || (first == 0xfd && second == 0);
+  const auto address = address_in(host);
+  if (address) return net::is_local_address(reinterpret_cast<const sockaddr&>(*address));
+  return host == "localhost" || host.ends_with(".localhost") || host.ends_with(".internal") ||
+         host == "metadata";
 }
 
 }  // namespace
@@ -76,6 +74,21 @@ DataAddress address_of(const std::string& url, const std::string& version) {
 
 bool is_local(const std::string& url) {
   return !url.starts_with(s3_scheme) && is_local_host(authority_of(url));
+}
+
+bool has_same_host(const std::string& one, const std::string& other) {
+  return authority_of(one) == authority_of(other);
+}
+
+std::pair<std::string, std::string> host_and_port(const std::string& url) {
+  const std::string authority(authority_of(url));
+  const auto end = authority.starts_with('[') ? authority.find(']') + 1 : authority.find(':');
+  auto host = authority.substr(0, end);
+  const auto colon = end < authority.size() ? authority.find(':', end) : authority.npos;
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  return {host, colon != authority.npos       ? authority.substr(colon + 1)
+                : url.starts_with("https://") ? "443"
+                                              : "80"};
 }
 
 std::string shown(const std::string& url) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 namespace pipeline::fetch {
 
@@ -18,6 +19,11 @@ struct DataAddress {
 };
 
 DataAddress address_of(const std::string& url, const std::string& version);
+
+bool has_same_host(const std::string& one, const std::string& other);
+
+/// Returns a URL's host, without the brackets of IPv6, and its port, by default that of the scheme.
+std::pair<std::string, std::string> host_and_port(const std::string& url);
 
 /// Returns true for a URL at this machine or at a link-local address.
 bool is_local(const std::string& url);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/free_room.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
 #include "fetch/number.hpp"
@@ -107,18 +108,14 @@ std::uint64_t PartFile::received() const {
   return sum;
 }
 
-std::uint64_t PartFile::room() const {
-  std::error_code error;
-  const auto space = fs::space(path_.parent_path(), error);
-  return error ? ~std::uint64_t{0} : space.available;
-}
+std::uint64_t PartFile::room() const { return core::free_room(path_.parent_path()); }
 
 void PartFile::check_room(std::uint64_t bytes) const {
   if (bytes <= room()) return;
   throw core::EnvironmentError("no room for " + core::format_bytes(bytes) + " in " +
                                    path_.parent_path().string() + ", whose file system has " +
                                    core::format_bytes(room()),
-                               {"`pipe clean` removes old runs"});
+                               {"`pipe clean --runs --keep 5` removes old runs"});
 }
 
 void PartFile::plan(std::uint64_t total) {

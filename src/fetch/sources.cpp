@@ -1,12 +1,17 @@
 #include "fetch/sources.hpp"
 
 #include <algorithm>
+#include <array>
+
+#include <boost/asio/ip/tcp.hpp>
 
 #include "async/deadline.hpp"
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/text.hpp"
+#include "core/user_environment.hpp"
 #include "fetch/number.hpp"
+#include "net/local_address.hpp"
 
 namespace pipeline::fetch {
 
@@ -18,6 +23,7 @@ constexpr unsigned max_redirects = 5;
 constexpr std::size_t max_objects = 1'000'000;
 /// Time after which a silent connection is given up.
 constexpr std::chrono::seconds max_silence{60};
+constexpr std::size_t min_received = 60 << 10;  // In the time of max_silence.
 constexpr std::chrono::seconds max_wanted_pause{60};
 constexpr async::RetryPolicy list_retries{std::chrono::milliseconds(200),
                                           std::chrono::milliseconds(5'000), 6};
@@ -85,11 +91,42 @@ async::Task<net::Request> Sources::request(const DataAddress& from, const std::s
   co_return request;
 }
 
+/// Behind a proxy, the proxy resolves names.
+static bool has_proxy() {
+  return std::ranges::any_of(
+      std::array{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"},
+      [](const char* name) { return !core::variable(name).empty(); });
+}
+
+/// The name of a redirection's target is resolved once, and what it leads to is connected to.
+static async::Task<std::string> public_address(const DataAddress& from, const std::string& url) {
+  const auto [host, port] = host_and_port(url);
+  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
+  boost::system::error_code failed;
+  const auto found = co_await resolver.async_resolve(
+      host, port, asio::redirect_error(asio::use_awaitable, failed));
+  std::string chosen;
+  for (const auto& entry : found) {
+    const auto address = entry.endpoint().address();
+    if (net::is_local_address(*entry.endpoint().data()))
+      throw core::EnvironmentError("cannot fetch " + shown(from.url) + ": it is redirected to " +
+                                   host + ", which is " + address.to_string() +
+                                   ", an address of this machine or of its network's services");
+    if (chosen.empty() || address.is_v4())
+      chosen =
+          (address.is_v6() ? "[" + address.to_string() + "]" : address.to_string()) + ":" + port;
+  }
+  co_return chosen;  // Empty for an unknown name, which libcurl reports.
+}
+
 async::Task<net::Response> Sources::read(const DataAddress& from, Reading& reading,
                                          core::CancelSource& stop) {
   auto url = from.url;
   for (unsigned redirects = 0; redirects <= max_redirects; ++redirects) {
     auto to_send = co_await request(from, url, reading);
+    // A name may lead anywhere; what the user has named may be on this machine.
+    const bool is_elsewhere = !from.is_s3() && !is_local(from.url) && !has_same_host(url, from.url);
+    if (is_elsewhere && !has_proxy()) to_send.address = co_await public_address(from, url);
     async::Deadline silence(co_await asio::this_coro::executor, stop, max_silence,
                             core::StopLevel::immediate);
     bool is_content = false;
@@ -99,8 +136,13 @@ async::Task<net::Response> Sources::read(const DataAddress& from, Reading& readi
       if (reading.on_headers && (from.is_s3() || !is_redirection(head.status)))
         reading.on_headers(head);
     };
+    std::size_t received = 0;
     const std::function<void(std::string_view)> on_body = [&](std::string_view bytes) {
-      silence.restart(max_silence);
+      received += bytes.size();
+      if (received >= min_received) {
+        silence.restart(max_silence);
+        received = 0;
+      }
       if (is_content && reading.on_body) reading.on_body(bytes);
     };
     const auto sent = to_send.url;

@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t buffer_size = 1 << 20;
+/// Components of the paths that a link leads through by way of other links.
+constexpr std::size_t max_chain_steps = 250;
 
 [[noreturn]] void refuse_node(const fs::path& path, const std::string& what,
                               const std::string& advice) {
@@ -31,20 +33,24 @@ void add_components(std::deque<std::string>& components, const std::string& path
   components.insert(components.begin(), added.begin(), added.end());
 }
 
-}  // namespace
+enum class LinkEnd { inside, outside, loop };
 
-bool stays_inside(const fs::path& root, const std::string& link) {
+/// @param last the target of the last link on the way
+LinkEnd follow(const fs::path& root, const std::string& link, const FolderNames& names,
+               std::string& last) {
   // Resolves the path as the kernel does and checks at each component that it is below `root`. The
   // text alone does not suffice: `a/../b` leads elsewhere where `a` is a link.
   std::deque<std::string> rest;
   add_components(rest, link);
   fs::path place;
+  std::size_t steps = 0;
   for (int links = 0; !rest.empty();) {
+    if (links > 1 && ++steps > max_chain_steps) return false;
     const auto component = rest.front();
     rest.pop_front();
     if (component.empty() || component == ".") continue;
     if (component == "..") {
-      if (place.empty()) return false;
+      if (place.empty()) return LinkEnd::outside;
       place = place.parent_path();
       continue;
     }
@@ -53,11 +59,45 @@ bool stays_inside(const fs::path& root, const std::string& link) {
     if (error) {
       place /= component;
     } else {
-      if (target.is_absolute() || ++links > 40) return false;
-      add_components(rest, target.string());
+      last = relative_target((place / component).string(), target.string(), names);
+      if (last.starts_with('/')) return LinkEnd::outside;
+      if (++links > 40) return LinkEnd::loop;
+      add_components(rest, last);
     }
   }
-  return true;
+  return LinkEnd::inside;
+}
+
+void check_link(const fs::path& root, const TreeNode& node, const FolderNames& names) {
+  std::string last;
+  const auto end = follow(root, node.path, names, last);
+  const auto what = "it is a symbolic link to " + node.target + ", ";
+  if (end == LinkEnd::outside)
+    refuse_node(root / node.path,
+                what + (last == node.target ? "" : "which leads to " + last + ", ") +
+                    "outside of the folder",
+                "copy what it points to instead, e.g. with cp -L");
+  if (end == LinkEnd::loop)
+    refuse_node(root / node.path, what + "which leads back to itself",
+                "remove it, or let it point to a file or a folder");
+}
+
+}  // namespace
+
+std::string relative_target(const std::string& link, const std::string& target,
+                            const FolderNames& names) {
+  if (!target.starts_with('/')) return target;
+  for (const auto& name : names) {
+    const auto below = fs::path(target).lexically_relative(name);
+    if (below.empty() || *below.begin() == "..") continue;
+    return below.lexically_relative(fs::path(link).parent_path()).string();
+  }
+  return target;
+}
+
+bool stays_inside(const fs::path& root, const std::string& link, const FolderNames& names) {
+  std::string last;
+  return follow(root, link, names, last) == LinkEnd::inside;
 }
 
 std::uint64_t holes_in(const fs::path& file, const struct stat& status) {
@@ -88,7 +128,7 @@ void check_holes(const fs::path& path, std::uint64_t holes) {
                 "write only what holds data; a file without holes may be of any size");
 }
 
-std::vector<TreeNode> scan_tree(const fs::path& root) {
+std::vector<TreeNode> scan_tree(const fs::path& root, const FolderNames& names) {
   std::vector<TreeNode> nodes;
   std::vector<std::string> folders = {""};
   std::uint64_t holes = 0;
@@ -115,11 +155,8 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
         node.target = fs::read_symlink(entries->path(), error).string();
         if (error)
           throw core::system_error("cannot read " + entries->path().string(), error.value());
-        if (!stays_inside(root, node.path)) {
-          refuse_node(entries->path(),
-                      "it is a symbolic link to " + node.target + ", outside of the folder",
-                      "copy what it points to instead, e.g. with cp -L");
-        }
+        node.target = relative_target(node.path, node.target, names);
+        check_link(root, node, names);
       } else {
         refuse_node(entries->path(), "it is a socket, a pipe or a device",
                     "write files, folders and links only");
@@ -132,6 +169,16 @@ std::vector<TreeNode> scan_tree(const fs::path& root) {
   std::sort(nodes.begin(), nodes.end(),
             [](const TreeNode& a, const TreeNode& b) { return a.path < b.path; });
   return nodes;
+}
+
+void rewrite_links(const fs::path& root, const std::vector<TreeNode>& nodes) {
+  for (const auto& node : nodes) {
+    const auto link = root / node.path;
+    if (node.kind != TreeNode::Kind::link || fs::read_symlink(link) == node.target) continue;
+    ::chmod(link.parent_path().c_str(), 0755);  // The step may have taken away its own right.
+    if (::unlink(link.c_str()) != 0 || ::symlink(node.target.c_str(), link.c_str()) != 0)
+      throw core::system_error("cannot make the link " + link.string(), errno);
+  }
 }
 
 core::Digest tree_digest(const std::vector<TreeNode>& nodes) {

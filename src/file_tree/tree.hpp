@@ -37,13 +37,26 @@ std::uint64_t holes_in(const std::filesystem::path& file, const struct stat& sta
 /// Throws EnvironmentError that names `path` if there are too many holes.
 void check_holes(const std::filesystem::path& path, std::uint64_t holes);
 
+/// The absolute paths that a folder has, or had for the step that wrote it.
+using FolderNames = std::vector<std::filesystem::path>;
+
+/// Returns the target of a link below a folder; one that begins with a name of the folder becomes
+/// relative.
+std::string relative_target(const std::string& link, const std::string& target,
+                            const FolderNames& names);
+
 /// Returns true if a link below `root` also ends below it, with all links on its way resolved.
-bool stays_inside(const std::filesystem::path& root, const std::string& link);
+bool stays_inside(const std::filesystem::path& root, const std::string& link,
+                  const FolderNames& names = {});
 
 /// Returns everything below `root`, sorted by path. Throws EnvironmentError for what a store cannot
 /// keep (links that leave the folder at any point, sockets, pipes, devices, too many holes) and for
 /// files that cannot be read.
-std::vector<TreeNode> scan_tree(const std::filesystem::path& root);
+/// @param names a link's absolute target below one of them is returned as a relative one
+std::vector<TreeNode> scan_tree(const std::filesystem::path& root, const FolderNames& names = {});
+
+/// Makes the links below `root` what scan_tree() has returned.
+void rewrite_links(const std::filesystem::path& root, const std::vector<TreeNode>& nodes);
 
 /// Returns the digest of a folder with these contents, sorted by path. It never equals the digest
 /// of a file.

@@ -16,7 +16,7 @@
 namespace pipeline::file_tree {
 namespace {
 
-constexpr std::size_t max_winding_links = 10'000;
+constexpr std::size_t max_winding_links = 1'000;
 
 /// Quotes an archive's name for messages: it can be long or contain control characters.
 std::string in_quotes(std::string_view name) {
@@ -83,8 +83,10 @@ Way way_of(const std::string& path, const std::string& linked) {
 
 }  // namespace
 
-Unpacker::Unpacker(std::filesystem::path target, TarLimits limits)
+Unpacker::Unpacker(std::filesystem::path target, TarLimits limits,
+                   const std::filesystem::path& name)
     : target_(std::move(target)),
+      names_(name.empty() ? FolderNames() : FolderNames{name}),
       reader_(*this, limits),
       root_(::open(target_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
   if (!root_) throw core::system_error("cannot unpack into " + target_.string(), errno);
@@ -135,7 +137,8 @@ void Unpacker::make_file(const std::string& path, unsigned mode) {
   file_name_ = path;
 }
 
-void Unpacker::make_link(const std::string& path, const std::string& linked) {
+void Unpacker::make_link(const std::string& path, const std::string& written) {
+  const auto linked = relative_target(path, written, names_);
   const auto way = way_of(path, linked);
   if (way == Way::outside) refuse_link(path, linked);
   if (way == Way::winding) {

@@ -10,6 +10,7 @@
 
 #include "core/file.hpp"
 #include "file_tree/tar_reader.hpp"
+#include "file_tree/tree.hpp"
 
 namespace pipeline::file_tree {
 
@@ -22,7 +23,9 @@ class Unpacker final : private TarReader::Sink {
  public:
   /// @param target an empty folder; the first component of each name in the tar stands for it
   /// Throws EnvironmentError if the target cannot be opened.
-  explicit Unpacker(std::filesystem::path target, TarLimits limits = {});
+  /// @param name the absolute path that the folder had where the tar was made; empty: not known
+  explicit Unpacker(std::filesystem::path target, TarLimits limits = {},
+                    const std::filesystem::path& name = {});
   /// Unpacks the next bytes. Throws ArchiveError for input that is not a tar, exceeds the limits or
   /// must not be unpacked; EnvironmentError for a full disk and the like.
   void feed(std::string_view bytes) { reader_.feed(bytes); }
@@ -41,6 +44,7 @@ class Unpacker final : private TarReader::Sink {
   void make_hard_link(const std::string& path, const std::string& name);
 
   const std::filesystem::path target_;
+  FolderNames names_;
   TarReader reader_;
   core::Descriptor root_;
   core::Descriptor parent_;  ///< The folder of the last entry.

@@ -57,12 +57,19 @@ void write_all(int file, const std::string& text, const fs::path& path) {
     throw core::system_error("cannot write " + path.string(), errno);
 }
 
-/// Returns true if another process has the lock. Valid only while this driver holds the mutex,
-/// because the test takes the lock for a moment.
+struct flock whole_file() {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  return range;
+}
+
+/// Returns true if another process has one of the locks. Valid only while this driver holds the
+/// mutex, because the test takes a lock for a moment.
 bool is_locked(int file) {
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) return true;
   ::flock(file, LOCK_UN);
-  return false;
+  auto seen = whole_file();
+  return ::fcntl(file, F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
 }
 
 /// MIG devices of drivers before 470 are called `MIG-GPU-UUID/1/0`.
@@ -239,6 +246,17 @@ bool LockFolder::is_alive(const std::string& driver) const {
   return file && is_locked(file.get()) && read_all(file.get()) == driver;
 }
 
+std::vector<core::Descriptor> LockFolder::Session::take_units(const std::string& name,
+                                                              unsigned count, unsigned limit) {
+  std::vector<core::Descriptor> taken;
+  for (unsigned i = 0; i < limit && taken.size() < count; ++i) {
+    auto file = folder_->open_file("limit-" + name + "-" + std::to_string(i), O_RDONLY);
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) taken.push_back(std::move(file));
+  }
+  if (taken.size() < count) taken.clear();
+  return taken;
+}
+
 std::vector<LockEntry> LockFolder::Session::queue() const {
   const auto file = folder_->open_file("queue", O_RDONLY);
   // An unreadable queue (its writer was killed while it wrote) is treated as empty: each driver
@@ -302,6 +320,15 @@ core::Descriptor LockFolder::Session::take(const std::string& uuid, const Holder
     throw core::EnvironmentError("GPU " + uuid + " is held already");
   write_all(file.get(), object.dump(-1, ' ', false, json::error_handler_t::replace),
             folder_->path_ / name);
+  return file;
+}
+
+core::Descriptor LockFolder::Session::share(const std::string& uuid) {
+  const auto name = file_name_of(uuid);
+  auto file = folder_->open_file(name, O_RDWR);
+  auto wanted = whole_file();
+  if (::fcntl(file.get(), F_OFD_SETLK, &wanted) != 0)
+    throw core::system_error("cannot lock " + (folder_->path_ / name).string(), errno);
   return file;
 }
 

@@ -5,8 +5,8 @@
 ///   mutex     locked while a driver reads the state and decides
 ///   queue     the waiting requests, as JSON; entries of dead drivers are ignored
 ///   driver-N  locked while the driver that wrote its token into it is alive
-///   <UUID>    locked while the GPU is held by a driver and by the processes that inherit
-///             the descriptor; contains the holder, as JSON
+///   <UUID>    locked while the GPU is held by a driver, and once more (fcntl) while it is held by
+///             the processes that inherit that descriptor; contains the holder, as JSON
 ///
 /// A file is created once and never removed, because in a sticky folder only its owner could remove
 /// it. Closing one of the files wakes the processes that watch the folder.
@@ -74,8 +74,16 @@ class LockFolder {
     bool is_held(const std::string& uuid) const;
     /// Returns the holder; nothing if the GPU is not held.
     std::optional<HolderInfo> holder(const std::string& uuid) const;
-    /// Reserves a free GPU until all copies of the descriptor are closed.
+    /// Reserves a free GPU until all copies of this descriptor and of the one for processes are
+    /// closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
+    /// Returns a lock on a taken GPU of its own kind, for processes that inherit it: what they do
+    /// to it does not reach the driver's.
+    core::Descriptor share(const std::string& uuid);
+    /// Takes units of a named limit, which are released with the descriptors. Returns none unless
+    /// so many of its `limit` units are free.
+    std::vector<core::Descriptor> take_units(const std::string& name, unsigned count,
+                                             unsigned limit);
 
    private:
     friend LockFolder;

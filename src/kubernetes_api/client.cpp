@@ -80,6 +80,8 @@ std::vector<std::string> advice_for(long status, const std::string& reason,
     return {
         "the namespace's quota is used up: wait for other work to end, ask for less under "
         "`resources`, or have the quota raised"};
+  if (message.find("is being terminated") != message.npos)
+    return {"the namespace is being deleted: name another one with --namespace"};
   if (status == 403)
     return {
         "`pipe kubernetes rbac` prints the Role that is needed; a cluster's administrator applies "
@@ -93,11 +95,7 @@ std::vector<std::string> advice_for(long status, const std::string& reason,
   return {};
 }
 
-bool is_retryable(const ApiError& error) {
-  const std::string_view text = error.what();
-  return error.status() == 429 || error.status() >= 500 ||
-         (error.status() == 403 && text.find("exceeded quota") != text.npos);
-}
+bool is_retryable(const ApiError& error) { return error.status() == 429 || error.status() >= 500; }
 
 Client::Client(asio::io_context& loop, ClusterAccess access, async::RetryPolicy retry_policy)
     : loop_(loop),

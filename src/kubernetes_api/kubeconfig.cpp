@@ -9,6 +9,7 @@
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/project.hpp"
 #include "core/value.hpp"
 #include "settings/decode.hpp"
 #include "yaml/document.hpp"
@@ -167,6 +168,11 @@ std::string listed(const std::vector<std::string>& names) {
 ExecPlugin read_exec(const Entry& user, const Entry& exec) {
   ExecPlugin plugin;
   const core::Value& place = *exec.map;
+  if (core::only_looks() && core::is_in_project(exec.file->path))
+    throw core::EnvironmentError(
+        exec.what + " in " + exec.file->path.string() +
+            " names a program, and a command that only looks runs none that the project names",
+        {"keep the kubeconfig outside of the project"});
   plugin.api_version = exec.text("apiVersion");
   if (plugin.api_version != "client.authentication.k8s.io/v1" &&
       plugin.api_version != "client.authentication.k8s.io/v1beta1") {

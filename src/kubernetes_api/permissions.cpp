@@ -54,10 +54,15 @@ json role_manifests(const std::string& name_space, const std::string& subject) {
   all.insert(all.end(), driver_permissions().begin(), driver_permissions().end());
   // `pipe shell` opens a WebSocket, for which servers demand one verb or the other.
   all.push_back({"", "pods/attach", {"get", "create"}});
-  for (const auto& permission : all)
+  for (auto& permission : all) {
+    // Not required: a Job whose pod a quota has refused is tried again at once, and a pod's
+    // admission is tried out before the run.
+    if (permission.resource == "jobs") permission.verbs.emplace_back("patch");
+    if (permission.resource == "pods") permission.verbs.emplace_back("create");
     rules.push_back({{"apiGroups", {permission.group}},
                      {"resources", {permission.resource}},
                      {"verbs", permission.verbs}});
+  }
   const auto colon = subject.find(':');
   const auto kind = subject.empty() ? "User" : subject.substr(0, colon),
              name = subject.empty()         ? "NAME"

@@ -29,6 +29,15 @@ std::vector<std::string> install_lines(const LockedEnvironment& environment) {
   return lines;
 }
 
+std::string address_lines(const LockedEnvironment& environment) {
+  std::string text;
+  for (const auto& [name, version, file, size, origin, sha256, url, required_by] :
+       environment.packages)
+    if (!sha256.empty())
+      text += sha256 + " " + std::to_string(size) + " " + file + " " + url + "\n";
+  return text;
+}
+
 bool is_built_from_source(const LockedPackage& package) { return !package.file.ends_with(".whl"); }
 
 std::string notice_of_sources(const LockedEnvironment& environment) {

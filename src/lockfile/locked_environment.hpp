@@ -55,6 +55,10 @@ std::string digest(const LockedEnvironment& environment);
 /// `--no-deps`, the lines result in exactly the locked packages.
 std::vector<std::string> install_lines(const LockedEnvironment& environment);
 
+/// Returns `HASH BYTES NAME ADDRESS` of each file with a hash, for install_locked.py of
+/// templates/lock. The address may be one that only this machine reaches.
+std::string address_lines(const LockedEnvironment& environment);
+
 /// Returns true for a source distribution, a repository or a folder; false for a wheel.
 bool is_built_from_source(const LockedPackage& package);
 

@@ -149,13 +149,15 @@ std::optional<StepIndex> Scheduler::take() {
   return std::nullopt;
 }
 
-void Scheduler::grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs) {
+void Scheduler::grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs,
+                     const std::vector<bool>& waits_for_ends) {
   const auto first = static_cast<StepIndex>(state_.size());
   const auto size = first + needs.size();
   further_.resize(size);
   urgency_.resize(size, urgency_[barrier]);
   position_.resize(size, position_[barrier]);
   missing_.resize(size);
+  waits_for_ends_.insert(waits_for_ends_.end(), waits_for_ends.begin(), waits_for_ends.end());
   waits_for_ends_.resize(size);
   state_.resize(size, State::waiting);
   remaining_ += needs.size();

@@ -48,8 +48,10 @@ class Scheduler {
   bool has_ready() const { return ready_count_ > 0; }
   /// Adds steps behind those that there are; each is a dependency of `barrier`, which is no longer
   /// ready before all of them have ended, however. It may have been taken, but not have ended.
-  /// @param needs for each new step, its dependencies; those that are gone have succeeded
-  void grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs);
+  /// @param needs for each new step, its dependencies; those that are gone do not keep it waiting
+  /// @param waits_for_ends as of the constructor, for the new steps
+  void grow(StepIndex barrier, const std::vector<std::vector<StepIndex>>& needs,
+            const std::vector<bool>& waits_for_ends = {});
   /// Returns true if the step has succeeded, failed, or can no longer run.
   bool is_gone(StepIndex step) const { return state_[step] == State::gone; }
   /// Marks the step as succeeded; steps that waited only for it become ready.

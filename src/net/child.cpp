@@ -15,25 +15,13 @@
 #include <boost/process/v2/stdio.hpp>
 
 #include "core/error.hpp"
+#include "core/project.hpp"
 #include "core/spawn.hpp"
 
 namespace pipeline::net {
 namespace {
 
 namespace process = boost::process::v2;
-
-/// Returns this process's environment with `own` variables added or replaced.
-std::vector<std::string> with_variables(const std::vector<std::string>& own) {
-  std::vector<std::string> all = own;
-  for (char** variable = environ; *variable; ++variable) {
-    const std::string text = *variable;
-    const auto name = text.substr(0, text.find('=') + 1);
-    bool replaced = false;
-    for (const auto& each : own) replaced |= each.starts_with(name);
-    if (!replaced) all.push_back(text);
-  }
-  return all;
-}
 
 /// Launches processes of Boost.Process by core::start_child. Boost's own launchers are unsuitable:
 /// fork copies the page tables of a large process; the vfork of Boost 1.81 re-creates the event
@@ -50,19 +38,27 @@ struct Launcher : process::posix::default_launcher {
 
   explicit Launcher(const ChildCall& call)
       : words(call.command),
-        variables(with_variables(call.variables)),
+        variables(core::tool_environment(call.variables)),
         arguments(core::exec_pointers(words)),
         environment(core::exec_pointers(variables)),
         stdio{{call.input}, {call.output}, {call.errors}},
-        program(words.front()),
+        program(file_of(words.front())),
         own_session(call.own_session) {}
+
+  static process::filesystem::path file_of(const std::string& name) {
+    const auto found = core::find_tool(name);
+    if (found.empty() && name.find('/') == name.npos) throw NotOnPath("it is not on the PATH");
+    return process::filesystem::absolute(found.empty() ? name : found.string());
+  }
 
   static void run(Launcher& self) {
     if (self.own_session) core::begin_child(self.parent, SIGTERM);
     self.error = self.stdio.on_exec_setup(self, self.program, self.arguments.data()).value();
     if (self.error != 0) return;
-    core::unblock_signals();
-    execvpe(self.arguments[0], self.arguments.data(), self.environment.data());
+    core::prepare_exec();
+    // Whatever looks into the working folder finds nothing of the pipeline's there.
+    if (::chdir("/") == 0)
+      execvpe(self.program.c_str(), self.arguments.data(), self.environment.data());
     self.error = errno;
   }
 

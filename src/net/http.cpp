@@ -38,6 +38,7 @@ namespace {
 /// Limits of collected bodies; larger bodies need a callback.
 constexpr std::size_t max_answer = std::size_t{64} << 20, max_error_answer = std::size_t{1} << 20;
 constexpr std::size_t max_head = std::size_t{1} << 20;
+constexpr long min_bytes_per_second = 1024;  // With Request::silence.
 
 /// One exchange; lives in the frame of the coroutine that waits for it.
 class Exchange {
@@ -134,7 +135,7 @@ void Exchange::begin(Multi& multi) {
   set(CURLOPT_PATH_AS_IS, 1L);
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // A proxy's answer is not the server's.
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
-  set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+  set(CURLOPT_LOW_SPEED_LIMIT, min_bytes_per_second);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(request_.silence.count()));
   set(CURLOPT_HEADERFUNCTION, header);
   set(CURLOPT_HEADERDATA, self);

@@ -46,7 +46,7 @@ struct Request {
                         ///< compared with the certificate.
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds timeout{0};  ///< Limit for the whole exchange; 0: no limit (streams).
-  /// Limit of a time with less than a byte a second, sent or received; 0: no limit.
+  /// Limit of a time with less than 1 KiB a second, sent or received; 0: no limit.
   std::chrono::seconds silence{0};
 };
 

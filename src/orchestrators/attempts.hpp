@@ -113,6 +113,8 @@ struct AttemptSpec {
   StringMap environment;  ///< The step's declared environment, with values of the user's
                           ///< environment filled in.
   StringMap secrets;      ///< Must never be stored or shown.
+  /// Nodes that the step should run on only if there are no others.
+  std::vector<std::string> avoided_nodes = {};
   std::vector<AssignedGpu>
       gpus;  ///< Reserved for this attempt alone, from before its start until after its end.
   /// A driver that has died may have begun this attempt, under the same run, step and number. If
@@ -125,9 +127,9 @@ struct AttemptSpec {
 struct AttemptIo {
   LogSink& log;
   core::CancelSource& cancel;  ///< Stopped by the user, fail_fast or the timeout.
-  /// Called once the step's command is known to be running, by orchestrators whose attempts may
-  /// have to wait until they begin.
-  std::function<void()> on_began = {};
+  /// Called once the step's command is known to be running, by orchestrators with
+  /// Capabilities::reports_begin. It has been running for that time; later calls have no effect.
+  std::function<void(std::chrono::milliseconds)> on_began = {};
   /// Makes the content of another folder on the same file system that of `checkpoint`, all at once.
   std::function<void(const std::filesystem::path&)> replace_checkpoint = {};
 };
@@ -156,6 +158,8 @@ struct AttemptResult {
   std::function<void()> remove_checkpoint = {};
   /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
   std::vector<event::Gpu> gpus;
+  /// Number of the signal that ended it, where `exit_code` does not tell; 0: none.
+  int signal = 0;
 };
 
 /// Used only from the loop's thread.

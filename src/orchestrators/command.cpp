@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -14,18 +16,42 @@
 namespace pipeline::orchestrators {
 namespace {
 
-/// Returns strings unchanged, and other values as JSON: `true`, `5`, `0.1`, `null`, `["a","b"]`.
-std::string text_of(const nlohmann::json& parameter) {
-  return parameter.is_string() ? parameter.get<std::string>() : parameter.dump();
+/// Returns the text that was written for the number at `path` of the parameter; null for others.
+const std::string* written_at(const Json& parameter, const std::string& path) {
+  if (!parameter.written) return nullptr;
+  const auto text = parameter.written->find(path);
+  return text == parameter.written->end() ? nullptr : &text->second;
 }
 
-/// Returns the value of `X`, or of `X.MEMBER.0` in a list or map; null if there is none.
-const nlohmann::json* parameter(const StepSpec& step, const std::string& name) {
+/// Returns JSON in which numbers have the digits that were written.
+/// @param member the value at `path` of the parameter
+std::string json_of(const Json& parameter, const nlohmann::json& member, const std::string& path) {
+  if (const auto* text = written_at(parameter, path); text && nlohmann::json::accept(*text))
+    return *text;
+  if (!member.is_structured() || !parameter.written) return member.dump();
+  std::string items;
+  for (const auto& [key, item] : member.items())
+    items += (items.empty() ? "" : ",") +
+             (member.is_object() ? nlohmann::json(key).dump() + ":" : "") +
+             json_of(parameter, item, path.empty() ? key : path + "." + key);
+  return member.is_array() ? "[" + items + "]" : "{" + items + "}";
+}
+
+/// Returns strings unchanged, numbers as written, and other values as JSON: `true`, `null`,
+/// `["a","b"]`.
+std::string text_of(const Json& parameter, const nlohmann::json& member, const std::string& path) {
+  if (const auto* text = written_at(parameter, path)) return *text;
+  return member.is_string() ? member.get<std::string>() : json_of(parameter, member, path);
+}
+
+/// Returns the text of `X`, or of `X.MEMBER.0` in a list or map; nothing if there is none.
+std::optional<std::string> parameter(const StepSpec& step, const std::string& name) {
   const auto names = core::split(name, '.');
   const auto found = step.parameters.find(std::string(names[0]));
   const nlohmann::json* value = found == step.parameters.end() ? nullptr : &*found->second;
   for (std::size_t i = 1; value && i < names.size(); ++i) value = core::member(*value, names[i]);
-  return value;
+  if (!value) return std::nullopt;
+  return text_of(found->second, *value, name.substr(std::min(names[0].size() + 1, name.size())));
 }
 
 template <class Items>
@@ -45,7 +71,7 @@ std::string value_of(const Template::Reference& reference, const AttemptSpec& at
     case Template::Placeholder::output:
       return path_of(named(attempt.output_names, reference.name, attempt, "output"), layout);
     case Template::Placeholder::parameter:
-      if (const auto* value = parameter(attempt.step, reference.name)) return text_of(*value);
+      if (auto value = parameter(attempt.step, reference.name)) return *value;
       throw core::EnvironmentError("step '" + attempt.step.name + "' has no parameter '" +
                                    reference.name + "', which its command names");
     case Template::Placeholder::run_id: return attempt.run_id;
@@ -178,8 +204,9 @@ StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
   for (auto& output : attempt.output_names)
     variables[core::variable_name("PIPE_OUTPUT_", output.name)] = path_of(output, layout);
   for (auto& [name, value] : attempt.step.parameters) {
-    variables[core::variable_name("PIPE_PARAM_", name)] = text_of(value);
-    variables[core::same_case_variable_name("PIPE_PARAM_", name)] = text_of(value);
+    const auto text = text_of(value, *value, {});
+    variables[core::variable_name("PIPE_PARAM_", name)] = text;
+    variables[core::same_case_variable_name("PIPE_PARAM_", name)] = text;
   }
   if (attempt.shell) {
     if (!attempt.step.program) variables["PIPE_COMMAND"] = quoted(command_of(attempt, layout));

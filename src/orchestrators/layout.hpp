@@ -15,6 +15,9 @@ namespace pipeline::orchestrators {
 /// "message": ..., "where": ..., "causes": [...]}`); the step finds its path in PIPE_FAILURE_FILE.
 inline constexpr std::string_view failure_file_name = "failure.json";
 
+/// The folder of the outputs in containers and pods.
+inline constexpr std::string_view container_outputs = "/pipe/outputs";
+
 /// The paths at which a step sees its files.
 struct Layout {
   std::string code, inputs, outputs;  ///< Folders.

@@ -30,6 +30,8 @@ struct Capabilities {
   bool cpu_limits = false;
   bool outlives_driver =
       false;  ///< Attempts continue when the driver is killed, and another driver can join them.
+  bool reports_begin = false;      ///< AttemptIo::on_began is called; until then a step's timeout
+                                   ///< does not count.
   bool fetches_addresses = false;  ///< AttemptInput::remote is honoured.
   bool on_this_machine = true;     ///< Attempts use this machine's CPUs: by default, as many run
                                    ///< concurrently as there are CPUs.

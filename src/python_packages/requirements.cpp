@@ -15,10 +15,14 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/project.hpp"
+#include "python_packages/unknown.hpp"
 
 namespace pipeline::python_packages {
 
 namespace {
+
+const std::string unknown_mark = "# not known until it runs: ";
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -43,7 +47,10 @@ std::string output_of(const std::vector<std::string>& command,
                       const std::filesystem::path& folder) {
   core::TemporaryFolder scratch;
   auto out = scratch.path() / "out", err = scratch.path() / "err";
-  std::string line = "cd " + core::shell_quote(folder.string()) + " && exec";
+  core::make_folders(scratch.path() / "work");
+  const auto work = folder.empty() ? scratch.path() / "work" : folder;
+  std::string line = folder.empty() ? "unset PYTHONPATH PYTHONHOME PYTHONSTARTUP; " : "";
+  line += "cd " + core::shell_quote(work.string()) + " && exec";
   for (auto& word : command) line += " " + core::shell_quote(word);
   line = "( " + line + " ) </dev/null >" + core::shell_quote(out.string()) + " 2>" +
          core::shell_quote(err.string());
@@ -53,8 +60,8 @@ std::string output_of(const std::vector<std::string>& command,
   std::vector<std::string> advice(printed.size() > 10 ? printed.end() - 10 : printed.begin(),
                                   printed.end());
   throw core::EnvironmentError(
-      "`" + command.front() + "`" + (command.size() > 1 ? " " + command[1] : "") + " in " +
-          folder.string() + " failed with exit code " +
+      "`" + command.front() + "`" + (command.size() > 1 ? " " + command[1] : "") +
+          (folder.empty() ? "" : " in " + folder.string()) + " failed with exit code " +
           std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
       advice);
 }
@@ -91,11 +98,12 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
     }
   };
   add(settings.requirements.items());
-  if (settings.replicate_local_python_environment.value_or(false))
+  if (settings.replicate_local_python_environment.value_or(false) && !core::only_looks())
     add(portable_freeze(
-        output_of({std::getenv("VIRTUAL_ENV") ? "python" : "python3", "-m", "pip", "freeze"}, root),
+        output_of({std::getenv("VIRTUAL_ENV") ? "python" : "python3", "-m", "pip", "freeze"}, {}),
         notices));
-  if (settings.pyproject_path && settings.pyproject_export_command.has_value()) {
+  if (settings.pyproject_path && settings.pyproject_export_command.has_value() &&
+      !core::only_looks()) {
     auto project = (root / *settings.pyproject_path).parent_path();
     std::vector<std::string> exported;
     for (auto& line :
@@ -113,10 +121,32 @@ std::vector<std::string> requirement_lines(const DockerSettings& settings,
   return options;
 }
 
+/// Returns which command of the settings says what to install; empty if there is none.
+static std::string programs_to_ask(const DockerSettings& settings) {
+  const auto& exporting = settings.pyproject_export_command;
+  if (settings.pyproject_path && exporting.has_value() && !exporting.items().empty())
+    return "`" + core::printable(exporting.items().front()) + "` says which packages";
+  return settings.replicate_local_python_environment.value_or(false)
+             ? "`pip freeze` says which packages"
+             : "";
+}
+
+void leave_unknown(PythonRequirements& python, const std::string& why) {
+  python.requirements.push_back(unknown_mark + why);
+}
+
+std::string unknown_of(const PythonRequirements& python) {
+  for (const auto& line : python.requirements)
+    if (line.starts_with(unknown_mark)) return line.substr(unknown_mark.size());
+  return {};
+}
+
 PythonRequirements python_requirements(const DockerSettings& settings,
                                        const std::filesystem::path& root,
                                        std::vector<std::string>& notices) {
   PythonRequirements python;
+  if (const auto why = programs_to_ask(settings); core::only_looks() && !why.empty())
+    leave_unknown(python, why);
   constexpr std::string_view constraint = "--constraint ";
   for (auto& line : requirement_lines(settings, root, notices))
     if (line.starts_with(constraint))

@@ -69,8 +69,8 @@ std::vector<std::string> installer_arguments(const std::map<std::string, Json>& 
 /// which it need not do, or does not take.
 std::vector<std::string> install_arguments(const std::vector<std::string>& arguments);
 
-/// Returns the standard output of a program run in `folder`. Throws EnvironmentError with the last
-/// lines of its standard error.
+/// Returns the standard output of a program run in `folder`; if empty, in an empty one and without
+/// PYTHONPATH. Throws EnvironmentError with the last lines of its standard error.
 std::string output_of(const std::vector<std::string>& command, const std::filesystem::path& folder);
 
 }  // namespace pipeline::python_packages

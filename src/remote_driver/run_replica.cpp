@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "file_tree/tree.hpp"
+#include "store/received_store.hpp"
 
 namespace pipeline::remote_driver {
 namespace {
@@ -137,11 +138,11 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
     if (error.kind() != blobs::BlobError::Kind::missing_blob) throw;
     co_return false;
   }
+  store::require_received_store(folder / first_store, run_);
   store::RunStore found(folder);
-  found.require_plain_tables();
   // Reads all records: an unreadable one would make later commands fail, such as `pipe clean`.
   found.runs().steps(run_);
-  found.attempts().list(run_);
+  for (const auto& attempt : found.attempts().list(run_)) found.attempts().tasks(attempt);
   co_return true;
 }
 

@@ -29,17 +29,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string_view cookie_value(std::string_view cookies, std::string_view name) {
-  while (!cookies.empty()) {
-    const auto end = cookies.find(';');
-    const auto one = trimmed(cookies.substr(0, end));
-    if (one.starts_with(name) && one.substr(name.size()).starts_with('='))
-      return one.substr(name.size() + 1);
-    cookies.remove_prefix(end == cookies.npos ? cookies.size() : end + 1);
-  }
-  return {};
-}
-
 /// Returns the host without port and without brackets; empty if the text is not a host.
 std::string_view name_of(std::string_view host) {
   const bool has_brackets = host.starts_with('[');
@@ -77,11 +66,8 @@ bool is_loopback(std::string_view address) {
          (address.starts_with("127.") && is_ip_address(address));
 }
 
-Guard::Guard(std::string token, std::string host, unsigned short port)
-    : token_(std::move(token)),
-      host_(std::move(host)),
-      // Cookies are not separated by port, and two servers must not overwrite each other's.
-      cookie_name_("pipe-" + std::to_string(port)) {}
+Guard::Guard(std::string token, std::string host)
+    : token_(std::move(token)), host_(std::move(host)) {}
 
 /// Returns true for names that no other site can have. Another site can make its own name resolve
 /// to this address (DNS rebinding); the browser then sends that name. The port may differ, as with
@@ -99,8 +85,7 @@ bool Guard::has_token(const RequestOrigin& origin) const {
   if (origin.authorization.starts_with(bearer) &&
       is_equal(trimmed(origin.authorization.substr(bearer.size())), token_))
     return true;
-  return is_equal(origin.token, token_) ||
-         is_equal(cookie_value(origin.cookies, cookie_name_), token_);
+  return is_equal(origin.token, token_);
 }
 
 Verdict Guard::judge(const RequestOrigin& origin) const {
@@ -109,10 +94,6 @@ Verdict Guard::judge(const RequestOrigin& origin) const {
   const bool is_foreign = origin.fetch_site == "cross-site" || origin.fetch_site == "same-site";
   if (is_foreign && origin.fetch_mode != "navigate") return Verdict::cross_site;
   return has_token(origin) ? Verdict::allowed : Verdict::no_token;
-}
-
-std::string Guard::cookie() const {
-  return cookie_name_ + "=" + token_ + "; Path=/; HttpOnly; SameSite=Strict";
 }
 
 }  // namespace pipeline::serve

@@ -10,7 +10,6 @@ namespace pipeline::serve {
 /// The headers that identify the origin of a request.
 struct RequestOrigin {
   std::string_view host;           ///< Host.
-  std::string_view cookies;        ///< Cookie.
   std::string_view authorization;  ///< Authorization.
   std::string_view fetch_site;     ///< Sec-Fetch-Site.
   std::string_view fetch_mode;     ///< Sec-Fetch-Mode.
@@ -25,17 +24,15 @@ std::string new_token();
 class Guard {
  public:
   /// @param host the address that the server is bound to
-  Guard(std::string token, std::string host, unsigned short port);
+  Guard(std::string token, std::string host);
 
   Verdict judge(const RequestOrigin& origin) const;
-  /// Returns the Set-Cookie header that replaces the token in later requests.
-  std::string cookie() const;
   const std::string& token() const { return token_; }
 
  private:
   bool is_own_name(std::string_view host) const;
   bool has_token(const RequestOrigin& origin) const;
-  std::string token_, host_, cookie_name_;
+  std::string token_, host_;
 };
 
 /// Returns true for an IPv4 or IPv6 address, which no name server can redirect.

@@ -190,8 +190,6 @@ class Server::Implementation {
       const auto request = parse_target(head.target());
       auto work = [&] { return answer_safely(*api_, *request); };
       answer = co_await async::on_pool(pool_, work);
-      if (!request->value("token").empty())
-        answer->headers.emplace_back("Set-Cookie", guard_->cookie());
     }
     if (connection.stops) co_return false;
     if (answer->feed && !is_head) {
@@ -211,12 +209,15 @@ class Server::Implementation {
     const auto request = parse_target(target);
     const std::string token = request ? request->value("token") : std::string();
     const auto verdict = guard_->judge({.host = text(http::field::host),
-                                        .cookies = text(http::field::cookie),
                                         .authorization = text(http::field::authorization),
                                         .fetch_site = text("Sec-Fetch-Site"),
                                         .fetch_mode = text("Sec-Fetch-Mode"),
                                         .token = token});
-    if (verdict != Verdict::allowed) return refusal_of(verdict);
+    // The page itself has no data. A cookie could open it, but would go to all ports of this
+    // machine, also to those of other users.
+    const bool has_data = !request || request->path.starts_with("/api/");
+    if (verdict != Verdict::allowed && (verdict != Verdict::no_token || has_data))
+      return refusal_of(verdict);
     if (head.method() != http::verb::get && head.method() != http::verb::head) {
       auto refused = refusal(405, "this server only shows; it changes nothing");
       refused.headers.emplace_back("Allow", "GET, HEAD");

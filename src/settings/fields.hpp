@@ -319,6 +319,19 @@ void fields(Visitor&& visit, const RetrySettings*) {
   visit(
       Field{"max_retries", &S::max_retries, "How often a failed attempt is repeated. Default: 0."});
   visit(
+      Field{"on", &S::on,
+            "Failures that are repeated, all of them unless given: `exit 75`, `signal 9`, a kind "
+            "(`out_of_memory`, `infrastructure`, `timeout`, `stalled`, `missing_output`, ...), or "
+            "a text in the output, such as `CUDA error`. Without `max_retries`: once.",
+            &formats::failure});
+  visit(Field{"never", &S::never,
+              "Failures that are not repeated, in the form of `on`; they win over `on` and over "
+              "the retries for infrastructure and memory.",
+              &formats::failure});
+  visit(Field{"avoid_failed", &S::avoid_failed,
+              "Prefer other nodes of a cluster, and other GPUs of this machine, than those of the "
+              "step's failed attempts. Default: false."});
+  visit(
       Field{"delay", &S::delay, "Time before the first repetition, such as `10s`. Default: none."});
   visit(Field{"backoff", &S::backoff,
               "Factor by which the delay grows with each repetition, at least 1. Default: 1.",

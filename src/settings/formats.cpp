@@ -9,6 +9,7 @@
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "core/text.hpp"
+#include "settings/failure_pattern.hpp"
 #include "settings/image_reference.hpp"
 #include "settings/snapshot.hpp"
 
@@ -352,6 +353,11 @@ const Format variable{
     core::is_variable_name, "^[A-Za-z_][A-Za-z0-9_]*$"};
 const Format apt_package{"a Debian package such as `libgomp1` or `curl=7.88.1-10`", is_apt_package,
                          "^[a-z0-9][a-z0-9+.-]+(:[a-z0-9-]+)?([=/][A-Za-z0-9.+:~-]+)?$"};
+const Format failure{
+    "`exit 75`, `signal 9`, a kind of failure such as `out_of_memory`, `infrastructure` or "
+    "`timeout`, or a text of the step's output, which is more than one lower-case word",
+    [](std::string_view named) { return parse_failure(named).has_value(); }, nullptr,
+    nearest_failure};
 const Format snapshot{
     "a date that has passed (UTC), as in `2026-11-01` or `2026-11-01T12:00:00Z`", is_snapshot,
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$|^[0-9]{8}T[0-9]{6}Z$",

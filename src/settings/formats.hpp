@@ -53,6 +53,7 @@ extern const Format
 extern const Format kubernetes_label;  ///< A label's value.
 extern const Format own_label;         ///< A label key outside of pipe's own prefix.
 extern const Format quantity;          ///< `500m`, `8Gi`
+extern const Format failure;           ///< See parse_failure().
 extern const Format toleration;        ///< `KEY[=VALUE][:EFFECT]`
 extern const Format env_source;        ///< `NAME=secret/OBJECT/KEY`
 extern const Format env_from_source;   ///< `secret/OBJECT`

@@ -23,7 +23,10 @@ struct Argument {
 };
 
 constexpr std::array argument_table{
-    Argument{"cap_add", ArgumentKind::texts, "Kernel capabilities to add, such as SYS_PTRACE."},
+    Argument{"cap_add", ArgumentKind::texts,
+             "Kernel capabilities to add, such as SYS_PTRACE. MKNOD and SETFCAP, which engines "
+             "give, are "
+             "withheld without it."},
     Argument{"cap_drop", ArgumentKind::texts, "Kernel capabilities to drop."},
     Argument{
         "cpu_shares", ArgumentKind::number,
@@ -59,7 +62,8 @@ constexpr std::array argument_table{
     Argument{"privileged", ArgumentKind::flag, "Give the container all rights of the host's root."},
     Argument{"read_only", ArgumentKind::flag, "Mount the container's root file system read-only."},
     Argument{"security_opt", ArgumentKind::texts,
-             "Security options, such as `seccomp=unconfined`."},
+             "Security options, such as `seccomp=unconfined`. Without `no-new-privileges=false` no "
+             "program, such as sudo, gains rights by its setuid bit."},
     Argument{"shm_size", ArgumentKind::size,
              "Size of /dev/shm; `resources.shm_size` says the same for every orchestrator."},
     Argument{"storage_opt", ArgumentKind::map,

@@ -388,13 +388,27 @@ json member_schema(const FieldT& field) {
   }
 }
 
+/// Permits a text with a parameter in it in place of a value: spec/placeholders.hpp fills it in.
+json or_filled(json schema) {
+  constexpr auto placeholder = "\\$\\{params\\.";
+  if (schema.contains("pattern") &&
+      schema["pattern"].get<std::string>().find("params") == std::string::npos)
+    schema["pattern"] = schema["pattern"].get<std::string>() + "|" + placeholder;
+  const auto type = schema.find("type");
+  if (type == schema.end() || (*type != "integer" && *type != "number" && *type != "boolean"))
+    return schema;
+  schema["type"] = json::array({*type, "string"});
+  schema["pattern"] = placeholder;
+  return schema;
+}
+
 template <class Owner>
 json struct_schema() {
   json properties = json::object();
   fields(
       [&](const auto& field) {
         using Member = std::remove_cvref_t<decltype(std::declval<Owner>().*field.member)>;
-        json schema = member_schema<Member>(field);
+        json schema = or_filled(member_schema<Member>(field));
         schema["description"] = field.description;
         properties[field.key] = std::move(schema);
       },
@@ -461,7 +475,8 @@ json bytes_schema() {
 json duration_schema() {
   return {{"type", {"string", "number"}},
           {"minimum", 0},
-          {"pattern", "^[0-9]+(\\.[0-9]+)?((d|h|m|s|ms)([0-9]+(\\.[0-9]+)?(h|m|s|ms))*)?$"},
+          {"pattern",
+           "^[0-9]+(\\.[0-9]+)?((d|h|m|s|ms)([0-9]+(\\.[0-9]+)?(h|m|s|ms))*)?$|\\$\\{params\\."},
           {"examples", {"90s", "10m", "1h30m"}}};
 }
 

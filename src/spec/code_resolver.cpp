@@ -5,6 +5,7 @@
 #include "code/code_discovery.hpp"
 #include "core/file.hpp"
 #include "core/joined.hpp"
+#include "core/own_files.hpp"
 #include "python_packages/python_packages.hpp"
 #include "spec/failure_advice.hpp"
 #include "spec/missing_file.hpp"
@@ -34,8 +35,8 @@ std::string advice(const StepSpec& step, const CodeSet& code, const std::string&
 
 /// A folder that the code paths of some steps refer to.
 struct CodeFolder {
-  CodeFolder(const std::filesystem::path& folder, std::string lock)
-      : root(folder), tree(folder), discovery(tree), lock_file(std::move(lock)) {}
+  explicit CodeFolder(const std::filesystem::path& folder)
+      : root(folder), tree(folder), discovery(tree) {}
 
   const CodeSet& code_of(const StepSpec& step) {
     return step.code ? listed(step.code.items()) : found(step.command);
@@ -66,7 +67,8 @@ struct CodeFolder {
     std::map<std::string, std::string> files;
     std::set<std::string> looked_at;
     find(files, looked_at);
-    files.erase(lock_file);
+    std::erase_if(files,
+                  [&](const auto& file) { return core::is_own_file(tree.path_of(file.first)); });
     auto set = std::make_unique<CodeSet>();
     for (auto& [path, reason] : files)
       set->files.push_back({path, tree.path_of(path), std::move(reason)});
@@ -140,27 +142,22 @@ struct CodeFolder {
   const std::filesystem::path root;
   code::CodeTree tree;
   code::CodeDiscovery discovery;
-  const std::string lock_file;  ///< Written by `pipe` beside the pipeline file; no step reads it.
   std::unordered_map<std::string, std::unique_ptr<CodeSet>> sets;
 };
 
 }  // namespace
 
 struct CodeResolver::Implementation {
-  explicit Implementation(const PipelineSpec& pipeline)
-      : root(pipeline.root),
-        lock_file(pipeline.file.empty() ? pipeline.name + ".lock"
-                                        : pipeline.file.stem().string() + ".lock") {}
+  explicit Implementation(const PipelineSpec& pipeline) : root(pipeline.root) {}
 
   CodeFolder& at(const std::filesystem::path& folder) {
     auto& known = folders[folder.empty() ? root : folder];
-    if (!known) known = std::make_unique<CodeFolder>(folder.empty() ? root : folder, lock_file);
+    if (!known) known = std::make_unique<CodeFolder>(folder.empty() ? root : folder);
     return *known;
   }
   CodeFolder& of(const StepSpec& step) { return at(step.code_root); }
 
   const std::filesystem::path root;
-  const std::string lock_file;
   std::map<std::filesystem::path, std::unique_ptr<CodeFolder>> folders;
 };
 

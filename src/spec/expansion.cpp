@@ -8,11 +8,12 @@
 
 #include "core/joined.hpp"
 #include "settings/decode.hpp"
+#include "spec/step_reader.hpp"
 
 namespace pipeline::spec {
 namespace {
 
-using Row = std::vector<nlohmann::json>;
+using Row = std::vector<Json>;
 
 /// Maximum number of connections between steps. A matrix that reads all instances of another one
 /// multiplies them.
@@ -23,7 +24,7 @@ constexpr std::size_t max_failures_shown = 3, max_values_shown = 20;
 std::string shown(const std::vector<std::string>& axes, const Row& row) {
   std::string text;
   for (std::size_t i = 0; i < axes.size(); ++i)
-    text += (i ? "," : "") + axes[i] + "=" + model::axis_text(row[i]);
+    text += (i ? "," : "") + axes[i] + "=" + model::axis_text(*row[i]);
   return text;
 }
 
@@ -33,7 +34,7 @@ struct Selection {
   const std::vector<std::uint32_t>* find(const Row* reader) const {
     std::string key;
     if (reader)
-      for (const auto& [own, its] : same) key += (*reader)[its].dump() + '\n';
+      for (const auto& [own, its] : same) key += (*reader)[its]->dump() + '\n';
     const auto found = groups.find(key);
     return found == groups.end() ? nullptr : &found->second;
   }
@@ -183,7 +184,7 @@ struct Reading {
                                  "', so `=` does not select one value"
                            : "this does not select a value of '" + axes[i] + "' is meant",
              {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
-              model::axis_text(target.matrix->instances[0][i]) + "` is one of them"});
+              model::axis_text(*target.matrix->instances[0][i]) + "` is one of them"});
       is_good = false;
     }
     return is_good;
@@ -200,7 +201,7 @@ struct Reading {
         fits_all = fits(axis, instances[i]);
       if (!fits_all) continue;
       std::string key;
-      for (const auto& [own, its] : selection.same) key += instances[i][own].dump() + '\n';
+      for (const auto& [own, its] : selection.same) key += instances[i][own]->dump() + '\n';
       selection.groups[key].push_back(i);
     }
     if (!selection.groups.empty()) return selection;
@@ -256,6 +257,7 @@ class Expansion {
         continue;
       }
       connect(step, nullptr, step.spec, 0);
+      fill(step, nullptr, step.spec);
       if (step.open) step.spec.matrix = step.open->spec;
       if (has_instances) all.push_back(std::move(step.spec));
     }
@@ -269,10 +271,13 @@ class Expansion {
     std::size_t failures = 0;
   };
 
+  /// Numbers are the texts that were written.
   static model::AxisValues values_of(const Matrix& matrix, const Row& row) {
     model::AxisValues values;
     values.reserve(row.size());
-    for (std::size_t i = 0; i < row.size(); ++i) values.emplace_back(matrix.axes[i], row[i]);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      values.emplace_back(matrix.axes[i],
+                          row[i].written ? nlohmann::json(row[i].written->at("")) : *row[i]);
     return values;
   }
 
@@ -282,8 +287,9 @@ class Expansion {
       const Row& row = step.matrix->instances[k];
       StepSpec& spec = all.emplace_back(step.spec);
       spec.name = names[k];
-      const auto values = values_of(*step.matrix, row);
-      spec.instance = InstanceSpec{.of = step.spec.name, .values = {values.begin(), values.end()}};
+      spec.instance = InstanceSpec{.of = step.spec.name};
+      for (std::size_t i = 0; i < row.size(); ++i)
+        spec.instance->values.emplace_back(step.matrix->axes[i], row[i]);
       for (const auto& [axis, value] : spec.instance->values) {
         spec.parameters[axis] = value;
         if (!spec.when) continue;
@@ -291,7 +297,18 @@ class Expansion {
         if (used != spec.when->parameters.end()) used->second = value;
       }
       connect(step, &row, spec, k);
+      fill(step, &row, spec);
     }
+  }
+
+  /// Reads what names parameters, unless the same was wrong for earlier instances.
+  void fill(const ReadStep& step, const Row* row, StepSpec& spec) {
+    if (!step.is_filled() || failed_fills_[&step] == max_failures_shown) return;
+    auto values = step.filled_from;
+    for (std::size_t i = 0; row && i < row->size(); ++i) values[step.matrix->axes[i]] = (*row)[i];
+    const auto before = diagnostics_.size();
+    step.reader->fill(step, values, spec);
+    failed_fills_[&step] += diagnostics_.size() > before;
   }
 
   /// Taken from the document if the step has no matrix: its spec may have been moved from.
@@ -332,8 +349,7 @@ class Expansion {
       if (step.spec.inputs[i].data)
         inputs_.push_back(std::nullopt);
       else
-        add(inputs_, step.input_selectors[i], "." + step.spec.inputs[i].sources[0].output,
-            step.input_spans[i]);
+        add_input(step, i, add);
     const auto add_values = [&](std::vector<std::optional<Connection>>& list,
                                 const std::vector<ReadStep::ConditionValue>& values,
                                 const Rare<Condition>& condition) {
@@ -361,6 +377,27 @@ class Expansion {
     for (std::size_t i = 0; i < step.after_selectors.size(); ++i)
       add(after_, step.after_selectors[i], "", step.after_spans[i]);
     check_items(step);
+  }
+
+  /// @param add resolves a reference and adds it to a list
+  template <class Add>
+  void add_input(const ReadStep& step, std::size_t i, const Add& add) {
+    const auto& input = step.spec.inputs[i];
+    const auto span = step.input_spans[i];
+    add(inputs_, step.input_selectors[i], "." + input.sources[0].output, span);
+    if (!input.at_least || !inputs_.back()) return;
+    const auto& selection = inputs_.back()->selection;
+    const auto* all = selection.find(nullptr);
+    if (!selection.is_gathered)
+      settings::report(diagnostics_, "bad-selector",
+                       "'missing' and 'at_least' are for an input that gathers the outputs of "
+                       "several steps, and this takes one",
+                       span, {"as in `{from: train[*].model, missing: allow}`"});
+    else if (all && !steps_[inputs_.back()->target].open && *input.at_least > all->size())
+      settings::report(diagnostics_, "contradiction",
+                       "'at_least' is " + std::to_string(*input.at_least) + ", and this gathers " +
+                           std::to_string(all->size()),
+                       span);
   }
 
   /// Reports values of a matrix that would come from many steps.
@@ -439,6 +476,7 @@ class Expansion {
       names_;  ///< Names of the instances of each step with a matrix.
   std::vector<std::optional<Connection>> inputs_, values_, thens_, untils_, after_;
   std::size_t connections_ = 0;
+  std::unordered_map<const ReadStep*, std::size_t> failed_fills_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
 #include "spec/parameter_value.hpp"
+#include "spec/unfilled.hpp"
 #include "yaml/document.hpp"
 
 namespace pipeline::spec {
@@ -137,6 +138,7 @@ void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
   texts_.push_back(loaded_.emplace_back(core::read_file(made.file)));
   const auto before = diagnostics_.size();
   auto root = yaml::parse_yaml(texts_.back(), diagnostics_);
+  if (root) check_unfilled(*root, diagnostics_);
   for (auto i = before; i < diagnostics_.size(); ++i) diagnostics_[i].span.file = made.number;
   if (root) number_file(*root, made.number);
   const bool is_map = root && root->kind == core::Value::Kind::map;
@@ -170,7 +172,7 @@ void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnost
     return scope.parameters->span;
   };
   const bool takes_all = scope.parameters->kind == core::Value::Kind::scalar;
-  const auto give = [&](const std::string& name, const nlohmann::json& value) {
+  const auto give = [&](const std::string& name, const Json& value) {
     const auto declared = scope.defaults.parameters.find(name);
     if (declared == scope.defaults.parameters.end()) {
       if (takes_all) return;
@@ -178,18 +180,18 @@ void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnost
                        "the included file has no parameter '" + name + "'", span_of(name),
                        {"its parameters have their defaults under `parameters`"},
                        core::did_you_mean(name, names));
-    } else if (std::string_view(kind_of(*declared->second)) != kind_of(value)) {
+    } else if (std::string_view(kind_of(*declared->second)) != kind_of(*value)) {
       settings::report(diagnostics, "wrong-type",
                        "the parameter '" + name + "' of the included file is " +
-                           kind_of(*declared->second) + ", not " + kind_of(value),
+                           kind_of(*declared->second) + ", not " + kind_of(*value),
                        span_of(name));
     } else {
       declared->second = value;
     }
   };
-  for (const auto& [name, value] : given.parameters) give(name, *value);
+  for (const auto& [name, value] : given.parameters) give(name, value);
   for (const auto& name : given.taken_parameters)
-    give(name, *scope.parent->defaults.parameters.at(name));
+    give(name, scope.parent->defaults.parameters.at(name));
 }
 
 }  // namespace pipeline::spec

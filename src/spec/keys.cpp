@@ -20,7 +20,8 @@ const Strings step_keys{"description",   "matrix",  "command",      "parameters"
                         "outputs",       "after",   "when",         "run_on",     "code",
                         "environment",   "secrets", "settings",     "retry",      "timeout",
                         "stalled_after", "cache",   "orchestrator", "shell",      "version",
-                        "checkpoint",    "publish", "repeat"};
+                        "checkpoint",    "publish", "repeat",       "publish_to", "allow_failure",
+                        "max_parallel",  "uses"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {

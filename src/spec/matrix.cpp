@@ -1,6 +1,7 @@
 #include "spec/matrix.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,12 +14,14 @@
 #include "spec/include.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/step_reader.hpp"
+#include "spec/table_file.hpp"
+#include "spec/user_files.hpp"
 
 namespace pipeline::spec {
 namespace {
 
 using model::most_instances;
-using Row = std::vector<nlohmann::json>;
+using Row = std::vector<Json>;
 
 constexpr const char* expected_text =
     "a map of axes to lists of values, as `{c: [0.1, 1, 10]}`, or the name of a step that has one";
@@ -39,6 +42,23 @@ std::optional<OutputValue> items_named(std::string_view text) {
   return value;
 }
 
+/// Returns `1, 2, 3` for the range `1..3`, and other texts unchanged.
+std::string values_in(const std::string& text) {
+  constexpr int max_shown = 20;
+  const auto dots = text.find("..");
+  const auto number = [&](std::size_t begin, std::size_t end) {
+    int value = -1;
+    const auto [last, error] = std::from_chars(text.data() + begin, text.data() + end, value);
+    return error == std::errc() && last == text.data() + end ? value : -1;
+  };
+  const int first = dots == text.npos ? -1 : number(0, dots);
+  const int last = first < 0 ? -1 : number(dots + 2, text.size());
+  if (last < first || last - first > max_shown) return text;
+  std::string list = std::to_string(first);
+  for (int value = first + 1; value <= last; ++value) list += ", " + std::to_string(value);
+  return first < 0 ? text : list;
+}
+
 /// Reads one `matrix` that lists its axes.
 class MatrixReader {
  public:
@@ -51,6 +71,11 @@ class MatrixReader {
     for (const auto& [name, list] : map.members)
       if (name.scalar != "include" && name.scalar != "exclude") read_axis(name, list, values);
     const core::Value* include = map.find("include");
+    if (include && include->kind == core::Value::Kind::scalar) {
+      file_ = user_path(include->scalar, step_.scope->folder());
+      rows_of_file_ = read_table(*file_, *include, diagnostics_);
+      include = &rows_of_file_;
+    }
     if (matrix_.axes.empty() && include && include->kind == core::Value::Kind::list &&
         !include->items.empty())
       for (const auto& [name, value] : include->items[0].members)
@@ -85,6 +110,9 @@ class MatrixReader {
     if (!is_open_ || is_broken_) return std::nullopt;
     return std::move(open_);
   }
+
+  /// The file that `include` names, if it names one.
+  const std::optional<std::filesystem::path>& file() const { return file_; }
 
  private:
   /// Reports keys that a matrix cannot have while its values are not known.
@@ -127,11 +155,11 @@ class MatrixReader {
   }
 
   /// Returns the value that `${params.NAME[*]}` or `${params.NAME.MEMBER[*]}` refers to, if the
-  /// text has that form and the step has the parameter.
-  const nlohmann::json* parameter_list(const core::Value& text) {
-    if (text.kind != core::Value::Kind::scalar) return nullptr;
+  /// text has that form: null for a wrong reference, which is reported.
+  std::optional<Json> parameter_list(const core::Value& text) {
+    if (text.kind != core::Value::Kind::scalar) return std::nullopt;
     const auto items = items_named(text.scalar);
-    if (!items || items->source.step != "params") return nullptr;
+    if (!items || items->source.step != "params") return std::nullopt;
     const auto found = step_.spec.parameters.find(items->source.output);
     if (found == step_.spec.parameters.end()) {
       std::vector<std::string> names;
@@ -139,22 +167,23 @@ class MatrixReader {
       settings::report(diagnostics_, "unknown-reference",
                        "the step has no parameter '" + items->source.output + "'", text.span, {},
                        core::did_you_mean(items->source.output, names));
-      return &none_;
+      return Json();
     }
-    if (items->path.empty()) return &*found->second;
+    if (items->path.empty()) return found->second;
     const auto path = core::joined(items->path, ".");
     const auto member = member_of(found->first, *found->second, path);
-    if (member.value) return member.value;
+    if (member.value) return part_of(found->second, *member.value, path);
     settings::report(diagnostics_, "unknown-reference", member.problem, text.span, {},
                      member.suggestion);
-    return &none_;
+    return Json();
   }
 
   /// Returns the items of a list that is a parameter; reports values that cannot be an axis. A list
   /// or map among the items becomes its JSON text, as among the items that a step makes.
-  Row values_of(const std::string& axis, const nlohmann::json& list, const core::Value& text) {
+  Row values_of(const std::string& axis, const Json& parameter, const core::Value& text) {
     Row row;
-    if (&list == &none_) return row;
+    const auto& list = *parameter;
+    if (list.is_null()) return row;
     const auto report = [&](const std::string& what) {
       settings::report(diagnostics_, "bad-matrix", "the axis '" + axis + "': " + what, text.span);
     };
@@ -168,7 +197,8 @@ class MatrixReader {
       if (item.is_null()) report("an item of `" + text.scalar + "` is null");
       if (!seen.insert(item.dump()).second)
         report("`" + text.scalar + "` has the item " + item.dump() + " twice");
-      row.push_back(item.is_structured() ? nlohmann::json(item.dump()) : item);
+      row.push_back(item.is_structured() ? Json(item.dump())
+                                         : part_of(parameter, item, std::to_string(row.size())));
     }
     return row;
   }
@@ -184,26 +214,21 @@ class MatrixReader {
     matrix_.axes.push_back(name.scalar);
   }
 
-  std::optional<nlohmann::json> read_value(const std::string& axis, const core::Value& item) {
+  std::optional<Json> read_value(const std::string& axis, const core::Value& item) {
     if (item.kind != core::Value::Kind::scalar)
       settings::report_type(diagnostics_, axis, "a text, a number or a boolean", item);
     else if (!settings::formats::text.accepts(item.scalar))
       settings::report(diagnostics_, "control-character",
                        "a value of axis '" + axis + "' has a control character", item.span);
-    else if (auto json = settings::scalar_to_json(item))
-      return json;
     else
-      settings::report(
-          diagnostics_, "bad-number",
-          "the number " + item.scalar.substr(0, 40) + " is more than a parameter can hold",
-          item.span, {"put it in quotes to pass it on as a text"});
+      return read_scalar(item, diagnostics_);
     return std::nullopt;
   }
 
   void read_axis(const core::Value& name, const core::Value& list, std::vector<Row>& values) {
     add_axis(name);
     Row row;
-    const auto* of_parameter = parameter_list(list);
+    const auto of_parameter = parameter_list(list);
     if (!of_parameter && list.kind == core::Value::Kind::scalar && list.scalar.starts_with("${"))
       return read_items(name, list);
     if (of_parameter) {
@@ -212,7 +237,7 @@ class MatrixReader {
       settings::report_type(diagnostics_, name.scalar, "a list of values", list);
       if (list.kind == core::Value::Kind::scalar)
         diagnostics_.back().suggestion =
-            "did you mean `" + name.scalar + ": [" + list.scalar + "]`?";
+            "did you mean `" + name.scalar + ": [" + values_in(list.scalar) + "]`?";
     } else if (list.items.empty()) {
       settings::report(diagnostics_, "bad-matrix", "the axis '" + name.scalar + "' has no values",
                        list.span, {"step '" + step_.spec.name + "' would not run at all"});
@@ -222,7 +247,7 @@ class MatrixReader {
       for (const core::Value& item : list.items) {
         auto value = read_value(name.scalar, item);
         if (!value) continue;
-        if (!seen.insert(value->dump()).second)
+        if (!seen.insert((*value)->dump()).second)
           settings::report(diagnostics_, "bad-matrix",
                            "the axis '" + name.scalar + "' has the value " + item.scalar + " twice",
                            item.span);
@@ -266,8 +291,8 @@ class MatrixReader {
   }
 
   /// Reads a map of axes to values in `include` or `exclude`; an absent axis has no value.
-  std::vector<std::optional<nlohmann::json>> read_row(const char* key, const core::Value& item) {
-    std::vector<std::optional<nlohmann::json>> row(matrix_.axes.size());
+  std::vector<std::optional<Json>> read_row(const char* key, const core::Value& item) {
+    std::vector<std::optional<Json>> row(matrix_.axes.size());
     if (item.kind != core::Value::Kind::map) {
       settings::report_type(diagnostics_, key, "a list of maps of axes to values", item);
       return row;
@@ -329,8 +354,9 @@ class MatrixReader {
 
   const ReadStep& step_;
   settings::Diagnostics& diagnostics_;
-  const nlohmann::json none_;  ///< The value of a wrong reference, which has been reported.
   Matrix matrix_;
+  std::optional<std::filesystem::path> file_;
+  core::Value rows_of_file_;
   OpenMatrix open_;  ///< All axes, if one of them has items of another step.
   bool is_open_ = false, is_broken_ = false;
 };
@@ -377,6 +403,7 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       MatrixReader reader(step, diagnostics);
       if (auto matrix = reader.read(*value)) step.matrix = std::move(*matrix);
       if (auto open = reader.open()) step.open = std::move(*open);
+      if (reader.file()) step.files.push_back(*reader.file());
     }
     if (step.spec.name.size() > model::max_base && value)
       settings::report(diagnostics, "bad-name",

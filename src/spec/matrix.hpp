@@ -18,7 +18,7 @@ struct ReadStep;
 
 struct Matrix {
   std::vector<std::string> axes;
-  std::vector<std::vector<nlohmann::json>>
+  std::vector<std::vector<Json>>
       instances;  ///< For each instance, its value on each axis; the last axis changes fastest.
 };
 

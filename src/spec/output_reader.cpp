@@ -89,4 +89,28 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
                           value);
 }
 
+void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics) {
+  std::unordered_map<std::string, const StepSpec*> makers;
+  const auto refuse = [&](const StepSpec& step, std::string message) {
+    settings::report(diagnostics, "contradiction", std::move(message), {step.line, 1, 1, step.file},
+                     {}, "name a parameter in it: `publish_to: ./results/${params.X}`");
+  };
+  const StepSpec* refused = nullptr;
+  for (const auto& step : steps) {
+    if (step.publish_to.empty()) continue;
+    if (step.matrix || step.repeat)
+      refuse(step, "the run makes the steps of '" + step.name +
+                       "', which would all write to its `publish_to`");
+    for (const auto& output : step.outputs) {
+      const auto [other, is_new] =
+          makers.emplace((step.publish_to / output.file_name).string(), &step);
+      const bool is_known = refused && refused->line == step.line && refused->file == step.file;
+      if (is_new || is_known) continue;
+      refused = &step;
+      refuse(step, "'" + other->second->name + "' and '" + step.name + "' would both write " +
+                       other->first);
+    }
+  }
+}
+
 }  // namespace pipeline::spec

@@ -23,4 +23,8 @@ inline constexpr settings::Format slot_name{
 /// that references to it are not errors, too.
 void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics);
 
+/// Reports a `publish_to` to which several steps, or the rounds or instances that a run makes of
+/// one, would write the same files.
+void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics);
+
 }  // namespace pipeline::spec

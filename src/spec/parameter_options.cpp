@@ -23,15 +23,15 @@ std::string shown(const nlohmann::json& value) {
 }
 
 /// Reads a list or a map, written as in the file or as JSON.
-std::optional<nlohmann::json> read_structure(const std::string& option, const std::string& text,
-                                             const nlohmann::json& declared,
-                                             settings::Diagnostics& diagnostics) {
+std::optional<Json> read_structure(const std::string& option, const std::string& text,
+                                   const nlohmann::json& declared,
+                                   settings::Diagnostics& diagnostics) {
   settings::Diagnostics problems;
   const auto value = yaml::parse_yaml(text, problems);
   auto json = value && value->kind != core::Value::Kind::null
                   ? read_parameter(option, *value, problems)
                   : std::nullopt;
-  if (json && std::string_view(kind_of(*json)) == kind_of(declared)) return json;
+  if (json && std::string_view(kind_of(**json)) == kind_of(declared)) return json;
   const auto found =
       json ? settings::describe(*value) : settings::describe(model::plain_value(text, {}));
   settings::report(
@@ -44,15 +44,15 @@ std::optional<nlohmann::json> read_structure(const std::string& option, const st
 
 /// Reads an option's value with the type of the file's own value: a text stays a text even if it
 /// reads as a number.
-std::optional<nlohmann::json> read_option(const std::string& option, const std::string& text,
-                                          const nlohmann::json& declared,
-                                          settings::Diagnostics& diagnostics) {
-  if (declared.is_string()) return text;
+std::optional<Json> read_option(const std::string& option, const std::string& text,
+                                const nlohmann::json& declared,
+                                settings::Diagnostics& diagnostics) {
+  if (declared.is_string()) return Json(text);
   if (declared.is_structured()) return read_structure(option, text, declared, diagnostics);
-  const auto json = settings::plain_to_json(text);
+  const auto json = scalar_of(model::plain_value(text, {}));
   const bool fits = declared.is_null()     ? json.has_value()
-                    : declared.is_number() ? json && json->is_number()
-                                           : json && json->is_boolean();
+                    : declared.is_number() ? json && (*json)->is_number()
+                                           : json && (*json)->is_boolean();
   if (fits) return json;
   if (json && !json->is_null()) {
     settings::report(
@@ -75,6 +75,20 @@ std::optional<std::string> option_prefix(const FileScope& scope) {
   if (!scope.parent) return "";
   if (scope.prefix.empty()) return std::nullopt;
   return scope.prefix.substr(0, scope.prefix.size() - 1) + ".";
+}
+
+/// Replaces `member`, which is at `path` in `whole`.
+void set_member(Json& whole, nlohmann::json& member, const std::string& path, const Json& value) {
+  if (path.empty()) {
+    whole = value;
+    return;
+  }
+  member = *value;
+  if (whole.written)
+    std::erase_if(*whole.written, [&](const auto& written) {
+      return written.first == path || written.first.starts_with(path + ".");
+    });
+  keep_written(whole, path, value);
 }
 
 /// Returns the first `.` of the name; its end if there is none.
@@ -101,7 +115,7 @@ void ParameterOptions::spread(const Parameters& of_pipeline) {
 
 /// Sets a parameter, or a member of one: `optimizer.lr`. Returns false if there is none.
 bool ParameterOptions::set(Parameters& parameters, const std::string& name,
-                           const std::string& option, const std::string& text) {
+                           const std::string& option, std::string text) {
   const auto dot = dot_of(name);
   const auto found = parameters.find(name.substr(0, dot));
   if (found == parameters.end()) return false;
@@ -112,8 +126,14 @@ bool ParameterOptions::set(Parameters& parameters, const std::string& name,
     declared = const_cast<nlohmann::json*>(member.value);  // The parameters are not const.
   }
   taken_.insert(option);
+  if (const auto open = text.find("${"); open != text.npos && open > 0 && text[open - 1] == '$')
+    text.erase(open, 1);
+  else if (open != text.npos)
+    settings::report(diagnostics_, "unfilled",
+                     "--param " + option + ": nothing fills `${...}` in a parameter", {},
+                     {"for a literal `${` write `$${`"});
   if (auto value = read_option(option, text, *declared, diagnostics_))
-    *declared = std::move(*value);
+    set_member(found->second, *declared, name.substr(std::min(dot + 1, name.size())), *value);
   return true;
 }
 

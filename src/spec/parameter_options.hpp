@@ -37,7 +37,7 @@ class ParameterOptions {
 
   void spread(const Parameters& of_pipeline);
   bool set(Parameters& parameters, const std::string& name, const std::string& option,
-           const std::string& text);
+           std::string text);
   void report_unknown(const std::string& name, const Defaults& defaults,
                       const std::vector<ReadStep>& steps);
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
+#include <pipeline/json.hpp>
 
 #include "core/value.hpp"
 #include "settings/decode.hpp"
@@ -15,8 +15,21 @@ namespace pipeline::spec {
 
 /// Reads the value of a parameter. Reports each invalid part at its own position, also deep in a
 /// list or map, and returns nothing then.
-std::optional<nlohmann::json> read_parameter(const std::string& name, const core::Value& value,
-                                             settings::Diagnostics& diagnostics);
+std::optional<Json> read_parameter(const std::string& name, const core::Value& value,
+                                   settings::Diagnostics& diagnostics);
+
+/// Reads one text, number or boolean. A number or boolean keeps the text that was written. Digits
+/// that begin with a 0, such as `01234`, are a text. Reports a number beyond what JSON holds, and
+/// returns nothing then.
+std::optional<Json> read_scalar(const core::Value& scalar, settings::Diagnostics& diagnostics);
+/// The same for a text outside of any document, without reports.
+std::optional<Json> scalar_of(const core::Value& scalar);
+
+/// Adds the texts that `part`, which is at `path` of `whole`, keeps of its numbers.
+void keep_written(Json& whole, const std::string& path, const Json& part);
+
+/// Returns `member`, which is at `path` of `whole`, with its texts.
+Json part_of(const Json& whole, const nlohmann::json& member, const std::string& path);
 
 /// Returns "a text", "a number", "true or false", "a list" or "a map".
 const char* kind_of(const nlohmann::json& value);

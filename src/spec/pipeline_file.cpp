@@ -25,10 +25,12 @@
 #include "spec/json_text.hpp"
 #include "spec/keys.hpp"
 #include "spec/notify_reader.hpp"
+#include "spec/output_reader.hpp"
 #include "spec/parameter_options.hpp"
 #include "spec/references.hpp"
 #include "spec/repeat.hpp"
 #include "spec/step_reader.hpp"
+#include "spec/unfilled.hpp"
 #include "spec/yaml_writer.hpp"
 #include "yaml/document.hpp"
 
@@ -180,6 +182,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
     else
       scope.defaults = reader->read_defaults(scope.root);
     options.apply(scope);
+    reader->fill(scope.root, scope.defaults, scope.parent ? &scope.parent->defaults : nullptr);
   }
   std::size_t count = 0;
   for (const FileScope* scope : order) count += step_count(*scope);
@@ -199,11 +202,14 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   check_references(steps, diagnostics);
   check_repeats(steps, diagnostics);
   read_commands(steps, files.texts(), diagnostics);
+  for (ReadStep& step : steps)
+    if (step.is_filled()) step.filled_from = step.spec.parameters;
   keep_named_parameters(steps);
 
   std::set<fs::path> sources;
   for (const auto& [scope, reader] : readers)
     sources.insert(reader->sources().begin(), reader->sources().end());
+  for (const ReadStep& step : steps) sources.insert(step.files.begin(), step.files.end());
   pipeline.included = files.included();
   sources.insert(pipeline.included.begin(), pipeline.included.end());
   pipeline.sources.assign(sources.begin(), sources.end());
@@ -211,6 +217,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   read_env_file(steps, pipeline);
   pipeline.parameters = std::move(main.defaults.parameters);
   pipeline.steps = expand(steps, std::move(specs), diagnostics);
+  check_result_folders(pipeline.steps, diagnostics);
   order_final_steps(pipeline.steps);
   return pipeline;
 }
@@ -303,6 +310,7 @@ PipelineSpec parse(std::string_view text, const fs::path& file, const LoadOption
     return pipeline;
   }
   ecs_import::refuse_template(*root, file.string(), std::string(text));
+  check_unfilled(*root, diagnostics);
   return read_files(std::move(*root), text, file, file, options, diagnostics);
 }
 

@@ -12,7 +12,9 @@
 #include "core/joined.hpp"
 #include "orchestrators/catalog/catalog.hpp"
 #include "settings/decode.hpp"
+#include "settings/kubernetes_shapes.hpp"
 #include "spec/keys.hpp"
+#include "spec/limits_reader.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/user_files.hpp"
@@ -32,8 +34,8 @@ std::string map_key(const orchestrators::ConnectionField& field) {
 
 const Strings& profile_keys() {
   static const Strings keys = [] {
-    Strings all{"description", "orchestrator", "registry",     "state",   "artifact_store",
-                "jobs",        "notify",       "keep_storage", "settings"};
+    Strings all{"description", "orchestrator", "registry",     "state",    "artifact_store",
+                "jobs",        "notify",       "keep_storage", "settings", "limits"};
     for (const auto& entry : orchestrators::catalog())
       for (const auto& field : entry.connection)
         if (const auto key = map_key(field); std::ranges::find(all, key) == all.end())
@@ -129,6 +131,11 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
 void read_field(const orchestrators::ConnectionField& field, const core::Value& value,
                 Profile& profile, settings::Diagnostics& diagnostics) {
   const auto key = field.key.substr(field.key.find('.') + 1);
+  if (field.kind == orchestrators::ConnectionField::Kind::job) {
+    const auto patch = settings::decode_shape(key, value, settings::shapes::job, diagnostics);
+    if (patch) profile.connection[field.name] = patch->dump();
+    return;
+  }
   const auto text =
       field.kind == orchestrators::ConnectionField::Kind::path
           ? read_path(key.c_str(), value, profile.file, diagnostics).string()
@@ -201,6 +208,8 @@ Profile read_profile(const core::Value& map, const fs::path& file,
               .value_or("");
     else if (key.scalar == "jobs")
       profile.jobs = settings::read_count("jobs", value, diagnostics).value_or(0);
+    else if (key.scalar == "limits")
+      profile.limits = read_limits("limits", value, diagnostics);
     else if (key.scalar == "keep_storage")
       profile.keep_storage = settings::read_bytes("keep_storage", value, diagnostics).value_or(0);
     else if (key.scalar == "state")
@@ -277,7 +286,9 @@ std::vector<fs::path> profile_files(const fs::path& pipeline_folder) {
 
 Profiles find_profiles(const fs::path& pipeline_folder) {
   Profiles all;
-  for (const auto& file : profile_files(pipeline_folder)) {
+  auto files = profile_files(pipeline_folder);
+  std::ranges::reverse(files);  // A name that both have is the user's own profile.
+  for (const auto& file : files) {
     std::error_code error;
     if (fs::exists(file, error)) all.merge(parse_profiles(core::read_file(file), file));
   }
@@ -297,6 +308,7 @@ Profile find_profile(const std::string& name, const fs::path& pipeline_folder) {
 
 std::vector<std::string> apply(const Profile& profile, PipelineSpec& pipeline) {
   pipeline.notify.insert(pipeline.notify.end(), profile.notify.begin(), profile.notify.end());
+  pipeline.limits = profile.limits;
   std::vector<std::pair<std::string, Strings>> changes;
   struct Merged {
     CopyOnWrite<Settings> before, after;

@@ -24,6 +24,7 @@ struct Profile {
   StringMap connection;  ///< Keyed by the names of the orchestrators' fields; see ConnectionField.
   std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
+  std::map<std::string, unsigned> limits;      ///< See PipelineSpec::limits.
   Bytes keep_storage = 0;                      ///< Maximum size of the artifacts.
   settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
   std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
@@ -42,8 +43,8 @@ Profiles parse_profiles(std::string_view text, const std::filesystem::path& file
 /// $PIPE_PROFILES, else `pipe/profiles.yaml` in $XDG_CONFIG_HOME or ~/.config.
 std::vector<std::filesystem::path> profile_files(const std::filesystem::path& pipeline_folder);
 
-/// Reads the profiles of all these files. If two have the same name, the one beside the pipeline is
-/// used. Throws InputError.
+/// Reads the profiles of all these files. If two have the same name, the user's own is used, not
+/// the one beside the pipeline. Throws InputError.
 Profiles find_profiles(const std::filesystem::path& pipeline_folder);
 /// Throws InputError for an unknown name, with the likely one.
 Profile find_profile(const std::string& name, const std::filesystem::path& pipeline_folder);

@@ -2,6 +2,7 @@
 /// The values that are read for a step and for the pipeline's defaults.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,9 +31,13 @@ struct Defaults {
   RetrySettings retry;
   std::optional<Duration> timeout, stalled_after;
   std::optional<bool> cache;
+  std::optional<Duration> cache_max_age;  ///< With `cache`, as `cache_until`.
+  std::string cache_until;
+  std::filesystem::path publish_to;  ///< Of a step only.
 };
 
 struct FileScope;
+class StepReader;
 
 /// A step with the source positions that later checks report. The values live as long as the
 /// document. The spec is an element of the list that becomes the pipeline's, so that a large
@@ -40,6 +45,7 @@ struct FileScope;
 struct ReadStep {
   StepSpec& spec;
   const FileScope* scope = nullptr;  ///< Never null.
+  StepReader* reader = nullptr;      ///< Never null.
   const core::Value* key = nullptr;
   const core::Value* body = nullptr;
   const core::Value* command = nullptr;
@@ -66,6 +72,13 @@ struct ReadStep {
   Rare<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.
   std::set<std::string> own_parameters;
+  /// Keys of the step, and indexes of its inputs, whose texts name parameters: they are read for
+  /// each instance, with the values of `filled_from` and of its matrix.
+  std::vector<std::string> filled_keys;
+  std::vector<std::size_t> filled_inputs;
+  std::map<std::string, Json> filled_from;
+  bool is_filled() const { return !filled_keys.empty() || !filled_inputs.empty(); }
+  std::vector<std::filesystem::path> files;  ///< Those that its matrix was read from.
 };
 
 }  // namespace pipeline::spec

@@ -195,6 +195,13 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
     if (value.items.empty())
       settings::report(diagnostics, "empty-command",
                        "the command of step '" + spec.name + "' is empty", value.span);
+    if (value.items.size() == 1 && value.items[0].scalar.find(' ') != std::string::npos &&
+        !value.items[0].scalar.starts_with('/') && !value.items[0].scalar.starts_with("./"))
+      settings::report(
+          diagnostics, "bad-command",
+          "no program has blanks in its name: each item of the list is one word",
+          value.items[0].span, {},
+          "did you mean `command: " + value.items[0].scalar + "`, a text that a shell reads?");
     for (const core::Value& item : value.items) {
       if (item.kind != core::Value::Kind::scalar)
         settings::report(diagnostics, "wrong-type",

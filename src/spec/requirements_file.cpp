@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/file.hpp"
+#include "core/project.hpp"
 #include "core/utf8.hpp"
 #include "settings/decode.hpp"
 
@@ -120,7 +121,7 @@ class RequirementsReader {
     else if (const auto links = argument_of(line, "-f", "--find-links"))
       keep("--find-links " + std::string(*links));
     else if (!settings::formats::requirement.accepts(line))
-      return refuse(from.where(), line,
+      return refuse(from, line,
                     std::string("expected: ") + settings::formats::requirement.expected);
     else if (from.is_constraint && !line.starts_with('-'))
       keep("--constraint " + std::string(line));
@@ -131,7 +132,7 @@ class RequirementsReader {
   void include(std::string_view line, std::string_view file, const Line& from,
                bool is_constraints) {
     if (file.find("://") != std::string_view::npos)
-      return refuse(from.where(), line,
+      return refuse(from, line,
                     "list the requirements here: an address may serve something else tomorrow");
     read(from.file.parent_path() / file,
          (fs::path(from.name).parent_path() / file).generic_string(), is_constraints);
@@ -145,7 +146,7 @@ class RequirementsReader {
     if (editable && !path.starts_with('.') && !path.starts_with('/')) path.insert(0, "./");
     const auto written = (editable ? "-e " : "") + path;
     if (from.is_constraint || !settings::formats::requirement.accepts(written))
-      return refuse(from.where(), line,
+      return refuse(from, line,
                     from.is_constraint
                         ? "a constraint says which versions of a package may be taken"
                     : line.find(" --hash") != std::string_view::npos
@@ -160,13 +161,14 @@ class RequirementsReader {
       lines_.push_back(std::move(line));
   }
 
-  void refuse(const std::string& where, std::string_view line, std::string note) {
+  void refuse(const Line& from, std::string_view line, std::string note) {
+    if (core::is_outside_project(from.file)) line = "a line of a file outside of the project";
     std::string shown(line.substr(0, 100));
     std::replace_if(
         shown.begin(), shown.end(),
         [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-    settings::report(diagnostics_, "bad-requirement", where + ": '" + shown + "' cannot be used",
-                     place_, {std::move(note)});
+    settings::report(diagnostics_, "bad-requirement",
+                     from.where() + ": '" + shown + "' cannot be used", place_, {std::move(note)});
   }
 
   core::Span place_;

@@ -1,5 +1,7 @@
 #include "spec/retry_checks.hpp"
 
+#include <algorithm>
+
 #include "core/quantity.hpp"
 #include "settings/decode.hpp"
 
@@ -34,6 +36,17 @@ void check_retry(const RetrySettings& retry, const core::Value& written, const S
                  const std::optional<Duration>& stalled_after, settings::Diagnostics& diagnostics) {
   if (const auto* on_oom = written.find("on_oom"))
     check_on_oom(retry.on_oom, *on_oom, asked, diagnostics);
+  const auto& never = retry.never.items();
+  if (const auto* on = written.find("on"); on && retry.max_retries == 0U)
+    settings::report(diagnostics, "contradiction",
+                     "'on' names failures that are repeated, and `max_retries` is 0", on->span);
+  for (const auto* key : {"on", "never"})
+    if (const auto* list = written.find(key))
+      for (const auto& item : list->items)
+        if (std::ranges::find(retry.on.items(), item.scalar) != retry.on.items().end() &&
+            std::ranges::find(never, item.scalar) != never.end())
+          settings::report(diagnostics, "contradiction",
+                           "'" + item.scalar + "' is both in 'on' and in 'never'", item.span);
   if (const auto* stalled = written.find("stalled"); stalled && retry.stalled == true)
     if (!stalled_after)
       settings::report(diagnostics, "missing-key",

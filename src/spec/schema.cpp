@@ -34,6 +34,17 @@ json own_parameter() {
   return {{"type", {"string", "number", "boolean", "array", "object", "null"}}};
 }
 
+json cache_schema() {
+  return object_of(
+      {{"max_age", described(settings::duration_schema(), "Age of the oldest result to be used.")},
+       {"until", described(text(), "A part of the key, which may name parameters.")}});
+}
+
+json units(const char* description) {
+  json limits = map_of({{"type", "integer"}, {"minimum", 1}, {"maximum", 10'000}});
+  return described(std::move(limits), description);
+}
+
 /// Returns the keys that pipelines and steps have in common.
 json common_properties() {
   const json variable{{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"}};
@@ -80,9 +91,11 @@ json common_properties() {
                           "of a pipe if that shell has pipefail. `bash` is `bash -e -o pipefail`. "
                           "A list is the words before the command: `[sh, -c]` passes "
                           "over lines that fail.")},
-      {"cache", described({{"type", "boolean"}},
+      {"cache", described(any_of({{{"type", "boolean"}}, cache_schema()}),
                           "Whether an earlier success with the same key is used instead of a run. "
-                          "Default: true.")},
+                          "Default: true. `{max_age: 24h}`: unless it is older; results of other "
+                          "machines, whose age is not known, are not used. `{until: "
+                          "\"${params.day}\"}`: until that text changes.")},
   };
 }
 
@@ -116,8 +129,16 @@ json input_schema() {
   json by_round = object_of({{"first", described(output, "What the first round takes.")},
                              {"then", described(output, "What the round before has made.")}});
   by_round["required"] = {"first", "then"};
-  return any_of({output, data, published, std::move(by_path), std::move(by_url), std::move(by_name),
-                 std::move(by_round)});
+  json gathered = object_of(
+      {{"from", described(output, "What is gathered, `train[*].model`.")},
+       {"missing", described({{"enum", {"allow", "fail"}}},
+                             "`allow`: takes what is there, however much that is.")},
+       {"at_least", described({{"type", "integer"}, {"minimum", 0}},
+                              "Takes what is there, if there are so many; else the step fails.")}});
+  gathered["required"] = {"from"};
+  const json filled{{"type", "string"}, {"pattern", "\\$\\{params\\."}};
+  return any_of({output, data, filled, published, std::move(gathered), std::move(by_path),
+                 std::move(by_url), std::move(by_name), std::move(by_round)});
 }
 
 json step_schema() {
@@ -149,8 +170,10 @@ json step_schema() {
   json matrix{
       {"type", "object"},
       {"properties",
-       {{"include", described(list_of(map_of(scalar())),
-                              "Further combinations, each with a value for every axis.")},
+       {{"include", described(any_of({list_of(map_of(scalar())), text()}),
+                              "Further combinations, each with a value for every axis; without "
+                              "axes, all there are. Or a table, `samples.csv`, whose first line "
+                              "names the axes.")},
         {"exclude",
          described(
              list_of(map_of(scalar())),
@@ -184,8 +207,24 @@ json step_schema() {
       "a step with a matrix: "
       "`train[*].model` gathers all in a folder, `train[c=1].model` is one of them, "
       "`train[=].model` the one with the "
-      "values that this step has. Data from outside of the pipeline: a file or folder, "
-      "`./corpus`, or an address, `https://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`.");
+      "values that this step has; `{from: train[*].model, missing: allow}` gathers what succeeded. "
+      "Data from outside of the pipeline: a file or folder, "
+      "`./corpus`, or an address, `https://...`, `s3://BUCKET/KEY`, `s3://BUCKET/FOLDER/`; "
+      "`./data/${params.sample}.csv` is another one for each instance of a matrix.");
+  properties["allow_failure"] = described(
+      {{"type", "boolean"}},
+      "Whether the run goes on, and can succeed, if the step fails. Steps `after` it run; "
+      "those that take its outputs are skipped. Default: false.");
+  properties["max_parallel"] =
+      described({{"type", "integer"}, {"minimum", 1}, {"maximum", 10'000}},
+                "Of a step with a matrix: how many of its instances run at the same time.");
+  properties["uses"] = units(
+      "Units of named limits that the step holds while it runs, `{license: 1}`. A profile "
+      "sets how many this machine has for all runs: `limits: {license: 2}`.");
+  properties["publish_to"] = described(
+      text(),
+      "Folder that receives copies of the outputs when the step has succeeded or is reused: "
+      "`./results/${params.sample}`. What was there is replaced at once.");
   properties["outputs"] = described(
       any_of({list_of(name), map_of(any_of({file, output}))}),
       "Files or folders that the step writes: a list of names, or a map of names to file names or "

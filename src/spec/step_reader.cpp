@@ -13,9 +13,12 @@
 #include "spec/data_reader.hpp"
 #include "spec/include.hpp"
 #include "spec/keys.hpp"
+#include "spec/limits_reader.hpp"
 #include "spec/output_reader.hpp"
+#include "spec/placeholders.hpp"
 #include "spec/requirements_file.hpp"
 #include "spec/retry_checks.hpp"
+#include "spec/user_files.hpp"
 #include "spec/variables_reader.hpp"
 
 namespace pipeline::spec {
@@ -24,24 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-/// Returns the output's offset in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos for another form.
-std::size_t output_in(std::string_view text) {
-  const auto bracket = text.find('[');
-  const auto dot = bracket == std::string_view::npos ? text.find('.') : text.rfind("].");
-  if (dot == std::string_view::npos || dot == 0) return std::string_view::npos;
-  const auto output = dot + (bracket == std::string_view::npos ? 1 : 2);
-  const bool is_plain = output < text.size() &&
-                        text.find_first_of(".[]", output) == std::string_view::npos &&
-                        text.substr(0, bracket).find('.') >= dot;
-  return is_plain && model::parse_selector(text.substr(0, output - 1)) ? output
-                                                                       : std::string_view::npos;
-}
-constexpr settings::Format reference_text{
-    "`STEP.OUTPUT`, or of a step with a matrix `STEP[*].OUTPUT`, `STEP[AXIS=VALUE].OUTPUT` or "
-    "`STEP[=].OUTPUT`",
-    [](std::string_view text) {
-      return settings::formats::word.accepts(text) && output_in(text) != std::string_view::npos;
-    }};
 constexpr settings::Format step_reference{
     "the name of a step, or of some of its matrix, as `STEP[AXIS=VALUE]`",
     [](std::string_view text) {
@@ -92,6 +77,7 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
   Defaults defaults;
   const core::Value* retry = nullptr;
   for (const auto& [key, value] : map.members) {
+    if (is_filled_key(key.scalar) && names_parameters(value)) continue;  // See fill().
     if (key.scalar == "parameters")
       read_parameters(value, defaults, pipeline, diagnostics_);
     else if (key.scalar == "shell")
@@ -107,7 +93,7 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
         diagnostics_.back().suggestion =
             "did you mean `retry: {max_retries: " + value.scalar + "}`?";
     } else if (key.scalar == "cache")
-      defaults.cache = settings::read_bool("cache", value, diagnostics_);
+      read_cache(value, defaults);
     else if (key.scalar == "timeout")
       defaults.timeout = read_time("timeout", value);
     else if (key.scalar == "stalled_after")
@@ -118,6 +104,10 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
       if (root_ != pipeline_) rebase(settings.docker, root_.lexically_relative(pipeline_));
       defaults.settings = std::move(settings);
       defaults.has_settings = true;
+    } else if (key.scalar == "publish_to") {
+      const auto folder =
+          settings::read_text("publish_to", value, settings::formats::path, diagnostics_);
+      if (folder) defaults.publish_to = user_path(*folder, root_);
     } else if (key.scalar == "code") {
       if (value.kind == core::Value::Kind::scalar) {
         if (auto pattern =
@@ -139,6 +129,24 @@ Defaults StepReader::read_given_parameters(const core::Value& value, const Defau
   Defaults given;
   read_parameters(value, given, &defaults, diagnostics_);
   return given;
+}
+
+/// Reads `true`, `false` or `{max_age: 24h, until: TEXT}`.
+void StepReader::read_cache(const core::Value& value, Defaults& defaults) {
+  if (value.kind != core::Value::Kind::map) {
+    defaults.cache = settings::read_bool("cache", value, diagnostics_);
+    if (!defaults.cache)
+      diagnostics_.back().notes.emplace_back(
+          "or `{max_age: 24h}`, or `{until: \"${params.day}\"}`");
+    return;
+  }
+  static const Strings keys{"max_age", "until"};
+  settings::report_unknown_keys(value, keys, "'cache'", diagnostics_);
+  defaults.cache = true;
+  if (const auto* age = value.find("max_age")) defaults.cache_max_age = read_time("max_age", *age);
+  if (const auto* until = value.find("until"))
+    defaults.cache_until =
+        settings::read_text("until", *until, settings::formats::text, diagnostics_).value_or("");
 }
 
 std::optional<Duration> StepReader::read_time(const char* key, const core::Value& value) {
@@ -172,14 +180,18 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
   }
   report_keys(body, step_keys, "step '" + spec.name + "'", diagnostics_);
 
+  step.reader = this;
+  for (const auto& [name, value] : body.members)
+    if (is_filled_key(name.scalar) && names_parameters(value))
+      step.filled_keys.push_back(name.scalar);
   Defaults own = read_defaults(body, &pipeline);
   read_members(body, step);
-  if (const auto* written = body.find("settings"))
-    settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
   if (!step.command && !has_misspelt(body, "command"))
     settings::report(diagnostics_, "missing-key", "step '" + spec.name + "' has no 'command'",
                      key.span, {"a list is executed as it stands, a text by `sh -e`"});
 
+  if (const auto* written = body.find("settings"); written && own.has_settings)
+    settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
   add_defaults(step, std::move(own), pipeline);
   if (step.publish) spec.publish = read_publish(*step.publish, spec, diagnostics_);
   if (step.publish && body.find("matrix"))
@@ -225,6 +237,18 @@ void StepReader::read_members(const core::Value& body, ReadStep& step) {
           settings::read_text("version", value, settings::formats::text, diagnostics_).value_or("");
     } else if (name.scalar == "checkpoint") {
       spec.checkpoint = settings::read_bool("checkpoint", value, diagnostics_).value_or(false);
+    } else if (name.scalar == "allow_failure") {
+      spec.allow_failure =
+          settings::read_bool("allow_failure", value, diagnostics_).value_or(false);
+    } else if (name.scalar == "max_parallel") {
+      spec.max_parallel = read_units("max_parallel", value, diagnostics_);
+      if (!body.find("matrix"))
+        settings::report(
+            diagnostics_, "contradiction",
+            "'max_parallel' is for a step with a matrix, and '" + spec.name + "' has none",
+            name.span, {}, "a limit of several steps is a `limits` of a profile");
+    } else if (name.scalar == "uses") {
+      spec.uses = read_limits("uses", value, diagnostics_);
     } else if (name.scalar == "publish") {
       step.publish = &value;
     } else if (name.scalar == "orchestrator") {
@@ -249,7 +273,11 @@ void inherit(Defaults& own, const Defaults& from) {
   own.retry = settings::merge(from.retry, own.retry);
   if (!own.timeout) own.timeout = from.timeout;
   if (!own.stalled_after) own.stalled_after = from.stalled_after;
-  if (!own.cache) own.cache = from.cache;
+  if (!own.cache) {
+    own.cache = from.cache;
+    own.cache_max_age = from.cache_max_age;
+    own.cache_until = from.cache_until;
+  }
   if (!own.code) own.code = from.code;
   if (!own.shell) own.shell = from.shell;
 }
@@ -268,7 +296,10 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   spec.retry = own.retry;
   spec.timeout = own.timeout;
   spec.stalled_after = own.stalled_after;
-  if (const auto* retry = step.body->find("retry"))
+  spec.cache_max_age = own.cache_max_age;
+  spec.cache_until = own.cache_until;
+  spec.publish_to = own.publish_to;
+  if (const auto* retry = step.body->find("retry"); retry && !names_parameters(*retry))
     check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                 diagnostics_);
   // A notification or a clean-up has effects, which an earlier result does not replace.
@@ -370,68 +401,6 @@ void StepReader::read_shell(const core::Value& value, Defaults& defaults) {
         "or a list of the words before the command, as `[bash, -c]`");
   if (word == "sh") defaults.shell.emplace();
   if (word == "bash") defaults.shell = Strings{"bash", "-e", "-o", "pipefail", "-c"};
-}
-
-void StepReader::read_inputs(const core::Value& value, ReadStep& step) {
-  if (value.kind != core::Value::Kind::map)
-    return settings::report_type(diagnostics_, "inputs",
-                                 "a map of names to `STEP.OUTPUT`, paths or URLs", value);
-  for (const auto& [name, member] : value.members) {
-    if (!slot_name.accepts(name.scalar)) {
-      settings::report(diagnostics_, "bad-name",
-                       "'" + name.scalar.substr(0, 60) + "' cannot be an input's name", name.span,
-                       {std::string("it must be ") + slot_name.expected});
-    } else if (member.find("first") || member.find("then")) {
-      read_source_by_round(name, member, step);
-    } else if (is_data(member)) {
-      if (auto data = read_data(name.scalar, member, root_, diagnostics_)) {
-        step.spec.inputs.push_back({.name = name.scalar, .data = std::move(data)});
-        step.input_selectors.emplace_back();
-        step.input_spans.push_back(member.span);
-      }
-    } else if (auto source = read_source("inputs." + name.scalar, member)) {
-      step.spec.inputs.push_back({name.scalar, {std::move(source->second)}});
-      step.input_selectors.push_back(std::move(source->first));
-      step.input_spans.push_back(member.span);
-    }
-  }
-}
-
-/// Reads `STEP.OUTPUT`, and reports anything else.
-std::optional<std::pair<model::Selector, SourceSpec>> StepReader::read_source(
-    const std::string& key, const core::Value& value) {
-  const auto reference = settings::read_text(key, value, reference_text, diagnostics_);
-  if (!reference) return std::nullopt;
-  const auto output = output_in(*reference);
-  auto selector = *model::parse_selector(std::string_view(*reference).substr(0, output - 1));
-  selector.step = scope_.step_called(selector.step);
-  SourceSpec source{selector.step, reference->substr(output)};
-  return std::pair(std::move(selector), std::move(source));
-}
-
-/// Reads `{first: start.state, then: fit.state}`.
-void StepReader::read_source_by_round(const core::Value& name, const core::Value& map,
-                                      ReadStep& step) {
-  static const Strings keys{"first", "then"};
-  settings::report_unknown_keys(map, keys, "an input", diagnostics_);
-  for (const auto& key : keys)
-    if (!map.find(key) && !has_misspelt(map, key))
-      settings::report(diagnostics_, "missing-key",
-                       "the input '" + name.scalar + "' has no '" + key + "'", map.span,
-                       {"the first round takes `first`, each further one `then`, which the round "
-                        "before has made"});
-  const auto* first_value = map.find("first");
-  const auto* then_value = map.find("then");
-  if (!first_value || !then_value) return;
-  auto first = read_source("first", *first_value);
-  auto then = read_source("then", *then_value);
-  if (!first || !then) return;
-  step.then_sources.push_back({step.spec.inputs.size(), std::move(then->first), then_value->span});
-  step.spec.inputs.push_back({.name = name.scalar,
-                              .sources = {std::move(first->second)},
-                              .then = std::move(then->second)});
-  step.input_selectors.push_back(std::move(first->first));
-  step.input_spans.push_back(first_value->span);
 }
 
 }  // namespace pipeline::spec

@@ -25,6 +25,13 @@ class StepReader {
   /// Returns the parameters that a file gives to one that it includes.
   /// @param defaults of the including file
   Defaults read_given_parameters(const core::Value& value, const Defaults& defaults);
+  /// Reads the keys of the pipeline, or of an included file, whose texts name parameters, once
+  /// the parameters are known.
+  /// @param from what the file inherits; null for the pipeline
+  void fill(const core::Value& map, Defaults& defaults, const Defaults* from);
+  /// Reads the keys and inputs of a step, or of an instance, whose texts name parameters.
+  /// @param values the parameters
+  void fill(const ReadStep& step, const std::map<std::string, Json>& values, StepSpec& spec);
   /// Returns the step with `pipeline` merged in; its command is parsed once all names are known.
   /// @param spec receives the values; must live as long as the result
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline,
@@ -32,6 +39,7 @@ class StepReader {
 
  private:
   std::optional<Duration> read_time(const char* key, const core::Value& value);
+  void read_cache(const core::Value& value, Defaults& defaults);
   void read_settings(const core::Value& map, Settings& settings);
   void check_file(const core::Value& settings, std::initializer_list<std::string_view> keys,
                   bool folder);
@@ -41,6 +49,8 @@ class StepReader {
   std::optional<std::pair<model::Selector, SourceSpec>> read_source(const std::string& key,
                                                                     const core::Value& value);
   void read_source_by_round(const core::Value& name, const core::Value& map, ReadStep& step);
+  void read_gathered(const core::Value& name, const core::Value& map, ReadStep& step);
+  core::Value filled_members(const core::Value& map, const std::map<std::string, Json>& values);
   /// Reads the members of a step that are not also defaults of a pipeline.
   void read_members(const core::Value& body, ReadStep& step);
   /// Merges the step's own parameters, environment and settings with the pipeline's.

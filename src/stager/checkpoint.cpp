@@ -169,7 +169,7 @@ std::optional<std::string> CheckpointSaver::copy_at_rest() {
     core::remove_tree(copy_);
     core::make_folders(copy_);
     try {
-      auto nodes = file_tree::scan_tree(folder_);
+      auto nodes = file_tree::scan_tree(folder_, {folder_});
       file_tree::copy_tree(folder_, nodes, copy_);
     } catch (const core::EnvironmentError&) {
       core::remove_tree(copy_);
@@ -186,7 +186,7 @@ std::optional<std::string> CheckpointSaver::copy_at_rest() {
 /// Sends to the first of two slots, or to the second if the head names the first. The last upload
 /// has a slot of its own, because a request of the upload before may still be on its way.
 void CheckpointSaver::send(const fs::path& folder, std::pair<std::size_t, std::size_t> slots) {
-  const file_tree::Content content(folder, file_tree::scan_tree(folder));
+  const file_tree::Content content(folder, file_tree::scan_tree(folder, {folder}));
   const auto last = read_head(document_.at("seen"), transfer_);
   const auto& first = document_.at("slots").at(slots.first);
   const bool is_taken = last && first.at("name") == last->slot;

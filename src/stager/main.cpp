@@ -59,8 +59,9 @@ stager::Transfer transfer_for(const json& document, const fs::path& own_folder) 
   return stager::Transfer(std::move(authorities));
 }
 
-void fetch(const json& document, const fs::path& own_folder, const fs::path& folder) {
+void fetch(json document, const fs::path& own_folder, const fs::path& folder) {
   auto transfer = transfer_for(document, own_folder);
+  stager::complete(document, transfer);
   for (const char* each : {"agent", "stager", "ca.pem"})
     if (fs::exists(own_folder / each)) copy_program(own_folder / each, folder / each);
   // A source may be on any server, not only on one with a CA of its own.
@@ -74,8 +75,9 @@ void fetch(const json& document, const fs::path& own_folder, const fs::path& fol
   if (!restored.empty()) write_termination_message({{"checkpoint", restored}});
 }
 
-void collect(const json& document, const fs::path& own_folder, int exit_code) {
+void collect(json document, const fs::path& own_folder, int exit_code) {
   auto transfer = transfer_for(document, own_folder);
+  stager::complete(document, transfer);
   bool is_complete = false;
   std::exception_ptr error;
   try {

@@ -159,7 +159,7 @@ json send_output(const json& output, Transfer& transfer) {
   std::vector<file_tree::TreeNode> nodes;
   const bool is_tree = S_ISDIR(status.st_mode);
   if (is_tree)
-    nodes = file_tree::scan_tree(path);
+    nodes = file_tree::scan_tree(path, {path});
   else if (!S_ISREG(status.st_mode))
     throw core::EnvironmentError(
         "cannot keep " + what + ": it is " +
@@ -208,6 +208,15 @@ std::string failure_text(const fs::path& file) {
 }
 
 }  // namespace
+
+void complete(json& document, Transfer& transfer) {
+  for (const auto& [key, url] : document.value("lists", json::object()).items()) {
+    std::string text;
+    transfer.receive("the list of " + key, url.get<std::string>(),
+                     [&](std::string_view bytes) { text += bytes; });
+    document[key] = core::parse_json(text);
+  }
+}
 
 void fetch(const json& document, Transfer& transfer, const SourceReader& sources) {
   json wanted = json::object();

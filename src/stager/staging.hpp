@@ -14,6 +14,10 @@
 
 namespace pipeline::stager {
 
+/// Adds the lists that the document names by URLs, `{"lists": {"items": URL}}`, because they are
+/// too long for it.
+void complete(nlohmann::json& document, Transfer& transfer);
+
 /// Downloads the items of the document: `{"items": [{"to": PATH, "kind": "file", "url", "digest",
 /// "executable"}, {"kind": "tree", ...}, {"kind": "text", "text"}]}`. Each item is checked against
 /// its digest.

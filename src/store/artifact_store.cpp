@@ -101,14 +101,15 @@ bool ArtifactStore::has(const core::Digest& digest) const {
   return status_of(path(digest)).has_value();
 }
 
-StoredArtifact ArtifactStore::take(
-    const fs::path& source, const std::function<void(const StoredArtifact&)>& before_it_goes) {
+StoredArtifact ArtifactStore::take(const fs::path& source,
+                                   const std::function<void(const StoredArtifact&)>& before_it_goes,
+                                   const fs::path& other_name) {
   const OnKnown on_known = before_it_goes ? before_it_goes : [](const StoredArtifact&) {};
   const auto status = status_of(source);
   if (!status)
     throw core::system_error("cannot take " + source.string() + " into the artifact store", ENOENT);
   if (S_ISREG(status->st_mode)) return take_file(source, *status, on_known);
-  if (S_ISDIR(status->st_mode)) return take_folder(source, on_known);
+  if (S_ISDIR(status->st_mode)) return take_folder(source, other_name, on_known);
   throw core::ContentError(
       "cannot keep " + source.string() + ": it is " +
           (S_ISLNK(status->st_mode) ? "a symbolic link" : "a socket, a pipe or a device"),
@@ -152,10 +153,14 @@ StoredArtifact ArtifactStore::take_file(const fs::path& source, const struct sta
   return artifact;
 }
 
-StoredArtifact ArtifactStore::take_folder(const fs::path& source, const OnKnown& on_known) {
-  auto nodes = scan_tree(source);
+StoredArtifact ArtifactStore::take_folder(const fs::path& source, const fs::path& other_name,
+                                          const OnKnown& on_known) {
+  file_tree::FolderNames names{fs::absolute(source), fs::canonical(source)};
+  if (!other_name.empty()) names.push_back(other_name);
+  auto nodes = scan_tree(source, names);
   StoredArtifact artifact{{}, true, total_bytes(nodes)};
   if (is_ours_alone(source, nodes)) {
+    file_tree::rewrite_links(source, nodes);
     freeze(source, nodes);
     hash_tree(source, nodes);
     artifact.digest = tree_digest(nodes);
@@ -422,8 +427,11 @@ std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest
       }
       // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
       ::chmod(path.c_str(), 0755);
-      const Staging staging(folder_);
-      if (::rename(path.c_str(), staging.content().c_str()) == 0) return;
+      try {
+        const Staging staging(folder_);
+        if (::rename(path.c_str(), staging.content().c_str()) == 0) return;
+      } catch (const core::EnvironmentError&) {  // A full disk has no room for another folder.
+      }
     }
     core::remove_tree(path);
   };

@@ -53,8 +53,11 @@ class ArtifactStore {
   /// power failure: the content is on the disk first.
   /// @param before_it_goes called when the artifact is known and everything is still at `path`; may
   /// throw
+  /// @param other_name the absolute path at which the step saw the folder: links to it, and to
+  /// `path`, become relative
   StoredArtifact take(const std::filesystem::path& path,
-                      const std::function<void(const StoredArtifact&)>& before_it_goes = {});
+                      const std::function<void(const StoredArtifact&)>& before_it_goes = {},
+                      const std::filesystem::path& other_name = {});
 
   /// Copies files into one read-only tree and returns its digest; if the store has the tree
   /// already, only hashes the files. A tree that is read on use need not survive a power failure.
@@ -89,7 +92,8 @@ class ArtifactStore {
   using OnKnown = std::function<void(const StoredArtifact&)>;
   StoredArtifact take_file(const std::filesystem::path& source, const struct stat& status,
                            const OnKnown& on_known);
-  StoredArtifact take_folder(const std::filesystem::path& source, const OnKnown& on_known);
+  StoredArtifact take_folder(const std::filesystem::path& source,
+                             const std::filesystem::path& other_name, const OnKnown& on_known);
   /// Renames a sealed and marked artifact to its final path, where an equal one may exist already.
   /// Returns false if it is on another file system.
   bool publish(const std::filesystem::path& sealed, const core::Digest& digest);

@@ -1,5 +1,7 @@
 #include "store/checked_vfs.hpp"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -147,7 +149,11 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   auto* checked = reinterpret_cast<CheckedFile*>(file);
   checked->has_checksums = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   real(file)->pMethods = nullptr;
-  const int result = noted(real(vfs)->xOpen(real(vfs), name, real(file), flags, out_flags));
+  struct stat status {};
+  const bool is_other = name && ::stat(name, &status) == 0 && !S_ISREG(status.st_mode);
+  const int result = is_other
+                         ? SQLITE_CANTOPEN
+                         : noted(real(vfs)->xOpen(real(vfs), name, real(file), flags, out_flags));
   // SQLite closes a file whose opening has failed if, and only if, it has methods.
   file->pMethods = real(file)->pMethods ? &method_names : nullptr;
   return result;

@@ -84,6 +84,15 @@ std::vector<core::GpuUsage> read_gpu_usage(const nlohmann::json& list) try {
       error.what());
 }
 
+/// Sums of what attempts have used stay far below the largest integer.
+std::int64_t measured_in(const nlohmann::json& value) try {
+  return core::integer_within(value, 0, std::int64_t{1} << 50);
+} catch (const nlohmann::json::exception& error) {
+  throw core::EnvironmentError(
+      std::string("the run store is damaged: what an attempt used cannot be read: ") +
+      error.what());
+}
+
 nlohmann::json list_of(const std::string& text) {
   auto list = core::parse_json(text);
   if (!list.is_array()) throw std::invalid_argument("it is not a list");
@@ -199,7 +208,7 @@ void read_measured(const std::string& text, AttemptRecord& attempt) {
               [&]<class Value>(const char* name, std::optional<Value>& value) {
                 const auto found = entry.find(name);
                 if (found != entry.end() && found->is_number_integer())
-                  value = Value(found->template get<std::int64_t>());
+                  value = Value(measured_in(*found));
               });
 }
 

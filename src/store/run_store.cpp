@@ -104,19 +104,6 @@ std::vector<std::string> RunStore::check() {
   return wrong;
 }
 
-void RunStore::require_plain_tables() {
-  auto other = self_->database.prepare(
-      "SELECT name FROM sqlite_master AS it WHERE sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE "
-      "'CREATE INDEX %' OR EXISTS (SELECT 1 FROM pragma_table_xinfo(it.name) WHERE hidden <> 0)");
-  if (other.step())
-    throw core::EnvironmentError("the run store is not one that pipe wrote: it has '" +
-                                 core::printable(other.text(0)) + "'");
-  auto check = self_->database.prepare("PRAGMA quick_check(1)");
-  const auto found = check.step() ? check.text(0) : std::string();
-  if (found != "ok")
-    throw core::EnvironmentError("the run store is damaged: " + core::printable(found));
-}
-
 void RunStore::import_run(const RunStore& from, const std::string& run) {
   const auto file = from.paths().database().string();
   self_->database.prepare("ATTACH ?1 AS other").bind(file).run();
@@ -144,7 +131,7 @@ void RunStore::import_run(const RunStore& from, const std::string& run) {
       take("INSERT OR REPLACE INTO metrics SELECT * FROM other.metrics WHERE run = ?1");
       take(
           "INSERT OR IGNORE INTO blobs (kind, key, value) SELECT kind, key, value FROM other.blobs "
-          "WHERE key = ?1");
+          "WHERE key = ?1 AND kind IN ('invocation', 'detached', 'saved', 'declared')");
     });
   } catch (...) {
     failed = std::current_exception();
@@ -161,9 +148,9 @@ std::vector<core::Digest> RunStore::referenced_artifacts() {
   while (row.step())
     for (const auto& output : read_outputs(row.text(0))) digests.insert(output.digest);
   auto code = self_->database.prepare(
-      "SELECT DISTINCT json_extract(usage, '$.code') FROM attempts WHERE usage <> ''");
-  while (code.step())
-    if (!code.is_null(0)) digests.insert(core::Digest::from_hex(code.text(0)));
+      "SELECT DISTINCT json_extract(usage, '$.code') AS code FROM attempts WHERE "
+      "json_valid(usage) AND length(code) = 64 AND code NOT GLOB '*[^0-9a-f]*'");
+  while (code.step()) digests.insert(core::Digest::from_hex(code.text(0)));
   for (const auto& name : published().names())
     for (const auto& version : published().of(name).versions) digests.insert(version.output.digest);
   return {digests.begin(), digests.end()};

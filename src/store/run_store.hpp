@@ -78,10 +78,6 @@ class RunStore {
 
   /// Reads the whole database. @return its errors, one sentence each
   std::vector<std::string> check();
-  /// For a store that another user may have written: throws EnvironmentError if it has more than
-  /// whole tables. A view, a virtual table or a page that is its own child has rows without end,
-  /// and a column that is computed can have any size.
-  void require_plain_tables();
 
  private:
   struct Implementation;

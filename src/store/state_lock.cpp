@@ -51,8 +51,15 @@ struct flock range(std::int64_t byte, short type) {
   return range;
 }
 
-core::Descriptor open_locks(const fs::path& state) {
-  return core::Descriptor(::open((state / "locks").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+core::Descriptor open_locks(const fs::path& state, int mode) {
+  const auto path = state / "locks";
+  core::Descriptor file(::open(path.c_str(), mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+  struct stat status {};
+  if ((!file && errno == ELOOP) ||
+      (file && ::fstat(file.get(), &status) == 0 && !S_ISREG(status.st_mode)))
+    throw core::EnvironmentError(path.string() + " is not a plain file",
+                                 {"somebody may have tampered with the state folder: look at it"});
+  return file;
 }
 
 }  // namespace
@@ -71,7 +78,7 @@ std::int64_t StateLock::driver_of(const std::string& run) {
 }
 
 std::optional<StateLock> StateLock::try_take(const fs::path& state, std::int64_t byte, Kind kind) {
-  auto file = open_locks(state);
+  auto file = open_locks(state, O_RDWR | O_CREAT);
   auto wanted = range(byte, kind == Kind::shared ? F_RDLCK : F_WRLCK);
   if (file && ::fcntl(file.get(), F_OFD_SETLK, &wanted) != 0) {
     if (errno == EAGAIN || errno == EACCES) return std::nullopt;
@@ -81,7 +88,7 @@ std::optional<StateLock> StateLock::try_take(const fs::path& state, std::int64_t
 }
 
 StateLock StateLock::take(const fs::path& state, std::int64_t byte, Kind kind) {
-  auto file = open_locks(state);
+  auto file = open_locks(state, O_RDWR | O_CREAT);
   auto wanted = range(byte, kind == Kind::shared ? F_RDLCK : F_WRLCK);
   while (file && ::fcntl(file.get(), F_OFD_SETLKW, &wanted) != 0)
     if (errno != EINTR) file = core::Descriptor();
@@ -99,7 +106,7 @@ std::optional<StateLock> StateLock::hold_artifacts(const fs::path& state) {
 }
 
 bool StateLock::is_held(const fs::path& state, std::int64_t byte) {
-  const core::Descriptor file(::open((state / "locks").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto file = open_locks(state, O_RDONLY);
   auto seen = range(byte, F_WRLCK);
   return file && ::fcntl(file.get(), F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
 }
@@ -125,9 +132,9 @@ Heartbeat::~Heartbeat() {
 
 bool Heartbeat::is_fresh(const fs::path& file) {
   // The file is opened because NFS asks its server for the file's time only then.
-  const core::Descriptor beat(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const core::Descriptor beat(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat last {};
-  if (!beat || ::fstat(beat.get(), &last) != 0) return false;
+  if (!beat || ::fstat(beat.get(), &last) != 0 || !S_ISREG(last.st_mode)) return false;
   try {
     const core::TemporaryFolder probe(file.parent_path(), ".now-");
     struct stat now {};

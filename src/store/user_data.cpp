@@ -57,6 +57,10 @@ std::string stamp_of_file(const fs::path& file) {
   return hasher.finish().hex();
 }
 
+std::vector<TreeNode> scan(const fs::path& folder) {
+  return file_tree::scan_tree(folder, {fs::absolute(folder), fs::canonical(folder)});
+}
+
 std::string part_of(const TreeNode& node) {
   switch (node.kind) {
     case TreeNode::Kind::file: return node.digest.hex() + (node.executable ? "x" : "");
@@ -93,7 +97,7 @@ UserData read_user_data(const fs::path& path, StatIndex& index) {
     return data;
   }
   data.is_directory = true;
-  auto nodes = file_tree::scan_tree(path);
+  auto nodes = scan(path);
   data.stamp = stamp_of_nodes(path, nodes);
   for (auto& node : nodes)
     if (node.kind == TreeNode::Kind::file) node.digest = index.digest(path / node.path);
@@ -103,7 +107,7 @@ UserData read_user_data(const fs::path& path, StatIndex& index) {
 }
 
 std::string stamp_of(const fs::path& path) {
-  return is_folder(path) ? stamp_of_nodes(path, file_tree::scan_tree(path)) : stamp_of_file(path);
+  return is_folder(path) ? stamp_of_nodes(path, scan(path)) : stamp_of_file(path);
 }
 
 StoredArtifact store_user_data(const fs::path& path, ArtifactStore& artifacts,
@@ -114,7 +118,7 @@ StoredArtifact store_user_data(const fs::path& path, ArtifactStore& artifacts,
     return artifacts.take(scratch);
   }
   core::make_folders(scratch);
-  auto nodes = file_tree::scan_tree(path);
+  auto nodes = scan(path);
   file_tree::copy_tree(path, nodes, scratch);
   return artifacts.take(scratch);
 }

@@ -1,9 +1,7 @@
 #include "templates/templates.hpp"
 
-#include <fstream>
-#include <iterator>
-
 #include "core/error.hpp"
+#include "core/file.hpp"
 
 namespace pipeline::templates {
 
@@ -11,15 +9,7 @@ std::string template_text(std::string_view name, const std::filesystem::path& te
   if (!template_dir.empty()) {
     auto file = template_dir / name;
     std::error_code error;
-    if (std::filesystem::exists(file, error)) {
-      std::ifstream stream(file, std::ios::binary);
-      std::string text{std::istreambuf_iterator<char>(stream), {}};
-      if (!stream)
-        throw core::EnvironmentError(
-            "cannot read the template " + file.string(),
-            {"--template-dir names a folder with templates that you can read"});
-      return text;
-    }
+    if (std::filesystem::exists(file, error)) return core::read_file(file);
   }
   for (auto& embedded : embedded_templates())
     if (embedded.name == name) return std::string(embedded.text);

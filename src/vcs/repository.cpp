@@ -3,6 +3,7 @@
 #include <git2.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 
@@ -32,6 +33,7 @@ GIT_FUNCTION(remote_free);
 GIT_FUNCTION(repository_index);
 GIT_FUNCTION(index_entrycount);
 GIT_FUNCTION(index_get_byindex);
+GIT_FUNCTION(index_get_bypath);
 GIT_FUNCTION(index_free);
 }  // namespace git
 #undef GIT_FUNCTION
@@ -48,8 +50,7 @@ using Remote = std::unique_ptr<git_remote, Freed<git_remote, git::remote_free>>;
 bool is_dirty(git_repository* repository, const std::string& below) {
   git_status_options options = GIT_STATUS_OPTIONS_INIT;
   options.show = GIT_STATUS_SHOW_INDEX_AND_WORKDIR;
-  options.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED | GIT_STATUS_OPT_EXCLUDE_SUBMODULES |
-                  GIT_STATUS_OPT_DISABLE_PATHSPEC_MATCH;
+  options.flags = GIT_STATUS_OPT_INCLUDE_UNTRACKED | GIT_STATUS_OPT_DISABLE_PATHSPEC_MATCH;
   char* path = const_cast<char*>(
       below.c_str());  // libgit2's string arrays are not const, but are only read.
   if (!below.empty()) options.pathspec = {&path, 1};
@@ -78,9 +79,30 @@ bool may_be_in_repository(std::filesystem::path folder) {
   }
 }
 
+/// Returns false if a file that libgit2 reads is a named pipe, for example, at which it would wait
+/// for ever.
+bool has_plain_files(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const auto is_plain = [&](const std::filesystem::path& file) {
+    const auto status = std::filesystem::status(file, ignored);
+    return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+           std::filesystem::is_directory(status);
+  };
+  for (auto above = std::filesystem::absolute(folder, ignored);; above = above.parent_path()) {
+    for (const char* name : {".git", ".gitignore", ".gitattributes", ".gitmodules"})
+      if (!is_plain(above / name)) return false;
+    if (std::filesystem::exists(above / ".git", ignored))
+      return std::ranges::all_of(
+          std::array{"HEAD", "config", "config.worktree", "commondir", "index", "packed-refs",
+                     "shallow", "info/exclude", "info/attributes"},
+          [&](const char* name) { return is_plain(above / ".git" / name); });
+    if (above == above.parent_path()) return true;
+  }
+}
+
 /// Returns null if there is no repository.
 Repository open_repository(const std::filesystem::path& folder) {
-  if (!may_be_in_repository(folder)) return nullptr;
+  if (!may_be_in_repository(folder) || !has_plain_files(folder)) return nullptr;
   static const int initialised = git::libgit2_init();
   if (initialised < 0) return nullptr;
   git_repository* repository = nullptr;
@@ -126,13 +148,31 @@ std::vector<std::string> tracked_files(const std::filesystem::path& folder) try 
   if (!prefix.empty()) prefix += '/';
   std::vector<std::string> files;
   for (std::size_t i = 0, count = git::index_entrycount(opened); i < count; ++i) {
-    const std::string_view path = git::index_get_byindex(opened, i)->path;
-    if (path.starts_with(prefix)) files.emplace_back(path.substr(prefix.size()));
+    const git_index_entry* entry = git::index_get_byindex(opened, i);
+    const std::string_view path = entry->path;
+    if (!path.starts_with(prefix)) continue;
+    const auto& file = files.emplace_back(path.substr(prefix.size()));
+    if (entry->mode != GIT_FILEMODE_COMMIT || !std::filesystem::exists(folder / file / ".git"))
+      continue;
+    const std::string submodule = file + "/";
+    for (const auto& below : tracked_files(folder / submodule)) files.push_back(submodule + below);
   }
   std::ranges::sort(files);
   return files;
 } catch (const core::EnvironmentError&) {
   return {};
+}
+
+bool is_submodule(const std::filesystem::path& folder) try {
+  const Repository repository = open_repository(folder.parent_path());
+  git_index* opened = nullptr;
+  if (!repository || git::repository_index(&opened, repository.get()) != 0) return false;
+  const Index index(opened);
+  const auto path = path_in(repository.get(), folder);
+  const git_index_entry* entry = git::index_get_bypath(opened, path.c_str(), 0);
+  return entry && entry->mode == GIT_FILEMODE_COMMIT;
+} catch (const core::EnvironmentError&) {
+  return false;
 }
 
 }  // namespace pipeline::vcs

@@ -18,8 +18,11 @@ struct SourceState {
 /// Returns nothing if `folder` is in no repository or libgit2 is missing.
 std::optional<SourceState> source_state(const std::filesystem::path& folder);
 
-/// Returns the files below `folder` that are in git's index, relative to `folder` and sorted; none
-/// if the folder is in no repository or libgit2 is missing.
+/// Returns the files below `folder` that are in git's index, relative to `folder` and sorted, with
+/// those of submodules; none if the folder is in no repository or libgit2 is missing.
 std::vector<std::string> tracked_files(const std::filesystem::path& folder);
+
+/// Returns true if the folder is one that git keeps for a submodule, checked out or not.
+bool is_submodule(const std::filesystem::path& folder);
 
 }  // namespace pipeline::vcs

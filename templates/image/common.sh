@@ -24,13 +24,6 @@ find_python() {
   return 1
 }
 
-# Where a uv that was fetched once is kept for all that share the cache: it is one program, which needs no Python.
-kept_uv() {
-  library=gnu
-  ! ldd --version 2>&1 | grep -q musl || library=musl
-  printf '%s/tools-%s-%s' "$cache" "$(uname -m)" "$library"
-}
-
 # PEP 668: this Python refuses installs outside of a virtual environment. The image is one environment, so that rule has no point here.
 externally_managed() {
   "$python" -c 'import os, sys, sysconfig

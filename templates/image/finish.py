@@ -1,12 +1,10 @@
-# Usage: finish.py NAMES [STORE]. Compiles the packages in the file NAMES, and makes a layer of them the same on every machine: byte code that is
-# valid whatever the times of files are (PEP 552), and one time for all. STORE, a folder that builds share, keeps byte code. The packages' own tests,
-# half of what numpy, pandas and their like bring, stay source: no step imports them.
-# finish.py --compile: what does a part of that, from lines on its standard input, each a source, its byte code, and perhaps where that is kept.
+# Usage: finish.py NAMES. Compiles the packages in the file NAMES, and makes a layer of them the same on every machine: byte code that is
+# valid whatever the times of files are (PEP 552), and one time for all. The packages' own tests, half of what numpy, pandas and their like bring,
+# stay source: no step imports them.
+# finish.py --compile: what does a part of that, from lines on its standard input, each a source and its byte code.
 import gc
-import hashlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -28,30 +26,25 @@ def files_of(names):
 
 
 def compile_one(source, target):
-    """What py_compile does, without its checks. A source for another Python is no error. Returns true if there is byte code."""
+    """What py_compile does, without its checks. A source for another Python is no error."""
     try:
         with open(source, "rb") as stream:
             data = stream.read()
         code = compile(data, source, "exec", dont_inherit=True)
         made = bootstrap._code_to_hash_pyc(code, util.source_hash(data), False)
     except (SyntaxError, ValueError, UnicodeError, RecursionError, MemoryError):
-        return False
+        return
     with open(target, "wb") as stream:
         stream.write(made)
-    return True
 
 
 def compile_listed():
     gc.disable()  # Nothing in a syntax tree waits for it, and it takes a tenth of the time.
     for line in sys.stdin.read().splitlines():
-        source, target, kept = line.split("\t")
-        if compile_one(source, target) and kept:
-            temporary = "%s.%d" % (kept, os.getpid())
-            shutil.copyfile(target, temporary)
-            os.rename(temporary, kept)
+        compile_one(*line.split("\t"))
 
 
-def compile_missing(lines):
+def compile_lines(lines):
     """In as many processes as there are processors. With a fixed seed, constants that are sets have one order."""
     count = min(len(os.sched_getaffinity(0)), len(lines))
     command = [sys.executable, "-B", "-W", "ignore", os.path.abspath(__file__), "--compile"]
@@ -64,24 +57,12 @@ def compile_missing(lines):
         sys.exit("the byte code could not be written")
 
 
-def compile_all(sources, store):
-    """Returns the paths of the byte code. What another build has compiled already is copied."""
+def compile_all(sources):
+    """Returns the paths of the byte code."""
     compiled = {source: util.cache_from_source(source) for source in sources}
     for folder in {os.path.dirname(target) for target in compiled.values()}:
         os.makedirs(folder, exist_ok=True)
-    missing = []
-    for source, target in compiled.items():
-        kept = ""
-        if store:
-            with open(source, "rb") as stream:
-                kept = os.path.join(store, hashlib.sha256(source.encode("utf-8", "surrogateescape") + b"\0" + stream.read()).hexdigest())
-            try:
-                shutil.copyfile(kept, target)
-                continue
-            except FileNotFoundError:
-                pass
-        missing.append("\t".join((source, target, kept)))
-    compile_missing(missing)
+    compile_lines(["\t".join(each) for each in compiled.items()])
     return [target for target in compiled.values() if os.path.exists(target)]
 
 
@@ -91,11 +72,7 @@ if sys.argv[1] == "--compile":
 with open(sys.argv[1]) as stream:
     found = {file: is_compiled for file, is_compiled in files_of(set(stream.read().split())) if os.path.lexists(file)}
 installed = sorted(found)
-store = None
-if len(sys.argv) > 2:
-    store = os.path.join(sys.argv[2], sys.implementation.cache_tag + "-" + util.MAGIC_NUMBER.hex())
-    os.makedirs(store, exist_ok=True)
-byte_code = compile_all([file for file in installed if found[file]], store)
+byte_code = compile_all([file for file in installed if found[file]])
 for file in byte_code:
     os.chmod(file, 0o644)
 folders = set()

@@ -1,16 +1,17 @@
-# Usage: layer.sh uv|pip. Installs the locked packages of one layer, which are in the folder layer/ of the build: wheels in requirements.txt, and what is
-# built from source in sources.txt.
+# Usage: layer.sh uv|pip [build]. Installs the locked packages of one layer, which are in the folder layer/ of the build: wheels in requirements.txt, and what
+# is built from source in sources.txt. `build` makes wheels of the sources instead, in /pipe-built: a stage of its own, where no package is installed.
 [ "$(id -u)" = 0 ] || fail "requirements are installed as root, and the parent image runs as user $(id -u)"
 find_python || fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 cd "$build/layer"  # Local packages lie here.
-mkdir -p "$cache/tmp"
-export TMPDIR="$cache/tmp"  # A file in /tmp would change its time, and so the layer.
-installer=$1 caches=yes
+# The folder is this line's own, and gone after it: other builds write to the cache, and a file in /tmp would change its time, and so the layer.
+export TMPDIR="$build/layer/tmp" UV_CACHE_DIR="$build/layer/uv" PIP_CACHE_DIR="$build/layer/pip"
+mkdir -p "$TMPDIR"
+installer=$1 task=${2-install} store=$cache/files
 set -- --no-deps
 ! externally_managed || set -- "$@" --break-system-packages
 while IFS= read -r argument; do set -- "$@" "$argument"; done <"$here/arguments"
 [ ! -e "$build/host/indexes.txt" ] || set -- "$@" -r "$build/host/indexes.txt"
-case " $* " in *" --no-cache"*) caches=no ;; esac
+case " $* " in *" --no-cache"*) store=- ;; esac
 
 # Prints once a second how many bytes have arrived; `pipe` makes its progress of that.
 received() {
@@ -25,33 +26,24 @@ if [ -e "$build/host/own-network" ]; then
   watcher=$!
 fi
 
-# Usage: install FILE FOLDER OPTIONS... FOLDER keeps what is downloaded and built.
+# Usage: install FILE OPTIONS...
 install() {
-  file=$1 folder=$2
-  shift 2
-  export UV_CACHE_DIR="$folder/uv" PIP_CACHE_DIR="$folder/pip"
+  file=$1
+  shift
   if [ "$installer" = uv ]; then
     uv=$(command -v uv) || uv=$build/tools/bin/uv
-    # uv takes a project for unchanged while its pyproject.toml is.
-    grep -q -e ' --hash=' "$file" || while IFS= read -r name; do set -- "$@" --refresh-package "$name"; done <names
-    # What the builder's cache has is installed without the index.
-    if [ "$caches" = no ] || ! "$uv" pip install --offline --python "$python" "$@" -r "$file" >/dev/null 2>&1; then
-      "$uv" pip install --python "$python" "$@" -r "$file"
-    fi
+    set -- "$uv" pip install --python "$python" "$@"
   else
     "$python" -m pip --version >/dev/null 2>&1 || export PYTHONPATH="$build/tools"
-    if [ "$caches" = yes ]; then
-      "$python" -B "$here/pip_install.py" "$folder/files" "$file" "$python" -m pip install --no-compile "$@"
-    else
-      "$python" -m pip install --no-compile "$@" -r "$file"
-    fi
-    unset PYTHONPATH
+    set -- "$python" -m pip install --no-compile "$@"
   fi
+  "$python" -B "$here/install_locked.py" "$task" "$store" "$built" "$file" "$@"
+  unset PYTHONPATH
 }
-if [ -e requirements.txt ]; then install requirements.txt "$cache" "$@"; fi
-# What is compiled may use libraries of the system: each has a folder of its own.
-if [ -e sources.txt ]; then install sources.txt "$cache/built/$(cat system.txt)" "$@"; fi
+built=$build/built
+[ "$task" = install ] || { built=/pipe-built && mkdir -p "$built"; }
+if [ -e requirements.txt ]; then install requirements.txt "$@"; fi
+if [ -e sources.txt ]; then install sources.txt "$@"; fi
 [ -z "$watcher" ] || kill "$watcher" 2>/dev/null || :
-set -- names
-[ "$caches" = no ] || set -- names "$cache/byte-code"
-"$python" -B "$here/finish.py" "$@"
+[ "$task" = build ] || "$python" -B "$here/finish.py" names
+rm -rf "$build/layer/tmp" "$build/layer/uv" "$build/layer/pip"

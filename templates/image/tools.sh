@@ -1,10 +1,6 @@
 # Usage: fetch.sh uv|pip required|optional. Gets the installer into /pipe-tools of a stage that is thrown away.
 mkdir -p /pipe-tools
-kept=
-if [ "$1" = uv ]; then
-  ! command -v uv >/dev/null 2>&1 || exit 0
-  kept=$(kept_uv)
-fi
+[ "$1" != uv ] || ! command -v uv >/dev/null 2>&1 || exit 0
 if ! find_python; then
   [ "$2" = required ] || exit 0
   if command -v apt-get >/dev/null 2>&1; then
@@ -13,7 +9,9 @@ if ! find_python; then
   fi
   fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 fi
-if [ -n "$kept" ] && cp -a "$kept/." /pipe-tools 2>/dev/null; then exit 0; fi
+# Its version and hash are those of tools.txt, wherever it comes from. What the cache has needs no pip.
+tool() { "$python" -I -B "$here/install_locked.py" tool "$cache/files" /pipe-tools "$here/tools.txt" "$@"; }
+[ "$1" != uv ] || ! tool uv false 2>/dev/null || exit 0
 has_pip() { "$python" -m pip --version >/dev/null 2>&1; }
 if has_pip; then
   case $1 in pip) exit 0 ;; esac
@@ -40,8 +38,5 @@ elif ! "$python" -m ensurepip >/dev/null 2>&1 || ! has_pip; then
   fi
 fi
 echo "fetching $1"
-"$python" -m pip install -q --target /pipe-tools "$1"
-# Several builds can come here at once: each makes its own, and one of them becomes that of all.
-if [ -n "$kept" ] && grep -q " $cache " /proc/mounts; then
-  cp -a /pipe-tools "$kept.$$" && mv -T "$kept.$$" "$kept" 2>/dev/null || rm -rf "$kept.$$"
-fi
+tool "$1" "$python" -m pip || fail "$1 could not be fetched" \
+  "an index has to offer the version of $1 that pipe names by its hash; or choose a parent_image that has $1"

@@ -35,6 +35,11 @@ INSTALL_ONLY = {"--compile-bytecode", "--no-compile-bytecode", "--no-compile", "
                 "--no-warn-script-location", "--ignore-installed", "--compile", "--upgrade", "--concurrent-installs"}
 
 
+# As `-m pip`, but a file of the working folder is no module.
+PIP = [sys.executable, "-c", "import sys; sys.path[:] = [each for each in sys.path if each]; import runpy; runpy.run_module('pip', run_name='__main__', alter_sys=True)"]
+ROOT = os.getcwd()
+
+
 class Failed(Exception):
     pass
 
@@ -180,8 +185,9 @@ def make_links_absolute(folder):
 
 
 def local_path(path):
-    """As the lock has it: relative to the pipeline's folder, in which this works."""
-    path = os.path.relpath(path)
+    """As the lock has it: relative to the pipeline's folder, which is the link `root` of the working folder, or that folder itself."""
+    path, link = os.path.abspath(path), os.path.abspath("root") + os.sep
+    path = os.path.relpath(os.path.join(ROOT, path[len(link):]) if path.startswith(link) else path, ROOT)
     return path if path.startswith("..") else "./" + path
 
 
@@ -379,7 +385,7 @@ class Pip:
         report, preferred = os.path.join(self.folder, "report.json"), os.path.join(self.folder, "preferred.txt")
         with open(preferred, "w") as stream:
             stream.writelines("%s==%s\n" % each for each in sorted(self.request["preferred"].items()))
-        command = [sys.executable, "-m", "pip"] + self.request.get("pip", []) + ["install", "--dry-run", "--report", report] + self.arguments
+        command = PIP + self.request.get("pip", []) + ["install", "--dry-run", "--report", report] + self.arguments
         if self.request["is_empty"]:
             command.append("--ignore-installed")
         if self.request["externally_managed"]:
@@ -486,8 +492,8 @@ def add_sizes(packages, known_sizes, known_logins):
             continue
         if each["url"].startswith(("http://", "https://")):
             remote.append(each)
-        elif os.path.exists(each["url"]):
-            each["size"] = os.path.getsize(each["url"])
+        elif os.path.exists(os.path.join(ROOT, each["url"])):
+            each["size"] = os.path.getsize(os.path.join(ROOT, each["url"]))
     if not remote:
         return
     with ThreadPoolExecutor(max_workers=16) as pool:
@@ -504,6 +510,8 @@ def main(folder, answer=None):
         sys.stdout = open(answer, "w", encoding="utf-8")
     with open(os.path.join(folder, "request.json")) as stream:
         request = json.load(stream)
+    global ROOT
+    ROOT = request.get("root", ROOT)
     make_links_absolute(folder)
     request["uv"] = os.environ.get("PIPE_UV", "")
     request["externally_managed"] = is_externally_managed()

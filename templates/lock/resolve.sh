@@ -1,12 +1,11 @@
-# Usage: resolve.sh uv|pip. Runs in a container of the parent image, with a volume at $build/cache that keeps the installer and what it has read.
+# Usage: resolve.sh uv|pip. Runs in a container of the parent image, with a volume at $build/cache that keeps the installer. What is read from an index is read
+# each time: packages that are built to be asked for their requirements could have written what was kept.
+export UV_CACHE_DIR=/tmp/pipe-uv PIP_CACHE_DIR=/tmp/pipe-pip
 find_python || fail "Python requirements are asked for, and $(distribution) has no Python" "choose a parent_image that has Python, such as python:3.12-slim"
 uv=
 if [ "$1" = uv ] && ! uv=$(command -v uv); then
-  uv=$(kept_uv)/bin/uv
-  if [ ! -x "$uv" ]; then
-    /bin/sh "$build/fetch/fetch.sh" uv required >/dev/null 2>"$here/log" || { cat "$here/log" >&2; exit 1; }
-    uv=/pipe-tools/bin/uv
-  fi
+  /bin/sh "$build/fetch/fetch.sh" uv required >"$here/log" 2>&1 || { cat "$here/log" >&2; exit 1; }
+  uv=/pipe-tools/bin/uv
 fi
 if [ "$1" = pip ] && ! "$python" -m pip --version >/dev/null 2>&1; then
   /bin/sh "$build/fetch/fetch.sh" pip required >/dev/null 2>"$here/log" || { cat "$here/log" >&2; exit 1; }

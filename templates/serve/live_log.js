@@ -28,7 +28,7 @@ function liveLog(runId, step, number, title, isOpen) {
   const earlier = button("Earlier", () => ask(() => ({ before: from }), begin(true)));
   const later = button("Later", () => ask(() => ({ from: to }), begin(false)));
   const end = button("End", showEnd);
-  const whole = el("a", { href: "/api/whole-log?" + new URLSearchParams(where), download: "" }, "Download");
+  const whole = el("a", { href: dataAddress("/api/whole-log", where), download: "" }, "Download");
   // While the page is visible and shows the end, more is fetched, until the server says that the attempt has ended.
   const follow = () => {
     if (isOver || wasRemoved()) return;

@@ -2,9 +2,20 @@
 const head = document.getElementById("head"), main = document.getElementById("main"), stateLine = document.getElementById("state");
 const views = [["/", "Runs"], ["/machine", "Machine"]];
 
-// The token is in the cookie by now.
+// The token stays in this origin's storage, which no other port can read, unlike a cookie.
 const here = new URL(location.href);
-if (here.searchParams.has("token")) { here.searchParams.delete("token"); history.replaceState(null, "", here.pathname + here.search + here.hash); }
+if (here.searchParams.has("token")) {
+  localStorage.setItem("token", here.searchParams.get("token"));
+  here.searchParams.delete("token");
+  history.replaceState(null, "", here.pathname + here.search + here.hash);
+}
+
+/// An address of data that the browser fetches by itself.
+function dataAddress(path, parameters) {
+  const words = new URLSearchParams(parameters);
+  words.set("token", localStorage.getItem("token"));
+  return path + "?" + words;
+}
 
 function showError(text) {
   const old = document.getElementById("error");
@@ -15,7 +26,7 @@ function showError(text) {
 /// Returns what the server answers; null after an error, which the page then shows.
 async function api(path, parameters) {
   try {
-    const answer = await fetch(path + "?" + new URLSearchParams(parameters));
+    const answer = await fetch(path + "?" + new URLSearchParams(parameters), { headers: { Authorization: "Bearer " + localStorage.getItem("token") } });
     if (answer.ok) { showError(""); return await answer.json(); }
     showError((await answer.text()).trim());
   } catch (error) {
@@ -29,7 +40,7 @@ function listen(parameters, handlers) {
   let source = null;
   const begin = () => {
     if (source || document.hidden) return;
-    source = new EventSource("/api/events?" + new URLSearchParams(parameters));
+    source = new EventSource(dataAddress("/api/events", parameters));
     source.onopen = () => { stateLine.textContent = "Live."; };
     source.onerror = () => { stateLine.textContent = "Not connected."; };
     for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
@@ -66,9 +77,9 @@ function runPage(id) {
     run: (other) => /^\d{8}-\d{6}-[0-9a-f]+$/.test(other) ? link("/run/" + other, other) : name(other),
     log: (step, attempt, number, what) => liveLog(id, step.n, number, logName(step.n, number, what), () => isRunning(view.data.run.status)),
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
-      isFolder ? name(file) : el("a", { href: "/api/artifact?" + new URLSearchParams({ digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
+      isFolder ? name(file) : el("a", { href: dataAddress("/api/artifact", { digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
     details: (step) => api("/api/step", { run: id, step: step.n }),
-    pictureOf: (picture) => "/api/picture?" + new URLSearchParams({ digest: picture.digest }),
+    pictureOf: (picture) => dataAddress("/api/picture", { digest: picture.digest }),
   });
   const follow = () => {
     if (isLive || !isRunning(view.data.run.status)) return;

@@ -38,7 +38,7 @@ class AtOnce(ChaosTest):
 
         # 2: the run that was meant has ended, or was removed, meanwhile; 130: it was cancelled.
         run = ("run", "pipeline.yaml", "-o", self.orchestrator)
-        commands = [((0, 130), run, True), ((0, 130), (*run, "--no-cache"), True), ((0,), ("clean", "--runs"), False), ((0,), ("clean", "--containers"), False),
+        commands = [((0, 130), run, True), ((0, 130), (*run, "--no-cache"), True), ((0,), ("clean", "--runs", "--keep", "0"), False), ((0,), ("clean", "--containers"), False),
                     ((0, 2), ("cancel", "latest"), False), ((0, 2, 130), ("resume", "latest"), False), ((0, 3), ("verify",), False)]
         if self.orchestrator == "local":
             commands.remove(((0,), ("clean", "--containers"), False))
@@ -51,7 +51,7 @@ class AtOnce(ChaosTest):
         self.assertEqual(wrong, [])
         damaged = self.state / "artifacts" / "damaged"
         self.assertEqual(sorted(damaged.iterdir()) if damaged.exists() else [], [])
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.run_pipe()
         self.assertEqual(self.pipe("verify").code, 0)
         self.assert_database_whole()

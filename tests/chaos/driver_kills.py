@@ -132,7 +132,7 @@ class DriverKills(ChaosTest):
                     kills += self.check_round(number, random, None, span)
         clock = self.folder / "clock"
         clock.write_bytes(struct.pack("q", 3600))
-        cleaned = self.pipe("clean", "--runs", LD_PRELOAD=LIBRARIES / "shifted_clock.so", CHAOS_CLOCK=clock)
+        cleaned = self.pipe("clean", "--runs", "--keep", "0", LD_PRELOAD=LIBRARIES / "shifted_clock.so", CHAOS_CLOCK=clock)
         self.assertEqual(cleaned.code, 0, cleaned)
         self.assert_nothing_left()
         figure(self.name, f"{kills} kills, also at {len(used)} of {changes} changes of the state; {self.repeated} steps were repeated whose success was not "

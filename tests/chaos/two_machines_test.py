@@ -38,7 +38,7 @@ class TwoMachines(MachinesTest, ChaosTest):
                     os.killpg(process.pid, signal.SIGSTOP)
                 beside = other if driver_is_here else []
                 refused = [["cancel", run], ["cancel", run, "--force"], ["resume", run]]
-                others = [["run", "quick.yaml", "-o", "local"], ["clean", "--runs"], ["runs"], ["show", run], ["verify"]]
+                others = [["run", "quick.yaml", "-o", "local"], ["clean", "--runs", "--keep", "0"], ["runs"], ["show", run], ["verify"]]
                 for words in random.sample(refused + others, random.randint(2, 6)):
                     code, said = self.pipe_on(beside, *words)
                     self.assertEqual(code, 2 if words in refused else 0, f"{words}: {said}")
@@ -123,7 +123,7 @@ class Clock(ChaosTest):
                 again = self.run_pipe("-p", f"a.n={number}")
                 self.assertEqual(again.steps(), {"a": "cached", "b": "cached"})
                 count += 1
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         figure("clock", f"{count} runs whose clock jumped by a day and more while they went on: all durations right, {longest:.1f} s at most")
 
 

@@ -85,10 +85,13 @@ class Documents(unittest.TestCase):
             wrong += [f"{document.relative_to(ROOT)}: unit_{target}" for target in targets if not list((ROOT / "tests/unit" / target).rglob("*.cpp"))]
         self.assertEqual(wrong, [])
 
-    def test_tests_that_reliability_names_exist(self):
-        sources = [path for kind in ("*.cpp", "*.py") for path in (ROOT / "tests").rglob(kind)]
+    def test_tests_that_promises_name_exist(self):
+        sources = [path for kind in ("*.cpp", "*.hpp", "*.py") for path in (ROOT / "tests").rglob(kind)]
         known = set(re.findall(r"\w+", "".join(path.read_text() for path in sources)))
-        rows = [line.rstrip().rstrip("|").split("|")[-1] for line in (ROOT / "docs/reliability.md").read_text().splitlines() if line.startswith("|")]
+        texts = [(ROOT / name).read_text() for name in ("docs/reliability.md", "SECURITY.md")]
+        rows = [line.rstrip().rstrip("|").split("|")[-1] for text in texts for line in text.splitlines() if line.startswith("|")]
+        promises = [line for line in texts[1].splitlines() if line.startswith("|")][2:]
+        self.assertEqual([line for line in promises if not line.split("|")[-2].strip().startswith("`")], [], "nothing is promised without a test")
         named = re.findall(r"`([a-z0-9_]+(?:/[a-z0-9_]+)?)`", " ".join(rows))
         missing = [name for name in named if "/" not in name and not known & {name, f"test_{name}"}]
         missing += [name for name in named if "/" in name and not (ROOT / "tests" / f"{name}_test.py").exists()]

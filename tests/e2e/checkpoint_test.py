@@ -76,7 +76,7 @@ class Checkpoints(PipeTest):
             self.finish(run)
             if "train" in self.succeeded():
                 self.assertEqual(self.model(), undisturbed())
-                self.assertEqual(self.pipe("clean", "--runs").code, 0)  # once more from the beginning
+                self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)  # once more from the beginning
                 goes_on |= any(self.starts())
                 (self.folder / "starts").unlink()
                 (self.folder / "model").unlink()
@@ -138,7 +138,7 @@ class Checkpoints(PipeTest):
         self.assertIn("may be incomplete", copied.out)
         self.assertEqual((self.folder / "logs" / "1").read_text(), "x\n")
         self.assertNotEqual(self.pipe("artifacts", "latest", "a.model", "--copy", self.folder / "logs" / "1").code, 0, "nothing is overwritten")
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assertEqual(list((self.state / "failed").iterdir()), [])
 
 
@@ -214,7 +214,7 @@ class Names(PipeTest):
 
     def test_what_is_published_outlives_its_run(self):
         self.publish("one")
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assertEqual(self.consume(), "one\n")
 
     def test_a_failed_step_publishes_nothing(self):

@@ -185,6 +185,11 @@ class EnginePlayed(PipeTest):
         self.assertEqual(self.pipe("clean", "--keep", "1", **self.host).code, 0)
         self.assertEqual(len(list(theirs.glob("**/file"))), 6)
 
+    def test_all_runs_go_only_where_a_number_says_so(self):
+        refused = self.pipe("clean", "--runs", **self.host)
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("--keep 0", refused.err)
+
     def test_nothing_named_is_wrong_input(self):
         self.assertEqual(self.pipe("clean", **self.host).code, 2)
 

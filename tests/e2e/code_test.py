@@ -37,6 +37,32 @@ class Code(PipeTest):
         document = json.loads(self.pipe("code", run, "train", "--output", "json").out)
         self.assertEqual([file["file"] for file in document["files"]], ["lib/helper.py", "train.py"])
 
+    def test_submodules_are_code_and_what_stands_for_a_file_is_named(self):
+        def git(folder, *words):
+            subprocess.run(["git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.com", "-c", "protocol.file.allow=always", "-C", folder, *words],
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.write("lib/models/net.py", "x = 1\n")
+        self.write("repo/.gitignore", "models/\n")
+        for folder in ("lib", "repo"):
+            git(self.folder, "init", "-q", folder)
+        git(self.folder / "lib", "add", "-A")
+        git(self.folder / "lib", "commit", "-qm", "first")
+        repo = self.folder / "repo"
+        git(repo, "submodule", "add", "../lib", "external")
+        (repo / "pipeline.yaml").write_text(json.dumps({"name": "sub", "steps": {"s": {"command": "cat external/models/net.py", "code": ["external"]}}}))
+        (repo / "external/weights").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+        ran = self.pipe("run", "repo/pipeline.yaml", "-o", "local")
+        self.assertEqual(ran.code, 0, ran)
+        self.assertIn("x = 1", ran.text)
+        self.assertIn("'weights' is not the file that it stands for", ran.text)
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "first")
+        (repo / "external/models/net.py").write_text("x = 2\n")
+        self.pipe("run", "repo/pipeline.yaml", "-o", "local")
+        self.assertIn("changes that are not committed", self.pipe("show", "latest").out)
+        git(self.folder, "clone", "-q", "repo", "clone")
+        self.assertIn("git submodule update --init external", self.pipe("run", "clone/pipeline.yaml", "-o", "local").err)
+
     def test_code_is_kept_as_long_as_its_run(self):
         self.write("train.py", "print(1)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"]}})

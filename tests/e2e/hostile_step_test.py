@@ -1,9 +1,13 @@
 """A step that writes what is meant to harm the driver: the step's own business fails, nothing else."""
 
+import os
+import pathlib
 import sqlite3
+import subprocess
+import tempfile
 import unittest
 
-from support import PipeTest
+from support import PipeTest, wait_until
 
 DEEP = 60_000
 
@@ -96,6 +100,57 @@ raise SystemExit(1)""", outputs=["x"])})
         self.assertEqual(copied.code, 3, copied)
         self.assertIn("../../escaped", copied.err)
         self.assertFalse((self.folder / "escaped").exists())
+
+
+class HostileStates(PipeTest):
+    orchestrator = "local"
+
+    def test_no_file_is_made_where_a_link_in_the_state_folder_leads(self):
+        self.pipeline({"one": {"command": "true"}})
+        for name in ("locks", "pipe.db"):
+            with self.subTest(name=name):
+                self.state = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                (self.state / name).symlink_to(self.folder / "victim")
+                self.assertIn(str(self.state / name), self.run_pipe(code=3).text)
+                self.assertFalse((self.folder / "victim").exists())
+
+    def test_folders_that_killed_drivers_left_in_tmp_go(self):
+        self.state = self.folder / ("long-" * 30)
+        self.pipeline({"one": {"command": "true"}})
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        left = [pathlib.Path(tempfile.mkdtemp(prefix=f"pipe-local-{pid}-")) for pid in (dead.pid, os.getpid())]
+        os.utime(left[1], (1, 1))  # its driver's number is another process's by now
+        self.run_pipe()
+        self.assertEqual([folder for folder in left if folder.exists()], [])
+
+
+class HostileContainers(PipeTest):
+    RIGHTS = "grep -c 'NoNewPrivs:.*1' /proc/self/status; mknod /tmp/device c 1 3 && echo device; chown 12:12 /tmp && su -s /bin/sh nobody -c 'echo other'; true"
+
+    def test_a_container_gives_nobody_the_rights_of_root(self):
+        self.pipeline({"plain": {"command": self.RIGHTS}, "asks": {"command": self.RIGHTS, "settings": {"docker": {"run_args": {
+            "security_opt": ["no-new-privileges=false"], "cap_add": ["MKNOD"]}}}}}, {"parent_image": "debian:bookworm-slim", "skip_build": True, "user": "0:0"})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "plain").out.split("\n")[0], "1")
+        self.assertIn("other", self.pipe("logs", "latest", "plain").out)
+        self.assertNotIn("device\n", self.pipe("logs", "latest", "plain").out)
+        self.assertEqual(self.pipe("logs", "latest", "asks").out.split(), ["0", "device", "other"])
+
+    def test_no_setuid_program_of_a_step_is_reached_or_kept(self):
+        self.pipeline({"set": {"command": "mkdir ${outputs.d}; for f in ${outputs.o} ${outputs.d}/p ${checkpoint}/p; do cp /bin/true $f; chmod 6755 $f; done; sleep 3; test ! -e ${checkpoint}/fails",
+                               "outputs": ["o", "d"], "checkpoint": True},
+                       "fails": {"command": "cp /bin/true ${outputs.o}; chmod 6755 ${outputs.o}; exit 1", "outputs": ["o"]}},
+                      {"parent_image": "debian:bookworm-slim", "skip_build": True, "user": "0:0"})
+        process = self.start("run", "pipeline.yaml", "-o", "docker", "--output", "json")
+        set_by = lambda: [path for path in self.state.rglob("*") if path.is_file() and path.stat().st_mode & 0o6000]
+        for path in wait_until(set_by, "a file with the bit"):
+            closed = [folder for folder in path.parents if folder != self.folder.parent and folder.is_relative_to(self.state) and not folder.stat().st_mode & 0o077]
+            self.assertNotEqual(closed, [], path)
+        self.finish(process)
+        for path in set_by():
+            self.assertIn("failed", path.parts)
+            self.assertTrue(any(not folder.stat().st_mode & 0o077 for folder in path.parents if folder.is_relative_to(self.state)), path)
 
 
 if __name__ == "__main__":

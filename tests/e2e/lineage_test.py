@@ -134,7 +134,7 @@ class Lineage(PipeTest):
         self.assertEqual(self.pipe("clean", "--keep", "1").code, 0)
         self.assertEqual(self.kept(), 3)
         self.assertEqual([use["step"] for use in self.used("split.files")], ["work.file-c.csv", "after.file-c.csv"])
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assertEqual(self.kept(), 0)
 
 

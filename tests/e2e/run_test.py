@@ -85,6 +85,22 @@ class OnDocker(PipeTest):
         self.assertIn("table.txt", json.dumps(result.failure("read")["hints"]))
         self.assertIn("code:", json.dumps(result.failure("read")["hints"]))
 
+    def test_numbers_keep_their_digits(self):
+        self.pipeline({"t": {"matrix": {"python": [3.9], "fold": [1]}, "outputs": ["o"],
+                             "command": ["sh", "-c", "echo ${params.python} ${params.fold} ${params.zip} ${params.n.0} ${params.n} $PIPE_PARAM_ZIP > ${outputs.o}"]}},
+                      parameters={"zip": "ZIP", "n": ["LIST"]})
+        file = self.folder / "pipeline.yaml"
+        file.write_text(file.read_text().replace('"ZIP"', "01234").replace('"LIST"', "1.50").replace("3.9\n", "3.10\n").replace(" 1\n", " 1e-3\n"))
+        self.run_pipe()
+        self.assertEqual(self.artifact("t.o"), "3.10 1e-3 01234 1.50 [1.50] 01234\n")
+        self.assertEqual(set(self.run_pipe("-p", "n=[1.5]").steps().values()), {"succeeded"}, "another text is another key")
+
+    def test_absolute_links_into_an_output_are_kept(self):
+        self.pipeline({"abs": {"command": "mkdir -p ${outputs.m}/v1; echo x > ${outputs.m}/v1/f; ln -s ${outputs.m}/v1 ${outputs.m}/latest", "outputs": ["m"]},
+                       "use": {"command": "cat ${inputs.m}/latest/f > ${outputs.o}", "inputs": {"m": "abs.m"}, "outputs": ["o"]}})
+        self.run_pipe()
+        self.assertEqual(self.artifact("use.o"), "x\n")
+
     def test_outputs_belong_to_the_caller(self):
         self.run_pipe()
         owners = {path.lstat().st_uid for path in self.state.rglob("*")}

@@ -36,6 +36,16 @@ class Secrets(PipeTest):
         shown = [self.pipe(*words, TOKEN=secret).text for words in (["show", "latest"], ["plan", "pipeline.yaml", "-v"], ["render", "pipeline.yaml"])]
         self.assert_nowhere(secret, result.text, logs, text.text, *shown)
 
+    def test_a_file_arrives_byte_for_byte_and_a_single_line_without_its_end(self):
+        self.write("key.txt", "-----BEGIN\nabc\n-----END\n\n")
+        self.write("token.txt", "abc \n")
+        self.write("use.py", "import os\nprint([len(os.environ[name]) for name in ('KEY', 'TOKEN')])\n")
+        self.pipeline({"use": {"command": ["python3", "use.py"], "secrets": [{"name": "KEY", "file": "key.txt"}, {"name": "TOKEN", "file": "token.txt"}]}})
+        self.run_pipe()
+        self.assertIn("[25, 4]", self.pipe("logs", "latest", "use").out)
+        (self.folder / "key.txt").write_bytes(b"a\0b")
+        self.assertIn("has a byte 0", self.run_pipe(code=3).text)
+
     def test_its_value_is_no_part_of_the_key(self):
         self.pipeline({"use": {"command": ["python3", "-c", "print(1)"], "secrets": ["TOKEN"]}})
         self.run_pipe(TOKEN=f"first-{self.mark}")

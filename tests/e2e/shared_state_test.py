@@ -31,7 +31,7 @@ class SharedState(MachinesTest):
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
         code, said = self.pipe_on(other, "run", "quick.yaml", "-o", "local")
         self.assertEqual(code, 0, said)
-        code, said = self.pipe_on(other, "clean", "--runs")
+        code, said = self.pipe_on(other, "clean", "--runs", "--keep", "0")
         self.assertEqual(code, 0, said)
         self.assertIn(f"run {run}, which is running", said)
         code, said = self.pipe_on(other, "cancel", run)
@@ -76,7 +76,7 @@ class SharedState(MachinesTest):
         work = self.state / "work" / run
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "true"}}}))
         self.assertEqual(self.pipe("run", "quick.yaml", "-o", "local").code, 0)
-        cleaned = self.pipe("clean", "--runs", "--output", "json")
+        cleaned = self.pipe("clean", "--runs", "--keep", "0", "--output", "json")
         self.assertEqual(cleaned.code, 0, cleaned)
         self.assertIn("it is not known whether the driver", " ".join(json.loads(cleaned.out)["kept"]))
         for command in ("cancel", "resume"):
@@ -183,7 +183,7 @@ class StateOfAnotherOwner(PipeTest):
 
     def test_gets_no_run_and_says_why(self):
         os.chmod(self.folder, 0o755)
-        for words in (["run", "pipeline.yaml", "-o", "local"], ["tag", "latest", "mine"], ["clean", "--runs"]):
+        for words in (["run", "pipeline.yaml", "-o", "local"], ["tag", "latest", "mine"], ["clean", "--runs", "--keep", "0"]):
             done = self.as_reader(*words)
             self.assertEqual(done.returncode, 3, (words, done))
             self.assertRegex(done.stderr, "cannot write the run store .*pipe.db: Permission denied", words)
@@ -218,7 +218,7 @@ class FilesOfAnotherOwner(PipeTest):
         return process.returncode, out + err
 
     def kept_by_clean(self) -> str:
-        cleaned = self.as_caller("clean", "--runs")
+        cleaned = self.as_caller("clean", "--runs", "--keep", "0")
         out, err = cleaned.communicate(timeout=60)
         self.assertEqual(cleaned.returncode, 0, out + err)
         return " ".join(json.loads(out)["kept"])
@@ -230,7 +230,7 @@ class FilesOfAnotherOwner(PipeTest):
         notices = [line for line in out.splitlines() if '"notice"' in line]
         self.assertTrue(any("cannot remove" in notice for notice in notices), out)
         self.assertIn("cannot remove", self.kept_by_clean())
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assert_nothing_left()
 
     def test_of_a_failed_attempt_are_no_failure_of_the_next_one(self):
@@ -238,7 +238,7 @@ class FilesOfAnotherOwner(PipeTest):
                                "outputs": ["made"], "environment": ["GO"], "retry": {"max_retries": 1}}})
         code, out = self.run_with_theirs("outputs/made")
         self.assertEqual(code, 0, out)
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assertEqual(list((self.state / "failed").iterdir()), [])
 
     def test_of_a_failed_run_go_with_a_later_clean_that_can_remove_them(self):
@@ -248,7 +248,7 @@ class FilesOfAnotherOwner(PipeTest):
         self.assertIn("cannot remove", self.kept_by_clean())
         self.assertEqual(json.loads(self.pipe("runs", "--output", "json").out)["runs"], [])
         self.assertIn("cannot remove", self.kept_by_clean())
-        self.assertEqual(self.pipe("clean", "--runs").code, 0)
+        self.assertEqual(self.pipe("clean", "--runs", "--keep", "0").code, 0)
         self.assertEqual(list((self.state / "failed").iterdir()), [])
 
 

@@ -34,6 +34,31 @@ class Storage(PipeTest):
         self.assertEqual(self.pipe("clean", "--keep-storage", "1B").code, 0)
         self.assertEqual((len(self.runs()), self.artifacts()), (1, [300_000, 400_000]), "the newest run stays")
 
+    def test_a_tag_keeps_a_run(self):
+        self.run_of(100_000)
+        self.assertEqual(self.pipe("tag", "latest", "keep").code, 0)
+        self.run_of(200_000)
+        self.assertIn("tag `keep`", self.pipe("clean", "--runs", "--keep", "0").err)
+        self.assertEqual((len(self.runs()), self.artifacts()), (1, [100_000, 300_000]))
+
+    @unittest.skipIf(os.geteuid() != 0, "mounts a file system")
+    def test_a_full_disk_can_be_cleaned(self):
+        self.state.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", self.state], check=False).returncode != 0:
+            self.skipTest("mounts are not permitted here")
+        self.addCleanup(subprocess.run, ["umount", self.state], check=True)
+        for size in (500_000, 600_000, 700_000):
+            self.run_of(size)
+        with open(self.state / "fill", "wb", buffering=0) as fill, self.assertRaises(OSError):
+            while True:
+                fill.write(b"x" * 4096)
+        cleaned = self.pipe("clean", "--runs", "--keep", "1", "--output", "json")
+        self.assertEqual(cleaned.code, 0, cleaned)
+        self.assertEqual((len(self.runs()), self.artifacts()), (1, [300_000, 700_000]))
+        removed = json.loads(cleaned.out)
+        self.assertEqual(sum(item["kind"] == "run" for item in removed["removed"]), 2)
+        self.assertGreaterEqual(removed["bytes"], 1_100_000)
+
     def test_what_is_published_stays(self):
         self.run_of(100_000)
         self.pipe("artifacts", "latest", "make.x", "--publish", "kept")

@@ -234,6 +234,45 @@ TEST_P(Conformance, graceful_stop_lets_the_step_clean_up) {
   EXPECT_EQ(step.log.out, "ready\ncleaned\n");
 }
 
+TEST_P(Conformance, stop_leaves_time_to_all_programs_of_a_step) {
+  const std::string saves =
+      "trap 'sleep 0.5; echo saved >&2; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+  const auto script = "sh -c \"" + saves + "\"";
+  auto bash = shell(script + " | cat");
+  bash.interpreter = {"bash", "-c"};
+  const Command commands[] = {
+      shell(script),
+      shell(script + "; echo second"),
+      shell(script + " | cat"),
+      shell(script + " & wait"),
+      shell("timeout 60 " + script),
+      shell("setsid --wait " + script + "; echo second"),
+      program({"sh", "-c", script + " | cat; echo second"}),
+      bash,
+  };
+  for (const auto& command : commands) {
+    AttemptBuilder step(command);
+    step.log.on_write = [&](const Log&) { step.cancel.stop(core::StopLevel::graceful); };
+    const auto result = run(step);
+    SCOPED_TRACE(std::get<std::string>(command.arguments.back().parts[0]));
+    ASSERT_TRUE(result.failure);
+    EXPECT_EQ(result.failure->kind, FailureKind::cancelled);
+    EXPECT_EQ(message(result), "was stopped");
+    EXPECT_EQ(step.log.out, "ready\n");
+    EXPECT_NE(step.log.err.find("saved\n"), std::string::npos) << step.log.err;
+  }
+}
+
+TEST_P(Conformance, files_are_renamed_and_linked_between_folders) {
+  AttemptBuilder step(
+      shell("for at in $PIPE_OUTPUT_O $PIPE_SCRATCH $TMPDIR; do mkdir -p $at/a $at/b; "
+            "echo x > $at/a/f; ln $at/a/f $at/b/l; mv -T $at/a/f $at/b/f; mv $at/a $at/b; done"));
+  step.output("o", "o");
+  const auto result = run(step);
+  EXPECT_FALSE(result.failure) << message(result) << step.log.err;
+  EXPECT_EQ(step.written("o/b/f"), "x\n");
+}
+
 TEST_P(Conformance, immediate_stop_waits_for_nothing) {
   AttemptBuilder step(shell("trap 'echo cleaned' TERM; echo ready; while :; do sleep 0.05; done"));
   step.log.on_write = [&](const Log&) { step.cancel.stop(core::StopLevel::immediate); };

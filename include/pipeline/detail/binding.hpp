@@ -122,7 +122,7 @@ consteval Slot slot_of() {
     else
       argument_fits<Number, G, T>();
     return Slot::gathered;
-  } else if constexpr (std::is_base_of_v<AnyArtifact, G> || is_artifact_tuple<G>) {
+  } else if constexpr (Handle<typename GivenValue<G>::type> || is_artifact_tuple<G>) {
     argument_fits<Number, G, T>();
     return Slot::artifact;
   } else {

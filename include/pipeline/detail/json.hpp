@@ -99,7 +99,8 @@ constexpr bool json_able_parts(std::index_sequence<I...>) {
     return (json_able<FieldType<T, I>>() && ...);
 }
 
-/// True for structs that name a file or folder: JSON would hold the name, without the content.
+/// True for structs that name a file, a folder or an output: JSON would hold the name, without the
+/// content.
 template <class T>
 inline constexpr bool names_file = false;
 

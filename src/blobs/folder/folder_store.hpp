@@ -2,6 +2,7 @@
 /// A folder that machines share, as on NFS, as a remote store.
 #pragma once
 
+#include "async/pair_of_threads.hpp"
 #include "blobs/folder/shared_folder.hpp"
 #include "blobs/kind.hpp"
 
@@ -10,7 +11,7 @@ namespace pipeline::blobs::folder {
 /// Pods cannot reach it: no URL leads to a file.
 class FolderStore final : public BlobStore {
  public:
-  explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)), pool_(2) {}
+  explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   std::string url() const override { return folder_.url(); }
   async::Task<> probe() override;
@@ -31,7 +32,7 @@ class FolderStore final : public BlobStore {
   async::Task<core::Descriptor> lock(const std::string& key);
 
   const SharedFolder folder_;
-  asio::thread_pool pool_;  ///< Files of a network may keep a thread waiting.
+  async::PairOfThreads pool_;  ///< Files of a network may keep a thread waiting.
 };
 
 /// The kind of store that `file:///FOLDER`, and a path, are.

@@ -10,6 +10,7 @@
 #include "core/digest.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/project.hpp"
 #include "core/user_environment.hpp"
 #include "net/silence.hpp"
 #include "net/trust.hpp"
@@ -39,6 +40,12 @@ std::string quoted_tag(std::string tag) {
 
 /// Fills unset settings from the environment or ~/.aws.
 BucketSettings completed(BucketSettings settings) {
+  if (!settings.endpoint.empty() && !core::is_named_server(settings.endpoint))
+    throw core::EnvironmentError(
+        "credentials for " + settings.endpoint +
+            " are not sent: only a file of the project names this server",
+        {"if it is yours, name it: `export AWS_ENDPOINT_URL_S3=" + settings.endpoint +
+         "`, or put the profile into ~/.config/pipe/profiles.yaml"});
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     if (settings.endpoint.empty()) settings.endpoint = core::variable(name);
   if (settings.region.empty()) settings.region = CredentialSource(settings.aws_profile).region();

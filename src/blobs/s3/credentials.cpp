@@ -9,6 +9,7 @@
 #include "core/bounded_json.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/project.hpp"
 #include "core/text.hpp"
 #include "core/user_environment.hpp"
 #include "net/program.hpp"
@@ -65,6 +66,12 @@ std::optional<std::chrono::system_clock::time_point> parse_time(const std::strin
 }
 
 async::Task<FoundKeys> ask(std::string program) {
+  for (const auto* name : {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"})
+    if (const auto file = core::variable(name);
+        core::only_looks() && !file.empty() && core::is_in_project(file))
+      throw core::EnvironmentError(std::string(name) +
+                                   " names a file of the project, and a command that only looks "
+                                   "runs no credential_process of it");
   net::ProgramCall call;
   call.command = {"sh", "-c", program};  // Amazon's programs do the same.
   const auto answer = co_await net::run_program(std::move(call));

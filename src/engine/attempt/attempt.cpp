@@ -14,6 +14,7 @@
 #include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
+#include "core/system_failure.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
@@ -24,6 +25,8 @@
 #include "engine/cache/cache_key.hpp"
 #include "engine/clock.hpp"
 #include "engine/gpu/gpu_meter.hpp"
+#include "orchestrators/layout.hpp"
+#include "store/private_folder.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -157,13 +160,19 @@ class AttemptRun {
     co_return Prepared{std::move(inputs), services_.artifacts.path(code.tree.digest), fetch_time};
   }
 
-  /// Runs the command.
+  /// Runs the command. Its timeout begins when it does.
   async::Task<Execution> execute(Prepared& prepared, const GpuReservation& held) {
-    async::Deadline deadline(context_.run.executor, context_.stop, step_.timeout,
+    async::Deadline deadline(context_.run.executor, context_.stop, std::nullopt,
                              core::StopLevel::graceful);
     StallWatch silence(context_.run.executor, log_, step_.stalled_after);
-    if (orchestrator().capabilities().on_this_machine) silence.begin();
-    const auto attempt = attempt_of(prepared, held, silence, deadline.source());
+    auto attempt = attempt_of(prepared, held, silence, deadline.source());
+    bool has_begun = false;
+    attempt.io.on_began = [&](std::chrono::milliseconds ago) {
+      if (std::exchange(has_begun, true)) return;
+      silence.begin();
+      if (step_.timeout) deadline.restart(std::max(Duration{0}, *step_.timeout - ago));
+    };
+    if (!orchestrator().capabilities_of(step_).reports_begin) attempt.io.on_began({});
     const auto began = Clock::now();
     co_await run_measured(attempt, silence, deadline.source(), held);
     co_return Execution{began, Clock::now(), deadline.expired()};
@@ -209,13 +218,11 @@ class AttemptRun {
              .checkpoint_key = which_.checkpoint ? which_.checkpoint->key() : "",
              .environment = resolve_environment(step_),
              .secrets = secrets_,
+             .avoided_nodes = which_.avoided_nodes,
              .gpus = held.gpus,
              .joins = which_.joins,
              .shell = which_.shell},
-            {.log = log,
-             .cancel = cancel,
-             .on_began = [&log] { log.begin(); },
-             .replace_checkpoint = replace_checkpoint()}};
+            {.log = log, .cancel = cancel, .replace_checkpoint = replace_checkpoint()}};
   }
 
   orchestrators::Orchestrator& orchestrator() const { return services_.routes.of(step_); }
@@ -346,6 +353,7 @@ class AttemptRun {
     const auto kept = failed_folder(which_.number);
     try {
       core::make_folders(kept.parent_path());
+      store::keep_from_others(kept.parent_path());
       core::remove_tree(kept);
       remove_kept();
       fs::rename(outputs, kept);
@@ -465,7 +473,8 @@ class AttemptRun {
       before_it_goes = [&](const store::StoredArtifact& artifact) {
         taken.note(output.name, artifact);
       };
-    return services_.artifacts.take(path_of(output), before_it_goes);
+    return services_.artifacts.take(path_of(output), before_it_goes,
+                                    fs::path(orchestrators::container_outputs) / output.file_name);
   }
 
   const AttemptContext& context_;
@@ -492,8 +501,8 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   try {
     if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
-  } catch (const fs::filesystem_error& error) {  // A step or its user changes files meanwhile.
-    throw core::EnvironmentError(error.what());
+  } catch (...) {  // A step or its user changes files meanwhile, or the system lacks resources.
+    core::rethrow_as_environment_error();
   }
 }
 

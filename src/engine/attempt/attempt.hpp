@@ -37,6 +37,8 @@ struct AttemptOptions {
   std::shared_ptr<Checkpoint> checkpoint = {};
   /// Limit that `retry.on_oom` has raised; replaces the step's.
   std::optional<Bytes> memory = {};
+  /// See AttemptSpec::avoided_nodes.
+  std::vector<std::string> avoided_nodes = {};
   /// Runs this in place of the command; the attempt's outputs are not stored then.
   std::optional<orchestrators::ShellRequest> shell = {};
 };

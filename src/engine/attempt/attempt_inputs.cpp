@@ -21,6 +21,7 @@ std::vector<InputToCheck> inputs_to_check(const StepSpec& step, const OutputsOf&
   for (const auto& input : step.inputs)
     for (const auto& source : input.sources) {
       const auto made = outputs_of(source);
+      if (!made.output) continue;
       if (!store::is_read_on_use(bytes + made.output->bytes, found.size() + 1)) continue;
       if (checked.contains(made.output->digest)) continue;
       bytes += made.output->bytes;

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "store/private_folder.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -28,6 +29,7 @@ std::shared_ptr<Checkpoint> Checkpoint::open(const std::filesystem::path& state,
   auto folder = state / checkpoints_folder / key;
   for (;;) {
     core::make_folders(folder);
+    store::keep_from_others(folder.parent_path());
     core::Descriptor lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!lock && errno == ENOENT) continue;
     if (!lock) throw core::system_error("cannot open " + folder.string(), errno);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,8 @@
 namespace pipeline::engine {
 
 namespace {
+
+using SecretForm = SecretMask::Form;
 
 constexpr std::size_t shortest_line = 8, shortest_encoded = 8;
 /// Number of characters of a secret that must precede a line break for the break to count as part
@@ -46,48 +49,60 @@ std::string in_json(const std::string& text, bool ascii) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-/// Adds the base64 form without its last group, which depends on the following bytes, for each of
-/// the three alignments.
-void add_base64(const std::string& secret, std::vector<std::string>& forms) {
+/// Adds the base64 form for each of the three alignments. Its first digit may have bits of the
+/// byte before as well, so there is a form for each of these; its last one may have some of the
+/// byte after.
+void add_base64(const std::string& secret, std::vector<SecretForm>& forms) {
+  constexpr std::size_t digit_bits = 6, byte_bits = 8;
   for (std::size_t before = 0; before < 3; ++before) {
-    const auto text = core::encode_base64(std::string(before, '\0') + secret);
-    const std::size_t first = before == 0 ? 0 : 4, end = (before + secret.size()) / 3 * 4;
-    if (end <= first) continue;
-    forms.push_back(text.substr(first, end - first));
-    auto& for_urls = forms.emplace_back(forms.back());
-    std::ranges::replace(for_urls, '+', '-');
-    std::ranges::replace(for_urls, '/', '_');
+    const std::size_t foreign = before * byte_bits % digit_bits;
+    const auto first = before * byte_bits / digit_bits;
+    const auto bits = (before + secret.size()) * byte_bits;
+    for (unsigned other = 0; other < 1U << foreign; ++other) {
+      const auto text = core::encode_base64(std::string(before, static_cast<char>(other)) + secret);
+      forms.push_back({text.substr(first, bits / digit_bits - first), bits % digit_bits != 0});
+      auto& for_urls = forms.emplace_back(forms.back());
+      std::ranges::replace(for_urls.text, '+', '-');
+      std::ranges::replace(for_urls.text, '/', '_');
+    }
   }
 }
 
 /// Adds the secret itself, its lines, and the forms in which programs print it: base64,
 /// hexadecimal, as part of a URL or a form, and in JSON.
-void add_forms(const std::string& secret, std::vector<std::string>& forms) {
-  forms.push_back(secret);
+void add_forms(const std::string& secret, std::vector<SecretForm>& forms) {
+  forms.push_back({secret});
   for (std::size_t begin = 0; secret.find('\n') != secret.npos && begin < secret.size();) {
     const auto end = std::min(secret.find('\n', begin), secret.size());
-    if (end - begin >= shortest_line) forms.push_back(secret.substr(begin, end - begin));
+    if (end - begin >= shortest_line) forms.push_back({secret.substr(begin, end - begin)});
     begin = end + 1;
   }
   if (secret.size() < shortest_encoded) return;
   add_base64(secret, forms);
-  forms.push_back(hex(secret, false));
-  forms.push_back(hex(secret, true));
-  forms.push_back(url_encoded(secret, "-._~"));
-  forms.push_back(url_encoded(secret, "-._~/"));
-  auto& in_form = forms.emplace_back(url_encoded(secret, "-._~ "));
-  std::ranges::replace(in_form, ' ', '+');
-  forms.push_back(in_json(secret, false));
-  forms.push_back(in_json(secret, true));
+  forms.push_back({hex(secret, false)});
+  forms.push_back({hex(secret, true)});
+  forms.push_back({url_encoded(secret, "-._~")});
+  forms.push_back({url_encoded(secret, "-._~/")});
+  auto& in_form = forms.emplace_back(SecretForm{url_encoded(secret, "-._~ ")});
+  std::ranges::replace(in_form.text, ' ', '+');
+  forms.push_back({in_json(secret, false)});
+  forms.push_back({in_json(secret, true)});
 }
 
 struct Match {
-  enum { none, cut, whole } kind = none;  ///< cut: the text may match when more of it arrives.
+  /// cut: the text may match when more of it arrives; open: its last digit may be missing.
+  enum { none, cut, open, whole } kind = none;
   std::size_t length = 0, breaks = 0;
 };
 
+bool is_base64(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) ||
+         std::string_view("+/-_").find(c) != std::string_view::npos;
+}
+
 /// Matches the beginning of the text with this form of a secret, which may contain line breaks.
-Match match(std::string_view text, std::string_view form) {
+Match match(std::string_view text, const SecretForm& wanted) {
+  const std::string_view form = wanted.text;
   Match found;
   bool is_broken = false;
   unsigned returns = 0;  // Without a bound, what a step prints could be held back without end.
@@ -111,30 +126,36 @@ Match match(std::string_view text, std::string_view form) {
     ++found.length;
   }
   found.kind = Match::whole;
+  if (wanted.has_open_end && found.length == text.size()) found.kind = Match::open;
+  if (wanted.has_open_end && found.length < text.size() && is_base64(text[found.length]))
+    ++found.length;
   return found;
 }
 
 }  // namespace
 
 SecretMask::SecretMask(const std::vector<std::string>& secrets) {
+  std::vector<SecretForm> all;
   for (const auto& secret : secrets)
     if (secret.size() >= 3) {
-      add_forms(secret, secrets_);
+      add_forms(secret, all);
       // Programs strip surrounding blanks before they encode a secret.
       constexpr const char* white = " \t\r\n";
       const auto first = secret.find_first_not_of(white), last = secret.find_last_not_of(white);
       if (first != secret.npos && last + 1 - first < secret.size())
-        add_forms(secret.substr(first, last + 1 - first), secrets_);
+        add_forms(secret.substr(first, last + 1 - first), all);
     }
-  std::erase_if(secrets_, [](const std::string& form) { return form.size() < 3; });
-  std::ranges::sort(secrets_);
-  secrets_.erase(std::unique(secrets_.begin(), secrets_.end()), secrets_.end());
-  for (const auto& secret : secrets_) begins_[static_cast<unsigned char>(secret.front())] = true;
-  std::ranges::sort(secrets_, [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::ranges::stable_sort(all, std::greater(), [](const auto& form) { return form.text.size(); });
+  std::erase_if(all, [](const SecretForm& form) { return form.text.size() < 3; });
+  has_forms_ = !all.empty();
+  for (auto& form : all)
+    forms_[static_cast<unsigned char>(form.text.front())].push_back(std::move(form));
 }
 
 std::string SecretMask::feed(std::string_view bytes) {
-  if (secrets_.empty()) return std::string(bytes);
+  if (!has_forms_) return std::string(bytes);
   pending_ += bytes;
   return take(false);
 }
@@ -146,23 +167,18 @@ std::string SecretMask::take(bool at_end) {
   std::size_t position = 0;
   const std::string_view text = pending_;
   while (position < text.size()) {
-    if (!begins_[static_cast<unsigned char>(text[position])]) {
-      shown += text[position++];
-      continue;
-    }
     const auto rest = text.substr(position);
     Match whole;
     bool is_cut = false;
-    for (const auto& secret : secrets_) {
-      if (secret.front() != rest.front()) continue;
-      const auto found = match(rest, secret);
-      is_cut |= found.kind == Match::cut;
-      if (found.kind == Match::whole && whole.kind == Match::none) whole = found;
+    for (const auto& form : forms_[static_cast<unsigned char>(rest.front())]) {
+      const auto found = match(rest, form);
+      is_cut |= found.kind == Match::cut || found.kind == Match::open;
+      if (found.kind >= Match::open && whole.kind == Match::none) whole = found;
     }
     if (!at_end && is_cut)
       break;  // Waits even if a shorter secret matches already, because the longer one may still be
               // completed.
-    if (whole.kind == Match::whole) {
+    if (whole.kind != Match::none) {
       shown += "***" + std::string(whole.breaks, '\n');
       position += whole.length;
     } else {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,12 @@ namespace pipeline::engine {
 
 class SecretMask {
  public:
+  struct Form {
+    std::string text;
+    bool has_open_end = false;  ///< A further digit of base64 has bits of the secret.
+    auto operator<=>(const Form&) const = default;
+  };
+
   /// @param secrets values to hide, also in base64, hexadecimal, URLs and JSON, and line by line;
   /// values shorter than three bytes are not hidden, because they occur everywhere
   explicit SecretMask(const std::vector<std::string>& secrets);
@@ -23,8 +30,8 @@ class SecretMask {
 
  private:
   std::string take(bool at_end);
-  std::vector<std::string> secrets_;  ///< In all forms, longest first.
-  std::array<bool, 256> begins_{};    ///< First bytes of the secrets.
+  std::array<std::vector<Form>, 256> forms_;  ///< Of all secrets, by first byte, longest first.
+  bool has_forms_ = false;
   std::string pending_;
 };
 

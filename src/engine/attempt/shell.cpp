@@ -7,9 +7,10 @@
 
 namespace pipeline::engine {
 
-async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
-                                                     core::CancelSource& stop, const StepSpec& step,
-                                                     ShellRequest options, OutputsOf outputs_of) {
+async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellRequest options) {
+  const auto& step = options.step;
+  auto& events = options.events;
+  auto& stop = options.stop;
   const auto executor = co_await asio::this_coro::executor;
   asio::thread_pool pool(1);
   async::Semaphore slots(1);
@@ -31,9 +32,10 @@ async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSin
   const auto run_shell = [&]() -> async::Task<orchestrators::AttemptResult> {
     co_await gpus.check(only, services.pipeline);
     GpuReservation held;
+    const std::set<std::string> none;
     if (gpus.wants(step))
-      if (auto reserved = co_await gpus.acquire(step, 0, stop)) held = std::move(*reserved);
-    auto outcome = co_await run_attempt(context, step, which, outputs_of, std::move(held));
+      if (auto reserved = co_await gpus.acquire(step, 0, stop, none)) held = std::move(*reserved);
+    auto outcome = co_await run_attempt(context, step, which, options.outputs_of, std::move(held));
     if (outcome.result.cleanup) outcome.result.cleanup();
     co_return std::move(outcome.result);
   };

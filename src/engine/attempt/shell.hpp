@@ -17,6 +17,10 @@ namespace pipeline::engine {
 inline constexpr const char* shells_folder = "shells";
 
 struct ShellRequest {
+  const StepSpec& step;
+  EventSink& events;
+  core::CancelSource& stop;      ///< Ends the shell at once.
+  OutputsOf outputs_of;          ///< Outputs of the steps before it.
   std::string run_id;            ///< The run of the attempt, for PIPE_RUN_ID.
   unsigned number = 1;           ///< The attempt's number.
   std::filesystem::path folder;  ///< For outputs and scratch files; removed at the end.
@@ -26,10 +30,6 @@ struct ShellRequest {
 
 /// Waits for the step's GPUs, runs the shell to its end, and removes what it has written. The
 /// step's environment must be ready. Throws as the preparation of an attempt does.
-/// @param stop ends the shell at once
-/// @param outputs_of outputs of the steps before it
-async::Task<orchestrators::AttemptResult> open_shell(Services services, EventSink& events,
-                                                     core::CancelSource& stop, const StepSpec& step,
-                                                     ShellRequest options, OutputsOf outputs_of);
+async::Task<orchestrators::AttemptResult> open_shell(Services services, ShellRequest options);
 
 }  // namespace pipeline::engine

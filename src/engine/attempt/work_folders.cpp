@@ -7,6 +7,7 @@
 
 #include "core/empty_folder.hpp"
 #include "core/file.hpp"
+#include "store/private_folder.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -32,7 +33,10 @@ fs::path WorkFolders::join(const std::string& name) {
   auto path = root_ / name;
   for (const auto* inner : {"outputs", "scratch"}) core::make_folders(path / inner);
   struct stat status {};
-  if (mode_ == 0 && ::stat(root_.c_str(), &status) == 0) mode_ = status.st_mode & 07777;
+  if (mode_ == 0 && ::stat(path.c_str(), &status) == 0) {
+    mode_ = status.st_mode & 07777;
+    store::keep_from_others(root_);
+  }
   return path;
 }
 

@@ -62,7 +62,7 @@ std::optional<std::string> users_value(const StepSpec& step, const std::string& 
 /// a digest, only the fact that it changed is shown.
 bool has_readable_value(const std::string& name) {
   return name.starts_with("parameter ") || name == "command" || name == "gpus" ||
-         name == "version" || name.starts_with("output ");
+         name == "version" || name == "cache until" || name.starts_with("output ");
 }
 
 }  // namespace
@@ -140,13 +140,29 @@ StringMap resolve_environment(const StepSpec& step) {
   return values;
 }
 
+namespace {
+
+/// Returns the file's bytes; a single line without its end, as tokens are written.
+std::string secret_in(const std::filesystem::path& file) {
+  auto value = core::read_file(file);
+  if (value.find('\0') != value.npos)
+    throw core::EnvironmentError(
+        "the secret file " + file.string() + " has a byte 0, which no variable can hold",
+        {"store it as text, as by `base64`, and decode it in the step"});
+  if (!value.empty() && value.find('\n') == value.size() - 1) {
+    value.pop_back();
+    if (value.ends_with('\r')) value.pop_back();
+  }
+  return value;
+}
+
+}  // namespace
+
 StringMap resolve_secrets(const StepSpec& step) {
   StringMap values;
   for (const auto& secret : step.secrets) {
     if (secret.file) {
-      auto value = core::read_file(*secret.file);
-      while (value.ends_with('\n') || value.ends_with('\r')) value.pop_back();
-      values[secret.name] = std::move(value);
+      values[secret.name] = secret_in(*secret.file);
     } else if (auto own = users_value(step, secret.name)) {
       values[secret.name] = std::move(*own);
     } else {
@@ -199,8 +215,14 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   }
   parts.insert(parts.end(), code.begin(), code.end());
   parts.push_back({"image", environment_id});
-  for (const auto& [name, value] : step.parameters)
-    parts.push_back({"parameter " + name, short_text(value->dump())});
+  for (const auto& [name, value] : step.parameters) {
+    const bool is_written = value.written && value.written->contains("");
+    parts.push_back(
+        {"parameter " + name, short_text(is_written ? value.written->at("") : value->dump())});
+    if (!value.written || is_written) continue;
+    for (const auto& [path, text] : *value.written)
+      parts.push_back({"parameter " + name + "." + path, short_text(text)});
+  }
   if (const auto gpus = settings::gpu_request(step.settings->resources); gpus.wanted())
     parts.push_back({"gpus", text_of(gpus)});
   for (const auto& output : step.outputs)
@@ -208,6 +230,7 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   for (const auto& [name, value] : environment)
     parts.push_back({"variable " + name, core::sha256(value).hex()});
   for (const auto& secret : step.secrets) parts.push_back({"secret " + secret.name, ""});
+  if (!step.cache_until.empty()) parts.push_back({"cache until", short_text(step.cache_until)});
   if (!step.version.empty()) parts.push_back({"version", short_text(step.version)});
   return parts;
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/clock.hpp"
+
 namespace pipeline::engine {
 
 Results::Results(const RunContext& context)
@@ -17,17 +19,24 @@ std::optional<store::CacheEntry> Results::find_local(const StepSpec& step, const
   const bool any = may_be_reused(step);
   if (!has_any_ || (!any && !options_.resume)) return std::nullopt;
   auto entry = keys_.success_of(key);
-  if (entry && !any && entry->run != options_.run_id) entry.reset();
+  if (entry && entry->run != options_.run_id && (!any || is_too_old(step, *entry))) entry.reset();
   return entry;
 }
 
+bool Results::is_too_old(const StepSpec& step, const store::CacheEntry& entry) {
+  if (!step.cache_max_age) return false;
+  const auto made = store_.runs().steps(entry.run, entry.step);
+  // A result whose run was removed may have any age.
+  return made.empty() || wall_now() - made.front().ended > *step.cache_max_age;
+}
+
 bool Results::may_be_remote(const StepSpec& step, bool was_cut_off) const {
-  return exchange_ && (may_be_reused(step) || options_.resume) && !was_cut_off;
+  return exchange_ && (may_be_downloaded(step) || options_.resume) && !was_cut_off;
 }
 
 async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSpec& step,
                                                                     const StepKey& key) {
-  auto entry = co_await exchange_->download(step, key.key, !may_be_reused(step));
+  auto entry = co_await exchange_->download(step, key.key, !may_be_downloaded(step));
   if (entry) {
     auto own = *entry;
     own.run = options_.run_id;

@@ -74,6 +74,12 @@ class Results {
   bool may_be_reused(const StepSpec& step) const {
     return options_.use_cache && step.cache && !is_forced(step);
   }
+  /// Returns true if the step may take a result of another machine, whose age is not known.
+  bool may_be_downloaded(const StepSpec& step) const {
+    return may_be_reused(step) && !step.cache_max_age;
+  }
+  /// Returns true if the result is older than the step's `cache.max_age`.
+  bool is_too_old(const StepSpec& step, const store::CacheEntry& entry);
   /// Returns true for a step that the user's options force to run.
   bool is_forced(const StepSpec& step) const { return engine::is_forced(forced_, step); }
 

@@ -161,9 +161,10 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
       fingerprint.looked_at(function->program->executable);
       for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
     }
-    // Each run must check a step that runs each time or takes a secret. A step that waits for a
-    // failure does not run in a run that succeeds.
-    if ((!step->cache && step->run_on != RunOn::failure) || !step->secrets.empty())
+    // A step that runs each time, whose result grows too old, or that takes a secret, must be
+    // checked by each run. A step that waits for a failure does not run in a run that succeeds.
+    if ((!step->cache && step->run_on != RunOn::failure) || step->cache_max_age ||
+        !step->secrets.empty())
       fingerprint.invalidate();
   }
 }

@@ -63,9 +63,9 @@ const gpu::Demand& GpuReserver::demand_of(const StepSpec& step) const {
   return found == demands_.end() ? none : found->second;
 }
 
-async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& step,
-                                                                std::size_t rank,
-                                                                core::CancelSource& stop) {
+async::Task<std::optional<GpuReservation>> GpuReserver::acquire(
+    const StepSpec& step, std::size_t rank, core::CancelSource& stop,
+    const std::set<std::string>& avoided) {
   Ticket ticket{step,
                 {.demand = demand_of(step)},
                 {.pid = ::getpid(),
@@ -74,6 +74,8 @@ async::Task<std::optional<GpuReservation>> GpuReserver::acquire(const StepSpec& 
                  .step = step.name,
                  .since = wall_now()},
                 async::Gate(context_.executor)};
+  std::ranges::stable_partition(ticket.waiting.demand.candidates,
+                                [&](const auto& uuid) { return !avoided.contains(uuid); });
   tickets_.push_back(&ticket);
   const core::ScopeGuard leave([&] {
     tickets_.remove(&ticket);
@@ -301,6 +303,7 @@ std::optional<GpuReservation> GpuReserver::take_granted(Session& session, Ticket
   holder.since = wall_now();
   for (const auto& uuid : grant->uuids) {
     reservation.locks.push_back(session.take(uuid, holder));
+    reservation.locks.push_back(session.share(uuid));
     const auto& unit = *std::ranges::find(units_, uuid, &gpu::Unit::uuid);
     reservation.gpus.push_back({unit.uuid, unit.index, unit.model, unit.profile, unit.memory,
                                 reservation.locks.back().get()});

@@ -50,8 +50,10 @@ class GpuReserver {
   bool wants(const StepSpec& step) const { return demand_of(step).count > 0; }
 
   /// Waits for the step's GPUs and a job slot. Returns both, or nothing once `stop` is stopped.
+  /// @param avoided UUIDs of GPUs that are used only if no others are left
   async::Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank,
-                                                     core::CancelSource& stop);
+                                                     core::CancelSource& stop,
+                                                     const std::set<std::string>& avoided);
 
  private:
   struct Ticket;

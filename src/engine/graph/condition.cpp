@@ -1,5 +1,6 @@
 #include "engine/graph/condition.hpp"
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -14,23 +15,21 @@ namespace pipeline::engine {
 namespace {
 
 constexpr std::uint64_t max_condition_input = 1 << 20;
-/// Returns the reason why a step that this one needs keeps it from running; empty if none does.
-std::string lost_need(const StepSpec& step, const Predecessors& before) {
-  std::string reason;
-  const auto look = [&](const std::string& name) {
-    if (!reason.empty()) return;
-    const auto outcome = before.outcome_of(name);
-    if (outcome == Outcome::failed || outcome == Outcome::skipped)
-      reason =
-          "needs '" + name + "', which " + (outcome == Outcome::failed ? "failed" : "was skipped");
-  };
-  for (const auto& input : step.inputs)
-    for (const auto& source : input.sources) look(source.step);
-  if (step.when)
-    for (const auto& [name, value] : step.when->outputs) look(value.source.step);
-  if (step.run_on == RunOn::success)
-    for (const auto& name : step.after) look(name);
-  return reason;
+
+/// Returns the error if fewer outputs exist than an input's `at_least`.
+std::string too_few(const StepSpec& step, const Predecessors& before) {
+  for (const auto& input : step.inputs) {
+    const auto lost = std::ranges::count_if(input.sources, [&](const SourceSpec& source) {
+      const auto outcome = before.outcome_of(source.step);
+      return outcome != Outcome::made && outcome != Outcome::unknown;
+    });
+    const auto left = input.sources.size() - static_cast<std::size_t>(lost);
+    if (input.at_least && left < *input.at_least)
+      return "only " + std::to_string(left) + " of the " + std::to_string(input.sources.size()) +
+             " outputs of the input '" + input.name + "' are there, and `at_least` is " +
+             std::to_string(*input.at_least);
+  }
+  return {};
 }
 
 /// Reads the values of one condition.
@@ -68,6 +67,29 @@ class Values {
 
 }  // namespace
 
+std::string lost_need(const StepSpec& step, const Predecessors& before) {
+  std::string reason;
+  const auto look = [&](const std::string& name, bool needs_output) {
+    if (!reason.empty()) return;
+    const auto outcome = before.outcome_of(name);
+    if (outcome == Outcome::skipped)
+      reason = "needs '" + name + "', which was skipped";
+    else if (outcome == Outcome::failed || (outcome == Outcome::tolerated && needs_output))
+      reason = "needs '" + name + "', which failed";
+  };
+  for (const auto& input : step.inputs)
+    for (const auto& source : input.sources)
+      if (!input.at_least) look(source.step, true);
+  if (step.when)
+    for (const auto& [name, value] : step.when->outputs) look(value.source.step, true);
+  if (step.matrix)
+    for (const auto& axis : step.matrix->axes)
+      if (axis.items) look(axis.items->source.step, true);
+  if (step.run_on == RunOn::success)
+    for (const auto& name : step.after) look(name, false);
+  return reason;
+}
+
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
                         store::ArtifactStore& artifacts, const std::string& key) {
   Values values(condition, find_output, artifacts);
@@ -97,6 +119,8 @@ ConditionValue decide(const StepSpec& step, const Predecessors& before,
     return {false, "run_on: failure, and no step before it has failed", {}};
   }
   if (const auto lost = lost_need(step, before); !lost.empty()) return {false, lost, {}};
+  if (auto wrong = too_few(step, before); !wrong.empty())
+    return {std::nullopt, {}, std::move(wrong)};
   return step.when ? evaluate(*step.when, before.find_output, artifacts)
                    : ConditionValue{true, {}, {}};
 }

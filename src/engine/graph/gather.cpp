@@ -25,8 +25,11 @@ GatheredFolder::GatheredFolder(const InputSpec& input, const OutputsOf& outputs)
     const auto made = outputs(source);
     auto number = std::to_string(entries_.size());
     number.insert(0, digits - number.size(), '0');  // The order of names is the order of numbers.
-    entries_.push_back(
-        {number + "-" + source.step + orchestrators::extension_of(made.output->file_name), made});
+    if (made.output)
+      entries_.push_back(
+          {number + "-" + source.step + orchestrators::extension_of(made.output->file_name), made});
+    else
+      entries_.push_back({{}, made});
   }
 }
 
@@ -37,7 +40,9 @@ std::string GatheredFolder::index() const {
     if (entry.made.step->instance)
       for (const auto& [axis, value] : entry.made.step->instance->values) values[axis] = *value;
     const nlohmann::json line{
-        {"step", entry.made.step->name}, {"parameters", std::move(values)}, {"file", entry.file}};
+        {"step", entry.made.step->name},
+        {"parameters", std::move(values)},
+        {"file", entry.made.output ? nlohmann::json(entry.file) : nlohmann::json()}};
     text.append(&entry == &entries_.front() ? "\n" : ",\n").append(line.dump());
   }
   return text + "\n]\n";
@@ -46,21 +51,22 @@ std::string GatheredFolder::index() const {
 core::Digest GatheredFolder::digest() const {
   core::Hasher hasher;
   hasher.field(index());
-  for (const auto& entry : entries_) hasher.field(entry.made.output->digest.hex());
+  for (const auto& entry : entries_)
+    if (entry.made.output) hasher.field(entry.made.output->digest.hex());
   return hasher.finish();
 }
 
 void GatheredFolder::make(const store::ArtifactStore& artifacts, const fs::path& folder) const {
   core::make_folders(folder);
   for (const auto& entry : entries_)
-    artifacts.link_out(entry.made.output->digest, folder / entry.file);
+    if (entry.made.output) artifacts.link_out(entry.made.output->digest, folder / entry.file);
   core::write_file_atomically(folder / "index.json", index());
 }
 
 std::vector<store::GatheredPiece> GatheredFolder::artifacts() const {
   std::vector<store::GatheredPiece> all;
   for (const auto& entry : entries_)
-    all.push_back({entry.made.output->digest, entry.made.step->name});
+    if (entry.made.output) all.push_back({entry.made.output->digest, entry.made.step->name});
   return all;
 }
 
@@ -82,6 +88,7 @@ std::vector<orchestrators::AttemptPiece> GatheredFolder::pieces(
   std::vector<orchestrators::AttemptPiece> all;
   all.reserve(entries_.size());
   for (const auto& entry : entries_) {
+    if (!entry.made.output) continue;
     const auto& digest = entry.made.output->digest;
     all.push_back({entry.file, artifacts.path(digest), digest.hex()});
   }

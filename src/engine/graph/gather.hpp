@@ -43,7 +43,7 @@ class GatheredFolder {
  private:
   struct Entry {
     std::string file;
-    MadeOutput made;
+    MadeOutput made;  ///< Without an output if that is missing.
   };
   std::string index() const;
   std::vector<Entry> entries_;

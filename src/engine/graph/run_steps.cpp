@@ -89,10 +89,16 @@ model::StepIndex RunSteps::producer(const std::string& name) const {
                                        repeat.rounds.position_of(spec(i).name));
 }
 
-std::vector<bool> RunSteps::final_steps() const {
-  std::vector<bool> are_final(size());
-  for (model::StepIndex i = 0; i < size(); ++i) are_final[i] = spec(i).run_on != RunOn::success;
-  return are_final;
+std::vector<bool> RunSteps::wait_for_ends(model::StepIndex first) const {
+  std::vector<bool> wait(size() - first);
+  const auto is_tolerant = [](const InputSpec& input) { return input.at_least.has_value(); };
+  const bool is_any_allowed = std::ranges::any_of(pipeline_.steps, &StepSpec::allow_failure);
+  for (auto i = first; i < size(); ++i)
+    wait[i - first] =
+        spec(i).run_on != RunOn::success || std::ranges::any_of(spec(i).inputs, is_tolerant) ||
+        (is_any_allowed &&
+         std::ranges::any_of(needs(i), [this](auto need) { return spec(need).allow_failure; }));
+  return wait;
 }
 
 OutputsOf RunSteps::outputs_of() const {
@@ -112,9 +118,11 @@ Predecessors RunSteps::before(model::StepIndex i, store::ArtifactStore& artifact
           find_local(artifacts)};
 }
 
-bool RunSteps::has_skippable_need(model::StepIndex i) const {
+bool RunSteps::has_lost_need(model::StepIndex i) const {
   return std::ranges::any_of(needs(i), [this](auto need) {
-    return states_[need].may_be_skipped || states_[need].status == StepStatus::skipped;
+    const auto outcome = outcome_of(need);
+    return states_[need].may_be_skipped ||
+           (outcome != Outcome::made && outcome != Outcome::unknown);
   });
 }
 
@@ -122,7 +130,7 @@ Outcome RunSteps::outcome_of(model::StepIndex i) const {
   switch (states_[i].status) {
     case StepStatus::succeeded:
     case StepStatus::cached: return states_[i].may_be_skipped ? Outcome::unknown : Outcome::made;
-    case StepStatus::failed:
+    case StepStatus::failed: return spec(i).allow_failure ? Outcome::tolerated : Outcome::failed;
     case StepStatus::cancelled: return Outcome::failed;
     case StepStatus::skipped: return Outcome::skipped;
     default: return Outcome::unknown;

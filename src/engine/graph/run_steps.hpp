@@ -57,16 +57,17 @@ class RunSteps {
   model::StepIndex producer(const std::string& name) const;
 
   std::vector<const StepSpec*> with(StepStatus status) const;
-  /// Returns for each step whether it waits for the end, not the success, of earlier steps.
-  std::vector<bool> final_steps() const;
+  /// Returns for each step from `first` on whether it waits for the end, not the success, of
+  /// earlier steps: it runs on their failure, or may do without some of them.
+  std::vector<bool> wait_for_ends(model::StepIndex first = 0) const;
   /// The function refers to this object.
   OutputsOf outputs_of() const;
   /// The functions refer to this object, and find only outputs that this machine has.
   Predecessors before(model::StepIndex i, store::ArtifactStore& artifacts) const;
   /// Returns `unknown` also for a step with a result that may still be skipped.
   Outcome outcome_of(model::StepIndex i) const;
-  /// Returns true if one of the steps before it is skipped, or may be.
-  bool has_skippable_need(model::StepIndex i) const;
+  /// Returns true if one of the steps before it has not made its outputs, or may not.
+  bool has_lost_need(model::StepIndex i) const;
 
   /// Removes and returns the pending steps that share one dynamic matrix, if its values are all
   /// made; empty if there are none.

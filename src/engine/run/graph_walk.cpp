@@ -13,7 +13,7 @@ GraphWalk::GraphWalk(const RunContext& context, Results& results)
     : context_(context),
       results_(results),
       steps_(context.services.pipeline, context.options.only_step),
-      scheduler_(steps_.graph(), steps_.final_steps()) {}
+      scheduler_(steps_.graph(), steps_.wait_for_ends()) {}
 
 async::Task<> GraphWalk::run(StepStarter& starter) {
   for (bool goes_on = true; goes_on;) {
@@ -63,12 +63,14 @@ async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
 Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   const auto& step = steps_.spec(i);
   Decision decision;
+  if (!is_conditional(step) && !steps_.has_lost_need(i)) return decision;
+  auto& artifacts = context_.services.artifacts;
   if (step.matrix) {  // The instances have the condition.
+    decision.reason = lost_need(step, steps_.before(i, artifacts));
+    if (!decision.reason.empty()) decision.action = Decision::Action::skip;
     if (step.when) decision.condition = "when: " + step.when->text;
     return decision;
   }
-  if (!is_conditional(step) && !steps_.has_skippable_need(i)) return decision;
-  auto& artifacts = context_.services.artifacts;
   auto runs = engine::decide(step, steps_.before(i, artifacts), artifacts);
   decision.error = std::move(runs.error);
   if (runs.value == false) {
@@ -77,9 +79,15 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   } else if (!runs.value) {
     decision.condition = std::move(runs.reason);
   } else if (step.run_on == RunOn::success) {
-    for (const auto need : steps_.needs(i))
-      if (steps_[need].may_be_skipped && decision.condition.empty())
-        decision.condition = "unless '" + steps_.spec(need).name + "' is skipped";
+    for (const auto need : steps_.needs(i)) {
+      const auto& name = steps_.spec(need).name;
+      const auto if_skipped = [&](const std::string& other) {
+        return other == name ? Outcome::skipped : Outcome::made;
+      };
+      if (steps_[need].may_be_skipped && decision.condition.empty() &&
+          !lost_need(step, {if_skipped, Outcome::made, {}}).empty())
+        decision.condition = "unless '" + name + "' is skipped";
+    }
   }
   return decision;
 }
@@ -89,8 +97,11 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
 std::string GraphWalk::unknown_source(const StepSpec& step) const {
   std::string unknown;
   for (const auto& input : step.inputs)
-    for (const auto& source : input.sources)
-      if (steps_.outcome_of(steps_.index_of(source.step)) != Outcome::made) unknown = source.step;
+    for (const auto& source : input.sources) {
+      const auto outcome = steps_.outcome_of(steps_.index_of(source.step));
+      const bool is_missing = input.at_least && outcome != Outcome::unknown;
+      if (outcome != Outcome::made && !is_missing) unknown = source.step;
+    }
   return unknown;
 }
 
@@ -123,7 +134,7 @@ void GraphWalk::expand_matrices(StepStarter& starter) {
 void GraphWalk::expand(const std::vector<model::StepIndex>& steps, StepStarter& starter) {
   const auto needs = steps_.expand(steps, context_.services.artifacts);
   for (std::size_t k = 0; k < steps.size(); ++k) {
-    scheduler_.grow(steps[k], needs[k]);
+    scheduler_.grow(steps[k], needs[k], steps_.wait_for_ends(steps_[steps[k]].instances->first));
     starter.expanded({&steps_.spec(steps[k])}, *steps_[steps[k]].instances, std::nullopt);
   }
 }
@@ -144,7 +155,8 @@ void GraphWalk::end_or_repeat(model::StepIndex i, StepStarter& starter) {
   const auto round = steps_.rounds(i);
   const std::pair instances(static_cast<model::StepIndex>(steps_.size()),
                             steps_.repeated_with(i).size());
-  scheduler_.grow(i, steps_.add_round(i));
+  const auto needs = steps_.add_round(i);
+  scheduler_.grow(i, needs, steps_.wait_for_ends(instances.first));
   starter.expanded(steps_.repeated_with(i), instances, round);
 }
 
@@ -156,7 +168,7 @@ bool GraphWalk::has_further_round(model::StepIndex i, StepStarter& starter) {
     starter.leave_open(i, {});
     return false;
   }
-  if (outcome == Outcome::failed || outcome == Outcome::skipped) {
+  if (outcome != Outcome::made && outcome != Outcome::unknown) {
     starter.end_instances(i);
     return false;
   }

@@ -158,6 +158,7 @@ std::optional<ResumePoint> Journal::resume_step(const StepSpec& step) {
     state.memory = attempt.usage.memory_limit;
     state.is_out_of_memory = attempt.failure_kind == to_string(FailureKind::out_of_memory);
     if (state.is_open || attempt.failure_kind == to_string(FailureKind::cancelled)) continue;
+    if (step.retry.avoid_failed == true) state.counts.avoid(attempt);
     ++(attempt.failure_kind == to_string(FailureKind::infrastructure) ? state.counts.interruptions
                                                                       : state.counts.failures);
   }
@@ -279,14 +280,16 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
 void Journal::failed(const StepSpec& step, Failure failure, const std::string& key,
                      const AttemptCounts& counts, const std::vector<const StepSpec*>& lost) {
   const bool cancelled = failure.kind == FailureKind::cancelled;
+  if (step.allow_failure && !cancelled)
+    failure.hints.emplace_back("the run goes on, because the step has `allow_failure: true`");
   auto record =
       record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.image = counts.image;
   record.message = failure.message;
   commit([&] { store_.runs().put_step(record); });
-  summary_.build_failed |= failure.kind == FailureKind::build;
-  summary_.environment_failed |= failure.kind == FailureKind::environment;
-  ++(cancelled ? summary_.cancelled : summary_.failed);
+  summary_.build_failed |= failure.kind == FailureKind::build && !step.allow_failure;
+  summary_.environment_failed |= failure.kind == FailureKind::environment && !step.allow_failure;
+  ++(cancelled ? summary_.cancelled : step.allow_failure ? tolerated_ : summary_.failed);
   events_.emit(event::StepFinished{
       step.name, record.status, counts.attempts, record.took, std::move(failure), {}});
   this->lost(step, record.status, lost);
@@ -335,14 +338,18 @@ void Journal::put_left_out(const std::vector<const StepSpec*>& steps, const std:
 
 RunSummary Journal::run_ended(bool interrupted) {
   flush();
-  const bool complete = summary_.failed == 0 &&
-                        summary_.succeeded + summary_.cached + summary_.skipped == record_.steps;
-  record_.status = interrupted && !complete                   ? RunStatus::interrupted
-                   : summary_.failed + summary_.cancelled > 0 ? RunStatus::failed
-                                                              : RunStatus::succeeded;
+  const bool complete =
+      summary_.failed == 0 &&
+      summary_.succeeded + summary_.cached + summary_.skipped + tolerated_ == record_.steps;
+  const bool is_failed = summary_.failed + summary_.cancelled > 0 || lacks_copies_;
+  record_.status = interrupted && !complete ? RunStatus::interrupted
+                   : is_failed              ? RunStatus::failed
+                                            : RunStatus::succeeded;
+  summary_.environment_failed |= lacks_copies_;
   record_.ended = wall_now();
   record_.took += since(began_);
   record_.cached = summary_.cached;
+  summary_.failed += tolerated_;
   record_.failed = summary_.failed;
   commit([&] {
     // The pipeline of a resumed run may have changed.

@@ -78,6 +78,8 @@ class Journal {
   /// Records steps that were never started because of a failure. @param status skipped or cancelled
   void left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                 StepStatus status);
+  /// Notes that outputs could not be copied to where the user wants them: the run fails.
+  void lacks_copies() { lacks_copies_ = true; }
   RunSummary run_ended(bool interrupted);
 
   /// Records a whole run that reuses every step of an earlier one, and publishes its events, those
@@ -125,6 +127,8 @@ class Journal {
   const bool publishes_here_;  ///< Names are those of the state folder.
   const bool is_resumed_;
   RunSummary summary_{};
+  bool lacks_copies_ = false;
+  std::size_t tolerated_ = 0;  ///< Failed steps with `allow_failure`; not among summary_.failed.
   /// Steps of a resumed run that it has not reached yet.
   std::map<std::string, store::StepRecord> earlier_;
   /// Ends that are not persisted yet. A step comes before those that depend on it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/quantity.hpp"
 #include "engine/data/download.hpp"
 #include "engine/run/dry_starter.hpp"
 
@@ -91,7 +92,7 @@ class Planner final : public DryStarter {
     }
     compare(step, decision, plan);
     if (options_.shared && decision.key && decision.action == Decision::Action::run &&
-        results_.may_be_reused(step)) {
+        results_.may_be_downloaded(step)) {
       lookups_.push_back({&step, decision.key->key, std::nullopt});
       waiting_.emplace_back(i, std::move(decision));
     } else {
@@ -230,7 +231,7 @@ class Planner final : public DryStarter {
       plan.reused_from = decision.entry.run;
       plan.changes.clear();
     } else {
-      override_by_options(steps_.spec(i), plan);
+      override_by_options(steps_.spec(i), decision, plan);
     }
     if (!with_keys_) plan.key = {};
     auto condition = decision.error.empty() ? decision.condition : "fails: " + decision.error;
@@ -254,7 +255,7 @@ class Planner final : public DryStarter {
     if (!condition.empty()) plan.changes.push_back(std::move(condition));
   }
 
-  void override_by_options(const StepSpec& step, StepPlan& plan) const {
+  void override_by_options(const StepSpec& step, const Decision& decision, StepPlan& plan) {
     std::string reason;
     if (!step.cache)
       reason = "cache: false";
@@ -265,8 +266,16 @@ class Planner final : public DryStarter {
     if (!reason.empty())
       plan.action = StepPlan::Action::run;
     else if (plan.changes.empty())
-      reason = "its earlier result is gone";
+      reason = why_not_reused(step, decision);
     if (!reason.empty()) plan.changes = {std::move(reason)};
+  }
+
+  std::string why_not_reused(const StepSpec& step, const Decision& decision) {
+    if (step.cache_max_age && decision.key)
+      if (const auto old = results_.keys().success_of(decision.key->key))
+        return "its earlier result is older than `max_age: " +
+               core::format_duration(*step.cache_max_age) + "`";
+    return "its earlier result is gone";
   }
 
   const Services& services_;

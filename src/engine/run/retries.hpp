@@ -4,12 +4,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "engine/types.hpp"
 
 namespace pipeline::engine {
+
+/// A failed attempt, as far as its retry depends on it.
+struct FailedAttempt {
+  const Failure& failure;
+  const orchestrators::AttemptResult& result;
+  std::optional<Bytes> memory;  ///< Its limit.
+  std::filesystem::path log;
+};
+
+/// Returns true if one of the patterns of `retry.on` or `retry.never` names the failure.
+bool is_named(const FailedAttempt& failed, const StringList& patterns);
 
 class Retries {
  public:
@@ -20,21 +32,27 @@ class Retries {
         delay_(settings.delay.value_or(Duration{0})) {}
 
   /// Counts the failure in `counts`. Returns nothing if the step has failed.
-  /// @param memory the failed attempt's limit
-  std::optional<Retry> after(const Failure& failure, const std::optional<Bytes>& memory,
-                             AttemptCounts& counts) {
-    if (failure.kind == FailureKind::cancelled || failure.kind == FailureKind::not_started)
+  std::optional<Retry> after(const FailedAttempt& failed, AttemptCounts& counts) {
+    const auto failed_by = failed.failure.kind;
+    if (failed_by == FailureKind::cancelled || failed_by == FailureKind::not_started)
       return std::nullopt;
-    if (failure.kind == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
+    if (is_named(failed, settings_.never)) {
+      ++counts.failures;
+      return std::nullopt;
+    }
+    if (failed_by == FailureKind::infrastructure && counts.interruptions < infrastructure_) {
       ++counts.interruptions;
       return Retry{
           std::exchange(after_interruption_, std::min(2 * after_interruption_, max_pause_))};
     }
-    if (failure.kind == FailureKind::out_of_memory)
-      if (const auto more = more_than(memory)) return Retry{std::chrono::milliseconds(0), more};
-    // Without `max_retries`, `stalled: true` means one more try.
-    const auto most = settings_.max_retries.value_or(failure.kind == FailureKind::stalled ? 1 : 0);
-    if (++counts.failures > most) return std::nullopt;
+    if (failed_by == FailureKind::out_of_memory)
+      if (const auto more = more_than(failed.memory))
+        return Retry{std::chrono::milliseconds(0), more};
+    // Without `max_retries`, `stalled: true` and `on` mean one more try.
+    const bool is_wanted = failed_by == FailureKind::stalled || settings_.on;
+    const auto most = settings_.max_retries.value_or(is_wanted ? 1 : 0);
+    if (++counts.failures > most || (settings_.on && !is_named(failed, settings_.on)))
+      return std::nullopt;
     return Retry{std::exchange(delay_, std::chrono::duration_cast<std::chrono::milliseconds>(
                                            delay_ * settings_.backoff.value_or(1.0)))};
   }

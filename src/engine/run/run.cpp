@@ -1,5 +1,7 @@
 #include "engine/run.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -7,9 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "async/pair_of_threads.hpp"
+#include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/scope_guard.hpp"
+#include "core/text.hpp"
 #include "engine/cache/run_fingerprint.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
@@ -24,10 +29,21 @@ namespace {
 /// A cluster has its own queue, but each attempt there costs a connection for its log.
 constexpr unsigned max_remote_attempts = 100;
 
+/// Returns how many attempts at a time the limit of open files allows.
+unsigned most_attempts() {
+  constexpr rlim_t files_of_run = 48, files_of_attempt = 8;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return max_remote_attempts;
+  const auto free = std::max(limit.rlim_cur, files_of_run) - files_of_run;
+  return static_cast<unsigned>(std::clamp<rlim_t>(free / files_of_attempt, 1, 1 << 20));
+}
+
 JobSlots slots_for(unsigned jobs) {
-  return {
-      .local = async::Semaphore(jobs ? jobs : std::max(1u, std::thread::hardware_concurrency())),
-      .remote = async::Semaphore(jobs ? jobs : max_remote_attempts)};
+  const auto slots = [jobs, most = most_attempts()](unsigned preset) {
+    return async::Semaphore(std::clamp(jobs ? jobs : preset, 1u, most));
+  };
+  return {.local = slots(std::thread::hardware_concurrency()),
+          .remote = slots(max_remote_attempts)};
 }
 
 /// Carries out the decisions of the walk: starts steps, and records how they end. Events are
@@ -42,7 +58,6 @@ class Run final : public StepStarter {
         routes_(services.routes),
         options_(std::move(options)),
         wake_(executor),
-        pool_(2),
         tasks_(executor, [this](const std::exception_ptr& error) { task_ended(error); }),
         context_{services_, options_, events, user_stop, pool_, executor, tasks_},
         slots_(slots_for(options_.jobs)),
@@ -116,7 +131,7 @@ class Run final : public StepStarter {
   orchestrators::Routes& routes_;
   const EngineOptions options_;
   async::Gate wake_;  ///< Open when the walk may have something to do.
-  asio::thread_pool pool_;
+  async::PairOfThreads pool_;
   core::CancelSource stop_;  ///< Stopped by the user or by fail_fast.
   async::TaskGroup tasks_;
   const RunContext context_;
@@ -152,6 +167,12 @@ std::string Run::orchestrators_of(const std::vector<const StepSpec*>& steps) con
 
 async::Task<> Run::prepare_detached() {
   const auto steps = steps_.with(StepStatus::pending);
+  for (const auto* step : steps)
+    if (!step->publish_to.empty())
+      throw core::InputError("step '" + step->name +
+                                 "' has a `publish_to`, which names a folder of this machine, and "
+                                 "the driver of a detached run is elsewhere",
+                             "run it without --detach, or leave `publish_to` out");
   co_await check_run(context_, results_, gpus_, steps);
   const core::CancelSource::Listener builds(
       context_.user_stop, [this](core::StopLevel level) { environments_.stop_all(level); });
@@ -175,6 +196,10 @@ async::Task<RunSummary> Run::execute() {
     journal_.run_began(orchestrators_of(steps), steps);
   }
   has_begun_ = true;
+  if (const auto most = most_attempts(); options_.jobs > most)
+    context_.events.emit(event::Notice{
+        "", core::counted(most, "step") + " at a time instead of " + std::to_string(options_.jobs) +
+                ": there is no room for more under this limit of open files (ulimit -n)"});
   const core::CancelSource::Listener listener(context_.user_stop, [this](core::StopLevel level) {
     environments_.stop_all(level);
     stop_.stop(level);
@@ -203,9 +228,11 @@ async::Task<RunSummary> Run::execute() {
   outcomes_.skip_remaining(context_.user_stop.level() != core::StopLevel::none);
   results_.conclude();
   services_.stats.save();
+  if (outcomes_.result_folders().has_failed()) journal_.lacks_copies();
   auto summary = journal_.run_ended(context_.user_stop.level() != core::StopLevel::none);
   if (options_.resume) co_await remove_orphans();
-  if (fingerprint_ && summary.status == RunStatus::succeeded && results_.has_published())
+  if (fingerprint_ && summary.status == RunStatus::succeeded && summary.failed == 0 &&
+      results_.has_published())
     remember();
   co_return summary;
 }
@@ -240,6 +267,7 @@ void Run::remember() {
       fingerprint_->ran_in(environment);
     for (const auto& output : steps_[i].outputs) fingerprint_->made(output.digest);
   }
+  for (const auto& copy : outcomes_.result_folders().copies()) fingerprint_->looked_at(copy);
   if (options_.final_sources) {
     const auto sources = options_.final_sources();
     if (!sources) fingerprint_->invalidate();

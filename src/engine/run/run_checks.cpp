@@ -1,6 +1,7 @@
 #include "engine/run/run_checks.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "async/on_pool.hpp"
 #include "core/error.hpp"
@@ -17,6 +18,30 @@ void check_secrets(const std::vector<const StepSpec*>& steps) {
     if (!step->environment.empty()) resolve_environment(*step);
     if (!step->secrets.empty()) resolve_secrets(*step);
   }
+}
+
+/// Reports steps that use more than a whole limit, and limits that no profile sets.
+std::vector<core::Diagnostic> check_limits(const RunContext& context,
+                                           const std::vector<const StepSpec*>& steps) {
+  std::vector<core::Diagnostic> wrong;
+  std::set<std::string> unknown;
+  const auto& limits = context.services.pipeline.limits;
+  for (const auto* step : steps)
+    for (const auto& [name, count] : step->uses) {
+      const auto limit = limits.find(name);
+      if (limit == limits.end() && unknown.insert(name).second)
+        context.events.emit(event::Notice{
+            step->name, "no profile sets the limit '" + name + "', so nothing limits its use"});
+      if (limit != limits.end() && count > limit->second)
+        wrong.push_back({"impossible-limit",
+                         "step '" + step->name + "' uses " + std::to_string(count) +
+                             " of the limit '" + name + "', which is " +
+                             std::to_string(limit->second),
+                         {step->line, 1, 1, step->file},
+                         {},
+                         {}});
+    }
+  return wrong;
 }
 
 /// Reads the steps' data and code away from the loop, where large files would delay signals.
@@ -83,6 +108,7 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   co_await data.pins().lock(steps, downloads, context.events, context.user_stop);
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
   co_await gpus.check(steps, services.pipeline);
+  refuse(check_limits(context, steps), services.pipeline);
   auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;

@@ -14,13 +14,15 @@ StepOutcomes::StepOutcomes(const RunContext& context, GraphWalk& walk, Journal& 
       scheduler_(walk.scheduler()),
       journal_(journal),
       results_(results),
-      stop_(stop) {}
+      stop_(stop),
+      result_folders_(context) {}
 
 void StepOutcomes::reuse(model::StepIndex i, store::CacheEntry entry) {
   const auto& step = steps_.spec(i);
   if (results_.may_be_unsent(step, entry)) context_.tasks.spawn(results_.send(entry));
   if (results_.shares_names(step))
     context_.tasks.spawn(results_.publish_names(step, entry.run, entry.outputs));
+  result_folders_.put(step, entry.outputs);
   steps_[i].outputs = entry.outputs;
   steps_[i].status = StepStatus::cached;
   journal_.reused({&step, std::move(entry)});
@@ -33,6 +35,7 @@ void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcom
   steps_[i].outputs = outcome.outputs;
   steps_[i].status = StepStatus::succeeded;
   journal_.succeeded(step, key, outcome, counts, origins_of(step, steps_.outputs_of()));
+  result_folders_.put(step, outcome.outputs);
   if (outcome.result.cleanup || outcome.checkpoint || results_.are_shared(step)) {
     journal_.flush();
     if (outcome.checkpoint) outcome.checkpoint->remove();
@@ -63,7 +66,8 @@ void StepOutcomes::fail(model::StepIndex i, Failure failure, const std::string& 
   steps_[i].status = cancelled ? StepStatus::cancelled : StepStatus::failed;
   const auto lost = skip_dependents(i);
   journal_.failed(step, std::move(failure), key, counts, lost);
-  if (cancelled || mode == ExecutionMode::continue_on_failure || step.run_on != RunOn::success)
+  if (cancelled || mode == ExecutionMode::continue_on_failure || step.run_on != RunOn::success ||
+      step.allow_failure)
     return;
   if (stopped_by_.empty()) stopped_by_ = step.name;
   if (mode == ExecutionMode::fail_fast) stop_.stop(core::StopLevel::graceful);

@@ -8,6 +8,7 @@
 #include "engine/cache/results.hpp"
 #include "engine/run/graph_walk.hpp"
 #include "engine/run/journal.hpp"
+#include "engine/run/result_folders.hpp"
 
 namespace pipeline::engine {
 
@@ -37,6 +38,7 @@ class StepOutcomes {
   void skip_remaining(bool by_user);
   /// Returns true if a failure prevents other steps from starting.
   bool has_stopped() const { return !stopped_by_.empty(); }
+  const ResultFolders& result_folders() const { return result_folders_; }
 
  private:
   std::vector<const StepSpec*> skip_dependents(model::StepIndex i);
@@ -49,6 +51,7 @@ class StepOutcomes {
   Journal& journal_;
   Results& results_;
   core::CancelSource& stop_;
+  ResultFolders result_folders_;
   std::string stopped_by_;  ///< The step whose failure prevents others from starting.
   bool flushes_soon_ = false;
 };

@@ -52,6 +52,7 @@ StepRunner::StepRunner(const RunContext& context, Journal& journal, JobSlots& sl
       journal_(journal),
       slots_(slots),
       gpus_(gpus),
+      limits_(context),
       results_(results),
       folders_(context.services.store.paths().work_folder(journal.run_id())),
       downloads_(context.services, context.events, context.user_stop) {}
@@ -70,7 +71,8 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   Retries retries(step.spec.retry, capabilities.infrastructure_retries);
   auto raised = raised_before(step, retries, joins_next);
   for (;;) {
-    auto reservation = co_await reserve(step);
+    auto held = co_await limits_.acquire(step.spec, step.urgency, step.stop);
+    auto reservation = co_await reserve(step, counts.avoided_gpus);
     if (!reservation) {
       AttemptOutcome none;
       none.result.failure = cancelled_before_start();
@@ -79,12 +81,19 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     if (counts.attempts == 0) counts = {};
     ++counts.attempts;
     AttemptOutcome outcome;
-    AttemptOptions which{counts.attempts, std::exchange(joins_next, false), {}, checkpoint, raised};
+    const auto& avoided = counts.avoided_nodes;
+    AttemptOptions which{.number = counts.attempts,
+                         .joins = std::exchange(joins_next, false),
+                         .log_name = {},
+                         .checkpoint = checkpoint,
+                         .memory = raised,
+                         .avoided_nodes = {avoided.begin(), avoided.end()}};
     const auto memory = limit_of(step.spec, capabilities, raised);
     {
       const async::Permit permit(slots_.of(capabilities));
       outcome = co_await try_once(step, std::move(which), since, std::move(*reservation));
     }
+    held = {};
     since = Clock::now();
     counts.image = outcome.result.image;
     auto& failure = outcome.result.failure;
@@ -92,9 +101,11 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
     co_await results_.clean_up(std::move(outcome.result.cleanup));
     failure->details.insert(failure->details.end(), outcome.log_tail.begin(),
                             outcome.log_tail.end());
-    const auto retry = step.stop.level() == core::StopLevel::none
-                           ? retries.after(*failure, memory, counts)
-                           : std::nullopt;
+    const FailedAttempt failed{*failure, outcome.result, memory,
+                               context_.services.store.paths().log_file(outcome.record.log)};
+    const auto retry =
+        step.stop.level() == core::StopLevel::none ? retries.after(failed, counts) : std::nullopt;
+    if (step.spec.retry.avoid_failed == true) counts.avoid(outcome.record);
     if (!retry) {
       explain_limit(step.spec, memory, *failure);
       co_return outcome;
@@ -106,11 +117,12 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
 }
 
 /// Waits for a job slot and the step's GPUs. Returns and holds nothing if the run is stopped.
-async::Task<std::optional<GpuReservation>> StepRunner::reserve(const ReadyStep& step) {
+async::Task<std::optional<GpuReservation>> StepRunner::reserve(
+    const ReadyStep& step, const std::set<std::string>& avoided) {
   auto& slots = slots_.of(routes_.capabilities_of(step.spec));
   std::optional<GpuReservation> reservation;
   if (gpus_.wants(step.spec)) {
-    reservation = co_await gpus_.acquire(step.spec, step.urgency, step.stop);
+    reservation = co_await gpus_.acquire(step.spec, step.urgency, step.stop, avoided);
   } else {
     co_await slots.acquire(step.urgency);
     reservation.emplace();

@@ -10,6 +10,7 @@
 #include "engine/cache/results.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/journal.hpp"
+#include "engine/run/step_limits.hpp"
 
 namespace pipeline::engine {
 
@@ -48,7 +49,9 @@ class StepRunner {
 
  private:
   async::Task<bool> joins(const ReadyStep& step);
-  async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step);
+  /// @param avoided UUIDs of GPUs that others are preferred to
+  async::Task<std::optional<GpuReservation>> reserve(const ReadyStep& step,
+                                                     const std::set<std::string>& avoided);
   /// @param since when the attempt could have begun
   async::Task<AttemptOutcome> try_once(const ReadyStep& step, AttemptOptions which,
                                        Clock::time_point since, GpuReservation gpus);
@@ -58,6 +61,7 @@ class StepRunner {
   Journal& journal_;
   JobSlots& slots_;
   GpuReserver& gpus_;
+  StepLimits limits_;
   Results& results_;
   WorkFolders folders_;
   Downloads downloads_;

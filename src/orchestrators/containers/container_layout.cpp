@@ -7,7 +7,7 @@ namespace pipeline::orchestrators::containers {
 const Layout& container_layout() {
   static const Layout layout{.code = "/pipe/code",
                              .inputs = "/pipe/inputs",
-                             .outputs = "/pipe/outputs",
+                             .outputs = std::string(container_outputs),
                              .scratch = container_scratch,
                              .program = {},
                              .checkpoint = "/pipe/checkpoint"};

@@ -320,9 +320,9 @@ async::Task<> ContainerSession::measure() {
   usage_ = group.read();
 }
 
-void ContainerSession::be_patient() {
-  retry_policy_.expires_after(longest_preflight);
-  retry_policy_.async_wait(
+void ContainerSession::limit_preflight() {
+  preflight_deadline_.expires_after(longest_preflight);
+  preflight_deadline_.async_wait(
       [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code stopped) {
         if (stopped || alive.expired() || gate_->open()) return;
         hangs_ = true;
@@ -362,8 +362,9 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
       co_await engine_.start_container(id_, &attempt_.io.cancel);
     }
     began_ = std::chrono::steady_clock::now();
+    if (attempt_.io.on_began) attempt_.io.on_began({});
     measuring.emplace(executor_, measure());
-    if (gate_) be_patient();
+    if (gate_) limit_preflight();
   } catch (const EngineError& error) {
     // Its response may have been lost, and the container removed since.
     if (error.is_no_such_container())

@@ -31,7 +31,7 @@ class ContainerSession {
         log_(log),
         gate_(gate),
         changed_(executor_, asio::steady_timer::time_point::max()),
-        retry_policy_(executor_) {}
+        preflight_deadline_(executor_) {}
 
   /// @param started the container has been started or has ended already: it is joined
   async::Task<AttemptResult> run(bool started, const std::string& image);
@@ -50,7 +50,7 @@ class ContainerSession {
   async::Task<> measure_elsewhere();
   async::Task<bool> killed_for_memory();
   async::Task<std::optional<Failure>> judge(const std::string& image);
-  void be_patient();
+  void limit_preflight();
   /// Numbers of bytes of stdout and stderr.
   using Position = std::array<std::uint64_t, 2>;
   void take_output(bool is_stderr, std::string_view bytes, Position& position);
@@ -75,7 +75,7 @@ class ContainerSession {
   PreflightLog* gate_;  ///< Set if the command is behind a gate; then the same object as log_.
   asio::steady_timer changed_;  ///< Cancelled on every change of state; the waiting coroutine then
                                 ///< checks the state.
-  asio::steady_timer retry_policy_;  ///< Time limit of the preflight.
+  asio::steady_timer preflight_deadline_;  ///< Time limit of the preflight.
   core::CancelSource connections_;
   std::optional<std::string> refusal_;
   bool attached_ = false, waiting_ = false;  ///< The engine's streams were opened before the start.

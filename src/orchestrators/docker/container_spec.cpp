@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "docker/step_rights.hpp"
 #include "orchestrators/preflight.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
@@ -231,6 +232,7 @@ json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
   if (resources.cpu_count) host["NanoCpus"] = std::llround(*resources.cpu_count * 1e9);
   if (const auto size = shared_memory(attempt, place)) host["ShmSize"] = *size;
   apply_run_args(docker.run_args, config, host);
+  pipeline::docker::withhold_rights(host);
   config["HostConfig"] = std::move(host);
   if (attempt.gpus.empty())
     docker::withhold_gpus(config);

@@ -62,7 +62,7 @@ class DockerOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
     capabilities_.infrastructure_retries = 3;
-    capabilities_.shells = true;
+    capabilities_.shells = capabilities_.reports_begin = true;
     capabilities_.gpus_of_this_machine = engine_.endpoint().is_of_this_machine();
   }
 

@@ -141,7 +141,7 @@ struct Copied {
 
 async::Task<> copy_out_once(docker::EngineApi& engine, const std::string& container,
                             const Copied& folder, core::CancelSource& cancel) {
-  file_tree::Unpacker unpacker(folder.to);
+  file_tree::Unpacker unpacker(folder.to, {}, folder.from);
   bool is_missing = false;
   const std::function<void(std::string_view)> on_bytes = [&unpacker](std::string_view bytes) {
     unpacker.feed(bytes);

@@ -131,6 +131,14 @@ json joined(const json& ours, const json& theirs) {
   return all;
 }
 
+/// A field selector knows one value for each expression.
+json preference_against(const std::vector<std::string>& nodes) {
+  json fields = json::array();
+  for (const auto& node : nodes)
+    fields.push_back({{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", {node}}});
+  return {{"weight", 100}, {"preference", {{"matchFields", std::move(fields)}}}};
+}
+
 }  // namespace
 
 GpuModels models_on(const json& nodes) {
@@ -144,13 +152,17 @@ GpuModels models_on(const json& nodes) {
   return models;
 }
 
-json pod_affinity(const StepSpec& step, const GpuModels& models) {
+json pod_affinity(const StepSpec& step, const GpuModels& models,
+                  const std::vector<std::string>& avoided) {
   auto terms = placement_terms(step);
   if (const auto& type = step.settings->resources.instance_type)
     terms = both(terms, {{{"node.kubernetes.io/instance-type", "In", {*type}}}});
   terms = both(terms, gpu_terms(step, models));
   json affinity;
   for (const auto& [key, value] : step.settings->kubernetes.affinity) affinity[key] = *value;
+  if (!avoided.empty())
+    affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"].push_back(
+        preference_against(avoided));
   if (terms.empty()) return affinity;
   auto& required = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
                            ["nodeSelectorTerms"];

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -24,6 +25,8 @@ GpuModels models_on(const nlohmann::json& nodes);
 /// affinity cannot express.
 /// @param models the models that the cluster is known to have: a `gpu_class` stands for those that
 /// it matches, or, if none match, for its own text
-nlohmann::json pod_affinity(const StepSpec& step, const GpuModels& models);
+/// @param avoided names of nodes that others are preferred to
+nlohmann::json pod_affinity(const StepSpec& step, const GpuModels& models,
+                            const std::vector<std::string>& avoided = {});
 
 }  // namespace pipeline::orchestrators::kubernetes

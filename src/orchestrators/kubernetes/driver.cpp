@@ -8,7 +8,8 @@
 #include "kubernetes_api/lease.hpp"
 #include "kubernetes_api/permissions.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
-#include "orchestrators/kubernetes/verdict.hpp"
+#include "orchestrators/kubernetes/pod_events.hpp"
+#include "orchestrators/kubernetes/pod_failure.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -84,6 +85,7 @@ async::Task<json> job_called(Client& client, std::string name) {
 
 async::Task<std::vector<std::string>> check_driver(Client& client, std::string account) {
   co_await client.version();
+  co_await require_namespace(client);
   const auto& access = client.access();
   const auto wanted = all_permissions();
   const auto ours = co_await kubernetes_api::missing_permissions(client, wanted);
@@ -129,6 +131,17 @@ async::Task<json> owned_by_driver(Client& client, std::string name) {
              {"uid", text_at(job, "/metadata/uid")}};
   owners.push_back(std::move(owner));
   co_return owners;
+}
+
+async::Task<> try_out_driver(Client& client, DriverJob driver) {
+  if (driver.image.reference.empty()) driver.image = {"pipe:driver", false, {"pipe"}, "amd64"};
+  const auto refusal = co_await try_out_pod(client, driver_manifest(driver));
+  if (!refusal) co_return;
+  auto hints = refusal->hints;
+  hints.emplace_back("`driver_job_patch` of a profile changes its Job");
+  throw core::EnvironmentError(
+      "the cluster does not take the pod of the run's driver: " + refusal->reason,
+      std::move(hints));
 }
 
 async::Task<> start_driver(Client& client, DriverJob driver) {
@@ -182,14 +195,21 @@ async::Task<DriverStatus> driver_status_of(Client& client, std::string name) {
   const auto holder = co_await kubernetes_api::holder_of(client, name);
   status.holder = holder.name;
   if (!status.holder.empty()) co_return status;
-  const auto pods = co_await pods_of_job(client, name);
-  for (const auto& pod : kubernetes_api::list_at(pods, "/items")) {
+  const auto answer = co_await pods_of_job(client, name);
+  const auto& pods = kubernetes_api::list_at(answer, "/items");
+  if (pods.empty() && !job.is_null()) {
+    const auto refused = co_await last_refusal(client, name);
+    const auto about = job_status_of(job, std::chrono::minutes(10), refused);
+    status.waits_for = about.waits_for;
+    status.will_not_start = about.failure && about.limit.count() == 0;
+  }
+  for (const auto& pod : pods) {
     if (const auto code = exit_code_of(pod); code && *code != 0)
       status.failure = text_at(pod, "/status/containerStatuses/0/state/terminated/message");
     const auto about = pod_state_of(pod);
     if (about.phase != PodState::Phase::waiting) continue;
     status.waits_for = about.waits_for;
-    status.hopeless = about.hopeless && about.retry_policy.count() == 0;
+    status.will_not_start = about.failure && about.limit.count() == 0;
   }
   co_return status;
 }

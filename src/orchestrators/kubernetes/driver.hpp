@@ -16,6 +16,10 @@ namespace pipeline::orchestrators::kubernetes {
 async::Task<std::vector<std::string>> check_driver(kubernetes_api::Client& client,
                                                    std::string service_account);
 
+/// Throws EnvironmentError if the cluster would refuse the driver's pod. Creates nothing.
+/// @param driver its image may be missing
+async::Task<> try_out_driver(kubernetes_api::Client& client, DriverJob driver);
+
 /// Creates the Job, its Secret and its Lease.
 async::Task<> start_driver(kubernetes_api::Client& client, DriverJob driver);
 
@@ -24,11 +28,11 @@ async::Task<nlohmann::json> owned_by_driver(kubernetes_api::Client& client, std:
 
 /// The status of a driver's Job.
 struct DriverStatus {
-  bool goes_on = false;   ///< The Job exists and has not ended.
-  std::string holder;     ///< The pod or process that holds the Lease; empty: none.
-  std::string waits_for;  ///< Why its pod has not started, if the user should know.
-  std::string failure;    ///< The termination message of the last failed pod.
-  bool hopeless = false;  ///< The pod will not start; `waits_for` has the reason.
+  bool goes_on = false;         ///< The Job exists and has not ended.
+  std::string holder;           ///< The pod or process that holds the Lease; empty: none.
+  std::string waits_for;        ///< Why its pod has not started, if the user should know.
+  std::string failure;          ///< The termination message of the last failed pod.
+  bool will_not_start = false;  ///< The pod will not start; `waits_for` has the reason.
 };
 async::Task<DriverStatus> driver_status_of(kubernetes_api::Client& client, std::string name);
 /// Returns only whether the driver continues; gives up soon if the cluster does not respond.

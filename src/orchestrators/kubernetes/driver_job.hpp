@@ -28,8 +28,14 @@ struct DriverJob {
       false;  ///< The pod has a state folder of its own, empty at its start, instead of `state`.
   SharedClaim claim;  ///< The claim that contains `state`, if it has a name.
   std::vector<std::string> pull_secrets;
+  KubernetesSettings settings;     ///< See driver_settings().
+  nlohmann::json patch = nullptr;  ///< A merge patch of the Job, applied last.
   StringMap variables;  ///< Variables of the user's environment for the steps; must never be shown.
 };
+
+/// Returns the settings of a driver: labels, annotations and security contexts on which all steps
+/// agree. It keeps its user, who owns the state folder, and no privileges.
+KubernetesSettings driver_settings(const std::vector<const StepSpec*>& steps);
 
 /// Returns the name of the Job, the Secret and the Lease.
 std::string driver_name(const std::string& run_id);

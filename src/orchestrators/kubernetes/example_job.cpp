@@ -30,7 +30,7 @@ nlohmann::json example_job(const StepSpec& step, const ExampleJobOptions& place)
   cluster.image = place.image;
   cluster.claim = place.claim;
   cluster.pull = place.pull;
-  cluster.user = core::user_and_group();
+  cluster.user = place.user.empty() ? core::user_and_group() : place.user;
   cluster.owner = "STATE";
   cluster.agent_image = place.agent_image;
   cluster.carries = place.carries;

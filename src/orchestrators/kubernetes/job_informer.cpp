@@ -2,6 +2,7 @@
 
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/watch.hpp"
+#include "orchestrators/kubernetes/preflight.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 
@@ -60,6 +61,8 @@ struct JobInformer::State {
   int lists = 0;
   bool begun = false;
   std::exception_ptr error;
+  nlohmann::json nodes;
+  std::chrono::steady_clock::time_point nodes_expire;
   std::map<std::string, Entry> entries;             ///< Keyed by the Job's name.
   std::map<std::string, std::string> jobs_of_pods;  ///< From the pod's name to the Job's.
 };
@@ -103,6 +106,18 @@ async::Task<> JobInformer::ready() {
 
 JobInformer::Entry& JobInformer::entry(const std::string& job) { return state_->entries[job]; }
 void JobInformer::forget(const std::string& job) { state_->entries.erase(job); }
+std::size_t JobInformer::size() const { return state_->entries.size(); }
+
+async::Task<nlohmann::json> JobInformer::nodes() {
+  const auto state = state_;
+  const auto now = std::chrono::steady_clock::now();
+  if (now >= state->nodes_expire) {
+    state->nodes_expire = now + std::chrono::seconds(30);
+    state->nodes = co_await nodes_of(state->client);
+  }
+  co_return state->nodes;
+}
+
 std::exception_ptr JobInformer::error() const { return state_->error; }
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -37,6 +37,10 @@ class JobInformer {
   /// Returns the entry, kept up to date until forget(). Its address is stable.
   Entry& entry(const std::string& job);
   void forget(const std::string& job);
+  /// Returns the number of entries.
+  std::size_t size() const;
+  /// Returns the cluster's nodes (nodes_of()), at most half a minute old.
+  async::Task<nlohmann::json> nodes();
   /// The error that ended a watch; nothing will change after it.
   std::exception_ptr error() const;
 

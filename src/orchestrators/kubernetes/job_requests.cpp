@@ -1,5 +1,10 @@
 #include "orchestrators/kubernetes/job_requests.hpp"
 
+#include "async/sleep.hpp"
+#include "core/log.hpp"
+#include "core/user_environment.hpp"
+#include "kubernetes_api/json.hpp"
+#include "kubernetes_api/time.hpp"
 #include "net/url.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -13,6 +18,93 @@ async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::str
   return client.get(
       "list the pods of the Job " + name,
       client.path("", "pods") + "?labelSelector=" + net::url_encode("job-name=" + name));
+}
+
+async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,
+                                           nlohmann::json object, const AttemptIo& io) {
+  const auto what = "create the " + kubernetes_api::text_at(object, "/kind") + " " +
+                    kubernetes_api::text_at(object, "/metadata/name");
+  std::string reported;
+  do {
+    Refusal refusal;
+    try {
+      co_return co_await client.create(what, path, object);
+    } catch (const kubernetes_api::ApiError& error) {
+      if (error.status() == 409) co_return nlohmann::json();
+      refusal = refusal_of(error.what());
+      if (refusal.kind != Refusal::Kind::full) throw;
+    }
+    if (std::exchange(reported, refusal.reason) != refusal.reason)
+      io.log.write(Stream::err, "[kubernetes] waiting: " + reported + "\n");
+    co_await async::sleep(std::chrono::seconds(5), &io.cancel);
+  } while (io.cancel.level() == core::StopLevel::none);
+  co_return nlohmann::json();
+}
+
+async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job) {
+  nlohmann::json change;
+  change["metadata"]["annotations"]["pipe.asked"] =
+      kubernetes_api::format_time(std::chrono::system_clock::now());
+  bool may = true;
+  try {
+    co_await client.patch("change the Job " + job, client.path("batch/v1", "jobs", job),
+                          std::move(change));
+  } catch (const kubernetes_api::ApiError& error) {
+    may = error.status() != 403;
+    core::log::info(error.what());
+  }
+  co_return may;
+}
+
+async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client) {
+  const auto& name = client.access().name_space;
+  nlohmann::json found;
+  try {
+    found = co_await client.get("use the namespace " + name,
+                                "/api/v1/namespaces/" + net::url_encode(name));
+  } catch (const kubernetes_api::ApiError& error) {
+    if (error.status() == 404 || error.status() == 401) throw;
+    core::log::info(error.what());
+  }
+  if (kubernetes_api::text_at(found, "/status/phase") == "Terminating")
+    throw core::EnvironmentError(
+        "the namespace " + name + " of " + client.access().origin + " is being deleted",
+        {"name another namespace with --namespace"});
+  co_return found;
+}
+
+async::Task<std::string> user_of_pods(kubernetes_api::Client& client, bool has_own_files) {
+  auto user = core::user_and_group();
+  if (!has_own_files || !user.starts_with("0:")) co_return user;
+  const auto found = co_await require_namespace(client);
+  const auto policy =
+      kubernetes_api::text_at(found, "/metadata/labels/pod-security.kubernetes.io~1enforce");
+  if (policy == "restricted") user = "65534:65534";
+  co_return user;
+}
+
+async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,
+                                                const nlohmann::json& job) {
+  kubernetes_api::ApiCall call("try out its pod", "POST", client.path("", "pods") + "?dryRun=All");
+  call.body = kubernetes_api::at(job, "/spec/template");
+  call.body["apiVersion"] = "v1";
+  call.body["kind"] = "Pod";
+  call.body["metadata"]["generateName"] = "pipe-";
+  call.max_tries = 1;
+  std::string message;
+  try {
+    co_await client.call(std::move(call));
+  } catch (const core::EnvironmentError& error) {
+    message = error.what();
+    core::log::info(message);
+  }
+  std::optional<Refusal> refusal;
+  // The right to create pods is not needed otherwise; a missing PriorityClass is found before.
+  for (const char* other : {"cannot create resource", "no PriorityClass"})
+    if (message.find(other) != message.npos) co_return refusal;
+  refusal = refusal_of(message);
+  if (refusal->kind != Refusal::Kind::permanent) refusal.reset();
+  co_return refusal;
 }
 
 }  // namespace pipeline::orchestrators::kubernetes

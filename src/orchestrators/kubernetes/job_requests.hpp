@@ -2,9 +2,11 @@
 /// Requests about a Job by its name, whether its pod runs a step or a driver.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "kubernetes_api/client.hpp"
+#include "orchestrators/kubernetes/pod_refusal.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 
@@ -14,5 +16,27 @@ async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::
 
 /// Returns the list of the Job's pods, also of a Job that was deleted.
 async::Task<nlohmann::json> pods_of_job(kubernetes_api::Client& client, std::string name);
+
+/// Creates a Job or Secret. While a quota has no room for it, waits, and writes for what. Returns
+/// null if it exists, or the attempt is stopped.
+async::Task<nlohmann::json> create_in_turn(kubernetes_api::Client& client, std::string path,
+                                           nlohmann::json object, const AttemptIo& io);
+/// Has the cluster try at once to create the pod of a Job: it would wait for up to six minutes
+/// after a refusal. Returns false without the right to change Jobs.
+async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job);
+
+/// Returns the namespace, or null without the right to read it. Throws EnvironmentError if it does
+/// not exist or is being deleted, which servers otherwise report as missing rights.
+async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client);
+
+/// Returns the UID:GID of pods whose steps name no user: that of the caller, who owns the files; or
+/// nobody's, if that is root, pods have files of their own, and the namespace admits no root user.
+async::Task<std::string> user_of_pods(kubernetes_api::Client& client, bool has_own_files);
+
+/// Runs the cluster's admission of a Job's pod, which no Job meets: limits, quotas, policies,
+/// webhooks. Creates nothing. Returns a permanent refusal; nothing if there is none, or without the
+/// right to create pods.
+async::Task<std::optional<Refusal>> try_out_pod(kubernetes_api::Client& client,
+                                                const nlohmann::json& job);
 
 }  // namespace pipeline::orchestrators::kubernetes

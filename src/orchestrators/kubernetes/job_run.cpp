@@ -2,21 +2,22 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
+#include "core/log.hpp"
+#include "core/tail_buffer.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/log_frames.hpp"
 #include "kubernetes_api/time.hpp"
 #include "net/url.hpp"
 #include "orchestrators/kubernetes/job_requests.hpp"
+#include "orchestrators/kubernetes/job_watch.hpp"
 #include "orchestrators/kubernetes/kept_log.hpp"
 #include "orchestrators/kubernetes/pod_events.hpp"
 #include "orchestrators/kubernetes/pod_shell.hpp"
 #include "orchestrators/kubernetes/pod_usage.hpp"
 #include "orchestrators/kubernetes/pull_advice.hpp"
-#include "orchestrators/kubernetes/verdict.hpp"
 #include "orchestrators/stopped.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -24,6 +25,7 @@ namespace {
 
 using kubernetes_api::ApiCall;
 using kubernetes_api::ApiError;
+using kubernetes_api::at;
 using kubernetes_api::text_at;
 using nlohmann::json;
 using namespace std::chrono_literals;
@@ -32,8 +34,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
 constexpr auto longest_log_silence = 10s;  // For a log whose pod has ended.
 constexpr auto longest_reading = 600s;     // For a log: a stream can stall when its files rotate.
-constexpr auto quiet_wait = 3s;            // Shorter waits are not reported.
-constexpr auto overdue = 30s;  // Beyond the grace period of a deleted pod: its node is then lost.
+constexpr auto first_look = 1s;            // At events and nodes, after a pod begins to wait.
+constexpr auto look_again = 5s;
 
 class JobRun {
  public:
@@ -62,22 +64,28 @@ class JobRun {
 
  private:
   async::Task<> create();
+  async::Task<json> create_object(std::string group, std::string kind, json object);
   async::Task<bool> is_there();
   async::Task<> adopt();
   async::Task<bool> look_for_pod();
   async::Task<> watch();
+  JobView view();
+  async::Task<> look_closer(Clock::time_point now);
+  void note(const JobAction& action);
   async::Task<> stop(core::StopLevel level);
+  async::Task<> fail(JobAction& action);
   async::Task<> read_log();
   async::Task<> converse();
   async::Task<> read_once();
   async::Task<> drain();
   std::optional<Failure> judge();
-  bool is_lost(const PodState& pod_state);
-  bool is_hopeless(const PodState& pod_state);
-  void say_why(const PodState& pod_state);
   async::Task<> take_files(AttemptResult& result);
   void take_output(bool is_stderr, std::string_view bytes);
 
+  /// The Job cannot be created, or need not be any more.
+  bool is_given_up() const {
+    return failure_ || attempt_.io.cancel.level() != core::StopLevel::none;
+  }
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
   async::Task<> change(Clock::time_point at_most = Clock::time_point::max()) {
@@ -103,23 +111,20 @@ class JobRun {
   std::optional<Clock::time_point> log_ended_;  ///< When the step's last output was read.
   std::chrono::nanoseconds brought_{};  ///< How long this side's part of bringing files took.
   std::size_t received_ = 0;
-  std::string first_errors_, last_output_, shell_error_;
+  std::string first_errors_, shell_error_;
+  core::TailBuffer last_output_{job_output_tail};
   kubernetes_api::PodLogFrames frames_{
       [this](bool is_stderr, std::string_view bytes) { take_output(is_stderr, bytes); },
       [this](std::uint64_t place, std::size_t size) {
         return read_kept_log(attempt_.scratch, place, size);
       }};
-  core::StopLevel stopping_ = core::StopLevel::none;
   std::optional<Failure> failure_;  ///< A failure found before the pod ended.
-  /// Time limit for pods that do not start.
-  const std::chrono::seconds startup_ = std::chrono::ceil<std::chrono::seconds>(
-      std::chrono::milliseconds(attempt_.step.settings->kubernetes.pod_startup_timeout.value_or(
-          std::chrono::minutes(10))));
-  const std::chrono::seconds grace_{grace_seconds(attempt_, place_)};
-  std::string stage_;  ///< The reason why the pod waits.
-  Clock::time_point waits_since_;
-  std::set<std::string> said_;  ///< Reported waits: a kubelet can alternate between two messages.
-  std::optional<Clock::time_point> leaves_since_;  ///< When it was last asked to end.
+  JobWatch watch_{startup_timeout(attempt_.step),
+                  std::chrono::seconds(grace_seconds(attempt_, place_))};
+  Clock::time_point next_look_;
+  Room room_ = Room::not_looked;
+  std::string refused_;  ///< See JobView.
+  bool may_ask_again_ = true;
 };
 
 /// Returns true if a dead driver has created the Job. If not, files in the attempt's folders are
@@ -153,14 +158,10 @@ async::Task<> JobRun::create() {
   if (files_) carried = co_await files_->bring(attempt_);
   brought_ = Clock::now() - begun;
   if (!exists) {
-    try {
-      entry_.job =
-          co_await client_.create("create the Job " + name_, client_.path("batch/v1", "jobs"),
-                                  job_manifest(attempt_, place_));
-    } catch (const ApiError& error) {
-      if (error.status() != 409) throw;
-      exists = true;
-    }
+    auto made = co_await create_object("batch/v1", "jobs", job_manifest(attempt_, place_));
+    if (is_given_up()) co_return;
+    exists = made.is_null();
+    if (!exists) entry_.job = std::move(made);
     if (exists) co_await adopt();
   }
   uid_ = text_at(entry_.job, "/metadata/uid");
@@ -168,11 +169,20 @@ async::Task<> JobRun::create() {
   if (!secret) co_return;
   (*secret)["metadata"]["ownerReferences"] = json::array(
       {json{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", name_}, {"uid", uid_}}});
-  try {
-    co_await client_.create("create the Secret " + name_, client_.path("", "secrets"), *secret);
-  } catch (const ApiError& error) {
-    if (error.status() != 409) throw;
+  co_await create_object("", "secrets", std::move(*secret));
+}
+
+/// Creates a Job or Secret. Returns null if it exists, or is_given_up().
+async::Task<json> JobRun::create_object(std::string group, std::string kind, json object) {
+  const auto what = text_at(object, "/kind");
+  if (const auto size = object.dump().size(); size > max_object_bytes) {
+    failure_ =
+        Failure{FailureKind::not_started, "could not start: " + too_large(what, size), {}, {}};
+    failure_->hints = {shorter_line};
+    co_return json();
   }
+  co_return co_await create_in_turn(client_, client_.path(group, kind), std::move(object),
+                                    attempt_.io);
 }
 
 /// The Job exists: a dead driver created it, or this one did and the response was lost.
@@ -198,8 +208,6 @@ async::Task<bool> JobRun::look_for_pod() {
 
 /// Deletes the Job, and its pod with the remaining grace period.
 async::Task<> JobRun::stop(core::StopLevel level) {
-  stopping_ = level;
-  leaves_since_ = Clock::now();  // The pod gets its whole time from here on.
   if (level == core::StopLevel::immediate)
     core::write_file_atomically(attempt_.scratch / stop_file_name, "");
   co_await delete_job(client_, name_, uid_);
@@ -214,29 +222,70 @@ async::Task<> JobRun::stop(core::StopLevel level) {
         level == core::StopLevel::immediate ? 1 : grace_seconds(attempt_, place_));
 }
 
-/// A node that is away may be back within the time that a graceful stop gives the step.
-bool JobRun::is_lost(const PodState& pod_state) {
-  if (!leaves_since_ || !pod_state.leaving) return false;
-  if (pod_state.node_is_away && stopping_ != core::StopLevel::graceful) return true;
-  const std::chrono::seconds own(
-      kubernetes_api::number_at(entry_.pod, "/metadata/deletionGracePeriodSeconds"));
-  return Clock::now() - *leaves_since_ > std::max(grace_, own) + overdue;
-}
-
-bool JobRun::is_hopeless(const PodState& pod_state) {
-  if (pod_state.phase != PodState::Phase::waiting) return false;
-  if (pod_state.stage != stage_) {
-    stage_ = pod_state.stage;
-    waits_since_ = Clock::now();
+/// Ends an attempt that cannot begin.
+async::Task<> JobRun::fail(JobAction& action) {
+  failure_ = std::move(action.failure);
+  const auto failing = there_is_no_pod() ? name_ : pod_name();
+  co_await add_warnings(client_, failing, *failure_);
+  if (action.state.stage == "node" && room_ == Room::never) {
+    const auto nodes = co_await informer_.nodes();
+    for (auto& line : why_none_fits(nodes, at(entry_.pod, "/spec")))
+      failure_->details.push_back(std::move(line));
   }
-  return pod_state.hopeless && Clock::now() - waits_since_ >= pod_state.retry_policy;
+  if (!action.state.unfetched.empty()) {
+    auto said = failure_->message;
+    for (const auto& line : failure_->details) said += "\n" + line;
+    failure_->hints = pull_advice(entry_.pod, action.state.unfetched, said);
+  }
+  co_await stop(core::StopLevel::immediate);
 }
 
-void JobRun::say_why(const PodState& pod_state) {
-  if (pod_state.waits_for.empty() || Clock::now() - waits_since_ < quiet_wait ||
-      !said_.insert(pod_state.waits_for).second)
-    return;
-  attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + pod_state.waits_for + "\n");
+JobView JobRun::view() {
+  const bool is_log_lost = log_ && log_->error();
+  return {.job = entry_.job,
+          .pod = entry_.pod,
+          .job_gone = entry_.job_gone,
+          .pod_gone = entry_.pod_gone,
+          .wanted = is_log_lost ? core::StopLevel::immediate : attempt_.io.cancel.level(),
+          .output_ended = frames_.ended(),
+          .shell_left = attempt_.shell && log_ && log_->done() &&
+                        Clock::now() - *log_ended_ >= longest_log_silence,
+          .room = room_,
+          .refused = refused_};
+}
+
+/// Asks why a pod is not created, or has no node, which no watch reports. The more Jobs a run has,
+/// the less often each of them asks.
+async::Task<> JobRun::look_closer(Clock::time_point now) {
+  const auto state = entry_.pod.is_null() ? job_status_of(entry_.job) : pod_state_of(entry_.pod);
+  const bool has_no_pod = entry_.pod.is_null() && state.failure;
+  if ((!has_no_pod && state.stage != "node") || watch_.in_stage(now) < first_look ||
+      now < next_look_)
+    co_return;
+  next_look_ = now + std::max<Clock::duration>(look_again, informer_.size() * 50ms);
+  if (!has_no_pod) {
+    const auto& settings = attempt_.step.settings->kubernetes;
+    const auto nodes = co_await informer_.nodes();
+    room_ = room_on(nodes, at(entry_.pod, "/spec"), settings.autoscaling.value_or(false));
+    co_return;
+  }
+  refused_ = co_await last_refusal(client_, name_);
+  if (may_ask_again_ && job_status_of(entry_.job, {}, refused_).in_quota_queue)
+    may_ask_again_ = co_await ask_for_pod(client_, name_);
+}
+
+/// Passes on what an action says of the pod.
+void JobRun::note(const JobAction& action) {
+  const bool has_started = action.state.phase != PodState::Phase::waiting;
+  if (action.state.phase == PodState::Phase::running && attempt_.io.on_began)
+    attempt_.io.on_began(attempt_.joins ? time_since_start(entry_.pod)
+                                        : std::chrono::milliseconds(0));
+  if (has_started && !log_ && !entry_.pod_gone)
+    log_.emplace(executor_, attempt_.shell ? converse() : read_log(),
+                 [this] { changed_.cancel(); });
+  if (has_started) fetched_.stop(core::StopLevel::immediate);
+  if (!action.notice.empty())
+    attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + action.notice + "\n");
 }
 
 /// Waits until the pod has ended or is lost; stops it on request.
@@ -245,52 +294,21 @@ async::Task<> JobRun::watch() {
                                         [this](core::StopLevel) { changed_.cancel(); });
   for (;;) {
     if (informer_.error()) std::rethrow_exception(informer_.error());
-    auto pod_state = entry_.pod.is_null() ? job_status_of(entry_.job, startup_)
-                                          : pod_state_of(entry_.pod, startup_);
-    if (pod_state.phase == PodState::Phase::running && attempt_.io.on_began) attempt_.io.on_began();
-    if (pod_state.phase != PodState::Phase::waiting && !log_ && !entry_.pod_gone)
-      log_.emplace(executor_, attempt_.shell ? converse() : read_log(),
-                   [this] { changed_.cancel(); });
-    if (pod_state.phase == PodState::Phase::ended || entry_.pod_gone) break;
-    if (stopping_ != core::StopLevel::none && frames_.ended())
-      break;  // The agent is the last process; the cluster reports the pod's end much later.
-    if (entry_.job_gone && entry_.pod.is_null() && stopping_ == core::StopLevel::none) break;
-    const auto wanted =
-        log_ && log_->error() ? core::StopLevel::immediate : attempt_.io.cancel.level();
-    if (wanted > stopping_) {
-      co_await stop(wanted);
-      continue;
-    }
-    if (pod_state.leaving && !leaves_since_ &&
-        stopping_ == core::StopLevel::none) {  // Before the cluster replaces the pod.
-      leaves_since_ = Clock::now();
-      co_await delete_job(client_, name_, uid_);
-      continue;
-    }
-    if (attempt_.shell && log_ && log_->done() && stopping_ == core::StopLevel::none &&
-        Clock::now() - *log_ended_ >= longest_log_silence) {
-      co_await stop(core::StopLevel::immediate);
-      continue;
-    }
-    if (is_lost(pod_state)) break;
-    if (is_hopeless(pod_state) && stopping_ == core::StopLevel::none) {
-      failure_ = std::move(pod_state.hopeless);
-      const auto failing = there_is_no_pod() ? name_ : pod_name();
-      co_await add_warnings(client_, failing, *failure_);
-      if (!pod_state.unfetched.empty()) {
-        auto said = failure_->message;
-        for (const auto& line : failure_->details) said += "\n" + line;
-        failure_->hints = pull_advice(entry_.pod, pod_state.unfetched, said);
-      }
-      co_await stop(core::StopLevel::immediate);
+    auto action = watch_.next(view(), Clock::now());
+    note(action);
+    using Kind = JobAction::Kind;
+    if (action.kind == Kind::end) break;
+    if (action.kind == Kind::stop) co_await stop(action.level);
+    if (action.kind == Kind::remove) co_await delete_job(client_, name_, uid_);
+    if (action.kind == Kind::fail) {
+      co_await fail(action);
       break;
     }
-    say_why(pod_state);
-    if (pod_state.phase != PodState::Phase::waiting) fetched_.stop(core::StopLevel::immediate);
-    if (help_ && help_->error() && stopping_ == core::StopLevel::none)
+    if (action.kind != Kind::wait) continue;
+    if (help_ && help_->error() && watch_.stopping() == core::StopLevel::none)
       std::rethrow_exception(help_->error());
-    const bool timed = !pod_state.stage.empty() || pod_state.leaving || log_ended_;
-    co_await change(timed ? Clock::now() + 1s : Clock::time_point::max());
+    co_await look_closer(Clock::now());
+    co_await change(action.is_timed || log_ended_ ? Clock::now() + 1s : Clock::time_point::max());
   }
   pod_ended_ = true;
   changed_.cancel();
@@ -300,9 +318,7 @@ void JobRun::take_output(bool is_stderr, std::string_view bytes) {
   received_ += bytes.size();
   if (is_stderr && first_errors_.size() < job_error_tail)
     first_errors_ += bytes.substr(0, job_error_tail - first_errors_.size());
-  last_output_ += bytes;
-  if (last_output_.size() > 2 * job_output_tail)
-    last_output_.erase(0, last_output_.size() - job_output_tail);
+  last_output_.add(bytes);
   attempt_.io.log.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
@@ -375,9 +391,9 @@ std::optional<Failure> JobRun::judge() {
   if (failure_) return failure_;
   if (attempt_.shell && !shell_error_.empty() && !code)
     return Failure{FailureKind::infrastructure, shell_error_, {}, {}};
-  if (stopping_ != core::StopLevel::none)
-    return stopping_ == core::StopLevel::graceful && code == 128 + 9 ? had_to_be_killed()
-                                                                     : was_stopped();
+  if (watch_.stopping() != core::StopLevel::none)
+    return watch_.stopping() == core::StopLevel::graceful && code == 128 + 9 ? had_to_be_killed()
+                                                                             : was_stopped();
   if (entry_.pod.is_null())
     return Failure{
         FailureKind::infrastructure,
@@ -385,7 +401,7 @@ std::optional<Failure> JobRun::judge() {
         {restarted_line},
         {}};
   if (auto late = past_deadline(entry_.job, entry_.pod)) return late;
-  const PodEnd end{first_errors_, last_output_};
+  const PodEnd end{first_errors_, last_output_.text()};
   auto failure = failure_of_pod(entry_.pod, attempt_, place_.image, end);
   if (!attempt_.shell || !code) return failure;
   if (failure && failure->kind == FailureKind::not_started) return failure;
@@ -394,8 +410,8 @@ std::optional<Failure> JobRun::judge() {
 
 /// Downloads the outputs and the failure's reason from the remote store, if the agent sent them.
 async::Task<> JobRun::take_files(AttemptResult& result) {
-  const bool sent =
-      step_has_ended(result.failure) || (stopping_ == core::StopLevel::graceful && frames_.ended());
+  const bool sent = step_has_ended(result.failure) ||
+                    (watch_.stopping() == core::StopLevel::graceful && frames_.ended());
   if (!sent) co_return co_await files_->abandon(attempt_);
   auto trouble = co_await files_->take(attempt_, !result.failure);
   if (trouble) result.failure = std::move(trouble);
@@ -404,6 +420,10 @@ async::Task<> JobRun::take_files(AttemptResult& result) {
 async::Task<AttemptResult> JobRun::run() {
   AttemptResult result;
   co_await create();
+  if (failure_) {
+    result.failure = failure_;
+    co_return result;
+  }
   if (files_ && !addresses_of(attempt_).empty())
     help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { changed_.cancel(); });
   std::exception_ptr lost;

@@ -40,7 +40,7 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
-    capabilities_.outlives_driver = capabilities_.shells = true;
+    capabilities_.outlives_driver = capabilities_.shells = capabilities_.reports_begin = true;
     capabilities_.fetches_addresses = stages_files();
   }
 
@@ -63,6 +63,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
     place.carries = files() != nullptr;
+    place.user = co_await user();
     auto found = co_await check_steps(client(), steps, std::move(place));
     if (files()) co_await files()->probe();
     gpu_models_ = std::move(found.gpu_models);
@@ -95,7 +96,7 @@ class KubernetesOrchestrator : public Orchestrator {
     JobOptions place;
     place.image = image.reference;
     place.pull = image.pull;
-    place.user = core::user_and_group();
+    place.user = co_await user();
     place.owner = owner();
     place.claim = claim();
     place.carries = files() != nullptr;
@@ -191,6 +192,11 @@ class KubernetesOrchestrator : public Orchestrator {
     return *client_;
   }
 
+  async::Task<std::string> user() {
+    if (user_.empty()) user_ = co_await user_of_pods(client(), files() != nullptr);
+    co_return user_;
+  }
+
   const std::string& owner() {
     if (owner_.empty()) owner_ = owner_of(options_.state);
     return owner_;
@@ -224,9 +230,8 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
-  std::map<const Attempt*, std::string>
-      waits_;  ///< Waits of running attempts, as their agents wrote them.
-  std::string owner_;
+  std::map<const Attempt*, std::string> waits_;  ///< As running agents wrote.
+  std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
   GpuModels gpu_models_;  ///< GPU models of the cluster's nodes, if known.
 };

@@ -8,6 +8,7 @@
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/joined.hpp"
+#include "core/quantity.hpp"
 #include "kubernetes_api/json.hpp"
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/kubernetes/merge.hpp"
@@ -26,8 +27,9 @@ constexpr const char *agent_path = "/pipe/agent", *agent_file = "agent", *agent_
 constexpr unsigned pod_grace_seconds = 10, upload_grace_seconds = 50;
 constexpr std::chrono::seconds kept_after_end =
     std::chrono::hours(24);  // Applies if the driver is dead; otherwise it removes Jobs itself.
-constexpr auto beyond_timeout = std::chrono::minutes(
-    5);  // Applies if the driver is dead; otherwise the engine enforces the timeout.
+// Parts of a pod's deadline besides the step's timeout and its startup timeout. It applies if the
+// driver is dead; otherwise the engine enforces the timeout.
+constexpr std::chrono::hours time_to_move{1}, time_to_stage{24};
 
 constexpr std::chrono::hours longest_shell{24};
 
@@ -50,6 +52,19 @@ std::string label_value(const std::string& text) {
   for (const char c : text.substr(0, longest - digest_length - 2)) value += is_fit(c) ? c : '-';
   return (is_alphanumeric(value.front()) ? "" : "x") + value + "-" +
          core::sha256(text).hex().substr(0, digest_length);
+}
+
+void restrict_privileges(json& context) {
+  if (context.value("privileged", json(false)) == true) return;
+  const auto set = [&](const char* key, json value) {
+    if (!context.contains(key)) context[key] = std::move(value);
+  };
+  set("allowPrivilegeEscalation", false);
+  set("seccompProfile", {{"type", "RuntimeDefault"}});
+  // A root user's programs need capabilities, and restricted namespaces admit no root user at all.
+  const bool is_root = context.value("runAsUser", json(0)) == 0;
+  set("capabilities", {{"drop", is_root ? json{"MKNOD", "SETFCAP"} : json{"ALL"}}});
+  if (!is_root) set("runAsNonRoot", true);
 }
 
 /// Kubernetes replaces `$(NAME)` in arguments and values, and `$$` by `$`.
@@ -97,7 +112,7 @@ json environment(const AttemptSpec& attempt, const Layout& layout) {
 /// Accepts `UID` or `UID:GID`; a user name has a meaning in the image only.
 json security(const StepSpec& step, const std::string& caller) {
   const auto& text = step.settings->docker.user ? *step.settings->docker.user : caller;
-  json context{{"allowPrivilegeEscalation", false}};
+  json context = json::object();
   long long uid = 0, gid = 0;
   const char *end = text.data() + text.size(), *begin = text.data();
   const auto first = std::from_chars(begin, end, uid);
@@ -114,9 +129,7 @@ json security(const StepSpec& step, const std::string& caller) {
         "write `user: UID:GID`, with the numbers that the image has for it");
   for (const auto& [key, value] : step.settings->kubernetes.container_security_context)
     context[key] = *value;
-  if (context.value("privileged", json(false)) == true)
-    context.erase(
-        "allowPrivilegeEscalation");  // The settings contradict each other; privileged implies it.
+  restrict_privileges(context);
   return context;
 }
 
@@ -352,6 +365,13 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
            {"terminationGracePeriodSeconds", grace_seconds(attempt, place)},
            {"automountServiceAccountToken", settings.service_account_name.has_value()},
            {"enableServiceLinks", false}};
+  // A Job's own deadline would count the time in which it waits for a node.
+  if (step.timeout && !attempt.shell)
+    pod["activeDeadlineSeconds"] =
+        std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(*step.timeout) +
+                                                startup_timeout(step) +
+                                                (place.carries ? time_to_stage : time_to_move))
+            .count();
   if (!place.agent_image.empty()) {
     pod["initContainers"].push_back(agent_bringer(place.agent_image, pod["containers"][0]));
     if (place.carries)
@@ -360,7 +380,8 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
   }
   if (auto tolerations = pod_tolerations(step); !tolerations.empty())
     pod["tolerations"] = std::move(tolerations);
-  if (auto affinity = pod_affinity(step, place.gpu_models); !affinity.is_null())
+  if (auto affinity = pod_affinity(step, place.gpu_models, attempt.avoided_nodes);
+      !affinity.is_null())
     pod["affinity"] = std::move(affinity);
   if (auto labels = node_labels(*step.settings); !labels.empty()) pod["nodeSelector"] = labels;
   for (const auto& name : settings.image_pull_secrets.items())
@@ -378,8 +399,18 @@ json pod_spec(const AttemptSpec& attempt, const JobOptions& place) {
 
 }  // namespace
 
+std::string too_large(const std::string& kind, std::size_t bytes) {
+  return "its " + kind + " would take " + core::format_bytes(bytes) +
+         ", and a cluster stores no object of more than 1 MiB";
+}
+
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place) {
   return place.carries && !attempt.checkpoint_key.empty();
+}
+
+std::chrono::seconds startup_timeout(const StepSpec& step) {
+  return std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds(
+      step.settings->kubernetes.pod_startup_timeout.value_or(std::chrono::minutes(10))));
 }
 
 unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place) {
@@ -400,10 +431,6 @@ json job_manifest(const AttemptSpec& attempt, const JobOptions& place) {
             {"ttlSecondsAfterFinished",
              settings.ttl_seconds_after_finished.value_or(kept_after_end.count())},
             {"template", {{"metadata", metadata}, {"spec", pod_spec(attempt, place)}}}};
-  if (step.timeout)
-    spec["activeDeadlineSeconds"] = std::chrono::ceil<std::chrono::seconds>(
-                                        std::chrono::milliseconds(*step.timeout) + beyond_timeout)
-                                        .count();
   if (settings.active_deadline_seconds)
     spec["activeDeadlineSeconds"] = *settings.active_deadline_seconds;
   if (attempt.shell) {  // Applies if this process is killed.

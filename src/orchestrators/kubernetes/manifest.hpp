@@ -63,6 +63,9 @@ inline std::string job_name(const AttemptSpec& attempt) {
 std::string label_value(const std::string& text);
 /// Escapes an argument or a variable's value, so that Kubernetes passes it on unchanged.
 std::string literally(const std::string& text);
+/// Adds to a container's securityContext what namespaces with the policy `restricted` demand, as
+/// far as its user allows that and nothing else is given.
+void restrict_privileges(nlohmann::json& context);
 /// Returns the labels that identify this attempt's objects. Names that are no label values are
 /// shortened and get a digest.
 StringMap job_labels(const AttemptSpec& attempt, const std::string& owner);
@@ -77,8 +80,17 @@ nlohmann::json job_manifest(const AttemptSpec& attempt, const JobOptions& place)
 std::optional<nlohmann::json> secret_manifest(const AttemptSpec& attempt, const std::string& owner,
                                               const std::optional<StagedFiles>& carried = {});
 
+/// Size up to which every cluster stores an object: etcd's limit, less what a server adds.
+inline constexpr std::size_t max_object_bytes = 1'400'000;
+/// Returns why a Job or a Secret cannot be created: `its Job would take 4.6 MB, ...`.
+std::string too_large(const std::string& kind, std::size_t bytes);
+inline constexpr const char* shorter_line =
+    "pass what is long in a file: an input, or a file of the step's `code`";
+
 /// Returns true if the pod's stager uploads the attempt's checkpoint.
 bool sends_checkpoint(const AttemptSpec& attempt, const JobOptions& place);
+/// Returns the limit of each stage before the pod's start.
+std::chrono::seconds startup_timeout(const StepSpec& step);
 /// Returns how long the pod has to end when it is asked to stop: the step's own time, and that of
 /// the upload of its checkpoint.
 unsigned grace_seconds(const AttemptSpec& attempt, const JobOptions& place);

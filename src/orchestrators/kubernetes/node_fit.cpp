@@ -211,6 +211,21 @@ NodeFit fit(const json& node, const json& pod_spec) {
   return result;
 }
 
+Room room_on(const json& nodes, const json& pod_spec, bool autoscaling) {
+  if (nodes.is_null()) return Room::unknown;
+  auto room = autoscaling || nodes.empty() ? Room::later : Room::never;
+  for (const auto& node : nodes) {
+    if (!fit(node, pod_spec).fits()) continue;
+    const auto& conditions = list_at(node, "/status/conditions");
+    const bool is_ready = std::ranges::none_of(conditions, [](const json& each) {
+      return text_at(each, "/type") == "Ready" && text_at(each, "/status") != "True";
+    });
+    if (is_ready && at(node, "/spec/unschedulable") != true) return Room::taken;
+    room = Room::later;
+  }
+  return room;
+}
+
 std::vector<std::string> why_none_fits(const json& nodes, const json& pod_spec) {
   constexpr std::size_t most_lines = 10, most_names = 5;
   struct Group {

@@ -21,6 +21,17 @@ struct NodeFit {
 /// Ignores transient reasons (a node that is not ready, closed or under pressure).
 NodeFit fit(const nlohmann::json& node, const nlohmann::json& pod_spec);
 
+/// The prospects of a pod that no node takes at present.
+enum class Room {
+  not_looked,
+  unknown,  ///< The nodes may not be listed.
+  never,    ///< Not even an empty node would take it.
+  later,    ///< A node would that is closed or not ready, or that the cluster may add.
+  taken     ///< A usable node would, once other pods have ended.
+};
+/// @param nodes null: not known. @param autoscaling the cluster adds nodes as they are needed
+Room room_on(const nlohmann::json& nodes, const nlohmann::json& pod_spec, bool autoscaling);
+
 /// Returns the pod's requests: `8 nvidia.com/gpu, 4 CPUs, 64 GiB memory`.
 std::string requests_text(const nlohmann::json& pod_spec);
 /// Returns the node's GPUs: `4 nvidia.com/gpu, NVIDIA-A100-SXM4-80GB`, or `no GPUs`.

@@ -7,7 +7,7 @@
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
-#include "orchestrators/kubernetes/verdict.hpp"
+#include "orchestrators/kubernetes/pod_failure.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -47,6 +47,22 @@ async::Task<> add_warnings(kubernetes_api::Client& client, std::string name, Fai
   const auto events = co_await events_of(client, std::move(name), "type=Warning,");
   for (auto& line : warnings_in(events, failure.message))
     failure.details.push_back(std::move(line));
+}
+
+std::string refusal_in(const json& events) {
+  std::string last, message;
+  for (const auto& event : kubernetes_api::list_at(events, "/items")) {
+    if (text_at(event, "/reason") != "FailedCreate") continue;
+    auto time = text_at(event, "/lastTimestamp");
+    if (!message.empty() && time < last) continue;
+    last = std::move(time);
+    message = text_at(event, "/message");
+  }
+  return message;
+}
+
+async::Task<std::string> last_refusal(kubernetes_api::Client& client, std::string job) {
+  co_return refusal_in(co_await events_of(client, std::move(job), "type=Warning,"));
 }
 
 async::Task<> explain(kubernetes_api::Client& client, const json& pod, Failure& failure) {

@@ -23,6 +23,12 @@ std::vector<std::string> warnings_in(const nlohmann::json& events, std::string_v
 /// quotas. A cluster that does not answer adds none.
 async::Task<> add_warnings(kubernetes_api::Client& client, std::string name, Failure& failure);
 
+/// Returns the cluster's last message about a Job whose pod it has not created; empty: there is
+/// none.
+async::Task<std::string> last_refusal(kubernetes_api::Client& client, std::string job);
+/// The same from the Job's events.
+std::string refusal_in(const nlohmann::json& events);
+
 /// Explains a deleted pod by the cluster's events if its status has no reason.
 async::Task<> explain(kubernetes_api::Client& client, const nlohmann::json& pod, Failure& failure);
 

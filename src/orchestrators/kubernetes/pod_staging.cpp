@@ -9,9 +9,9 @@
 #include "core/log.hpp"
 #include "file_tree/tree.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/kubernetes/pod_failure.hpp"
 #include "orchestrators/kubernetes/staged_checkpoint.hpp"
 #include "orchestrators/kubernetes/staging_keys.hpp"
-#include "orchestrators/kubernetes/verdict.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 
@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::size_t max_list_in_secret = 200'000;
 constexpr unsigned parts_of_output = 100;  // Parts of at most 5 GiB each: 500 GiB.
 
 std::string text_of(const json& object, const char* key) {
@@ -100,6 +101,18 @@ async::Task<json> PodStaging::upload(const Attempt& attempt, const AttemptOutput
   co_return made;
 }
 
+/// Stores a long list beside the attempt's outputs: a Secret holds at most 1 MiB, and a URL can
+/// take more than 1 KiB.
+async::Task<> PodStaging::shorten(const Attempt& attempt, json& document, std::string list) {
+  auto text = document.at(list).dump();
+  if (text.size() <= max_list_in_secret) co_return;
+  const auto key = document_key(folder_of(attempt), list);
+  co_await store_.put(key, blobs::body_of(std::move(text)), &attempt.io.cancel);
+  long_lists_.insert(key);
+  document.erase(list);
+  document["lists"][list] = co_await pods_.presigned(Method::read, key);
+}
+
 async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
   const auto& layout = containers::container_layout();
   json items = json::array();
@@ -140,6 +153,8 @@ async::Task<StagedFiles> PodStaging::bring(const Attempt& attempt) {
   }
   if (const auto authorities = pods_.authorities(); !authorities.empty())
     fetch["authorities"] = collect["authorities"] = authorities;
+  co_await shorten(attempt, fetch, "items");
+  co_await shorten(attempt, collect, "outputs");
   StagedFiles carried;
   carried.fetch = fetch.dump();
   carried.collect = collect.dump();
@@ -265,6 +280,9 @@ async::Task<> PodStaging::forget(std::string run_id, std::string step, unsigned 
   const auto folder = folder_of(run_id, step, number);
   for (const auto& name : outputs) co_await store_.remove(output_key(folder, name));
   co_await store_.remove(report_key(folder));
+  for (const char* list : {"items", "outputs"})
+    if (const auto key = document_key(folder, list); long_lists_.erase(key) > 0)
+      co_await store_.remove(key);
   if (addresses.empty()) co_return;
   co_await store_.remove(wanted_key(folder));
   for (const auto& name : addresses) co_await store_.remove(list_key(folder, name));

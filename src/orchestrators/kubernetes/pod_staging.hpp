@@ -47,6 +47,7 @@ class PodStaging {
 
  private:
   struct Sent;
+  async::Task<> shorten(const Attempt& attempt, nlohmann::json& document, std::string list);
   async::Task<nlohmann::json> item(const Attempt& attempt, std::string to,
                                    std::filesystem::path path, std::string digest);
   async::Task<nlohmann::json> address_item(const Attempt& attempt, std::string to,
@@ -68,9 +69,10 @@ class PodStaging {
   blobs::PodAccess& pods_;
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
-  std::set<std::string> unreached_;  ///< Servers that a pod could not reach.
-  std::set<std::string> kept_;       ///< Keys of artifacts that a pod has to upload.
-  asio::thread_pool pool_;           ///< Computes digests.
+  std::set<std::string> unreached_;   ///< Servers that a pod could not reach.
+  std::set<std::string> long_lists_;  ///< Keys of lists that shorten() has stored.
+  std::set<std::string> kept_;        ///< Keys of artifacts that a pod has to upload.
+  asio::thread_pool pool_;            ///< Computes digests.
 };
 
 }  // namespace pipeline::orchestrators::kubernetes

@@ -6,11 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "core/joined.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
 #include "kubernetes_api/permissions.hpp"
 #include "model/findings.hpp"
 #include "net/url.hpp"
+#include "orchestrators/kubernetes/job_requests.hpp"
 #include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/kubernetes/references.hpp"
 #include "orchestrators/kubernetes/refused_fields.hpp"
@@ -52,15 +54,16 @@ std::vector<StepGroup> alike(const std::vector<const StepSpec*>& steps) {
 /// Keeps only the checked members of a node, which also lists all of its images.
 json essence_of(const json& node) {
   json kept;
-  for (const auto* place :
-       {"/metadata/name", "/metadata/labels", "/spec/taints", "/status/allocatable"})
+  for (const auto* place : {"/metadata/name", "/metadata/labels", "/spec/taints",
+                            "/spec/unschedulable", "/status/allocatable", "/status/conditions"})
     if (const auto& value = at(node, place); !value.is_null())
       kept[json::json_pointer(place)] = value;
   return kept;
 }
 
-/// Returns nothing without permission to list nodes.
-async::Task<std::optional<json>> nodes_of(Client& client) {
+}  // namespace
+
+async::Task<json> nodes_of(Client& client) {
   json nodes = json::array();
   std::string next;
   try {
@@ -73,10 +76,12 @@ async::Task<std::optional<json>> nodes_of(Client& client) {
     } while (!next.empty());
   } catch (const ApiError& error) {
     core::log::info(error.what());
-    co_return std::nullopt;
+    co_return nullptr;
   }
   co_return nodes;
 }
+
+namespace {
 
 std::string path_of(const Client& client, const Reference& reference, std::string_view name) {
   if (reference.of_namespace) return client.path(reference.group, reference.plural, name);
@@ -97,8 +102,10 @@ class ClusterPreflight {
   async::Task<> check_reference(Reference reference, std::vector<const StepSpec*> steps);
   async::Task<std::vector<std::string>> names_of(Reference reference);
   async::Task<bool> find_version(Reference& reference);
+  void check_size(const StepSpec& step);
   void check_nodes(const json& nodes, const StepGroup& steps);
   async::Task<> try_out(const StepGroup& steps);
+  async::Task<> try_out_its_pod(const StepGroup& steps);
 
   Client& client_;
   ExampleJobOptions place_;
@@ -242,12 +249,12 @@ async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
   } catch (const ApiError& error) {
     refusal = error;
   }
-  if (!refusal) co_return;
+  if (!refusal) co_return co_await try_out_its_pod(alike);
   const std::string message = refusal->what();
   if (refusal->status() == 404 || refusal->status() == 401) throw ApiError(*refusal);
   const bool is_about_it =
       refusal->status() == 422 || refusal->status() == 400 || refusal->status() == 403;
-  if (!is_about_it || kubernetes_api::is_retryable(*refusal) ||
+  if (!is_about_it || refusal_of(message).kind == Refusal::Kind::full ||
       message.find("dry run") != message.npos) {
     core::log::info(message);
     co_return;
@@ -267,14 +274,43 @@ async::Task<> ClusterPreflight::try_out(const StepGroup& alike) {
                {"refused-by-cluster", "the cluster does not take its Job", {}, {message}, look});
 }
 
+async::Task<> ClusterPreflight::try_out_its_pod(const StepGroup& alike) {
+  auto refusal = co_await try_out_pod(client_, alike.job);
+  if (!refusal) co_return;
+  core::Diagnostic finding;
+  finding.code = "refused-by-cluster";
+  finding.message = "the cluster does not take its pod";
+  finding.notes = {std::move(refusal->reason)};
+  finding.suggestion = core::joined(refusal->hints, "; ");
+  found_.add(alike.steps, std::move(finding));
+}
+
+/// Refuses a step whose parameters and variables make its Job larger than a cluster stores.
+void ClusterPreflight::check_size(const StepSpec& step) {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : step.parameters) bytes += value->dump().size();
+  for (const auto& [name, value] : step.environment) bytes += value ? value->size() : 0;
+  if (bytes < max_object_bytes / 10) return;
+  const auto size = example_job(step, place_).dump().size();
+  if (size <= max_object_bytes) return;
+  core::Diagnostic finding;
+  finding.code = "too-large";
+  finding.message = too_large("Job", size);
+  finding.suggestion = shorter_line;
+  found_.add({&step}, std::move(finding));
+}
+
 async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec*>& steps) {
   ClusterCheck check;
   co_await client_.version();
+  co_await require_namespace(client_);
   co_await check_rights();
   const auto nodes = co_await nodes_of(client_);
-  if (nodes) place_.gpu_models = check.gpu_models = models_on(*nodes);
+  if (!nodes.is_null()) place_.gpu_models = check.gpu_models = models_on(nodes);
   auto all = alike(steps);
   make_jobs(all);
+  for (const auto& each : all)
+    for (const auto* step : each.steps) check_size(*step);
   std::map<Reference, std::vector<const StepSpec*>> references;
   for (const auto& each : all)
     for (const auto& reference : references_of(each.job)) {
@@ -282,8 +318,8 @@ async::Task<ClusterCheck> ClusterPreflight::run(const std::vector<const StepSpec
       of.insert(of.end(), each.steps.begin(), each.steps.end());
     }
   for (const auto& [reference, of] : references) co_await check_reference(reference, of);
-  if (nodes)
-    for (const auto& each : all) check_nodes(*nodes, each);
+  if (!nodes.is_null())
+    for (const auto& each : all) check_nodes(nodes, each);
   for (const auto& each : all) co_await try_out(each);
   check.obstacles = std::move(refused_);
   for (auto& each : found_.all()) check.obstacles.push_back(std::move(each));

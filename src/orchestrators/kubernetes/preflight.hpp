@@ -12,6 +12,10 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
+/// Returns the cluster's nodes with what room_on() reads of them; null without permission to list
+/// them.
+async::Task<nlohmann::json> nodes_of(kubernetes_api::Client& client);
+
 struct ClusterCheck {
   std::vector<core::Diagnostic> obstacles;
   GpuModels gpu_models;  ///< GPU models of its nodes, as far as they are visible.

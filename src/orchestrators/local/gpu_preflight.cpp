@@ -19,15 +19,15 @@ async::Task<std::optional<Failure>> look_at_gpus(const Attempt& attempt,
     report.code = 127;
     co_return preflight_failure(report, attempt.gpus, GpuVisibility::all);
   }
-  async::Deadline retry_policy(co_await asio::this_coro::executor, attempt.io.cancel,
-                               longest_preflight, core::StopLevel::immediate);
+  async::Deadline deadline(co_await asio::this_coro::executor, attempt.io.cancel, longest_preflight,
+                           core::StopLevel::immediate);
   for (auto* text : {&report.table, &report.list}) {
     smi.arguments = {"nvidia-smi"};
     if (text == &report.list) smi.arguments.emplace_back("-L");
     const OutputCallback keep = [text](Stream, std::string_view bytes) { *text += bytes; };
-    const auto end = co_await run_process(smi, reaper, retry_policy.source(), keep);
+    const auto end = co_await run_process(smi, reaper, deadline.source(), keep);
     write_preflight(attempt.io.log, *text);
-    if (retry_policy.expired()) co_return preflight_hangs(longest_preflight);
+    if (deadline.expired()) co_return preflight_hangs(longest_preflight);
     if (end.stopped) co_return was_stopped();
     report.code = end.start_error ? 126 : end.exited ? end.code : 128 + end.code;
     if (report.code != 0) break;

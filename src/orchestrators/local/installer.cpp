@@ -8,15 +8,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 
 #include "async/joinable_task.hpp"
+#include "core/digest.hpp"
 #include "core/error.hpp"
+#include "core/project.hpp"
 #include "docker/host_config.hpp"
 #include "docker/package_resolver.hpp"
 #include "orchestrators/local/install_advice.hpp"
 #include "orchestrators/local/written_bytes.hpp"
+#include "python_packages/unknown.hpp"
 #include "templates/templates.hpp"
 
 namespace pipeline::orchestrators::local {
@@ -72,23 +76,64 @@ bool has_clones(const fs::path& folder) {
 constexpr auto project_file = "pyproject.toml", requirements_file = "requirements.txt",
                constraints_file = "constraints.txt";
 
-void write_lines(const fs::path& file, const std::vector<std::string>& lines) {
+/// The link to the pipeline's folder in the folder that tools work in. They see no other name of
+/// it there, so that none of its files is a module or a configuration to them.
+constexpr auto root_link = "root";
+
+fs::path seen_from_work(const fs::path& path, const fs::path& root) {
+  if (path.is_absolute()) return path;
+  const auto normal = path.lexically_normal();
+  return *normal.begin() == ".." ? (root / path).lexically_normal() : "." / (root_link / normal);
+}
+
+/// Returns the line of a requirements file, or the option, with its path as tools see it.
+std::string seen_from_work(const std::string& line, const fs::path& root) {
+  constexpr std::array path_options{
+      "--find-links ",  "--override=",    "--overrides=",       "--constraint=",
+      "--constraints=", "--requirement=", "--requirements=",    "--cert=",
+      "--client-cert=", "--find-links=",  "--build-constraint="};
+  if (line.starts_with("--group=") && line.find(':') == line.npos)
+    return "--group=" + seen_from_work(fs::path("pyproject.toml"), root).string() + ":" +
+           line.substr(8);
+  std::size_t begin = 0;
+  for (const std::string_view option : path_options)
+    if (line.starts_with(option)) begin = option.size();
+  const bool is_option = begin > 0;
+  if (const auto at = line.find("@ "); !is_option && at != line.npos) begin = at + 2;
+  const auto end = std::min(line.find_first_of(is_option ? "" : " ;[", begin), line.size());
+  const auto path = line.substr(begin, end - begin);
+  std::error_code error;
+  const bool is_path = is_option ? fs::exists(root / path, error)
+                                 : python_packages::local_path(path, root).has_value();
+  if (!is_path) return line;
+  return line.substr(0, begin) + seen_from_work(fs::path(path), root).string() + line.substr(end);
+}
+
+void write_lines(const fs::path& file, const std::vector<std::string>& lines,
+                 const fs::path& root) {
   std::string text;
-  for (const auto& line : lines) text += line + "\n";
+  for (const auto& line : lines) text += seen_from_work(line, root) + "\n";
   core::write_file_atomically(file, text);
 }
 
 /// Writes what is asked for into files, and returns those. The folder is one that only this user
 /// can read: there may be credentials in requirements.
 std::vector<fs::path> write_requirements(const fs::path& folder,
-                                         const python_packages::PythonRequirements& asked) {
+                                         const python_packages::PythonRequirements& asked,
+                                         const fs::path& root) {
   std::vector<fs::path> files;
   if (!asked.pyproject.empty())
     core::write_file_atomically(files.emplace_back(folder / project_file), asked.pyproject);
   if (!asked.requirements.empty())
-    write_lines(files.emplace_back(folder / requirements_file), asked.requirements);
-  if (!asked.constraints.empty()) write_lines(folder / constraints_file, asked.constraints);
+    write_lines(files.emplace_back(folder / requirements_file), asked.requirements, root);
+  if (!asked.constraints.empty()) write_lines(folder / constraints_file, asked.constraints, root);
   return files;
+}
+
+/// Returns true for variables that say where packages come from, and run nothing.
+bool is_of_index(const std::string& name) {
+  return (name.starts_with("PIP_") || name.starts_with("UV_")) &&
+         (name.find("INDEX") != name.npos || name.ends_with("FIND_LINKS"));
 }
 
 bool refuses_caches(const std::vector<std::string>& arguments) {
@@ -96,9 +141,16 @@ bool refuses_caches(const std::vector<std::string>& arguments) {
                              [](const auto& word) { return word.starts_with("--no-cache"); });
 }
 
-std::vector<std::string> arguments_of(const EnvironmentPlan& plan) {
-  return plan.locked ? python_packages::install_arguments(plan.asked.arguments)
-                     : plan.asked.arguments;
+std::vector<std::string> arguments_of(const EnvironmentPlan& plan, const fs::path& root) {
+  auto arguments =
+      plan.locked ? python_packages::install_arguments(plan.asked.arguments) : plan.asked.arguments;
+  for (auto& argument : arguments) argument = seen_from_work(argument, root);
+  return arguments;
+}
+
+core::TemporaryFolder folder_in(const fs::path& folder) {
+  core::make_folders(folder);
+  return core::TemporaryFolder(folder);
 }
 
 /// Locked versions satisfy the constraints already.
@@ -112,7 +164,7 @@ void add_constraints(std::vector<std::string>& install, const EnvironmentPlan& p
 /// to have one: those without are in a file of their own.
 std::vector<fs::path> requirement_files(const EnvironmentPlan& plan, const fs::path& folder,
                                         const fs::path& root) {
-  if (!plan.locked) return write_requirements(folder, plan.asked);
+  if (!plan.locked) return write_requirements(folder, plan.asked, root);
   const auto options = python_packages::install_options(plan.asked, root);
   std::vector<fs::path> files;
   for (const bool has_hash : {true, false}) {
@@ -122,7 +174,8 @@ std::vector<fs::path> requirement_files(const EnvironmentPlan& plan, const fs::p
     if (part.packages.empty()) continue;
     auto lines = options;
     std::ranges::move(lockfile::install_lines(part), std::back_inserter(lines));
-    write_lines(files.emplace_back(folder / (has_hash ? "locked.txt" : "without-hash.txt")), lines);
+    write_lines(files.emplace_back(folder / (has_hash ? "locked.txt" : "without-hash.txt")), lines,
+                root);
   }
   return files;
 }
@@ -147,6 +200,27 @@ async::Task<core::Descriptor> take_lock(fs::path file, std::function<void()> on_
   co_return lock;
 }
 
+std::string unknown_to_look(const python_packages::PythonRequirements& asked) {
+  constexpr std::array allowed{
+      "--extra",      "--all-extras",    "--no-extra",      "--no-deps",       "--override",
+      "--overrides",  "--constraint",    "--constraints",   "--pre",           "--prerelease",
+      "--resolution", "--exclude-newer", "--no-index",      "--index-url",     "--extra-index-url",
+      "--find-links", "--index",         "--default-index", "--index-strategy"};
+  if (auto unknown = python_packages::unknown_of(asked); !unknown.empty()) return unknown;
+  for (const auto& argument : asked.arguments)
+    if (std::ranges::find(allowed, argument.substr(0, argument.find('='))) == allowed.end())
+      return "the installer has the option " + argument.substr(0, argument.find('='));
+  for (const auto& line : asked.requirements) {
+    const auto path = line.substr(0, line.find_first_of(" ;[#"));
+    if (line.starts_with('-') || line.find_first_of("/@") == line.npos) continue;
+    if (line.find(".whl") == line.npos || line.find("git+") != line.npos)
+      return path + " is built to say what it requires";
+  }
+  if (asked.pyproject.find("[tool.") != std::string::npos)
+    return "pyproject.toml has a table of tools";
+  return {};
+}
+
 Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, ProcessReaper& reaper,
                      core::CancelSource& cancel, std::function<void(std::string)> on_line)
     : plan_(plan),
@@ -154,12 +228,14 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
       cache_(std::move(folders.cache)),
       root_(std::move(folders.root)),
       templates_(std::move(folders.templates)),
+      work_(folder_in(cache_)),
       reaper_(reaper),
       cancel_(cancel),
       on_line_(std::move(on_line)) {
+  fs::create_directory_symlink(root_, work_.path() / root_link);
   variables_ = caller_variables();
-  for (const char* other : {"VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET",
-                            "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__"})
+  for (const char* other : {"VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX",
+                            "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__"})
     variables_.erase(other);  // The variable would make the installer use another folder.
   for (auto [name, value] : {std::pair{"PIP_DISABLE_PIP_VERSION_CHECK", "1"},
                              {"PIP_NO_INPUT", "1"},
@@ -175,7 +251,14 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
          {"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"})
       if (auto& value = variables_[name]; value.empty()) value = host.ca->string();
   choose_uv_cache();
-  for (const auto& [name, value] : plan_.asked.environment) variables_[name] = value;
+  // A project's own table for uv, such as its indexes.
+  if (!plan_.asked.pyproject.empty() && !core::only_looks())
+    core::write_file_atomically(work_.path() / project_file, plan_.asked.pyproject);
+  for (const auto& [name, value] : plan_.asked.environment)
+    if (!core::only_looks() || is_of_index(name)) variables_[name] = value;
+  if (!core::only_looks()) return;
+  variables_["UV_NO_BUILD"] = "1";
+  variables_["PIP_ONLY_BINARY"] = ":all:";
 }
 
 /// uv links the files of its cache into environments: by clones, where the file system has them,
@@ -207,7 +290,7 @@ async::Task<> Installer::install() {
   if (!plan_.project_command.empty()) co_await install_project();
 }
 
-async::Task<bool> Installer::run(std::vector<std::string> command, const fs::path& folder) {
+async::Task<bool> Installer::run(std::vector<std::string> command) {
   last_lines_.clear();
   last_command_ = fs::path(command[0]).filename().string();
   for (std::size_t i = 1; i < command.size() && i < 4; ++i) last_command_ += " " + command[i];
@@ -225,9 +308,10 @@ async::Task<bool> Installer::run(std::vector<std::string> command, const fs::pat
     keep(command[0] + ": not found");
     co_return false;
   }
+  options.program = fs::absolute(options.program);
   options.arguments = std::move(command);
   options.environment = variables_;
-  options.folder = folder;
+  options.folder = folder_.empty() ? work_.path() : folder_;
   options.grace = std::chrono::seconds(2);
   auto end = co_await run_reported(options, [&](Stream stream, std::string_view bytes) {
     (stream == Stream::out ? out : err).add(bytes);
@@ -261,9 +345,8 @@ async::Task<ProcessEnd> Installer::run_reported(ProcessOptions options, OutputCa
   co_return end;
 }
 
-async::Task<> Installer::require(std::vector<std::string> command, const fs::path& folder,
-                                 const std::string& what) {
-  const bool succeeded = co_await run(std::move(command), folder);
+async::Task<> Installer::require(std::vector<std::string> command, const std::string& what) {
+  const bool succeeded = co_await run(std::move(command));
   if (!succeeded) throw failure(what);
 }
 
@@ -281,38 +364,49 @@ core::BuildError Installer::failure(const std::string& what) const {
 async::Task<fs::path> Installer::find_uv() {
   if (auto installed = find_program("uv", variables_["PATH"]); !installed.empty())
     co_return installed;
-  auto tools = cache_ / "tools";
-  auto uv = tools / "uv" / "bin" / "uv";
+  const auto table = templates::template_text("image/tools.txt", templates_);
+  const auto tools = cache_ / "tools";
+  const auto made = tools / ("uv-" + core::sha256(table).hex().substr(0, 16));
+  auto uv = made / "bin" / "uv";
   core::make_folders(tools);
   auto lock = co_await take_lock(
       tools / "uv.lock", [] {}, cancel_);
-  if (access(uv.c_str(), X_OK) == 0 && access((tools / "uv" / ".complete").c_str(), F_OK) == 0)
+  if (access(uv.c_str(), X_OK) == 0 && access((made / ".complete").c_str(), F_OK) == 0)
     co_return uv;
-  core::remove_tree(tools / "uv");
+  core::remove_tree(made);
   on_line_("uv is not installed: getting it from the package index, once");
+  const core::TemporaryFolder folder;
+  const auto script = folder.path() / "install_locked.py", list = folder.path() / "tools.txt";
+  core::write_file_atomically(script,
+                              templates::template_text("lock/install_locked.py", templates_));
+  core::write_file_atomically(list, table);
   auto python = plan_.python.file.string();
-  Words beside{
-      python, "-m", "pip", "install", "--retries", "1", "--target", (tools / "uv").string(), "uv"};
-  bool made = co_await run(beside, root_);
-  if (!made) {
-    core::remove_tree(tools / "uv");
-    Words environment{python, "-m", "venv", (tools / "uv").string()},
-        within{(tools / "uv" / "bin" / "python").string(),
+  Words unpack{python,
+               "-B",
+               script.string(),
+               "tool",
+               (cache_ / "packages").string(),
+               made.string(),
+               list.string(),
+               "uv",
+               python,
                "-m",
-               "pip",
-               "install",
-               "--retries",
-               "1",
-               "uv"};
-    made = co_await run(environment, root_) && co_await run(within, root_);
+               "pip"};
+  bool is_unpacked = co_await run(unpack);
+  if (!is_unpacked) {  // Debian's Python may have no pip.
+    const auto with_pip = folder.path() / "with-pip";
+    Words environment{python, "-m", "venv", with_pip.string()};
+    unpack[8] = (with_pip / "bin/python").string();
+    core::remove_tree(made);
+    is_unpacked = co_await run(environment) && co_await run(unpack);
   }
-  if (!made || access(uv.c_str(), X_OK) != 0) {
-    core::remove_tree(tools / "uv");
+  if (!is_unpacked || access(uv.c_str(), X_OK) != 0) {
+    core::remove_tree(made);
     on_line_("uv cannot be installed here: pip takes its place");
     co_return fs::path();
   }
   core::sync_file_system(tools);
-  core::write_file_atomically(tools / "uv" / ".complete", "");
+  core::write_file_atomically(made / ".complete", "");
   co_return uv;
 }
 
@@ -322,11 +416,11 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
   if (!plan_.project_command.empty())
     make.push_back("--seed");  // The command may be `pip install .`.
   make.push_back(target_.string());
-  co_await require(make, root_, "uv could not make the folder");
+  co_await require(make, "uv could not make the folder");
   if (plan_.asked.empty()) co_return;
   std::vector<std::string> install{uv.string(), "pip", "install", "--python",
                                    (target_ / "bin/python").string()};
-  std::ranges::move(arguments_of(plan_), std::back_inserter(install));
+  std::ranges::move(arguments_of(plan_, root_), std::back_inserter(install));
   const core::TemporaryFolder folder;
   add_constraints(install, plan_, folder.path());
   for (const auto& file : requirement_files(plan_, folder.path(), root_))
@@ -338,7 +432,7 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
                                          const fs::path& requirements) {
   install.insert(install.end(), {"--requirements", requirements.string()});
   if (!plan_.locked) {
-    co_await require(install, root_, "uv could not install the packages");
+    co_await require(install, "uv could not install the packages");
     co_return;
   }
   install.push_back("--no-deps");
@@ -349,10 +443,10 @@ async::Task<> Installer::install_with_uv(std::vector<std::string> install,
   if (!plan_.is_fresh) {
     auto offline = install;
     offline.push_back("--offline");
-    const bool has_all = co_await run(offline, root_);
+    const bool has_all = co_await run(offline);
     if (has_all) co_return;
   }
-  co_await require(install, root_, "uv could not install the packages");
+  co_await require(install, "uv could not install the packages");
 }
 
 async::Task<> Installer::make_with_pip() {
@@ -363,8 +457,8 @@ async::Task<> Installer::make_with_pip() {
     // own, which takes seconds, and no python3-venv of Debian.
     const Words make{python, "-m", "venv", "--without-pip", target_.string()},
         probe{python, "-m", "pip", "--python", own, "--version"};
-    bool possible = co_await run(make, root_);
-    if (possible) possible = co_await run(probe, root_);
+    bool possible = co_await run(make);
+    if (possible) possible = co_await run(probe);
     if (possible)
       pip = Words(probe.begin(), probe.end() - 1);
     else
@@ -372,11 +466,11 @@ async::Task<> Installer::make_with_pip() {
   }
   if (pip.empty()) {
     const Words make{python, "-m", "venv", target_.string()};
-    co_await require(make, root_, "Python could not make the folder");
+    co_await require(make, "Python could not make the folder");
     pip = Words{own, "-m", "pip"};
   }
   pip.push_back("install");
-  std::ranges::move(arguments_of(plan_), std::back_inserter(pip));
+  std::ranges::move(arguments_of(plan_, root_), std::back_inserter(pip));
   const core::TemporaryFolder folder;
   add_constraints(pip, plan_, folder.path());
   for (const auto& file : requirement_files(plan_, folder.path(), root_))
@@ -397,7 +491,7 @@ async::Task<> Installer::install_with_pip(std::vector<std::string> install,
     file.replace_extension(".txt");
     const Words read{plan_.python.file.string(), "-c", script, requirements.string(),
                      file.string()};
-    co_await require(read, root_, "cannot read pyproject.toml");
+    co_await require(read, "cannot read pyproject.toml");
   }
   if (plan_.locked) {
     install.push_back("--no-deps");
@@ -407,19 +501,29 @@ async::Task<> Installer::install_with_pip(std::vector<std::string> install,
     }
   }
   install.insert(install.end(), {"--requirement", file.string()});
-  co_await require(install, root_, "pip could not install the packages");
+  co_await require(install, "pip could not install the packages");
 }
 
 /// pip asks the index even for what its own cache has.
 async::Task<> Installer::install_kept_with_pip(std::vector<std::string> install,
                                                const fs::path& requirements) {
   const core::TemporaryFolder folder;
-  const auto script = folder.path() / "pip_install.py";
-  core::write_file_atomically(script, templates::template_text("lock/pip_install.py", templates_));
-  Words command{plan_.python.file.string(), "-B", script.string(), (cache_ / "files").string(),
-                requirements.string()};
-  command.insert(command.end(), install.begin(), install.end());
-  co_await require(command, root_, "pip could not install the packages");
+  const auto script = folder.path() / "install_locked.py";
+  core::write_file_atomically(script,
+                              templates::template_text("lock/install_locked.py", templates_));
+  core::write_file_atomically(requirements.string() + ".addresses",
+                              lockfile::address_lines(*plan_.locked));
+  for (const auto* task : {"build", "install"}) {
+    Words command{plan_.python.file.string(),
+                  "-B",
+                  script.string(),
+                  task,
+                  (cache_ / "packages").string(),
+                  (cache_ / "built").string(),
+                  requirements.string()};
+    command.insert(command.end(), install.begin(), install.end());
+    co_await require(command, "pip could not install the packages");
+  }
 }
 
 async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvironment preferred,
@@ -432,12 +536,12 @@ async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvi
   core::write_file_atomically(script, templates::template_text("lock/resolve.py", templates_));
   core::write_file_atomically(
       folder.path() / "request.json",
-      docker::resolution_request(plan_.asked.arguments, preferred, refresh, true));
-  write_requirements(folder.path(), plan_.asked);
+      docker::resolution_request(arguments_of(plan_, root_), preferred, refresh, true, root_));
+  write_requirements(folder.path(), plan_.asked, root_);
   auto python = plan_.python.file.string();
   if (uv.empty()) python = co_await find_python_with_pip(folder.path());
   const Words command{python, "-B", script.string(), folder.path().string(), answer.string()};
-  const bool succeeded = co_await run(command, root_);
+  const bool succeeded = co_await run(command);
   std::string printed;
   for (const auto& line : last_lines_) printed += line + "\n";
   std::error_code error;
@@ -453,11 +557,11 @@ async::Task<lockfile::LockedEnvironment> Installer::resolve(lockfile::LockedEnvi
 async::Task<std::string> Installer::find_python_with_pip(const fs::path& folder) {
   const auto python = plan_.python.file.string();
   const Words probe{python, "-m", "pip", "--version"};
-  const bool has_pip = co_await run(probe, root_);
+  const bool has_pip = co_await run(probe);
   if (has_pip) co_return python;
   const auto environment = folder / "with-pip";
   const Words make{python, "-m", "venv", environment.string()};
-  co_await require(make, root_, "Python has no pip, and could not make a folder that has it");
+  co_await require(make, "Python has no pip, and could not make a folder that has it");
   co_return (environment / "bin/python").string();
 }
 
@@ -482,7 +586,8 @@ async::Task<> Installer::install_project() {
   variables_["VIRTUAL_ENV"] = target_.string();
   variables_["PATH"] = (target_ / "bin").string() + ":" + variables_["PATH"];
   const Words command{"sh", "-c", plan_.project_command};
-  co_await require(command, folder, "`" + plan_.project_command + "` failed");
+  folder_ = folder;  // The command is the user's own.
+  co_await require(command, "`" + plan_.project_command + "` failed");
 }
 
 }  // namespace pipeline::orchestrators::local

@@ -14,6 +14,10 @@
 
 namespace pipeline::orchestrators::local {
 
+/// Returns why it is not known which packages these are before a run, which may start programs of
+/// the pipeline's and build packages; empty if it is known.
+std::string unknown_to_look(const python_packages::PythonRequirements& asked);
+
 struct InstallerFolders {
   std::filesystem::path target;     ///< The environment, which must not exist; unused by resolve().
   std::filesystem::path cache;      ///< pipe's own: see cache_folder().
@@ -34,11 +38,9 @@ class Installer {
                                                    bool refresh);
 
  private:
-  async::Task<bool> run(std::vector<std::string> command,
-                        const std::filesystem::path& folder);  ///< Returns true for exit code 0.
+  async::Task<bool> run(std::vector<std::string> command);  ///< Returns true for exit code 0.
   async::Task<ProcessEnd> run_reported(ProcessOptions options, OutputCallback output);
-  async::Task<> require(std::vector<std::string> command, const std::filesystem::path& folder,
-                        const std::string& what);
+  async::Task<> require(std::vector<std::string> command, const std::string& what);
   async::Task<std::filesystem::path> find_uv();
   async::Task<> make_with_uv(const std::filesystem::path& uv);
   async::Task<> install_with_uv(std::vector<std::string> install,
@@ -57,6 +59,8 @@ class Installer {
 
   const EnvironmentPlan& plan_;
   const std::filesystem::path target_, cache_, root_, templates_;
+  const core::TemporaryFolder work_;  ///< Tools work in it; it has a link to the pipeline's folder.
+  std::filesystem::path folder_;      ///< Replaces `work_`; empty: it does not.
   ProcessReaper& reaper_;
   core::CancelSource& cancel_;
   std::function<void(std::string)> on_line_;

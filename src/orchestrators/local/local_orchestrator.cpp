@@ -1,5 +1,4 @@
 #include "orchestrators/local/local_orchestrator.hpp"
-#include "orchestrators/local/terminal_process.hpp"
 
 #include <signal.h>
 #include <sys/utsname.h>
@@ -13,16 +12,20 @@
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
+#include "core/project.hpp"
 #include "core/quantity.hpp"
 #include "gpu/errors.hpp"
 #include "orchestrators/failure_of.hpp"
 #include "orchestrators/local/gpu_preflight.hpp"
+#include "orchestrators/local/installer.hpp"
 #include "orchestrators/local/step_variables.hpp"
+#include "orchestrators/local/terminal_process.hpp"
 #include "orchestrators/local/workspace.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/usage/kernel_file.hpp"
 #include "orchestrators/usage/memory_kills.hpp"
 #include "orchestrators/usage/process_waits.hpp"
+#include "python_packages/unknown.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators::local {
@@ -208,8 +211,11 @@ void LocalOrchestrator::describe(HostContext& host) const {
   if (plan.digest.empty()) {
     environment.id.clear();
     environment.description = python + ", virtual environment with " + plan.summary();
-    environment.reason = "its requirements are not in " +
-                         options_.lock->path().filename().string() + ": they are resolved first";
+    const auto unknown = python_packages::unknown_of(plan.asked);
+    environment.reason = !unknown.empty() ? "not known until it runs: " + unknown
+                                          : "its requirements are not in " +
+                                                options_.lock->path().filename().string() +
+                                                ": they are resolved first";
     return;
   }
   environment.id = core::Hasher().field(host.identity).field(plan.digest).finish().hex();
@@ -222,7 +228,7 @@ void LocalOrchestrator::describe(HostContext& host) const {
 async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
   auto& found = host(step);
   if (found.plan) {
-    if (found.plan->digest.empty()) {
+    if (found.plan->digest.empty() && python_packages::unknown_of(found.plan->asked).empty()) {
       environments_.look_up(*found.plan);
       describe(found);
     }
@@ -237,7 +243,11 @@ async::Task<Environment> LocalOrchestrator::environment(const StepSpec& step) {
 async::Task<> LocalOrchestrator::lock(const StepSpec& step, EventSink& events,
                                       core::CancelSource& cancel) {
   auto& found = host(step);
-  if (!found.plan || found.plan->is_resolved()) co_return;
+  if (!found.plan) co_return;
+  const auto unknown = core::only_looks() ? unknown_to_look(found.plan->asked) : std::string();
+  if (!unknown.empty())
+    events.emit(event::Notice{step.name, "its packages are not known until it runs: " + unknown});
+  if (found.plan->is_resolved() || !unknown.empty()) co_return;
   co_await environments_.resolve(*found.plan, step.name, events, cancel);
   describe(found);
 }
@@ -436,6 +446,7 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
   const bool counted_apart = limits && limits->counts_kills();
   if (killed && !counted_apart) out_of_memory = kills.take();
   if (end.exited && !end.start_error) result.exit_code = end.code;
+  if (!end.exited && !end.start_error) result.signal = end.code;
   result.failure = failure_of(end, out_of_memory, attempt.step);
   if (result.failure) explain(*result.failure, end, process, last_output, !attempt.gpus.empty());
   co_return result;

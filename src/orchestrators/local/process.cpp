@@ -17,6 +17,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/process_fields.hpp"
@@ -30,7 +31,7 @@ using namespace asio::experimental::awaitable_operators;
 /// True also if the process is gone.
 bool is_zombie(pid_t pid) {
   const auto fields = core::process_fields(pid);
-  return fields.empty() || fields.starts_with('Z');
+  return fields.starts_with('Z') || (kill(pid, 0) != 0 && errno == ESRCH);
 }
 
 constexpr std::chrono::milliseconds first_pause{4}, longest_pause{100};
@@ -61,6 +62,8 @@ core::Usage usage_of(const rusage& used) {
 
 using Clock = std::chrono::steady_clock;
 
+/// Pause between two looks at processes that were asked to end.
+constexpr std::chrono::milliseconds stop_pause{10};
 /// How long to wait for the end of a sample before the next look.
 constexpr std::chrono::milliseconds shortest_look{1};
 
@@ -84,6 +87,7 @@ class Running {
         out_(executor, out),
         err_(executor, err),
         exit_(executor),
+        room_for_exit_(dup(reply)),
         wake_(executor),
         output_(output),
         cancel_(cancel),
@@ -108,7 +112,10 @@ class Running {
     if (start->error) co_return start->error;
     pid_ = start->pid;
     began_ = std::chrono::steady_clock::now();
-    if (int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)); fd >= 0) exit_.assign(fd);
+    room_for_exit_ = core::Descriptor();
+    const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+    if (fd < 0 && errno != ENOSYS) throw core::system_error("cannot wait for its process", errno);
+    if (fd >= 0) exit_.assign(fd);
     co_return 0;
   }
 
@@ -153,7 +160,18 @@ class Running {
         co_await pause.async_wait(asio::use_awaitable);
       }
     }
+    // The programs under a shell that was stopped end later than the shell.
+    const auto is_alive = [](pid_t pid) { return !is_zombie(pid); };
+    while (std::ranges::any_of(stopping_, is_alive)) co_await async::sleep(stop_pause);
     ended_ = std::chrono::steady_clock::now();
+  }
+
+  /// Sends SIGTERM to the process and its descendants, whatever groups they have made.
+  void ask_to_end() {
+    stopping_ = usage::descendants_of(pid_);
+    kill(-pid_, SIGTERM);
+    for (const auto pid : stopping_)
+      if (getpgid(pid) != pid_) kill(pid, SIGTERM);
   }
 
   /// Samples the memory of the process and its descendants. Ends when it is cancelled, after the
@@ -231,11 +249,12 @@ class Running {
       if (cancel_.level() == core::StopLevel::immediate || (stopped_ && now >= deadline_)) {
         ignored_ = cancel_.level() != core::StopLevel::immediate;
         stopped_ = true;
+        stopping_.clear();
         kill(-pid_, SIGKILL);
         wake_.expires_at(asio::steady_timer::time_point::max());
       } else if (cancel_.level() == core::StopLevel::graceful) {
         if (!std::exchange(stopped_, true)) {
-          kill(-pid_, SIGTERM);
+          ask_to_end();
           deadline_ = now + grace_;
         }
         wake_.expires_at(deadline_);
@@ -246,12 +265,14 @@ class Running {
   ProcessReaper& reaper_;
   pid_t pid_ = 0;  ///< 0: not running.
   asio::posix::stream_descriptor reply_, out_, err_, exit_;
+  core::Descriptor room_for_exit_;  ///< Closed for the process's own, once that is known.
   asio::steady_timer wake_;
   OutputCallback& output_;
   core::CancelSource& cancel_;
   std::chrono::milliseconds grace_;
   asio::thread_pool* measured_on_;
   std::uint64_t tree_peak_ = 0;  ///< Bytes.
+  std::vector<pid_t> stopping_;  ///< Those that were asked to end, until they are killed.
   std::chrono::steady_clock::time_point deadline_{}, began_{}, ended_{};
   std::exception_ptr error_;
   bool stopped_ = false, ignored_ = false;

@@ -53,11 +53,11 @@ struct ProcessEnd {
 
 using OutputCallback = std::function<void(Stream, std::string_view)>;
 
-/// Runs the process to its end; stdin is empty. A stop sends SIGTERM to the group, after `grace`
-/// SIGKILL; StopLevel::immediate sends SIGKILL at once. When the process has ended, all its
-/// descendants are killed, whatever session, descriptors and environment they have. What it has
-/// asked a service to start is no descendant. An exception of `output` kills the group and is
-/// rethrown.
+/// Runs the process to its end; stdin is empty. A stop sends SIGTERM to the process and all its
+/// descendants, and waits for all of them; after `grace` it sends SIGKILL, StopLevel::immediate
+/// does so at once. When the process has ended without a stop, all its descendants are killed,
+/// whatever session, descriptors and environment they have. What it has asked a service to start is
+/// no descendant. An exception of `output` kills the group and is rethrown.
 async::Task<ProcessEnd> run_process(const ProcessOptions& options, ProcessReaper& reaper,
                                     core::CancelSource& cancel, OutputCallback output);
 

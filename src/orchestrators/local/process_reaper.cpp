@@ -33,7 +33,7 @@ struct Request {
 namespace {
 
 constexpr int most_children = 4096;
-constexpr int fixed_files = 4;  ///< The header, out, err, reply; control groups, inherited
+constexpr int fixed_files = 4;  ///< The reply, header, out, err; control groups, inherited
                                 ///< descriptors and the sandbox follow.
 constexpr int most_open_files = 128;
 constexpr int most_passes =
@@ -125,8 +125,8 @@ void begin(Launch& with) {
   core::begin_child(with.parent, SIGKILL);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   dup2(STDOUT_FILENO, STDIN_FILENO);  // Stdin is /dev/null.
-  dup2(with.files[1], STDOUT_FILENO);
-  dup2(with.files[2], STDERR_FILENO);
+  dup2(with.files[2], STDOUT_FILENO);
+  dup2(with.files[3], STDERR_FILENO);
   const int* const groups = with.files + fixed_files;
   for (int i = 0; i < with.groups; ++i)
     if (write(groups[i], "0", 1) < 0) with.error = errno;
@@ -136,7 +136,7 @@ void begin(Launch& with) {
   if (with.error) _exit(127);
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   for (int i = 0; i < with.inherited; ++i) fcntl(groups[with.groups + i], F_SETFD, 0);
-  core::unblock_signals();
+  core::prepare_exec();
   execve(with.program, with.arguments, with.environment);
   if (errno == ENOEXEC)
     execve("/bin/sh", with.shell_arguments,
@@ -166,7 +166,7 @@ void answer(int file, const Reply& reply) {
 void start_step(const Request& request, const int* files, int count) {
   Reply reply{};
   void* const mapped =
-      mmap(nullptr, request.size, PROT_READ | PROT_WRITE, MAP_PRIVATE, files[0], 0);
+      mmap(nullptr, request.size, PROT_READ | PROT_WRITE, MAP_PRIVATE, files[1], 0);
   auto* const child = find_child(0);
   if (mapped == MAP_FAILED || !child) {
     reply.error = mapped == MAP_FAILED ? errno : EAGAIN;
@@ -192,12 +192,12 @@ void start_step(const Request& request, const int* files, int count) {
       while (pid > 0 && waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
       }
     else
-      *child = {pid, fcntl(files[3], F_DUPFD_CLOEXEC, 3)};
+      *child = {pid, files[0]};
     reply.pid = pid;
   }
   if (mapped != MAP_FAILED) munmap(mapped, request.size);
-  answer(files[3], reply);
-  for (int i = 0; i < count; ++i) close(files[i]);
+  answer(files[0], reply);
+  for (int i = reply.error ? 0 : 1; i < count; ++i) close(files[i]);
 }
 
 void add(rusage& sum, const rusage& more) {
@@ -206,6 +206,13 @@ void add(rusage& sum, const rusage& more) {
   if (more.ru_maxrss > sum.ru_maxrss) sum.ru_maxrss = more.ru_maxrss;
   sum.ru_inblock += more.ru_inblock;
   sum.ru_oublock += more.ru_oublock;
+}
+
+/// Returns true for a process in the session of a step that has not been finished: the step was
+/// stopped, and the process has time to end by itself.
+bool has_time(pid_t pid) {
+  const auto* const step = find_child(getsid(pid));
+  return step && step->reply >= 0;
 }
 
 /// Kills children that are no step's process, once. @return the number of remaining ones; those
@@ -226,7 +233,7 @@ int kill_strays(int& left, rusage& usage) {
       pid = pid * 10 + (text[i] - '0');
       continue;
     }
-    if (pid > 0 && !find_child(pid)) {
+    if (pid > 0 && !find_child(pid) && !has_time(pid)) {
       const bool refused = kill(pid, SIGKILL) != 0 && errno == EPERM;
       rusage used{};
       const bool is_gone = wait4(pid, nullptr, WNOHANG, &used) == pid;
@@ -326,7 +333,10 @@ void end_step(Child& child) {
       count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
       std::memcpy(files, CMSG_DATA(header), static_cast<std::size_t>(count) * sizeof(int));
     }
-    if (request.kind == Request::Kind::launch) {
+    if (message.msg_flags & MSG_CTRUNC) {  // This process has no room for all of them.
+      if (count > 0) answer(files[0], {0, EMFILE, {}});
+      for (int i = 0; i < count; ++i) close(files[i]);
+    } else if (request.kind == Request::Kind::launch) {
       start_step(request, files, count);
     } else if (auto* const child = find_child(request.pid); child && request.pid > 0) {
       end_step(*child);
@@ -398,7 +408,10 @@ bool ProcessReaper::send(const Request& request, const std::vector<int>& files) 
     errno = 0;
     if (socket_ && sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0) return true;
     if (socket_ && errno == EINTR) continue;
-    break;
+    const bool lacks_room = errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS;
+    if (!socket_ || !lacks_room) break;
+    const timespec moment{0, 1'000'000};
+    nanosleep(&moment, nullptr);
   }
   // The reaper has been killed.
   socket_ = core::Descriptor();
@@ -416,7 +429,7 @@ core::Descriptor ProcessReaper::launch(const LaunchRequest& request) {
   if (pipe2(ends, O_CLOEXEC) != 0) throw core::system_error("cannot make a pipe", errno);
   core::Descriptor reply(ends[0]);
   const core::Descriptor theirs(ends[1]);
-  std::vector<int> files{file.get(), request.out, request.err, theirs.get()};
+  std::vector<int> files{theirs.get(), file.get(), request.out, request.err};
   files.insert(files.end(), request.control_groups.begin(), request.control_groups.end());
   files.insert(files.end(), request.inherited.begin(), request.inherited.end());
   if (request.sandbox >= 0) files.push_back(request.sandbox);

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
 #include <set>
 
+#include "core/file.hpp"
 #include "orchestrators/local/process.hpp"
 
 namespace pipeline::orchestrators::local {
@@ -30,10 +30,9 @@ bool is_program_word(std::string_view word) {
 }
 
 std::string first_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
+  if (access(file.c_str(), R_OK) != 0) return {};
+  const auto text = core::read_if_file(file);
+  return text.substr(0, text.find('\n'));
 }
 
 std::string stamp(const fs::path& file) {

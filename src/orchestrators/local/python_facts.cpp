@@ -20,10 +20,9 @@ print('%d.%d.%d' % sys.version_info[:3], '%s%d%d' % ((kind,) + sys.version_info[
 
 }  // namespace
 
-PythonFacts read_python_facts(const std::filesystem::path& python,
-                              const std::filesystem::path& folder) {
+PythonFacts read_python_facts(const std::filesystem::path& python) {
   const auto printed =
-      python_packages::output_of({python.string(), "-I", "-S", "-c", facts_script}, folder);
+      python_packages::output_of({python.string(), "-I", "-S", "-c", facts_script}, {});
   const auto words = core::split(core::trimmed(printed, " \n"), ' ');
   if (words.size() != 3)
     throw core::EnvironmentError(python.string() + " does not say which Python it is: " + printed);

@@ -15,8 +15,6 @@ struct PythonFacts {
 };
 
 /// Runs the interpreter, which takes some 20 ms. Throws EnvironmentError.
-/// @param folder its working folder, in which pyenv looks for `.python-version`
-PythonFacts read_python_facts(const std::filesystem::path& python,
-                              const std::filesystem::path& folder);
+PythonFacts read_python_facts(const std::filesystem::path& python);
 
 }  // namespace pipeline::orchestrators::local

@@ -32,16 +32,20 @@ fs::path real_path(const fs::path& path) {
 }  // namespace
 
 bool Sandbox::is_available() {
-  static const bool is_there =
-      syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 1;
+  constexpr int first_with_refer = 2;
+  static const bool is_there = syscall(SYS_landlock_create_ruleset, nullptr, 0,
+                                       LANDLOCK_CREATE_RULESET_VERSION) >= first_with_refer;
   return is_there;
 }
 
 Sandbox::Sandbox(const fs::path& hidden, const fs::path& home) {
-  const landlock_ruleset_attr handled{.handled_access_fs = LANDLOCK_ACCESS_FS_READ_FILE};
+  const landlock_ruleset_attr handled{.handled_access_fs =
+                                          LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_REFER};
   rules_ = core::Descriptor(
       static_cast<int>(syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0)));
   if (!rules_) throw core::system_error("cannot restrict what a step reads (Landlock)", errno);
+  // Without this right no rule set lets a file be renamed or linked into another folder.
+  add_rule("/", LANDLOCK_ACCESS_FS_REFER);
   const auto pipeline = hidden.empty() ? fs::path() : real_path(hidden);
   for (const auto* name : core::system_folders) allow_except(fs::path("/") / name, pipeline);
   const auto temporary = real_path(core::temporary_folder());
@@ -55,11 +59,12 @@ Sandbox::Sandbox(const fs::path& hidden, const fs::path& home) {
   }
 }
 
-void Sandbox::allow(const fs::path& path) {
+void Sandbox::allow(const fs::path& path) { add_rule(path, LANDLOCK_ACCESS_FS_READ_FILE); }
+
+void Sandbox::add_rule(const fs::path& path, std::uint64_t rights) {
   const core::Descriptor file(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!file) return;
-  const landlock_path_beneath_attr rule{.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
-                                        .parent_fd = file.get()};
+  const landlock_path_beneath_attr rule{.allowed_access = rights, .parent_fd = file.get()};
   syscall(SYS_landlock_add_rule, rules_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 

@@ -2,6 +2,7 @@
 /// Restricts which files the processes of a step can read, by Landlock.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace pipeline::orchestrators::local {
 /// rights by programs with the setuid bit, unless the driver is root.
 class Sandbox {
  public:
-  /// Returns true if the kernel has Landlock (since 5.13, and enabled).
+  /// Returns true if the kernel has a Landlock that can permit renames and links from one folder to
+  /// another (since 5.19, and enabled).
   static bool is_available();
 
   /// @param hidden the pipeline's folder: hidden also where it lies in a folder of the system
@@ -33,6 +35,7 @@ class Sandbox {
   static int enter(int descriptor);
 
  private:
+  void add_rule(const std::filesystem::path& path, std::uint64_t rights);
   void allow_except(const std::filesystem::path& path, const std::filesystem::path& hidden);
   core::Descriptor rules_;
 };

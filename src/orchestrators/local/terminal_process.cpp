@@ -52,7 +52,7 @@ void launch_on_terminal(TerminalLaunch& with) {
   if (!with.error && with.options.sandbox >= 0) with.error = Sandbox::enter(with.options.sandbox);
   if (with.error) _exit(127);
   for (const int file : with.options.inherited) ::fcntl(file, F_SETFD, 0);
-  core::unblock_signals();
+  core::prepare_exec();
   ::execve(with.options.program.c_str(), with.arguments, with.environment);
   with.error = errno;
 }

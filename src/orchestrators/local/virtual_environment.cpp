@@ -13,6 +13,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/project.hpp"
 #include "core/user_environment.hpp"
 #include "docker/context.hpp"
 #include "docker/package_lock.hpp"
@@ -20,7 +21,7 @@
 #include "orchestrators/cache_folder.hpp"
 #include "orchestrators/local/environment_packages.hpp"
 #include "orchestrators/local/installer.hpp"
-#include "python_packages/requirements.hpp"
+#include "python_packages/unknown.hpp"
 
 namespace pipeline::orchestrators::local {
 namespace {
@@ -51,6 +52,16 @@ const FoundProgram& python_for(const StepSpec& step, Programs& programs,
         {"install Python (Debian: apt install python3 python3-venv)",
          "or run with `--orchestrator docker`, which needs none"});
   return python;
+}
+
+/// Returns the Python that a command may ask for its version: if it only looks, none of the
+/// project, but the one that a virtual environment there is of. Empty: none.
+fs::path program_to_look_at(const fs::path& python) {
+  if (!core::only_looks() || !core::is_in_project(python)) return python;
+  std::error_code error;
+  auto real = fs::canonical(python, error);
+  const bool is_python = real.filename().string().starts_with("python");
+  return error || !is_python || core::is_in_project(real) ? fs::path() : real;
 }
 
 void add_files(core::Hasher& hasher, const std::vector<file_tree::ContextFile>& files) {
@@ -149,7 +160,9 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   auto& settings = step.settings->docker;
   EnvironmentPlan plan;
   plan.python = python_for(step, programs, plan.looked_up);
+  plan.python.file = fs::absolute(plan.python.file);  // Tools work in another folder.
   plan.asked = python_packages::python_requirements(settings, root_, plan.notices);
+  if (!python_packages::unknown_of(plan.asked).empty()) return plan;
   plan.resolves = python_packages::resolves(plan.asked.requirements) ||
                   !plan.asked.pyproject.empty() || settings.local_project_install_command;
   if (settings.local_project_install_command) {
@@ -174,8 +187,14 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
     return;
   }
   auto facts = facts_.find(plan.python.identity);
-  if (facts == facts_.end())
-    facts = facts_.emplace(plan.python.identity, read_python_facts(plan.python.file, root_)).first;
+  if (facts == facts_.end()) {
+    const auto python = program_to_look_at(plan.python.file);
+    if (python.empty()) {
+      python_packages::leave_unknown(plan.asked, plan.python.file.string() + " is in the project");
+      return;
+    }
+    facts = facts_.emplace(plan.python.identity, read_python_facts(python)).first;
+  }
   lockfile::LockRequest request;
   request.parent = lockfile::local_parent;
   request.tag = facts->second.tag;
@@ -193,7 +212,9 @@ void VirtualEnvironments::look_up(EnvironmentPlan& plan) const {
         plan.notices.push_back(std::move(notice));
       plan.locked = std::make_shared<const lockfile::LockedEnvironment>(std::move(*found));
     }
-  plan.digest = plan.is_resolved() ? digest_of(plan, root_, state_) : std::string();
+  plan.digest = plan.is_resolved() && python_packages::unknown_of(plan.asked).empty()
+                    ? digest_of(plan, root_, state_)
+                    : std::string();
 }
 
 async::Task<> VirtualEnvironments::resolve(EnvironmentPlan& plan, const std::string& step,
@@ -349,8 +370,7 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
 
 StringMap caller_variables() {
   StringMap variables;
-  for (char** entry = environ; *entry; ++entry) {
-    std::string_view text(*entry);
+  for (const std::string_view text : core::tool_environment()) {
     if (auto equals = text.find('='); equals != text.npos && equals > 0)
       variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
   }

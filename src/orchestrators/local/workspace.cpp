@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <ctime>
 #include <utility>
 
 #include "core/empty_folder.hpp"
@@ -111,6 +112,7 @@ ShortFolder::ShortFolder()
     : folder_({}, std::string(temporary_prefix) + std::to_string(getpid()) + "-"),
       lock_(open(path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (lock_) flock(lock_.get(), LOCK_SH);
+  [[maybe_unused]] static const bool is_swept = (remove_old_temporary_folders(), true);
 }
 
 ShortFolder ShortFolders::take() {
@@ -193,7 +195,9 @@ void remove_old_temporary_folders() {
     pid_t pid = 0;
     auto digits = std::string_view(name).substr(temporary_prefix.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-    if (pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH) continue;
+    // Another process may have got the driver's number, but nobody else its lock.
+    const bool may_be_new = time(nullptr) - info.st_mtime < 60;
+    if (pid <= 0 || (may_be_new && (kill(pid, 0) == 0 || errno != ESRCH))) continue;
     const core::Descriptor folder(
         open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (folder && flock(folder.get(), LOCK_EX | LOCK_NB) == 0) core::remove_tree(entry.path());

@@ -4,7 +4,7 @@ FROM python:3.12-slim AS system
 FROM system AS tools
 RUN --mount=type=bind,source=tools,target=/dev/pipe/fetch \
     --mount=type=bind,source=host,target=/dev/pipe/host \
-    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    --mount=type=cache,id=pipe-files,target=/dev/pipe/cache \
     ["/bin/sh", "/dev/pipe/fetch/fetch.sh", "uv", "required"]
 
 FROM system
@@ -13,11 +13,11 @@ RUN --mount=type=bind,source=layers/0,target=/dev/pipe/layer,rw \
     --mount=type=bind,source=python,target=/dev/pipe/python \
     --mount=type=bind,source=host,target=/dev/pipe/host \
     --mount=type=bind,from=tools,source=/pipe-tools,target=/dev/pipe/tools \
-    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    --mount=type=cache,id=pipe-files,target=/dev/pipe/cache \
     ["/bin/sh", "/dev/pipe/python/layer.sh", "uv"]
 RUN --mount=type=bind,source=layers/1,target=/dev/pipe/layer,rw \
     --mount=type=bind,source=python,target=/dev/pipe/python \
     --mount=type=bind,source=host,target=/dev/pipe/host \
     --mount=type=bind,from=tools,source=/pipe-tools,target=/dev/pipe/tools \
-    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    --mount=type=cache,id=pipe-files,target=/dev/pipe/cache \
     ["/bin/sh", "/dev/pipe/python/layer.sh", "uv"]

@@ -3,6 +3,6 @@ FROM jupyter:1
 USER 0
 RUN --mount=type=bind,source=apt,target=/dev/pipe/apt \
     --mount=type=bind,source=host,target=/dev/pipe/host \
-    --mount=type=cache,id=pipe-apt,target=/dev/pipe/cache,sharing=locked \
+    --mount=type=cache,id=pipe-apt-of-these-writers,target=/dev/pipe/cache,sharing=locked \
     ["/bin/sh", "/dev/pipe/apt/install.sh"]
 USER jovyan

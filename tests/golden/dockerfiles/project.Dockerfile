@@ -4,7 +4,7 @@ FROM python:3.12-slim AS system
 FROM system AS tools
 RUN --mount=type=bind,source=tools,target=/dev/pipe/fetch \
     --mount=type=bind,source=host,target=/dev/pipe/host \
-    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    --mount=type=cache,id=pipe-files,target=/dev/pipe/cache \
     ["/bin/sh", "/dev/pipe/fetch/fetch.sh", "uv", "optional"]
 
 FROM system
@@ -12,5 +12,5 @@ COPY project /opt/project
 RUN --mount=type=bind,source=install,target=/dev/pipe/install \
     --mount=type=bind,source=host,target=/dev/pipe/host \
     --mount=type=bind,from=tools,source=/pipe-tools,target=/dev/pipe/tools \
-    --mount=type=cache,id=pipe-python,target=/dev/pipe/cache \
+    --mount=type=cache,id=pipe-python-of-these-writers,target=/dev/pipe/cache \
     ["/bin/sh", "/dev/pipe/install/install.sh"]

@@ -30,8 +30,25 @@ TEST(Text, what_moves_the_cursor_never_reaches_the_terminal) {
 
 TEST(Text, colours_stay_if_wanted_and_end_with_the_line) {
   EXPECT_EQ(for_terminal("\x1b[1;31mred\x1b[0m", true), "\x1b[1;31mred\x1b[0m\x1b[0m");
-  EXPECT_EQ(for_terminal("\x1b[38;2;1;2;3mrgb", true), "\x1b[38;2;1;2;3mrgb\x1b[0m");
+  EXPECT_EQ(for_terminal("\x1b[38;2;200;2;3mrgb", true), "\x1b[38;2;200;2;3mrgb\x1b[0m");
+  EXPECT_EQ(for_terminal("\x1b[4;38;5;208;1mx", true), "\x1b[4;38;5;208;1mx\x1b[0m");
   EXPECT_EQ(for_terminal("\x1b[1;31mred\x1b[0m", false), "red");
+}
+
+TEST(Text, colours_that_hide_text_are_left_out) {
+  for (const char* codes : {"8",           "08",
+                            "30",          "30;40",
+                            "97",          "37;47",
+                            "41",          "38;5;0",
+                            "38;5;15",     "38;5;16",
+                            "38;5;231",    "38;5;232",
+                            "38;2;0;0;0",  "38;2;255;255;255",
+                            "38:2::0:0:0", "38",
+                            "38;2;1",      "48;5;1",
+                            "48;2;1;2;3",  "100",
+                            "11"})
+    EXPECT_EQ(for_terminal("\x1b[" + std::string(codes) + "mseen", true), "seen") << codes;
+  EXPECT_EQ(for_terminal("\x1b[31;8;41mseen", true), "\x1b[31mseen\x1b[0m");
 }
 
 TEST(Text, a_progress_bar_shows_its_last_state) {

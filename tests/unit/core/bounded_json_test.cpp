@@ -45,5 +45,12 @@ TEST(BoundedJson, an_integer_is_one_that_its_type_can_hold) {
   EXPECT_THROW(integer_of<std::uint64_t>(nlohmann::json(-1)), nlohmann::json::exception);
 }
 
+TEST(BoundedJson, of_few_bytes_a_value_is_bounded_by_the_number_of_values) {
+  std::string text = "[";
+  for (int i = 0; i < 4'100'000; ++i) text += "[],";
+  EXPECT_TRUE(parse_json(text + "0]").is_discarded());
+  EXPECT_FALSE(parse_json("[" + std::string(5'000'000, ' ') + "[1,2]]").is_discarded());
+}
+
 }  // namespace
 }  // namespace pipeline::core

@@ -207,5 +207,12 @@ TEST(Glob, hostile_patterns_take_no_longer_than_others) {
       << "going back would take longer than the universe has lasted";
 }
 
+TEST(IgnoreFiles, with_more_rules_than_anyone_writes_are_refused) {
+  std::string rules;
+  for (int i = 0; i < 50'001; ++i) rules += "file" + std::to_string(i) + "\n";
+  EXPECT_THROW(DockerIgnore{rules}, InputError);
+  EXPECT_THROW(GitIgnore().add("", rules), InputError);
+}
+
 }  // namespace
 }  // namespace pipeline::core

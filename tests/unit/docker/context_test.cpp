@@ -39,6 +39,22 @@ struct Contexts : testing::Test {
   }
 };
 
+TEST_F(Contexts, nothing_that_pipe_writes_is_in_one) {
+  put("Dockerfile", "FROM scratch");
+  put("poetry.lock", "# This file is of Poetry.\n");
+  const std::string lock =
+      "# The packages that the environments of this pipeline's steps consist of. `pipe` writes\n";
+  for (const auto* name : {"pipeline.lock", "other.lock", "sub/digits.lock"}) put(name, lock);
+  put("pipeline.lock.12.0.tmp", "");
+  for (const auto* state : {".pipe", "sub/.pipe", "runs"}) put(std::string(state) + "/pipe.db", "");
+  put("runs/logs/a", "x");
+  std::string paths, project;
+  for (const auto& file : folder_context(root, "", {})) paths += file.path + " ";
+  for (const auto& file : project_files(root, {})) project += file.path + " ";
+  EXPECT_EQ(paths, "Dockerfile poetry.lock sub ");
+  EXPECT_EQ(project, "Dockerfile poetry.lock ");
+}
+
 TEST_F(Contexts, a_tar_holds_files_links_and_folders_as_they_are) {
   put("a.txt", "hello");
   put("dir/b.sh", "#!/bin/sh\n");

@@ -140,5 +140,27 @@ TEST(Requirements, installer_arguments_become_options) {
   EXPECT_THROW(python_packages::installer_arguments({{"a", "x\ny"}}), core::InputError);
 }
 
+TEST_F(HostConfigs, logins_reach_only_images_that_the_user_trusts_with_them) {
+  environment = {{"PIP_INDEX_URL", "https://ann:geheim@packages.example/simple"},
+                 {"UV_INDEX_LAB_PASSWORD", "geheim"},
+                 {"https_proxy", "http://ann:proxy@proxy.example"}};
+  const auto given = [&](const std::vector<std::string>& images) {
+    std::vector<std::string> notices;
+    std::string text;
+    for (const auto& [name, value] : config_for_build(sources(), images, notices).variables)
+      text += name + "=" + value + "\n";
+    EXPECT_EQ(notices.empty(), text.find("geheim") != text.npos);
+    EXPECT_NE(text.find("packages.example/simple"), text.npos);
+    EXPECT_NE(text.find("ann:proxy@"), text.npos);
+    return text.find("geheim") != text.npos;
+  };
+  EXPECT_TRUE(given({"python:3.12-slim"}));
+  EXPECT_FALSE(given({"evil.example/python:3.12-slim"}));
+  EXPECT_FALSE(given({"python:3.12-slim", "somebody/tools"}));
+  environment["PIPE_INDEX_PARENTS"] = "lab.example/** somebody/tools";
+  EXPECT_TRUE(given({"python:3.12-slim", "somebody/tools", "lab.example/team/base:1"}));
+  EXPECT_FALSE(given({"elsewhere.example/somebody/tools"}));
+}
+
 }  // namespace
 }  // namespace pipeline::docker

@@ -144,7 +144,8 @@ TEST_F(Plans, locked_packages_are_layers_and_requirements_are_not_read_again) {
   EXPECT_FALSE(made.resolves);
   EXPECT_EQ(paths(made.context),
             "layers/0/names layers/0/requirements.txt layers/1/names layers/1/requirements.txt "
-            "python/arguments python/finish.py python/layer.sh stubs.tar tools/fetch.sh ");
+            "python/arguments python/finish.py python/install_locked.py python/layer.sh stubs.tar "
+            "tools/fetch.sh tools/install_locked.py tools/tools.txt ");
   EXPECT_EQ(*file_in(made, "layers/0/requirements.txt")->content,
             "torch==1.0 --hash=sha256:" + std::string(64, 'a') + "\n");
   for (const auto& file : made.context)
@@ -168,7 +169,15 @@ TEST_F(Plans, what_is_built_from_source_is_apart_and_named) {
             "six==1.0 --hash=sha256:" + std::string(64, 'a') + "\n");
   EXPECT_EQ(*file_in(made, "layers/0/sources.txt")->content,
             "fast==1.0 --hash=sha256:" + std::string(64, 'a') + "\n");
-  EXPECT_EQ(*file_in(made, "layers/0/system.txt")->content, std::string(16, 'b') + "\n");
+  EXPECT_EQ(*file_in(made, "sources/sources.txt")->content,
+            *file_in(made, "layers/0/sources.txt")->content);
+  EXPECT_NE(made.dockerfile.find("FROM system AS built\n"), std::string::npos);
+  const auto without =
+      plan_image(step({.parent_image = "debian:12",
+                       .python_package_installer_args = {{"no-build-isolation", true}},
+                       .requirements = {"fast", "six"}}),
+                 options, "", &environment);
+  EXPECT_EQ(without.dockerfile.find("AS built"), std::string::npos) << "it needs the others";
   EXPECT_EQ(made.notices, std::vector<std::string>{lockfile::notice_of_sources(environment)});
 }
 

@@ -326,6 +326,36 @@ steps:
   EXPECT_THAT(error_of(wrong), HasSubstr("'y'"));
 }
 
+TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_yaml) {
+  Pipeline pipeline{"policies", {.root = folder_.path()}};
+  const auto train =
+      pipeline.add(command("train", {"train", "${params.c}", "${outputs.model}"},
+                           {.matrix = nlohmann::json{{"c", {1, 2}}},
+                            .publish_to = "./results/${params.c}",
+                            .allow_failure = true,
+                            .max_parallel = 1,
+                            .uses = {{"license", 2}},
+                            .retry = {.max_retries = 1, .on = {"exit 75"}, .never = {"signal 9"}},
+                            .cache_max_age = std::chrono::hours(24),
+                            .cache_until = "monday"}));
+  pipeline.add(command("best", {"best", "${inputs.models}"}),
+               {{"models", train.all("model").at_least(1)}});
+  const auto spec = dsl::build(pipeline);
+  const auto& step = spec.steps.at(1);
+  EXPECT_EQ(step.publish_to, folder_.path() / "results/2");
+  EXPECT_TRUE(step.allow_failure);
+  EXPECT_EQ(step.max_parallel, 1u);
+  EXPECT_EQ(step.uses, (std::map<std::string, unsigned>{{"license", 2}}));
+  EXPECT_EQ(step.retry.on.items(), std::vector<std::string>{"exit 75"});
+  EXPECT_EQ(step.cache_max_age, std::chrono::hours(24));
+  EXPECT_EQ(step.cache_until, "monday");
+  EXPECT_EQ(spec.steps.at(2).inputs.at(0).at_least, 1u);
+  EXPECT_TRUE(spec.steps.at(2).inputs.at(0).gathered);
+  pipeline.add(command("one", {"one", "${inputs.models}"}),
+               {{"models", train.all("model").at_least(3)}});
+  EXPECT_THAT(error_of(pipeline), HasSubstr("'at_least' is 3, and this gathers 2"));
+}
+
 TEST(Yaml, texts_that_look_like_something_else_are_quoted) {
   Pipeline pipeline{"yaml"};
   pipeline.add(command("echo", {"echo", "true", "5", "a: b", "${outputs.x}", "line\nbreak", ""}));

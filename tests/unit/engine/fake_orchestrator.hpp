@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "async/gate.hpp"
+#include "async/sleep.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "engine/run.hpp"
@@ -38,7 +39,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
     capabilities_.gpus = true;
     capabilities_.memory_limits = true;
     capabilities_.on_this_machine = on_this_machine;
-    capabilities_.outlives_driver = !on_this_machine;
+    capabilities_.outlives_driver = capabilities_.reports_begin = !on_this_machine;
   }
 
   const orchestrators::Capabilities& capabilities() const override {
@@ -107,6 +108,10 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
     const core::CancelSource::Listener listener(attempt.io.cancel,
                                                 [&](core::StopLevel) { stopped.open(); });
     orchestrators::AttemptResult result;
+    if (const auto wait = begins_after.find(attempt.step.name); wait != begins_after.end()) {
+      co_await async::sleep(wait->second);
+      attempt.io.on_began({});
+    }
     if (blocking.contains(attempt.step.name)) {
       co_await stopped.wait();
       result = {Failure{FailureKind::cancelled, "was stopped", {}, {}}, 143, "fake"};
@@ -132,6 +137,7 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   std::map<std::string, StepFunction>
       steps;  ///< The function of each step; by default it writes the step's name to its outputs.
   std::set<std::string> blocking;  ///< Steps that run until they are stopped.
+  std::map<std::string, std::chrono::milliseconds> begins_after;  ///< Steps that wait for a place.
   std::set<std::string> broken_images;
   std::set<std::string> slow_images;     ///< Their preparation takes until other steps have ended.
   std::function<void()> when_checked;    ///< Called before the run begins.

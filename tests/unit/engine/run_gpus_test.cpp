@@ -77,6 +77,18 @@ TEST_F(RunWithGpus, a_retried_attempt_gets_gpus_again) {
   EXPECT_THAT(held, ElementsAre(4u, 4u));
 }
 
+TEST_F(RunWithGpus, a_retried_attempt_prefers_other_gpus_than_those_that_failed) {
+  pipeline.steps = {on_gpus("a", 1)};
+  pipeline.steps[0].retry = {.max_retries = 4, .avoid_failed = true};
+  std::vector<std::string> held;
+  orchestrator.steps["a"] = [&](const orchestrators::Attempt& attempt) {
+    held.push_back(attempt.gpus.at(0).uuid);
+    return fails_with(1);
+  };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_THAT(held, ElementsAre(uuid(0), uuid(1), uuid(2), uuid(3), uuid(0))) << "the last resort";
+}
+
 TEST_F(RunWithGpus, what_a_container_of_a_dead_driver_uses_is_not_given_to_anyone) {
   pipeline.steps = {on_gpus("a", 4)};
   int asked = 0;

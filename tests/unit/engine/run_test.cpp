@@ -364,6 +364,21 @@ TEST_F(RunTest, step_is_stopped_at_its_timeout) {
   EXPECT_THAT(recorder.end_of("long").failure->message, HasSubstr("timeout of 20ms"));
 }
 
+/// As a pod waits for a node.
+TEST_F(RunTest, timeout_counts_from_the_begin_of_the_command) {
+  pipeline.steps = {step("waits"), step("long")};
+  FakeOrchestrator cluster("cluster", false);
+  for (auto& each : pipeline.steps) {
+    each.timeout = Duration(20);
+    cluster.begins_after[each.name] = std::chrono::milliseconds(100);
+  }
+  cluster.blocking = {"long"};
+  places.emplace(cluster);
+  run();
+  EXPECT_EQ(status_of("waits"), StepStatus::succeeded);
+  EXPECT_EQ(recorder.end_of("long").failure->kind, FailureKind::timed_out);
+}
+
 TEST_F(RunTest, interrupted_run_cancels_what_runs_and_what_waits) {
   pipeline.steps = {step("long"), step("next", {"long"}), step("waiting")};
   orchestrator.blocking = {"long", "waiting"};

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "core/base64.hpp"
+
 namespace pipeline::engine {
 namespace {
 
@@ -42,7 +44,7 @@ TEST(SecretMask, hides_the_forms_that_programs_print_a_secret_in) {
   const std::string secret = "p\"ss w/rd+42";
   EXPECT_EQ(masked({secret}, {"x=cCJzcyB3L3JkKzQy"}), "x=***");  // base64
   EXPECT_EQ(masked({secret}, {"dXNlcjpwInNzIHcvcmQrNDI="}),
-            "dXNlcjpw***NDI=");  // of `user:SECRET`; the last group is of less than the whole
+            "dXNlcj***=");  // of `user:SECRET`
   EXPECT_EQ(masked({secret}, {"702273732077", "2f72642b3432."}), "***.");
   EXPECT_EQ(masked({secret}, {"?p=p%22ss%20w%2Frd%2B42&"}), "?p=***&");
   EXPECT_EQ(masked({secret}, {"p=p%22ss+w%2Frd%2B42&x=p%22ss%20w/rd%2B42"}), "p=***&x=***");
@@ -61,7 +63,21 @@ TEST(SecretMask, hides_a_secret_that_is_broken_over_lines) {
 }
 
 TEST(SecretMask, hides_what_is_stripped_before_it_is_encoded) {
-  EXPECT_EQ(masked({"some secret\n"}, {"c29tZSBzZWNyZXQ="}), "***ZXQ=");
+  EXPECT_EQ(masked({"some secret\n"}, {"c29tZSBzZWNyZXQ="}), "***=");
+}
+
+TEST(SecretMask, hides_all_bits_of_a_secret_in_base64_wherever_it_stands) {
+  const std::string secret = "hunter2-and-more";
+  for (const std::string before : {"", "a", "~~", "\xff\xff\xff"})
+    for (const std::string after : {"", "a", "~~", "\xff"}) {
+      const auto shown = masked({secret}, {core::encode_base64(before + secret + after) + "\n"});
+      const auto at = shown.find("***");
+      ASSERT_NE(at, shown.npos) << shown;
+      EXPECT_LE(at, before.size() * 8 / 6) << shown;
+      EXPECT_LE(shown.size() - at - 3 - 1, (after.size() + 2) / 3 * 4) << shown;
+      const auto other = core::encode_base64(before + "HUNTER2-AND-MORE" + after);
+      EXPECT_EQ(shown.substr(0, at), other.substr(0, at)) << "only what the byte before says";
+    }
 }
 
 TEST(SecretMask, leaves_secrets_alone_that_would_hide_everything) {

@@ -47,7 +47,11 @@ TEST(Redirections, do_not_lead_from_elsewhere_to_this_machine_or_its_cloud) {
         "http://2852039166/latest/meta-data", "http://LocalHost/x", "http://localhost.:80/x",
         "http://%6cocalhost/x", "http://metadata.google.internal./x", "http://[0:0:0:0:0:0:0:1]/x",
         "http://[0::ffff:a9fe:a9fe]/x", "http://[FE80::1]/x", "http://[fd00:ec2::254]/x",
-        "http://[0:0:0:0:0:ffff:127.0.0.1]/x"})
+        "http://[0:0:0:0:0:ffff:127.0.0.1]/x", "http://[64:ff9b::169.254.169.254]/x",
+        "http://[64:ff9b:1::7f00:1]/x", "http://[2002:7f00:1::]/x", "http://[::127.0.0.1]/x",
+        "http://[fe80::1%25eth0]/x", "http://[fd12::1]/x", "http://[fec0::1]/x",
+        "http://100.100.100.200/latest/meta-data", "http://192.0.0.192/x", "http://168.63.129.16/x",
+        "http://metadata/computeMetadata/v1"})
     EXPECT_EQ(redirected("http://example.org/data", local), "") << local;
   EXPECT_EQ(redirected("http://127.0.0.1:1/x", "http://127.0.0.1:2/y"), "http://127.0.0.1:2/y");
   for (const char* other : {"http://8.8.8.8/x", "http://[2001:db8::1]:80/x", "http://local/x"})

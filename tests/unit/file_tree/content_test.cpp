@@ -80,5 +80,19 @@ TEST_F(ContentTest, a_file_that_became_shorter_is_an_error_and_no_other_bytes) {
   EXPECT_THROW(content.read(0, piece), core::EnvironmentError);
 }
 
+TEST_F(ContentTest, links_that_lead_through_links_again_and_again_are_refused) {
+  fs::create_directory(root / "x");
+  std::string winding;
+  for (int i = 0; i < 300; ++i) winding += "x/../";
+  for (int i = 0; i < 38; ++i)
+    fs::create_symlink(winding + (i == 37 ? "x" : "l" + std::to_string(i + 1)),
+                       root / ("l" + std::to_string(i)));
+  EXPECT_THROW(scan_tree(root), core::ContentError);
+  for (int i = 0; i < 38; ++i) fs::remove(root / ("l" + std::to_string(i)));
+  fs::create_symlink("x/../second", root / "first");
+  fs::create_symlink("x", root / "second");
+  EXPECT_EQ(scan_tree(root).size(), 3u) << "one link through another is usual";
+}
+
 }  // namespace
 }  // namespace pipeline::file_tree

@@ -52,6 +52,22 @@ TEST_F(GpuLocks, a_gpu_is_held_until_its_descriptor_is_closed) {
   EXPECT_FALSE(enter(other).holder("GPU-a"));
 }
 
+TEST_F(GpuLocks, a_step_that_unlocks_what_it_inherits_frees_no_gpu_of_a_living_driver) {
+  auto folder = open(), other = open();
+  auto held = enter(folder).take("GPU-a", me()), shared = enter(folder).share("GPU-a");
+  struct flock none {};
+  none.l_type = F_UNLCK;
+  ASSERT_EQ(::flock(shared.get(), LOCK_UN), 0);
+  ASSERT_EQ(::fcntl(shared.get(), F_OFD_SETLK, &none), 0);
+  EXPECT_TRUE(enter(other).is_held("GPU-a"));
+  shared = core::Descriptor();
+  shared = enter(folder).share("GPU-a");
+  held = core::Descriptor();
+  EXPECT_TRUE(enter(other).is_held("GPU-a")) << "the processes outlive their driver";
+  shared = core::Descriptor();
+  EXPECT_FALSE(enter(other).is_held("GPU-a"));
+}
+
 TEST_F(GpuLocks, what_another_user_has_written_does_not_steer_the_terminal) {
   auto folder = open();
   auto holder = me();

@@ -130,6 +130,12 @@ class Server {
             co_await write(socket, "5\r\nhello\r\n");
             co_await pause(1);
           }
+        } else if (path == "/drops") {
+          co_await write(socket, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+          while (true) {
+            co_await write(socket, "2\r\nit\r\n");
+            co_await pause(100);
+          }
         } else if (path.starts_with("/endless-")) {
           co_await write(
               socket,
@@ -243,6 +249,13 @@ TEST_F(Http, a_server_that_is_silent_is_given_up_before_the_timeout) {
   never.timeout = std::chrono::hours(1);
   never.silence = std::chrono::seconds(1);
   EXPECT_NE(failure(never).find("too slow"), std::string::npos) << failure(never);
+}
+
+TEST_F(Http, a_server_of_a_few_bytes_a_second_is_given_up_as_a_silent_one) {
+  auto drops = request("/drops");
+  drops.timeout = std::chrono::hours(1);
+  drops.silence = std::chrono::seconds(2);
+  EXPECT_NE(failure(drops).find("too slow"), std::string::npos) << failure(drops);
 }
 
 TEST_F(Http, a_header_that_would_smuggle_another_is_refused) {

@@ -387,6 +387,9 @@ TEST(Settings, retry_is_decoded_and_merged) {
 TEST(Settings, retry_survives_the_round) {
   Diagnostics diagnostics;
   const json all{{"max_retries", 3},
+                 {"on", {"exit 75", "CUDA error"}},
+                 {"never", {"signal 9"}},
+                 {"avoid_failed", true},
                  {"delay", "2000ms"},
                  {"backoff", 2.0},
                  {"max_infrastructure_retries", 1},

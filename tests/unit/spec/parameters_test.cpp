@@ -115,6 +115,47 @@ TEST(Parameters, a_file_sets_maps_and_the_parameters_of_steps) {
   EXPECT_EQ(*other.steps[0].parameters.at("list"), json({5}));
 }
 
+/// Returns the texts that a step's parameters keep of their numbers, as `NAME/PATH=TEXT`.
+std::string written(const StepSpec& step) {
+  std::string all;
+  for (const auto& [name, value] : step.parameters)
+    if (value.written)
+      for (const auto& [path, text] : *value.written) all += name + "/" + path + "=" + text + " ";
+  return all;
+}
+
+TEST(Parameters, numbers_keep_the_text_that_was_written) {
+  const auto steps = [](const std::map<std::string, std::string>& options) {
+    return parse(
+               "name: x\nparameters: {python: 3.10, sha: 1234567e2, zip: 01234, lr: 1e-3, n: 5, "
+               "opt: {on: True, layers: [0.50, 0x1F, 2]}}\nsteps: {a: {command: 'echo "
+               "${params.python} ${params.sha} ${params.zip} ${params.lr} ${params.n} "
+               "${params.opt}'}}\n",
+               "/tmp/pipeline.yaml", {.parameters = options})
+        .steps;
+  };
+  const auto read = steps({});
+  EXPECT_EQ(
+      written(read[0]),
+      "lr/=1e-3 opt/layers.0=0.50 opt/layers.1=0x1F opt/on=True python/=3.10 sha/=1234567e2 ");
+  EXPECT_EQ(*read[0].parameters.at("python"), json(3.1)) << "conditions and records have numbers";
+  EXPECT_EQ(*read[0].parameters.at("zip"), json("01234"));
+  const auto given = steps({{"python", "3.20"}, {"sha", "7"}, {"opt.layers", "[1.0, 2.00]"}});
+  EXPECT_EQ(written(given[0]), "lr/=1e-3 opt/layers.1=2.00 opt/on=True python/=3.20 ");
+}
+
+TEST(Parameters, the_values_of_a_matrix_keep_their_text) {
+  const auto pipeline = parse(
+      "name: x\nparameters: {n: [1.10, 2]}\nsteps: {a: {matrix: {python: [3.9, 3.10], fold: "
+      "[01, 02]}, command: x}, b: {matrix: {v: '${params.n[*]}'}, command: x}, "
+      "c: {command: x, after: ['a[python=3.10,fold=01]']}}\n",
+      "/tmp/pipeline.yaml", {});
+  EXPECT_EQ(pipeline.steps[2].name, "a.python-3.10.fold-01");
+  EXPECT_EQ(written(pipeline.steps[2]), "python/=3.10 ");
+  EXPECT_EQ(written(pipeline.steps[4]), "v/=1.10 ");
+  EXPECT_THAT(pipeline.steps.back().after, ElementsAre("a.python-3.10.fold-01"));
+}
+
 TEST(Parameters, a_file_may_be_a_pipe) {
   int ends[2] = {};
   ASSERT_EQ(::pipe(ends), 0);

@@ -127,6 +127,15 @@ TEST_F(Carrier, brings_files_folders_and_texts_through_all_troubles) {
   EXPECT_EQ(troubles + cuts, 0);
 }
 
+TEST_F(Carrier, gets_lists_that_are_too_long_for_its_document) {
+  objects["/items"] = R"([{"kind": "text", "to": "a", "text": "[]"}])";
+  json document;
+  document["lists"]["items"] = server.url() + "/items";
+  Transfer transfer("", hasty);
+  complete(document, transfer);
+  EXPECT_EQ(document["items"][0]["to"], "a");
+}
+
 TEST_F(Carrier, refuses_what_is_not_what_its_digest_says) {
   objects["/file"] = "other";
   const json document{{"items", json::array({{{"kind", "file"},

@@ -196,11 +196,37 @@ TEST_F(ArtifactStoreTest, links_that_leave_the_folder_are_refused_whatever_their
     fs::create_symlink("p/q/root/../secret", t / "l");  // as a text it stays inside
   });
   refused("out_and_in", [](const fs::path& t) { fs::create_symlink("../out_and_in/p", t / "l"); });
-  refused("circle", [](const fs::path& t) {
+  refused("chain", [](const fs::path& t) {
     fs::create_symlink("m", t / "l");
-    fs::create_symlink("l", t / "m");
+    fs::create_symlink("/usr/bin", t / "m");
   });
   EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(ArtifactStoreTest, a_circle_of_links_is_named) {
+  const auto tree = folder.path() / "circle";
+  fs::create_directories(tree);
+  fs::create_symlink("m", tree / "l");
+  fs::create_symlink("l", tree / "m");
+  EXPECT_THAT([&] { store.take(tree); }, testing::ThrowsMessage<core::EnvironmentError>(
+                                             testing::HasSubstr("leads back to itself")));
+}
+
+TEST_F(ArtifactStoreTest, absolute_links_into_the_folder_become_relative) {
+  const auto tree = folder.path() / "tree";
+  fs::create_directories(tree / "p/q");
+  write("tree/p/q/file", "x");
+  fs::create_symlink("/seen/as/p/q/file", tree / "p/l");
+  fs::create_symlink(tree / "p", tree / "p/q/up");
+  fs::create_symlink("p/q/up/l", tree / "chain");
+  fs::create_symlink(tree, tree / "self");
+  fs::permissions(tree / "p", fs::perms(0555));
+  const auto stored = store.path(store.take(tree, {}, "/seen/as").digest);
+  EXPECT_EQ(fs::read_symlink(stored / "p/l"), "q/file");
+  EXPECT_EQ(fs::read_symlink(stored / "p/q/up"), "..");
+  EXPECT_EQ(fs::read_symlink(stored / "self"), ".");
+  EXPECT_EQ(fs::file_size(stored / "chain"), 1u);
+  EXPECT_TRUE(store.verify(store.all().at(0)));
 }
 
 TEST_F(ArtifactStoreTest, what_is_no_file_or_folder_is_refused) {

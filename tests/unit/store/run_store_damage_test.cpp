@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "store/checked_vfs.hpp"
+#include "store/received_store.hpp"
 #include "unit/store/processes.hpp"
 #include "unit/store/run_store_fixture.hpp"
 
@@ -174,25 +175,47 @@ TEST_F(RunStoreTest, damaged_log_gives_an_earlier_state_and_never_a_wrong_one) {
   }
 }
 
-TEST_F(RunStoreTest, of_somebody_else_has_plain_tables_and_nothing_that_is_computed) {
+TEST_F(RunStoreTest, of_somebody_else_has_our_tables_word_for_word_and_values_of_their_types) {
   const auto is_plain = [&] {
     try {
-      RunStore(state).require_plain_tables();
+      require_received_store(database, "r1");
       return true;
     } catch (const core::EnvironmentError&) {
       return false;
     }
   };
+  const auto create = [&] {
+    fs::remove_all(state);
+    RunStore store(state);
+    store.runs().add(run_record("r1"));
+    store.runs().put_step(step_record("r1", "zeta"));
+    store.attempts().put({.run = "r1", .step = "zeta", .log = "r1/zeta.1.log"});
+    store.share();
+  };
+  for (const auto* value :
+       {"UPDATE runs SET status = 9", "UPDATE steps SET name = x'00'",
+        "UPDATE steps SET took = 1e300", "UPDATE runs SET tags = '{'",
+        "UPDATE attempts SET usage = '['", "UPDATE attempts SET number = 'many'",
+        "INSERT INTO metrics VALUES ('r1', 'zeta', 1, 'loss', 0, 1, x'00', x'00')"}) {
+    create();
+    EXPECT_TRUE(is_plain());
+    EXPECT_EQ(sql_of(database, value, checked_vfs()), "");
+    EXPECT_FALSE(is_plain()) << value;
+  }
   const std::string rows_without_end =
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
   for (const auto& metrics :
        {"VIEW metrics AS " + rows_without_end,
+        std::string("TABLE metrics (run TEXT CHECK (length(hex(zeroblob(400000000))) > 0))"),
+        std::string("TABLE metrics (run TEXT DEFAULT (hex(zeroblob(400000000))))"),
+        std::string("INDEX more ON runs (hex(note))"),
+        std::string("TRIGGER after_runs AFTER INSERT ON runs BEGIN SELECT 1; END"),
         std::string("TABLE metrics (run TEXT, x AS (hex(zeroblob(400000000))))"),
         std::string("VIRTUAL TABLE metrics USING rtree (id, least, most)")}) {
-    fs::remove_all(state);
+    create();
     EXPECT_TRUE(is_plain());
-    EXPECT_EQ(sql_of(database, "DROP TABLE metrics; CREATE " + metrics, checked_vfs()), "");
-    EXPECT_EQ(RunStore(state).runs().list().size(), 0u);
+    const std::string drop = metrics.find("metrics") == metrics.npos ? "" : "DROP TABLE metrics; ";
+    EXPECT_EQ(sql_of(database, drop + "CREATE " + metrics, checked_vfs()), "");
     EXPECT_FALSE(is_plain()) << metrics;
   }
 }

@@ -50,6 +50,26 @@ TEST_F(RepositoryTest, tracked_files_are_those_of_the_index_below_the_folder) {
             (std::vector<std::string>{"other.py", "pipeline/a/c.py", "pipeline/b.py"}));
 }
 
+TEST_F(RepositoryTest, files_of_submodules_are_tracked_and_their_changes_are_dirt) {
+  git("init lib");
+  write("lib/models/net.py", "1");
+  git("-C lib add .");
+  git("-C lib commit -m first");
+  git("init repo");
+  git("-c protocol.file.allow=always -C repo submodule add ../lib external");
+  git("-C repo commit -m first");
+  const auto repo = root.path() / "repo";
+  EXPECT_EQ(tracked_files(repo),
+            (std::vector<std::string>{".gitmodules", "external", "external/models/net.py"}));
+  EXPECT_TRUE(is_submodule(repo / "external"));
+  EXPECT_FALSE(is_submodule(repo / "external/models"));
+  EXPECT_FALSE(source_state(repo)->dirty);
+  write("repo/external/models/net.py", "2");
+  EXPECT_TRUE(source_state(repo)->dirty);
+  git("-C repo/external commit -a -m second");
+  EXPECT_TRUE(source_state(repo)->dirty) << "another commit of the submodule";
+}
+
 TEST_F(RepositoryTest, commit_and_dirtiness_are_git_s) {
   git("init");
   write("pipeline/a.py", "1");

@@ -192,6 +192,27 @@ TEST_F(ContainerSpec, labels_name_the_attempt_and_cannot_be_overridden) {
   EXPECT_EQ(container_name(attempt()), "pipe-r1-train-2");
 }
 
+TEST_F(ContainerSpec, withholds_rights_that_reach_beyond_it_unless_they_are_asked_for) {
+  auto& arguments = step.settings->docker.run_args;
+  const auto rights = [&] {
+    const auto host = body()["HostConfig"];
+    return json{host.value("SecurityOpt", json()), host.value("CapDrop", json())}.dump();
+  };
+  EXPECT_EQ(rights(), R"([["no-new-privileges"],["MKNOD","SETFCAP"]])");
+  arguments["security_opt"] = {"seccomp=unconfined"};
+  arguments["cap_drop"] = {"cap_mknod", "NET_RAW"};
+  EXPECT_EQ(rights(),
+            R"([["seccomp=unconfined","no-new-privileges"],["cap_mknod","NET_RAW","SETFCAP"]])");
+  arguments.erase("cap_drop");
+  arguments["security_opt"] = {"no-new-privileges=false"};
+  arguments["cap_add"] = {"CAP_SETFCAP"};
+  EXPECT_EQ(rights(), R"([["no-new-privileges=false"],["MKNOD"]])");
+  arguments["cap_add"] = {"ALL"};
+  EXPECT_EQ(rights(), R"([["no-new-privileges=false"],null])");
+  arguments = {{"privileged", true}};
+  EXPECT_EQ(rights(), "[null,null]");
+}
+
 TEST_F(ContainerSpec, run_args_reach_the_place_that_the_api_has_for_them) {
   auto& arguments = step.settings->docker.run_args;
   arguments["cap_add"] = {"SYS_PTRACE"};

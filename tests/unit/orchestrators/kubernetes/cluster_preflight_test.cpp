@@ -33,6 +33,7 @@ class ClusterPreflight : public testing::Test {
              node("gpu-1", {{"cpu", "16"}, {"memory", "64Gi"}, {"nvidia.com/gpu", "4"}},
                   {{"pool", "gpu"}, {"nvidia.com/gpu.product", "Tesla-T4"}},
                   {{{"key", "nvidia.com/gpu"}, {"effect", "NoSchedule"}}})};
+    there["/api/v1/namespaces/ml"] = named("ml");
   }
 
   async::Task<> answer(HttpExchange& exchange) {
@@ -52,6 +53,10 @@ class ClusterPreflight : public testing::Test {
       return exchange.answer(refusal.is_null() ? 201 : refusal.value("code", 422),
                              refusal.is_null() ? exchange.body : refusal.dump());
     }
+    if (path.ends_with("/pods") && !pod_refusal.empty())
+      return exchange.answer(403, json{{"reason", "Forbidden"},
+                                       {"message", "pods \"pipe-x\" is forbidden: " + pod_refusal}}
+                                      .dump());
     if (there.contains(path)) return exchange.answer(200, there[path].dump());
     return exchange.answer(404, R"({"reason": "NotFound", "message": "not found"})");
   }
@@ -95,7 +100,7 @@ class ClusterPreflight : public testing::Test {
 
   asio::io_context loop;
   json nodes, there = json::object(), refusal;
-  std::string forbidden = "none of it";
+  std::string forbidden = "none of it", pod_refusal;
   bool may_list_nodes = true;
   std::vector<json> jobs;
   std::deque<StepSpec> steps;
@@ -213,6 +218,43 @@ TEST_F(ClusterPreflight, webhook_that_knows_no_dry_run_is_no_error) {
              {"reason", "Forbidden"},
              {"message", "admission webhook \"x\" denied the request: no team label"}};
   EXPECT_THAT(told(), HasSubstr("denied the request: no team label"));
+}
+
+TEST_F(ClusterPreflight, what_admits_no_pod_is_told_before_the_run_and_what_passes_is_not) {
+  add("train", 5);
+  pod_refusal = "failed quota: q: must specify limits.memory";
+  EXPECT_THAT(told(), AllOf(HasSubstr("step 'train': the cluster does not take its pod"),
+                            HasSubstr("note: pods \"pipe-x\" is forbidden: failed quota"),
+                            HasSubstr("resources: {cpu_count: 1, memory: 2GiB}")));
+  EXPECT_THAT(server.asked, Contains("POST /api/v1/namespaces/ml/pods?dryRun=All"));
+  pod_refusal = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
+  EXPECT_THAT(told(), HasSubstr("the quota 'q' allows pods=0, and this asks for pods=1"));
+  for (const auto* passing : {"exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2",
+                              "User \"ann\" cannot create resource \"pods\" in API group \"\""}) {
+    pod_refusal = passing;
+    EXPECT_THAT(told(), IsEmpty()) << passing;
+  }
+}
+
+TEST_F(ClusterPreflight, job_that_is_too_large_is_told_by_its_step) {
+  add("load", 3);
+  auto& train = add("train", 5);
+  for (int i = 0; i < 25; ++i)
+    train.parameters["p" + std::to_string(i)] = json(std::string(60'000, 'x'));
+  EXPECT_THAT(told(), AllOf(HasSubstr("step 'train': its Job would take"),
+                            HasSubstr("pass what is long in a file"), Not(HasSubstr("'load'"))));
+}
+
+TEST_F(ClusterPreflight, namespace_that_goes_is_not_told_as_a_missing_right) {
+  add("train", 5);
+  forbidden = "jobs";
+  there["/api/v1/namespaces/ml"]["status"]["phase"] = "Terminating";
+  try {
+    check();
+    FAIL();
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the namespace ml of context 'test' is being deleted"));
+  }
 }
 
 }  // namespace

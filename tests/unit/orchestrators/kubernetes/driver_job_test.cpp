@@ -45,6 +45,32 @@ TEST(DriverJob, through_a_claim_it_sees_no_path_of_a_node) {
             json({{"name", "shared"}, {"mountPath", "/mnt/lab"}, {"readOnly", false}}));
 }
 
+TEST(DriverJob, has_what_all_steps_agree_on_and_its_own_patch) {
+  StepSpec a, b;
+  for (auto* step : {&a, &b}) {
+    auto& own = step->settings->kubernetes;
+    own.labels = {{"team", "ml"}, {"step", step == &a ? "a" : "b"}, {"pipe.state", "theirs"}};
+    own.container_security_context = {
+        {"seccompProfile", json{{"type", "Localhost"}}}, {"privileged", true}, {"runAsUser", 4}};
+    own.pod_security_context = {{"fsGroup", 2000}};
+  }
+  auto with_settings = driver();
+  with_settings.settings = driver_settings({&a, &b});
+  with_settings.patch["spec"]["backoffLimit"] = 7;
+  const auto job = driver_manifest(with_settings);
+  const auto& pod = job["spec"]["template"];
+  EXPECT_EQ(pod["metadata"]["labels"]["team"], "ml");
+  EXPECT_FALSE(pod["metadata"]["labels"].contains("step"));
+  EXPECT_EQ(pod["metadata"]["labels"]["pipe.state"], driver().owner);
+  EXPECT_EQ(pod["spec"]["securityContext"]["fsGroup"], 2000);
+  const auto& context = pod["spec"]["containers"][0]["securityContext"];
+  EXPECT_EQ(context["seccompProfile"]["type"], "Localhost");
+  EXPECT_EQ(context["runAsUser"], 1000);
+  EXPECT_EQ(context["runAsNonRoot"], true);
+  EXPECT_FALSE(context.contains("privileged"));
+  EXPECT_EQ(job["spec"]["backoffLimit"], 7);
+}
+
 TEST(DriverJob, what_is_secret_is_in_its_secret_alone) {
   const auto secret = driver_secret(driver());
   ASSERT_TRUE(secret);

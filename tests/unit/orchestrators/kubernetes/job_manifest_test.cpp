@@ -80,6 +80,23 @@ TEST_F(JobManifest, what_a_cluster_cannot_do_is_refused_with_the_reason) {
   EXPECT_THAT(refusal(), HasSubstr("a node affinity has no patterns"));
 }
 
+TEST_F(JobManifest, other_nodes_are_preferred_to_those_where_the_step_has_failed) {
+  step.settings->resources.instance_type = "g5.xlarge";
+  auto retried = attempt();
+  retried.avoided_nodes = {"node-1", "node-2"};
+  const auto affinity =
+      job_manifest(retried, place)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"];
+  const auto& term = affinity["preferredDuringSchedulingIgnoredDuringExecution"][0];
+  EXPECT_EQ(
+      term["preference"]["matchFields"],
+      json::array(
+          {{{"key", "metadata.name"}, {"operator", "NotIn"}, {"values", json::array({"node-1"})}},
+           {{"key", "metadata.name"},
+            {"operator", "NotIn"},
+            {"values", json::array({"node-2"})}}}));
+  EXPECT_TRUE(affinity.contains("requiredDuringSchedulingIgnoredDuringExecution"));
+}
+
 TEST_F(JobManifest, files_come_through_a_claim_that_holds_them) {
   place.claim = {"artifacts", "/state"};
   EXPECT_EQ(pod()["volumes"].dump().find("hostPath"), std::string::npos);
@@ -273,6 +290,32 @@ TEST_F(JobManifest, a_step_that_gets_no_gpu_is_not_bound_to_nodes_with_gpus) {
   step.settings->resources.accelerator = Accelerator::automatic;
   step.settings->resources.gpu_class = "A100";
   EXPECT_FALSE(pod().contains("affinity"));
+}
+
+TEST_F(JobManifest, users_but_root_have_what_restricted_namespaces_demand) {
+  step.settings->docker.user = "1000:100";
+  const json restricted{{"runAsUser", 1000},
+                        {"runAsGroup", 100},
+                        {"runAsNonRoot", true},
+                        {"allowPrivilegeEscalation", false},
+                        {"capabilities", {{"drop", {"ALL"}}}},
+                        {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  EXPECT_EQ(container()["securityContext"], restricted);
+  step.settings->kubernetes.container_security_context = {{"capabilities", json::object()}};
+  EXPECT_EQ(container()["securityContext"]["capabilities"], json::object());
+  step.settings->docker.user = "0:0";
+  step.settings->kubernetes.container_security_context = {};
+  EXPECT_EQ(container()["securityContext"],
+            json({{"runAsUser", 0}, {"runAsGroup", 0}, {"allowPrivilegeEscalation", false}}));
+  step.settings->docker.user = "1000:100";
+  step.settings->kubernetes.container_security_context = {{"privileged", true}};
+  EXPECT_FALSE(container()["securityContext"].contains("runAsNonRoot"));
+}
+
+TEST_F(JobManifest, timeout_bounds_the_pod_and_not_the_wait_for_it) {
+  step.timeout = std::chrono::minutes(1);
+  EXPECT_FALSE(job()["spec"].contains("activeDeadlineSeconds"));
+  EXPECT_EQ(pod()["activeDeadlineSeconds"], 60 + 600 + 3600);
 }
 
 TEST_F(JobManifest, gpu_class_that_no_known_node_has_is_asked_for_by_its_own_name) {

@@ -64,7 +64,9 @@ class LostNode : public testing::Test {
     JobOptions place;
     place.user = "1000:100";
     auto attempt = builder.attempt();
-    attempt.io.on_began = [&builder] { builder.cancel.stop(core::StopLevel::immediate); };
+    attempt.io.on_began = [&builder](std::chrono::milliseconds) {
+      builder.cancel.stop(core::StopLevel::immediate);
+    };
     Removals removals;
     std::string waits;
     auto result = co_await run_job(client, informer, attempt, place, nullptr, removals, waits);

@@ -144,5 +144,20 @@ TEST(NodeFit, nodes_that_lack_the_same_are_told_together_and_those_that_lack_lea
             "8 nvidia.com/gpu, 8 CPUs, 8 GiB memory");
 }
 
+TEST(RoomOnNodes, is_taken_only_where_a_usable_node_could_hold_the_pod) {
+  const auto asks = [](const char* cpus) { return pod({{"cpu", cpus}}); };
+  auto nodes = json::array({node("n1", gpus_4)});
+  EXPECT_EQ(room_on(nullptr, asks("1"), false), Room::unknown);
+  EXPECT_EQ(room_on(nodes, asks("16"), false), Room::taken);
+  EXPECT_EQ(room_on(nodes, asks("17"), false), Room::never);
+  EXPECT_EQ(room_on(nodes, asks("17"), true), Room::later) << "the cluster adds nodes";
+  nodes[0]["spec"]["unschedulable"] = true;
+  EXPECT_EQ(room_on(nodes, asks("16"), false), Room::later);
+  nodes[0]["spec"].erase("unschedulable");
+  nodes[0]["status"]["conditions"][0] = {{"type", "Ready"}, {"status", "Unknown"}};
+  EXPECT_EQ(room_on(nodes, asks("16"), false), Room::later);
+  EXPECT_EQ(room_on(json::array(), asks("1"), false), Room::later);
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators::kubernetes

@@ -36,5 +36,18 @@ TEST(PodEvents, that_say_again_what_the_pods_status_says_are_left_out) {
               ElementsAre("Failed: Error: couldn't find key secret"));
 }
 
+TEST(PodEvents, the_last_refusal_of_a_pod_counts) {
+  json all;
+  const auto add = [&](const char* reason, const char* time, const char* message) {
+    all["items"].push_back({{"reason", reason}, {"lastTimestamp", time}, {"message", message}});
+  };
+  EXPECT_EQ(refusal_in(all), "");
+  add("FailedCreate", "2026-11-21T08:00:01Z", "first");
+  add("FailedCreate", "2026-11-21T08:00:03Z", "last");
+  add("FailedCreate", "2026-11-21T08:00:02Z", "second");
+  add("Started", "2026-11-21T08:00:04Z", "other");
+  EXPECT_EQ(refusal_in(all), "last");
+}
+
 }  // namespace
 }  // namespace pipeline::orchestrators::kubernetes

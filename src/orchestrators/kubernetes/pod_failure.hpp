@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrators/kubernetes/node_fit.hpp"
 #include "orchestrators/orchestrator.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
@@ -24,19 +25,25 @@ struct PodState {
       stage;  ///< While it waits: the general reason. The time limit restarts with each stage.
   std::string waits_for;  ///< The reason of the wait, if the user should know it: the scheduler's
                           ///< message, the missing image, its node.
-  std::optional<Failure> hopeless;       ///< The failure if that does not change in time.
-  std::chrono::seconds retry_policy{0};  ///< The time limit of `hopeless`.
+  std::optional<Failure> failure;  ///< The failure if the wait lasts for `limit`. Unset: a queue,
+                                   ///< in which the pod waits for its turn.
+  std::chrono::seconds limit{0};
+  bool in_quota_queue = false;  ///< The cluster tries again only after growing pauses.
   std::string
       unfetched;  ///< While it waits: the image that its node cannot pull, see pull_advice().
   bool leaving = false;       ///< The pod is being deleted.
   bool node_is_away = false;  ///< The cluster has lost contact with its node.
 };
-/// @param startup time limit for a pod that waits for a node, or for an unknown reason
+/// @param startup time limit for a pod that does not start, unless it waits in a queue
+/// @param room the nodes' room for a pod that has no node yet
 PodState pod_state_of(const nlohmann::json& pod,
-                      std::chrono::seconds startup = std::chrono::minutes(10));
+                      std::chrono::seconds startup = std::chrono::minutes(10),
+                      Room room = Room::not_looked);
 /// The same for a Job that has no pod yet.
+/// @param refused message of the Job's last event `FailedCreate`; empty: none
 PodState job_status_of(const nlohmann::json& job,
-                       std::chrono::seconds startup = std::chrono::minutes(10));
+                       std::chrono::seconds startup = std::chrono::minutes(10),
+                       const std::string& refused = {});
 
 /// Observations of the driver besides the pod itself.
 struct PodEnd {
@@ -59,6 +66,8 @@ std::optional<Failure> past_deadline(const nlohmann::json& job, const nlohmann::
 std::string restored_checkpoint(const nlohmann::json& pod);
 /// Returns true if the step's own process has ended, so that the agent sends what it has written.
 bool step_has_ended(const std::optional<Failure>& failure);
+/// Returns for how long its container has been running, by the clocks of its node and this machine.
+std::chrono::milliseconds time_since_start(const nlohmann::json& pod);
 /// Returns the exit code of its container if that has ended.
 std::optional<int> exit_code_of(const nlohmann::json& pod);
 

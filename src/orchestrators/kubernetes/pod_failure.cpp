@@ -1,5 +1,6 @@
-#include "orchestrators/kubernetes/verdict.hpp"
+#include "orchestrators/kubernetes/pod_failure.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -9,6 +10,7 @@
 #include "kubernetes_api/time.hpp"
 #include "orchestrators/containers/container_end.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
+#include "orchestrators/kubernetes/pod_refusal.hpp"
 
 namespace pipeline::orchestrators::kubernetes {
 namespace {
@@ -105,12 +107,12 @@ struct Wait {
   const char* reason;
   const char* message;
   const char* hint;
-  std::chrono::seconds retry_policy;
+  std::chrono::seconds limit;
 };
 // A registry can be down briefly, and a node learns of a new Secret with a delay.
 constexpr std::chrono::seconds at_once{0}, soon{20}, later{180};
 constexpr const char* not_fetched = "the image cannot be fetched";
-constexpr std::array waits{
+constexpr std::array wait_reasons{
     Wait{"ErrImageNeverPull", "the node does not have the image",
          "the image is on this machine's engine only: name a registry, `docker.target_repository: "
          "HOST/NAME`, or run on a cluster that shares the "
@@ -208,17 +210,35 @@ std::string requests_text(const json& pod) {
   return text;
 }
 
-PodState unscheduled(const json& pod, std::chrono::seconds startup) {
+/// Returns true if the scheduler's message says that others have taken what the pod asks for.
+bool is_about_room(const std::string& message) {
+  constexpr std::array words{"Insufficient ", "Too many pods", "free ports"};
+  return std::ranges::any_of(words, [&](auto* word) { return message.find(word) != message.npos; });
+}
+
+PodState unscheduled(const json& pod, std::chrono::seconds startup, Room room) {
+  constexpr std::chrono::seconds certain(5);  // A node may just have been added.
   PodState state;
+  const auto message = text_at(condition(pod, "PodScheduled"), "/message");
+  state.stage = "node";
+  if (text_at(condition(pod, "PodScheduled"), "/reason") == "SchedulingGated") {
+    state.stage = "gate";
+    state.waits_for = with("a scheduling gate holds its pod", message);
+    return state;
+  }
   const auto wants = requests_text(pod);
   const std::string looks = "`kubectl describe nodes` shows what the nodes have, and what is taken";
-  state.stage = "node";
-  state.waits_for = with("no node takes it", text_at(condition(pod, "PodScheduled"), "/message"));
-  state.hopeless = Failure{FailureKind::not_started,
-                           "could not start: " + state.waits_for,
-                           {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks},
-                           {}};
-  state.retry_policy = startup;
+  state.waits_for = with("no node takes it", message);
+  if (is_about_room(message) && (room == Room::taken || room == Room::unknown)) {
+    state.stage = "room";
+    state.waits_for = with("no node has room for it yet", message);
+    return state;
+  }
+  state.failure = Failure{FailureKind::not_started,
+                          "could not start: " + state.waits_for,
+                          {(wants.empty() ? "" : "the step asks for " + wants + "; ") + looks},
+                          {}};
+  state.limit = room == Room::never ? std::min(startup, certain) : startup;
   return state;
 }
 
@@ -226,16 +246,16 @@ PodState unscheduled(const json& pod, std::chrono::seconds startup) {
 PodState waiting(const json& pod, const json& container, std::chrono::seconds startup) {
   PodState state;
   const auto reason = text_at(container, "/state/waiting/reason");
-  const auto* const wait = std::ranges::find(waits, reason, &Wait::reason);
-  if (wait == std::end(waits)) {
+  const auto* const wait = std::ranges::find(wait_reasons, reason, &Wait::reason);
+  if (wait == std::end(wait_reasons)) {
     state.stage = "container";
-    state.hopeless =
+    state.failure =
         Failure{FailureKind::not_started,
                 place_of(pod) + " has not started within " + core::format_duration(startup) +
                     (reason.empty() ? "" : " (" + reason + ")"),
                 {},
                 {}};
-    state.retry_policy = startup;
+    state.limit = startup;
     return state;
   }
   const auto image = image_of(pod, container);
@@ -243,11 +263,11 @@ PodState waiting(const json& pod, const json& container, std::chrono::seconds st
   state.waits_for =
       with(std::string(wait->message) + " (" + (image.empty() ? "" : image + ", ") + reason + ")",
            text_at(container, "/state/waiting/message"));
-  state.hopeless = Failure{
+  state.failure = Failure{
       FailureKind::not_started, place_of(pod) + " could not start: " + state.waits_for, {}, {}};
-  if (*wait->hint) state.hopeless->hints.emplace_back(wait->hint);
+  if (*wait->hint) state.failure->hints.emplace_back(wait->hint);
   if (std::string_view(wait->message) == not_fetched) state.unfetched = image;
-  state.retry_policy = wait->retry_policy;
+  state.limit = wait->limit;
   return state;
 }
 
@@ -268,7 +288,7 @@ std::string restored_checkpoint(const json& pod) {
   return line;
 }
 
-PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
+PodState pod_state_of(const json& pod, std::chrono::seconds startup, Room room) {
   PodState state;
   const auto phase = text_at(pod, "/status/phase");
   const auto& container = container_of(pod);
@@ -289,7 +309,7 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
     return state;
   }
   if (text_at(condition(pod, "PodScheduled"), "/status") == "False")
-    return unscheduled(pod, startup);
+    return unscheduled(pod, startup, room);
   const auto& bringer = bringer_of(pod);
   if (at(bringer, "/state/running").is_object()) {
     // The downloaded files can be large; the stager gives up by itself.
@@ -299,19 +319,28 @@ PodState pod_state_of(const json& pod, std::chrono::seconds startup) {
   return waiting(pod, bringer.is_null() ? container : bringer, startup);
 }
 
-PodState job_status_of(const json& job, std::chrono::seconds startup) {
+PodState job_status_of(const json& job, std::chrono::seconds startup, const std::string& refused) {
   PodState state;
   state.stage = "pod";
   if (at(job, "/spec/suspend") == true) {
     state.waits_for = "its Job is suspended, as by a queue that has no room for it yet";
     return state;
   }
-  state.hopeless = Failure{FailureKind::not_started,
-                           "its Job " + text_at(job, "/metadata/name") +
-                               " has not come to a pod within " + core::format_duration(startup),
-                           {},
-                           {}};
-  state.retry_policy = startup;
+  state.failure = Failure{FailureKind::not_started,
+                          "its Job " + text_at(job, "/metadata/name") +
+                              " has not come to a pod within " + core::format_duration(startup),
+                          {},
+                          {}};
+  state.limit = startup;
+  if (refused.empty()) return state;
+  const auto refusal = refusal_of(refused);
+  state.waits_for = refusal.reason;
+  if (refusal.kind == Refusal::Kind::temporary) return state;
+  state.stage = "quota";
+  state.limit = at_once;
+  state.failure = kubernetes::refused(refusal);
+  state.in_quota_queue = refusal.kind == Refusal::Kind::full;
+  if (state.in_quota_queue) state.failure.reset();
   return state;
 }
 
@@ -349,6 +378,15 @@ std::optional<Failure> past_deadline(const json& job, const json& pod) {
           core::format_duration(longest),
       {"`active_deadline_seconds` of its `kubernetes` settings says how long it may take"},
       {}};
+}
+
+std::chrono::milliseconds time_since_start(const json& pod) {
+  using std::chrono::system_clock;
+  const auto now = system_clock::now();
+  const auto start =
+      kubernetes_api::parse_time(text_at(container_of(pod), "/state/running/startedAt"));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now -
+                                                               std::min(now, start.value_or(now)));
 }
 
 std::optional<int> exit_code_of(const json& pod) {

@@ -1,4 +1,4 @@
-#include "orchestrators/kubernetes/verdict.hpp"
+#include "orchestrators/kubernetes/pod_failure.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -169,29 +169,29 @@ TEST(PodVerdicts, waiting_has_its_reason_and_its_patience) {
   EXPECT_EQ(state.phase, PodState::Phase::waiting);
   EXPECT_EQ(state.waits_for,
             "no node takes it: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
-  ASSERT_TRUE(state.hopeless);
-  EXPECT_THAT(state.hopeless->hints.front(),
+  ASSERT_TRUE(state.failure);
+  EXPECT_THAT(state.failure->hints.front(),
               HasSubstr("the step asks for cpu 1500m, memory 1 GiB, nvidia.com/gpu 8;"));
-  EXPECT_EQ(state.retry_policy, std::chrono::minutes(10));
+  EXPECT_EQ(state.limit, std::chrono::minutes(10));
 
   state = pod_state_of(pod_with(container(
       {{"waiting", {{"reason", "ImagePullBackOff"}, {"message", "Back-off pulling image"}}}})));
   EXPECT_EQ(state.waits_for,
             "the image cannot be fetched (x:1, ImagePullBackOff): Back-off pulling image");
-  EXPECT_EQ(state.retry_policy, std::chrono::minutes(3));
+  EXPECT_EQ(state.limit, std::chrono::minutes(3));
   state = pod_state_of(pod_with(container({{"waiting", {{"reason", "ErrImageNeverPull"}}}})));
-  ASSERT_TRUE(state.hopeless);
-  EXPECT_EQ(state.retry_policy, std::chrono::seconds(0));
+  ASSERT_TRUE(state.failure);
+  EXPECT_EQ(state.limit, std::chrono::seconds(0));
   state = pod_state_of(pod_with(container({{"waiting", {{"reason", "ContainerCreating"}}}})));
   EXPECT_EQ(state.waits_for, "");
-  EXPECT_EQ(state.hopeless->message,
+  EXPECT_EQ(state.failure->message,
             "the pod p on node n1 has not started within 10m00s (ContainerCreating)");
   state = job_status_of({{"metadata", {{"name", "j"}}}});
-  EXPECT_EQ(state.hopeless->message, "its Job j has not come to a pod within 10m00s");
+  EXPECT_EQ(state.failure->message, "its Job j has not come to a pod within 10m00s");
   state = job_status_of({{"metadata", {{"name", "j"}}}}, std::chrono::seconds(5));
-  EXPECT_EQ(state.retry_policy, std::chrono::seconds(5));
+  EXPECT_EQ(state.limit, std::chrono::seconds(5));
   state = job_status_of({{"spec", {{"suspend", true}}}});
-  EXPECT_FALSE(state.hopeless);
+  EXPECT_FALSE(state.failure);
   EXPECT_THAT(state.waits_for, HasSubstr("suspended"));
 }
 

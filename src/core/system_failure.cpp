@@ -1,0 +1,30 @@
+#include "core/system_failure.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <new>
+#include <system_error>
+
+#include <boost/system/system_error.hpp>
+
+#include "core/error.hpp"
+
+namespace pipeline::core {
+
+void rethrow_as_environment_error() {
+  try {
+    throw;
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw EnvironmentError(error.what());
+  } catch (const std::system_error& error) {
+    throw system_error("cannot go on", error.code().value());
+  } catch (const boost::system::system_error& error) {
+    if (error.code().category() == boost::system::system_category())
+      throw system_error("cannot go on", error.code().value());
+    throw EnvironmentError(error.what());
+  } catch (const std::bad_alloc&) {
+    throw system_error("out of memory", ENOMEM);
+  }
+}
+
+}  // namespace pipeline::core

@@ -1,0 +1,44 @@
+#include "engine/run/retries.hpp"
+
+#include <fstream>
+#include <string>
+
+#include "settings/failure_pattern.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+constexpr int first_signal_code = 128;
+
+/// Returns true if a line of the file contains the text. A file that cannot be read has none.
+bool has_line_with(const std::filesystem::path& file, const std::string& text) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(text) != std::string::npos) return true;
+  return false;
+}
+
+/// A signal's exit code is the shell's, 128 and its number, on each orchestrator.
+std::optional<int> exit_code_of(const FailedAttempt& failed) {
+  const auto failed_by = failed.failure.kind;
+  if (failed_by != FailureKind::exit_code && failed_by != FailureKind::signal) return std::nullopt;
+  return failed.result.signal ? first_signal_code + failed.result.signal : failed.result.exit_code;
+}
+
+bool matches(const settings::FailurePattern& pattern, const FailedAttempt& failed) {
+  if (pattern.kind) return failed.failure.kind == *pattern.kind;
+  if (pattern.exit_code) return exit_code_of(failed) == pattern.exit_code;
+  if (pattern.signal) return exit_code_of(failed) == first_signal_code + *pattern.signal;
+  return failed.failure.message.find(pattern.text) != std::string::npos ||
+         has_line_with(failed.log, pattern.text);
+}
+
+}  // namespace
+
+bool is_named(const FailedAttempt& failed, const StringList& patterns) {
+  return std::ranges::any_of(patterns.items(), [&](const std::string& text) {
+    return matches(*settings::parse_failure(text), failed);
+  });
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,47 @@
+/// @file
+/// Limits besides job slots and GPUs: `max_parallel` of a matrix, and the machine's named limits.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "async/semaphore.hpp"
+#include "core/file.hpp"
+#include "engine/run_context.hpp"
+#include "gpu/lock_folder.hpp"
+
+namespace pipeline::engine {
+
+/// What an attempt holds of these limits; given back when it is destroyed.
+struct HeldUnits {
+  std::unique_ptr<async::Permit> place;  ///< Among the instances of its step.
+  std::vector<core::Descriptor> locks;   ///< The kernel releases those of a killed driver.
+};
+
+class StepLimits {
+ public:
+  explicit StepLimits(const RunContext& context) : context_(context) {}
+
+  /// Waits until the step may run. Returns what it holds, nothing if the run is stopped before.
+  /// @param rank rank among the steps that wait; smaller goes first
+  async::Task<HeldUnits> acquire(const StepSpec& step, std::size_t rank, core::CancelSource& stop);
+
+ private:
+  async::Task<std::vector<core::Descriptor>> wait_for_units(const StepSpec& step,
+                                                            core::CancelSource& stop);
+  async::Task<std::optional<std::vector<core::Descriptor>>> try_take(const StepSpec& step);
+  std::optional<std::vector<core::Descriptor>> units_of(const StepSpec& step,
+                                                        gpu::LockFolder::Session& session) const;
+  static std::string text_of(const StepSpec& step);
+
+  const RunContext& context_;
+  std::map<std::string, async::Semaphore> places_;  ///< By the name that instances share.
+  /// By what steps wait for: one of them at a time looks whether it is free.
+  std::map<std::string, async::Semaphore> turns_;
+  std::optional<gpu::LockFolder> folder_;  ///< Set once a step uses a limit.
+};
+
+}  // namespace pipeline::engine

@@ -1,0 +1,82 @@
+#include "orchestrators/kubernetes/job_watch.hpp"
+
+#include <algorithm>
+
+#include "kubernetes_api/json.hpp"
+
+namespace pipeline::orchestrators::kubernetes {
+namespace {
+
+using namespace std::chrono_literals;
+using core::StopLevel;
+using Kind = JobAction::Kind;
+using Phase = PodState::Phase;
+
+constexpr auto quiet_wait = 3s;  // Shorter waits are not reported.
+constexpr auto overdue = 30s;    // Beyond the grace period of a deleted pod: its node is then lost.
+
+}  // namespace
+
+void JobWatch::stop(StopLevel level, TimePoint now) {
+  stopping_ = level;
+  leaves_since_ = now;  // The pod gets its whole time from here on.
+}
+
+/// A node that is away may be back within the time that a graceful stop gives the step.
+bool JobWatch::is_lost(const JobView& view, const PodState& state, TimePoint now) const {
+  if (!leaves_since_ || !state.leaving) return false;
+  if (state.node_is_away && stopping_ != StopLevel::graceful) return true;
+  const std::chrono::seconds own(
+      kubernetes_api::number_at(view.pod, "/metadata/deletionGracePeriodSeconds"));
+  return now - *leaves_since_ > std::max(grace_, own) + overdue;
+}
+
+JobAction JobWatch::next(const JobView& view, TimePoint now) {
+  auto state = view.pod.is_null() ? job_status_of(view.job, startup_, view.refused)
+                                  : pod_state_of(view.pod, startup_, view.room);
+  if (state.phase == Phase::waiting && state.stage != stage_) {
+    stage_ = state.stage;
+    stage_since_ = now;
+  }
+  auto action = act(view, state, now);
+  action.state = std::move(state);
+  return action;
+}
+
+JobAction JobWatch::act(const JobView& view, PodState state, TimePoint now) {
+  const bool is_left_alone = stopping_ == StopLevel::none;
+  JobAction action;
+  const auto having = [&](Kind kind) {
+    action.kind = kind;
+    return action;
+  };
+  if (state.phase == Phase::ended || view.pod_gone) return having(Kind::end);
+  // The agent is the last process; the cluster reports the pod's end much later.
+  if (!is_left_alone && view.output_ended) return having(Kind::end);
+  if (is_left_alone && view.job_gone && view.pod.is_null()) return having(Kind::end);
+  action.level = is_left_alone && view.shell_left && view.wanted == StopLevel::none
+                     ? StopLevel::immediate
+                     : view.wanted;
+  if (action.level > stopping_) {
+    stop(action.level, now);
+    return having(Kind::stop);
+  }
+  if (is_left_alone && state.leaving && !leaves_since_) {
+    leaves_since_ = now;
+    return having(Kind::remove);
+  }
+  if (is_lost(view, state, now)) return having(Kind::end);
+  const bool is_waiting = state.phase == Phase::waiting;
+  if (is_left_alone && is_waiting && state.failure && in_stage(now) >= state.limit) {
+    action.failure = std::move(state.failure);
+    stop(StopLevel::immediate, now);
+    return having(Kind::fail);
+  }
+  if (!state.waits_for.empty() && in_stage(now) >= quiet_wait &&
+      reported_.insert(state.waits_for).second)
+    action.notice = state.waits_for;
+  action.is_timed = !state.stage.empty() || state.leaving || view.output_ended;
+  return action;
+}
+
+}  // namespace pipeline::orchestrators::kubernetes

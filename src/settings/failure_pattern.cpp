@@ -1,0 +1,82 @@
+#include "settings/failure_pattern.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/diagnostic.hpp"
+#include "core/identifier.hpp"
+#include "core/text.hpp"
+
+namespace pipeline::settings {
+namespace {
+
+constexpr std::array kinds{std::pair{"timeout", FailureKind::timed_out},
+                           std::pair{"timed_out", FailureKind::timed_out},
+                           std::pair{"out_of_memory", FailureKind::out_of_memory},
+                           std::pair{"infrastructure", FailureKind::infrastructure},
+                           std::pair{"stalled", FailureKind::stalled},
+                           std::pair{"exit_code", FailureKind::exit_code},
+                           std::pair{"signal", FailureKind::signal},
+                           std::pair{"exception", FailureKind::exception},
+                           std::pair{"missing_output", FailureKind::missing_output},
+                           std::pair{"bad_output", FailureKind::bad_output}};
+
+/// Returns the number of `exit 75`; nothing for another word or a number that is out of range.
+std::optional<int> number_after(std::string_view word, std::string_view text, int max) {
+  if (!text.starts_with(word)) return std::nullopt;
+  text.remove_prefix(word.size());
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > max)
+    return std::nullopt;
+  return number;
+}
+
+/// Returns true for a text that would be a kind, if there were one of that name.
+bool has_form_of_kind(std::string_view text) {
+  return core::all(text, [](char c) { return core::is_lower(c) || c == '_'; });
+}
+
+}  // namespace
+
+std::optional<FailurePattern> parse_failure(std::string_view text) {
+  if (text.empty() || core::has_control_characters(text) ||
+      core::all(text, [](char c) { return core::is_digit(c); }))
+    return std::nullopt;
+  FailurePattern pattern;
+  if (text.starts_with("exit ")) {
+    pattern.exit_code = number_after("exit ", text, 255);
+    return pattern.exit_code ? std::optional(pattern) : std::nullopt;
+  }
+  if (text.starts_with("signal ")) {
+    pattern.signal = number_after("signal ", text, 64);
+    return pattern.signal ? std::optional(pattern) : std::nullopt;
+  }
+  const auto kind = std::ranges::find(kinds, text, [](const auto& each) { return each.first; });
+  if (kind != kinds.end())
+    pattern.kind = kind->second;
+  else if (has_form_of_kind(text))
+    return std::nullopt;
+  else
+    pattern.text = text;
+  return pattern;
+}
+
+std::string nearest_failure(std::string_view text) {
+  if (core::all(text, [](char c) { return core::is_digit(c); })) return "exit " + std::string(text);
+  if (const auto space = text.find(' '); space != text.npos) text.remove_prefix(space + 1);
+  if (text.starts_with("SIG")) text.remove_prefix(3);
+  for (int number = 1; number < NSIG; ++number)
+    if (const char* name = sigabbrev_np(number); name && text == name)
+      return "signal " + std::to_string(number);
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kinds) names.emplace_back(name);
+  return std::string(core::closest(text, names).value_or(""));
+}
+
+}  // namespace pipeline::settings

@@ -1,0 +1,162 @@
+#include "spec/placeholders.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/json_member.hpp"
+#include "core/text.hpp"
+#include "gpu/resource_checks.hpp"
+#include "model/instance.hpp"
+#include "model/value_builder.hpp"
+#include "settings/contradictions.hpp"
+#include "spec/data_reader.hpp"
+#include "spec/include.hpp"
+#include "spec/retry_checks.hpp"
+#include "spec/step_reader.hpp"
+#include "spec/template.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using Parameters = std::map<std::string, Json>;
+
+constexpr std::string_view opening = "${params.";
+constexpr std::array filled_keys{"settings", "retry",         "timeout",
+                                 "cache",    "stalled_after", "publish_to"};
+
+/// Returns a parameter, or a member of one; null if only the run will know it.
+const nlohmann::json& parameter_named(const std::string& name, const Parameters& parameters) {
+  const auto names = core::split(name, '.');
+  const nlohmann::json* value = &*parameters.at(std::string(names[0]));
+  for (std::size_t i = 1; value && i < names.size(); ++i) value = core::member(*value, names[i]);
+  return *value;
+}
+
+core::Value filled_scalar(const core::Value& scalar, const Parameters& parameters,
+                          settings::Diagnostics& diagnostics) {
+  TemplateNames names;
+  for (const auto& [name, value] : parameters) names.parameters.push_back(name);
+  names.values = &parameters;
+  std::vector<TemplateProblem> problems;
+  const auto text = parse_template(scalar.scalar, names, problems);
+  for (auto& problem : problems)
+    settings::report(diagnostics, problem.code, std::move(problem.message), scalar.span,
+                     {"here, ${params.X} is filled in"}, std::move(problem.suggestion));
+  std::string result;
+  for (const auto& part : text.parts) {
+    if (const auto* literal = std::get_if<std::string>(&part)) {
+      result += *literal;
+      continue;
+    }
+    const auto& reference = std::get<Template::Reference>(part);
+    const auto is_parameter = reference.placeholder == Template::Placeholder::parameter;
+    const auto value = is_parameter ? parameter_named(reference.name, parameters) : nlohmann::json();
+    if (value.is_null())
+      settings::report(diagnostics, "unknown-reference",
+                       "'" + reference.name +
+                           "' is known only when the run has made it, and this "
+                           "is read before",
+                       scalar.span,
+                       {"parameters, and axes with values that the file lists, are known"});
+    if (value.is_structured() && text.parts.size() == 1) return model::value_of(value, scalar.span);
+    result += model::axis_text(value);
+  }
+  return model::plain_value(std::move(result), scalar.span);
+}
+
+/// Copies what the key has set, into the defaults of a file or into a step.
+template <class Target>
+void take(const Defaults& from, std::string_view key, Target& to) {
+  if (key == "settings") to.settings = from.settings;
+  if (key == "retry") to.retry = from.retry;
+  if (key == "timeout") to.timeout = from.timeout;
+  if (key == "stalled_after") to.stalled_after = from.stalled_after;
+  if (key != "cache") return;
+  if (from.cache) to.cache = *from.cache;
+  to.cache_max_age = from.cache_max_age;
+  to.cache_until = from.cache_until;
+}
+
+}  // namespace
+
+bool is_filled_key(std::string_view key) {
+  return std::ranges::find(filled_keys, key) != filled_keys.end();
+}
+
+bool names_parameters(const core::Value& value) {
+  const auto at = value.scalar.find(opening);
+  if (at != std::string::npos && (at == 0 || value.scalar[at - 1] != '$')) return true;
+  return std::ranges::any_of(value.items, names_parameters) ||
+         std::ranges::any_of(value.members,
+                             [](const auto& member) { return names_parameters(member.second); });
+}
+
+core::Value filled(const core::Value& value, const Parameters& parameters,
+                   settings::Diagnostics& diagnostics) {
+  if (value.kind == core::Value::Kind::scalar)
+    return names_parameters(value) ? filled_scalar(value, parameters, diagnostics) : value;
+  auto made = value;
+  for (auto& item : made.items) item = filled(item, parameters, diagnostics);
+  for (auto& member : made.members) member.second = filled(member.second, parameters, diagnostics);
+  return made;
+}
+
+/// Returns a map with the keys whose texts name parameters, filled in.
+core::Value StepReader::filled_members(const core::Value& map, const Parameters& values) {
+  auto made = model::empty_value(core::Value::Kind::map, map.span);
+  for (const auto& [key, value] : map.members)
+    if (is_filled_key(key.scalar) && names_parameters(value))
+      made.members.push_back({key, filled(value, values, diagnostics_)});
+  return made;
+}
+
+void StepReader::fill(const core::Value& map, Defaults& defaults, const Defaults* from) {
+  const auto before = diagnostics_.size();
+  const auto body = filled_members(map, defaults.parameters);
+  if (body.members.empty() || diagnostics_.size() > before) return;
+  auto own = read_defaults(body);
+  if (from) inherit(own, *from);
+  defaults.has_settings |= own.has_settings;
+  for (const auto& [key, value] : body.members) take(own, key.scalar, defaults);
+}
+
+void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& spec) {
+  const auto before = diagnostics_.size();
+  const auto body = filled_members(*step.body, values);
+  const Defaults& pipeline = step.scope->defaults;
+  if (!body.members.empty() && diagnostics_.size() == before) {
+    auto own = read_defaults(body, &pipeline);
+    if (const auto* written = body.find("settings"))
+      settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
+    const auto publish_to = own.publish_to;
+    inherit(own, pipeline);
+    for (const auto& [key, value] : body.members) {
+      take(own, key.scalar, spec);
+      if (key.scalar == "publish_to") spec.publish_to = publish_to;
+    }
+    if (const auto* retry = body.find("retry"))
+      check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
+                  diagnostics_);
+    gpu::check_instance_type(std::as_const(spec.settings)->resources, body, step.key->span,
+                             diagnostics_);
+  }
+  for (const auto i : step.filled_inputs) {
+    auto& input = spec.inputs[i];
+    const auto source = filled(*step.body->find("inputs")->find(input.name), values, diagnostics_);
+    if (diagnostics_.size() > before) return;
+    if (!is_data(source))
+      settings::report(diagnostics_, "wrong-type",
+                       "'" + source.scalar.substr(0, 100) + "' is not a path or an address",
+                       source.span,
+                       {"with `${params.X}`, an input is data from outside of the pipeline: "
+                        "`./data/${params.X}`"});
+    else if (auto data = read_data(input.name, source, root_, diagnostics_))
+      input.data = std::move(data);
+  }
+}
+
+}  // namespace pipeline::spec

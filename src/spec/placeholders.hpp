@@ -1,0 +1,27 @@
+/// @file
+/// `${params.X}` in settings, times, the cache's texts, folders and data: filled in when the file
+/// is read, for each instance of a matrix with its own values.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <pipeline/json.hpp>
+
+#include "core/value.hpp"
+#include "settings/decode.hpp"
+
+namespace pipeline::spec {
+
+/// Returns true for a key of a pipeline or step whose texts may name parameters.
+bool is_filled_key(std::string_view key);
+
+/// Returns true if a text of the value, however deep, has a `${params.X}`.
+bool names_parameters(const core::Value& value);
+
+/// Returns the value with all parameters filled in; reports those that there are not.
+core::Value filled(const core::Value& value, const std::map<std::string, Json>& parameters,
+                   settings::Diagnostics& diagnostics);
+
+}  // namespace pipeline::spec

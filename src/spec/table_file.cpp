@@ -1,0 +1,88 @@
+#include "spec/table_file.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/utf8.hpp"
+#include "model/value_builder.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using Fields = std::vector<std::string>;
+
+/// Takes the fields of the next line from the text; a field in quotes may have line ends.
+Fields next_row(std::string_view& text, char separator) {
+  Fields fields{""};
+  bool is_quoted = false;
+  std::size_t i = 0;
+  for (; i < text.size(); ++i) {
+    const char c = text[i];
+    if (is_quoted && c == '"' && text.substr(i + 1).starts_with('"'))
+      fields.back() += text[++i];
+    else if (c == '"' && (is_quoted || fields.back().empty()))
+      is_quoted = !is_quoted;
+    else if (!is_quoted && c == separator)
+      fields.emplace_back();
+    else if (!is_quoted && c == '\n')
+      break;
+    else
+      fields.back() += c;
+  }
+  text.remove_prefix(std::min(i + 1, text.size()));
+  if (fields.back().ends_with('\r')) fields.back().pop_back();
+  return fields;
+}
+
+core::Value cell(const std::string& text, core::Span span) {
+  const auto number = settings::plain_to_json(text);
+  return number && number->is_number() && number->dump() == text ? model::plain_value(text, span)
+                                                                 : model::text_value(text, span);
+}
+
+}  // namespace
+
+core::Value read_table(const std::filesystem::path& file, const core::Value& place,
+                       settings::Diagnostics& diagnostics) {
+  auto rows = model::empty_value(core::Value::Kind::list, place.span);
+  std::string content;
+  try {
+    content = core::read_file(file);
+  } catch (const core::EnvironmentError& error) {
+    settings::report(diagnostics, "missing-file", "the table '" + place.scalar + "' cannot be read",
+                     place.span, {error.what()});
+    return rows;
+  }
+  std::string_view text = core::without_byte_order_mark(content);
+  const char separator = file.extension() == ".tsv" ? '\t' : ',';
+  const auto columns = next_row(text, separator);
+  for (std::size_t line = 2; !text.empty(); ++line) {
+    const auto fields = next_row(text, separator);
+    if (fields == Fields{""}) continue;
+    if (fields.size() != columns.size()) {
+      settings::report(diagnostics, "bad-matrix",
+                       "row " + std::to_string(line) + " of '" + place.scalar + "' has " +
+                           std::to_string(fields.size()) + " fields, and its first row " +
+                           std::to_string(columns.size()),
+                       place.span);
+      return model::empty_value(core::Value::Kind::list, place.span);
+    }
+    auto row = model::empty_value(core::Value::Kind::map, place.span);
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      row.members.push_back(
+          {model::plain_value(columns[i], place.span), cell(fields[i], place.span)});
+    rows.items.push_back(std::move(row));
+  }
+  if (rows.items.empty())
+    settings::report(diagnostics, "bad-matrix", "the table '" + place.scalar + "' has no rows",
+                     place.span, {"its first line has the names of its columns"});
+  return rows;
+}
+
+}  // namespace pipeline::spec

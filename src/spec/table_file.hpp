@@ -1,0 +1,18 @@
+/// @file
+/// Reads the rows of a matrix from a file.
+#pragma once
+
+#include <filesystem>
+
+#include "settings/decode.hpp"
+
+namespace pipeline::spec {
+
+/// Reads a table whose first line has the names of its columns: a list of maps, as in a pipeline
+/// file. Fields are separated by commas (RFC 4180), in a file `*.tsv` by tabs. What reads as a
+/// number and is written as one is a number. An empty list for a table that is reported.
+/// @param place the file's name in the document, for messages
+core::Value read_table(const std::filesystem::path& file, const core::Value& place,
+                       settings::Diagnostics& diagnostics);
+
+}  // namespace pipeline::spec

@@ -1,0 +1,63 @@
+#include "spec/unfilled.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+#include "settings/decode.hpp"
+
+namespace pipeline::spec {
+namespace {
+
+using core::Value;
+
+void check_text(Value& scalar, settings::Diagnostics& diagnostics) {
+  auto& text = scalar.scalar;
+  for (auto at = text.find("${"); at != text.npos; at = text.find("${", at + 1)) {
+    if (at > 0 && text[at - 1] == '$') {
+      text.erase(at - 1, 1);
+      continue;
+    }
+    const auto end = std::min(text.find('}', at), text.size() - 1);
+    settings::report(
+        diagnostics, "unfilled",
+        "nothing fills `" + text.substr(at, std::min<std::size_t>(end + 1 - at, 60)) +
+            "` here: the text is taken as it stands",
+        scalar.span,
+        {"commands and conditions take placeholders", "for a literal `${` write `$${`"});
+    return;
+  }
+}
+
+void check_all(Value& value, settings::Diagnostics& diagnostics) {
+  if (value.kind == Value::Kind::scalar) check_text(value, diagnostics);
+  for (auto& item : value.items) check_all(item, diagnostics);
+  for (auto& [key, member] : value.members) check_all(member, diagnostics);
+}
+
+Value* member(Value& map, std::string_view key) { return const_cast<Value*>(map.find(key)); }
+
+void check_members(Value& map, std::initializer_list<const char*> keys,
+                   settings::Diagnostics& diagnostics) {
+  for (const auto* key : keys)
+    if (auto* value = member(map, key)) check_all(*value, diagnostics);
+}
+
+}  // namespace
+
+void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
+  constexpr auto keys = {"parameters", "environment", "secrets", "version"};
+  check_members(file, keys, diagnostics);
+  if (auto* included = member(file, "include"))
+    for (auto& entry : included->items) check_members(entry, {"parameters"}, diagnostics);
+  auto* steps = member(file, "steps");
+  if (!steps) return;
+  for (auto& [name, step] : steps->members) {
+    check_members(step, keys, diagnostics);
+    if (auto* matrix = member(step, "matrix"))
+      for (auto& [axis, values] : matrix->members)
+        for (auto& value : values.items) check_all(value, diagnostics);
+  }
+}
+
+}  // namespace pipeline::spec

@@ -1,0 +1,167 @@
+"""Each limit of the machine in turn, lowered until nothing works: a run waits or fails with a reason, and never hangs, crashes or speaks of itself."""
+
+import contextlib
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from support import PIPE, PipeTest, docker
+
+NOBODY = 65534
+STEPS = 60
+
+
+class Limited(PipeTest):
+    orchestrator = "local"
+
+    def steps(self, command: str = "echo out > ${outputs.o}; sleep 0.1") -> dict:
+        return {"wide": {"matrix": {"i": list(range(STEPS))}, "command": command, "outputs": ["o"]}}
+
+    def begin(self, *limits: tuple, jobs: int = 40, user: int | None = None) -> subprocess.Popen:
+        def lower():
+            for kind, soft, hard in limits:
+                resource.setrlimit(kind, (soft, hard))
+
+        return subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", self.orchestrator, "--jobs", str(jobs)], cwd=self.folder, preexec_fn=lower, user=user,
+                                env=self.environment({"HOME": str(self.folder)}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def assert_ends(self, process: subprocess.Popen, *codes: int):
+        result = self.finish(process, 60)
+        self.assertIn(result.code, codes, result)
+        for riddle in ("internal error", "terminate called", "watches over the steps was killed"):
+            self.assertNotIn(riddle, result.text)
+        self.assertTrue(result.code == 0 or "error:" in result.text or "FAILED" in result.text.upper() or result.code == 130, result)
+        return result
+
+    def under(self, kind: int, limits, user: int | None = None):
+        for limit in limits:
+            with self.subTest(kind=kind, limit=limit):
+                self.state = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                os.chmod(self.state, 0o777)
+                self.assert_ends(self.begin((kind, limit, limit), user=user), 0, 1, 3)
+
+    def test_few_descriptors_make_steps_wait_and_fewer_end_the_run_with_a_reason(self):
+        self.pipeline(self.steps())
+        self.under(resource.RLIMIT_NOFILE, [8, 12, 16, 20, 24, 28, 32, 40, 48, 56])
+        for limit in (96, 128, 200):
+            self.state = self.folder / f"state-{limit}"
+            result = self.assert_ends(self.begin((resource.RLIMIT_NOFILE, limit, limit)), 0)
+            self.assertIn("open files", result.text)
+
+    def test_a_low_soft_limit_of_descriptors_is_raised_for_the_driver_and_not_for_steps(self):
+        self.pipeline(self.steps("test $(ulimit -S -n) = 64; test $(ulimit -H -n) = 4000; echo > ${outputs.o}; sleep 0.1"))
+        result = self.assert_ends(self.begin((resource.RLIMIT_NOFILE, 64, 4000), jobs=STEPS), 0)
+        self.assertNotIn("open files", result.text)
+
+    def test_few_processes(self):
+        if os.geteuid() != 0:
+            self.skipTest("the limit does not hold for the user's other processes alone")
+        self.pipeline(self.steps())
+        os.chmod(self.folder, 0o777)
+        self.under(resource.RLIMIT_NPROC, [1, 2, 3, 4, 5, 6, 8, 12], user=NOBODY)
+
+    def test_little_memory(self):
+        self.pipeline(self.steps())
+        self.under(resource.RLIMIT_AS, [mib << 20 for mib in (48, 64, 80, 96, 128, 160, 192, 256, 320)])
+
+    def test_small_files(self):
+        self.pipeline(self.steps())
+        self.under(resource.RLIMIT_FSIZE, [0, 1, 4096, 20_000, 60_000, 200_000])
+
+    def test_a_small_disk(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        self.pipeline(self.steps("head -c 20000 /dev/zero > ${outputs.o}"))
+        for size in ("4k", "40k", "200k", "600k", "1m"):
+            for inodes in ("20", "0"):
+                if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},nr_inodes={inodes}", "none", disk], stderr=subprocess.DEVNULL).returncode != 0:
+                    self.skipTest("this user cannot mount a small disk")
+                self.addCleanup(subprocess.run, ["umount", "-l", disk], stderr=subprocess.DEVNULL)
+                with self.subTest(size=size, inodes=inodes):
+                    self.state = disk / "state"
+                    self.assert_ends(self.begin(), 0, 1, 3)
+                subprocess.run(["umount", "-l", disk], check=True)
+
+    def test_a_control_group_of_few_processes(self):
+        group = pathlib.Path("/sys/fs/cgroup/pids") if os.path.isdir("/sys/fs/cgroup/pids") else pathlib.Path("/sys/fs/cgroup")
+        group /= f"pipe-e2e-{self.mark}"
+        try:
+            group.mkdir()
+            self.addCleanup(lambda: contextlib.suppress(OSError) and group.rmdir())
+            (group / "pids.max").write_text("max")
+        except OSError:
+            self.skipTest("this user cannot make a control group here")
+        self.pipeline(self.steps())
+        for most in (1, 2, 4, 6, 8, 12):
+            with self.subTest(most=most):
+                self.state = self.folder / f"state-{most}"
+                (group / "pids.max").write_text(str(most))
+                process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local", "--jobs", "40"], cwd=self.folder, env=self.environment({}),
+                                           preexec_fn=lambda: (group / "cgroup.procs").write_text("0"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assert_ends(process, 0, 1, 3)
+                group.rmdir()
+                group.mkdir()
+
+    def test_ctrl_c_ends_a_run_that_lacks_descriptors(self):
+        self.pipeline(self.steps("sleep 1000"))
+        for limit in (40, 64, 128):
+            with self.subTest(limit=limit):
+                process = self.begin((resource.RLIMIT_NOFILE, limit, limit))
+                for _ in range(3):
+                    time.sleep(1)
+                    if process.poll() is None:
+                        process.send_signal(signal.SIGINT)
+                self.assert_ends(process, 130, 1, 3)
+
+    def test_ctrl_c_ends_a_driver_whose_loop_is_stuck(self):
+        self.pipeline(self.steps("sleep 1000"))
+        os.mkfifo(self.folder / "read-by-nobody")
+        with open(self.folder / "read-by-nobody", "r+b", buffering=0) as full:
+            os.set_blocking(full.fileno(), False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    full.write(b"x" * 4096)
+            os.set_blocking(full.fileno(), True)
+            process = subprocess.Popen([PIPE, "run", "pipeline.yaml", "-o", "local"], cwd=self.folder, env=self.environment({}), stdin=subprocess.DEVNULL,
+                                       stdout=full, stderr=full, start_new_session=True)
+            time.sleep(1.5)
+            for _ in range(3):
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.3)
+            self.assertEqual(process.wait(20), 130)
+
+    def test_closed_standard_streams_are_not_written_to_as_files(self):
+        self.pipeline({"one": {"command": "echo hello; echo x > ${outputs.o}", "outputs": ["o"]}})
+        for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+            with self.subTest(closed=closed):
+                self.state = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", PIPE, "run", "pipeline.yaml", "-o", "local"], env=self.environment({}), cwd=self.folder,
+                                      capture_output=True, text=True, timeout=60)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.pipe("verify").code, 0)
+                self.assertEqual(self.pipe("logs", "latest", "one").out, "hello\n")
+
+
+class LimitedContainers(Limited):
+    orchestrator = "docker"
+
+    def steps(self, command: str = "echo out > ${outputs.o}") -> dict:
+        return {"wide": {"matrix": {"i": list(range(12))}, "command": command, "outputs": ["o"]}}
+
+    def setUp(self):
+        super().setUp()
+        if "descriptors" not in self.id() or "soft_limit" in self.id():
+            self.skipTest("the same driver")
+        docker("version")
+
+    def pipeline(self, steps: dict, *more, **top):
+        return super().pipeline(steps, {"parent_image": "debian:bookworm-slim", "skip_build": True}, **top)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,254 @@
+"""What a hostile folder can do to a command: those that only look are started under strace, and run no program that the folder could choose."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import unittest
+
+from support import NOWHERE, PipeTest
+
+FILE = ["pipeline.yaml"]
+# Of the machine, and started without a look into the folder.
+OWN_PROGRAMS = {"python3", "uv", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
+LOOKS = [["validate", *FILE], ["validate", *FILE, "--output", "json"], ["render", *FILE], ["render", *FILE, "-o", "kubernetes"], ["graph", *FILE], ["plan", *FILE],
+         ["plan", *FILE, "-o", "local"], ["plan", *FILE, "-o", "docker"], ["plan", *FILE, "-o", "kubernetes"], ["plan", *FILE, "--profile", "theirs"], ["lock", *FILE, "--check"],
+         ["lock", *FILE, "--check", "-o", "local"], ["lock", *FILE, "--diff", "-o", "local"], ["advise"], ["show"], ["why", "one"], ["doctor"], ["schema"], ["runs"], ["logs"],
+         ["code", *FILE], ["profiles", *FILE], ["completion", "bash"], ["__complete", "profiles"], ["__complete", "steps"], ["report"]]
+
+
+@unittest.skipUnless(shutil.which("strace"), "strace is not installed: scripts/setup test")
+class Looks(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.marker = self.folder / "marker"
+        self.trap = f"#!/bin/sh\n: > {self.marker}\n"
+        self.project = self.folder / "project"
+        self.home = self.folder / "home"
+        self.home.mkdir()
+        (self.project / ".git").mkdir(parents=True)
+
+    def plant(self, path: str, text: str = ""):
+        file = self.write(f"project/{path}", text or self.trap)
+        file.chmod(0o755)
+
+    def traced(self, *words, **env) -> set[str]:
+        """The programs that the command has started, but itself."""
+        trace = self.folder / "trace"
+        environment = {**self.environment({}), "HOME": str(self.home), "PIPE_CACHE_DIR": str(self.home / "cache"), "DOCKER_HOST": NOWHERE, "PIP_NO_INDEX": "1", **env}
+        subprocess.run(["strace", "-f", "-qq", "-e", "trace=execve", "-o", trace, self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL,
+                       capture_output=True, timeout=120)
+        started = re.findall(r'execve\("([^"]+)".*= 0$', trace.read_text(), re.MULTILINE)
+        self.assertEqual(started[0], self.command)
+        return set(started[1:])
+
+    def check(self, commands=LOOKS, **env):
+        for words in commands:
+            with self.subTest(words):
+                strange = {each for each in self.traced(*words, **env) if os.path.basename(each) not in OWN_PROGRAMS or each.startswith(str(self.project))}
+                self.assertEqual(strange, set())
+                self.assertFalse(self.marker.exists(), "code of the folder ran")
+
+    def settings(self, docker: dict, **step):
+        self.plant("pipeline.yaml", json.dumps({"name": "looked-at", "settings": {"docker": docker}, "steps": {"one": {"command": "python3 a.py", "code": ["a.py"], **step}}}))
+        self.plant("a.py")
+
+    def test_no_command_of_the_settings_runs(self):
+        self.plant("p.toml", "[project]\nname = 'x'\nversion = '1'\ndependencies = []\n")
+        touch = ["sh", "-c", f"touch {self.marker}"]
+        for docker in ({"pyproject_path": "p.toml", "pyproject_export_command": touch}, {"replicate_local_python_environment": True},
+                       {"local_project_install_command": " ".join(touch[:2]) + f" 'touch {self.marker}'"}, {"dockerfile": "Dockerfile"}):
+            self.plant("Dockerfile", f"FROM scratch\nRUN touch {self.marker}\n")
+            self.settings(docker)
+            self.check()
+
+    def test_no_module_of_the_folder_is_loaded(self):
+        for name in ("pip", "venv", "ensurepip", "platform", "json", "os", "sitecustomize", "usercustomize", "encodings/__init__", "tomllib"):
+            self.plant(f"{name}.py", f"open({str(self.marker)!r}, 'w')\n")
+        self.settings({"requirements": ["six==1.17.0"]})
+        self.check(PYTHONPATH=str(self.project), PYTHONSTARTUP=str(self.project / "pip.py"), BASH_ENV="pipeline.yaml")
+
+    def test_no_program_on_a_path_of_the_folder_runs(self):
+        for name in ("python3", "python", "uv", "pip", "git", "ssh", "sh", "nvidia-smi", "docker", "docker-credential-trap", "kubectl", "xdg-open", "less", "bwrap"):
+            self.plant(f"bin/{name}")
+        self.write("home/.docker/config.json", json.dumps({"credsStore": "trap"}))
+        self.settings({"requirements": ["six==1.17.0"], "environment": {"PATH": str(self.project / "bin"), "LD_PRELOAD": "bin/x.so"}})
+        for path in (str(self.project / "bin"), "bin", "", "."):
+            self.check(PATH=f"{path}:{os.environ['PATH']}")
+
+    def test_a_virtual_environment_of_the_folder_does_not_choose_the_library(self):
+        python = os.path.realpath("/usr/bin/python3")
+        self.plant("lib/python3.11/encodings/__init__.py", f"open({str(self.marker)!r}, 'w')\n")
+        (self.project / "venv/bin").mkdir(parents=True)
+        (self.project / "venv/bin/python3").symlink_to(python)
+        self.plant("venv/pyvenv.cfg", f"home = {self.project}/bin\n")
+        self.settings({"requirements": ["six==1.17.0"]})
+        self.check(PATH=f"{self.project}/venv/bin:{os.environ['PATH']}", VIRTUAL_ENV=str(self.project / "venv"))
+
+    def test_git_runs_none_of_its_programs(self):
+        shutil.rmtree(self.project / ".git")
+        subprocess.run(["git", "init", "-q", str(self.project)], check=True)
+        for name in ("pre-commit", "post-index-change", "fsmonitor-watchman"):
+            self.plant(f".git/hooks/{name}")
+        self.settings({})
+        subprocess.run(["git", "add", "."], cwd=self.project, check=True)
+        self.plant(".gitattributes", "* filter=trap diff=trap\n")
+        with open(self.project / ".git/config", "a") as config:
+            for line in ("[core]", "fsmonitor = .git/hooks/fsmonitor-watchman", "hooksPath = .git/hooks", "sshCommand = .git/hooks/pre-commit", '[filter "trap"]',
+                         "clean = .git/hooks/pre-commit", "smudge = .git/hooks/pre-commit", "process = .git/hooks/pre-commit", "required = true", '[credential]',
+                         "helper = !.git/hooks/pre-commit"):
+                config.write(line + "\n")
+        self.plant("a.py", "changed")
+        self.check()
+
+    def test_no_plugin_of_a_kubeconfig_in_the_folder_runs(self):
+        self.plant("trap")
+        access = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./trap"}
+        self.plant("kubeconfig", json.dumps({"clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"exec": access}}],
+                                             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "current-context": "c"}))
+        self.plant("profiles.yaml", "theirs: {orchestrator: kubernetes, context: c}\n")
+        self.settings({})
+        self.check(KUBECONFIG="kubeconfig")
+        self.check([["plan", *FILE, "--profile", "theirs"]], KUBECONFIG=str(self.project / "kubeconfig"))
+
+    def test_no_credential_process_of_the_folder_runs(self):
+        self.plant("profiles.yaml", "theirs: {artifact_store: {bucket: s3://b/p}}\n")
+        self.plant("aws", f"[default]\ncredential_process = touch {self.marker}\n")
+        self.settings({})
+        self.check([["plan", *FILE, "--profile", "theirs"], ["show", "--profile", "theirs"]], AWS_CONFIG_FILE="aws", AWS_ACCESS_KEY_ID="", AWS_EC2_METADATA_DISABLED="true")
+
+    def test_a_plan_says_what_it_does_not_know(self):
+        self.plant("p.toml", "[project]\nname = 'x'\nversion = '1'\n")
+        self.settings({"pyproject_path": "p.toml", "pyproject_export_command": ["./trap"]})
+        shutil.copy(self.project / "pipeline.yaml", self.folder)
+        shutil.copy(self.project / "p.toml", self.folder)
+        shutil.copy(self.project / "a.py", self.folder)
+        self.assertIn("not known until it runs: `./trap`", json.dumps(self.plan()))
+
+
+@unittest.skipUnless(shutil.which("strace"), "strace is not installed: scripts/setup test")
+class Tools(PipeTest):
+    """Tools that a run starts do not work in the pipeline's folder."""
+    orchestrator = "local"
+
+    def test_a_file_of_a_modules_name_is_not_loaded_by_lock(self):
+        marker = self.folder / "marker"
+        for name in ("pip", "venv", "platform", "json", "ensurepip", "tomllib", "packaging"):
+            self.write(f"{name}.py", f"open({str(marker)!r}, 'w')\nraise SystemExit(1)\n")
+        for installer in ("pip", "uv"):
+            with self.subTest(installer):
+                self.pipeline({"one": {"command": "true"}}, {"requirements": ["six==1.17.0"], "python_package_installer": installer})
+                self.pipe("lock", "pipeline.yaml", "-o", "local", PYTHONPATH=str(self.folder), PIPE_CACHE_DIR=str(self.folder / "cache"))
+                self.assertFalse(marker.exists())
+
+    def test_no_tool_has_the_pipelines_folder_as_its_own(self):
+        self.pipeline({"one": {"command": "true"}}, {"requirements": ["six==1.17.0"]})
+        trace = self.folder / "trace"
+        subprocess.run(["strace", "-f", "-qq", "-e", "trace=execve,chdir,fchdir,clone,fork,vfork", "-o", trace, self.command, "lock", "pipeline.yaml", "-o", "local"],
+                       cwd=self.folder, env=self.environment({"PIPE_CACHE_DIR": str(self.folder / "cache")}), capture_output=True, timeout=300)
+        entered = re.findall(r'chdir\("([^"]+)"', trace.read_text())
+        self.assertNotIn(str(self.folder), entered)
+        self.assertTrue(any("/cache/pipe-" in each for each in entered), entered)
+
+
+class Files(PipeTest):
+    """Files that the pipeline's folder names, and that are not what they should be."""
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.home, self.project = self.folder / "home", self.folder / "project"
+        (self.home / ".config/pipe").mkdir(parents=True)
+        (self.project / ".git").mkdir(parents=True)
+        self.secret = self.write("home/.netrc", "machine hidden-host login hidden-user password hidden-word\nkey: [hidden-key\n")
+
+    def look(self, *words, **env):
+        environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1", "DOCKER_HOST": NOWHERE, **env}
+        return subprocess.run([self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+
+    def declare(self, settings: dict | None = None, **top):
+        step = {"command": "python3 a.py", "code": ["a.py"], "environment": {"A": "${env.A}"}}
+        self.write("project/pipeline.yaml", json.dumps({"name": "x", "settings": {"docker": settings or {}}, "steps": {"one": step}, **top}))
+        self.write("project/a.py", "print(1)\n")
+
+    def test_a_pipe_in_place_of_a_file_is_refused_at_once(self):
+        self.declare({"requirements": "r.txt"}, include=["more.yaml"])
+        self.write("project/r.txt", "six==1.17.0\n")
+        self.write("project/more.yaml", "steps: {two: {command: [true]}}\n")
+        for name in ("pipeline.yaml", "pipeline.lock", "profiles.yaml", "r.txt", "more.yaml", "a.py", ".env", ".gitignore", ".dockerignore", ".gitattributes", ".python-version",
+                     ".git/index", ".git/HEAD", ".git/config", ".git/info/exclude", ".pipe/pipe.db", ".pipe/stat-index", ".pipe/locks", ".pipe/index"):
+            file = self.project / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            content = file.read_text() if file.exists() else None
+            for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: socket.socket(socket.AF_UNIX).bind(str(path))):
+                file.unlink(missing_ok=True)
+                make(file)
+                for words in (["validate"], ["plan", "-o", "local"], ["lock", "--check", "-o", "local"], ["plan", "-o", "local", "--profile", "p"], ["show"]):
+                    with self.subTest((name, words)):
+                        done = self.look(*words)
+                        self.assertNotIn("internal error", done.stdout + done.stderr)
+                        self.assertGreaterEqual(done.returncode, 0)
+                file.unlink()
+            if content is not None:
+                file.write_text(content)
+
+    def test_nothing_of_a_file_outside_of_the_project_is_shown(self):
+        outside = os.path.relpath(self.secret, self.project)
+        self.write("project/direct.txt", f"-r {outside}\n-c {outside}\n")
+        (self.project / "link").symlink_to(self.secret)
+        (self.project / ".env").symlink_to(self.secret)
+        cases = [({"requirements": "direct.txt"}, {}), ({"requirements": outside}, {}), ({"requirements": "link"}, {}), ({"pyproject_path": outside}, {}), ({"dockerfile": outside}, {}),
+                 ({}, {"include": [outside]}), ({}, {"include": ["link"]}), ({}, {})]
+        for settings, top in cases:
+            self.declare(settings, **top)
+            for words in (["validate"], ["validate", "--output", "json"], ["render"], ["render", "--output", "json"], ["plan", "-o", "local"], ["lock", "--check", "-o", "local"]):
+                with self.subTest((settings, top, words)):
+                    done = self.look(*words)
+                    self.assertNotIn("hidden", done.stdout + done.stderr)
+        for name in ("pipeline.yaml", "profiles.yaml", "pipeline.lock"):
+            self.declare({"requirements": ["six==1.17.0"]})
+            (self.project / name).unlink(missing_ok=True)
+            (self.project / name).symlink_to(self.secret)
+            for words in (["validate"], ["plan", "-o", "local", "--profile", "p"], ["plan", "-o", "local"]):
+                with self.subTest((name, words)):
+                    done = self.look(*words)
+                    self.assertNotIn("hidden", done.stdout + done.stderr)
+            (self.project / name).unlink()
+
+    def test_a_name_of_two_profiles_is_the_users(self):
+        self.declare()
+        self.write("project/profiles.yaml", "lab: {jobs: 1, description: theirs}\n")
+        self.write("home/.config/pipe/profiles.yaml", "lab: {jobs: 2, description: mine}\n")
+        profiles = json.loads(self.look("profiles", "--output", "json").stdout)
+        self.assertEqual([(each["profile"], each["description"]) for each in profiles], [("lab", "mine")])
+
+    def test_keys_go_to_no_server_that_only_the_project_names(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+            self.declare()
+            profile = f"{{artifact_store: {{bucket: s3://b/p, endpoint: '{endpoint}'}}}}\n"
+            self.write("project/profiles.yaml", f"lab: {profile}")
+            keys = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden"}
+            for words in (["plan", "-o", "local"], ["run", "-o", "local"]):
+                done = self.look(*words, "--profile", "lab", **keys)
+                self.assertEqual(done.returncode, 3, done)
+                self.assertIn("only a file of the project names this server", done.stderr)
+            server.settimeout(0.1)
+            self.assertRaises(TimeoutError, server.accept)
+            server.settimeout(20)
+            for name, env in (("lab", {"AWS_ENDPOINT_URL_S3": endpoint}), ("own", {})):
+                self.write("home/.config/pipe/profiles.yaml", f"own: {profile}")
+                asking = subprocess.Popen([self.command, "plan", "-o", "local", "--profile", name], cwd=self.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                          env={**os.environ, "HOME": str(self.home), **keys, **env})
+                server.accept()[0].close()  # It is asked.
+                asking.kill()
+                asking.wait()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,185 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/engine/run_fixture.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class RunPolicies : public RunTest {
+ protected:
+  StepFunction fails_until(unsigned last, orchestrators::AttemptResult with) {
+    return [last, with](const orchestrators::Attempt& attempt) {
+      return attempt.number < last ? with : writes(attempt, "made");
+    };
+  }
+  StepFunction prints_and_fails(std::string line) {
+    return [line](const orchestrators::Attempt& attempt) {
+      attempt.io.log.write(Stream::out, line + "\n" + std::string(100, '\n'));
+      return fails_with(1);
+    };
+  }
+  /// Steps `of-1`, `of-2`, ..., as a matrix makes them.
+  void add_instances(const std::string& of, unsigned count) {
+    for (unsigned i = 1; i <= count; ++i) {
+      auto made = step(of + "-" + std::to_string(i));
+      made.instance = InstanceSpec{.of = of, .values = {{"n", Json(i)}}};
+      pipeline.steps.push_back(std::move(made));
+    }
+  }
+  StepSpec gathers(const std::string& of, unsigned count, std::optional<unsigned> at_least) {
+    auto made = step("best");
+    InputSpec input{.name = "all", .gathered = true, .at_least = at_least};
+    for (unsigned i = 1; i <= count; ++i)
+      input.sources.push_back({of + "-" + std::to_string(i), "out"});
+    made.inputs = {input};
+    return made;
+  }
+};
+
+TEST_F(RunPolicies, only_the_failures_that_retry_names_are_retried) {
+  orchestrators::AttemptResult killed{Failure{FailureKind::signal, "was killed by SIGKILL", {}, {}},
+                                      std::nullopt, "fake"};
+  killed.signal = 9;
+  const orchestrators::AttemptResult late{
+      Failure{FailureKind::timed_out, "ran longer than its timeout", {}, {}}, 137, "fake"};
+  pipeline.steps = {step("exit"), step("other"), step("signal"), step("late"), step("text")};
+  for (auto& each : pipeline.steps)
+    each.retry = {.max_retries = 2, .on = {"exit 75", "signal 9", "timeout", "CUDA error"}};
+  orchestrator.steps = {{"exit", fails_until(3, fails_with(75))},
+                        {"other", fails_until(2, fails_with(1))},
+                        {"signal", fails_until(2, killed)},
+                        {"late", fails_until(2, late)},
+                        {"text", prints_and_fails("RuntimeError: CUDA error: unknown")}};
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(orchestrator.started["exit"], 3);
+  EXPECT_EQ(orchestrator.started["other"], 1);
+  EXPECT_EQ(orchestrator.started["signal"], 2);
+  EXPECT_EQ(orchestrator.started["late"], 2);
+  EXPECT_EQ(orchestrator.started["text"], 3) << "the text stands far before the log's end";
+}
+
+TEST_F(RunPolicies, never_wins_over_all_other_retries) {
+  const orchestrators::AttemptResult lost{
+      Failure{FailureKind::infrastructure, "its node was lost", {}, {}}, std::nullopt, "fake"};
+  pipeline.steps = {step("two"), step("lost")};
+  for (auto& each : pipeline.steps)
+    each.retry = {
+        .max_retries = 2, .never = {"exit 2", "infrastructure"}, .max_infrastructure_retries = 5};
+  orchestrator.steps = {{"two", fails_until(9, fails_with(2))}, {"lost", fails_until(9, lost)}};
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(orchestrator.started["two"], 1);
+  EXPECT_EQ(orchestrator.started["lost"], 1);
+}
+
+TEST_F(RunPolicies, a_retry_avoids_the_nodes_of_failed_attempts) {
+  pipeline.steps = {step("flaky")};
+  pipeline.steps[0].retry = {.max_retries = 2, .avoid_failed = true};
+  std::vector<std::vector<std::string>> avoided;
+  orchestrator.steps["flaky"] = [&](const orchestrators::Attempt& attempt) {
+    avoided.push_back(attempt.avoided_nodes);
+    auto result = fails_with(1);
+    result.node = "node-" + std::to_string(attempt.number);
+    return result;
+  };
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_THAT(avoided,
+              ElementsAre(IsEmpty(), ElementsAre("node-1"), ElementsAre("node-1", "node-2")));
+}
+
+TEST_F(RunPolicies, an_allowed_failure_lets_the_run_succeed) {
+  pipeline.steps = {step("lint"), step("report", {}, {"lint"}), step("fixed", {"lint"}),
+                    step("alarm", {}, {"lint"})};
+  pipeline.steps[0].allow_failure = true;
+  pipeline.steps[3].run_on = RunOn::failure;
+  pipeline.execution_mode = ExecutionMode::fail_fast;
+  orchestrator.steps["lint"] = fails_until(9, fails_with(1));
+  const auto end = run();
+  EXPECT_EQ(end.status, RunStatus::succeeded);
+  EXPECT_EQ(end.failed, 1u);
+  EXPECT_EQ(status_of("lint"), StepStatus::failed);
+  EXPECT_EQ(status_of("report"), StepStatus::succeeded);
+  EXPECT_EQ(status_of("fixed"), StepStatus::skipped) << "what it takes does not exist";
+  EXPECT_EQ(status_of("alarm"), StepStatus::skipped) << "nothing has failed that may not";
+}
+
+TEST_F(RunPolicies, what_succeeded_is_gathered_and_what_did_not_is_listed) {
+  add_instances("train", 3);
+  pipeline.steps.push_back(gathers("train", 3, 2));
+  orchestrator.steps["train-2"] = fails_until(9, fails_with(1));
+  std::string index;
+  std::vector<std::string> pieces;
+  orchestrator.steps["best"] = [&](const orchestrators::Attempt& attempt) {
+    index = core::read_file(attempt.inputs.at(0).path / "index.json");
+    for (const auto& piece : attempt.inputs[0].pieces) pieces.push_back(piece.file);
+    return writes(attempt, "best");
+  };
+  EXPECT_EQ(run().status, RunStatus::failed) << "train-2 failed, and was not allowed to";
+  EXPECT_EQ(status_of("best"), StepStatus::succeeded);
+  EXPECT_THAT(pieces, ElementsAre("0-train-1", "2-train-3"));
+  EXPECT_THAT(index, HasSubstr(R"({"file":null,"parameters":{"n":2},"step":"train-2"})"));
+  EXPECT_EQ(run({.resume = false}).cached, 3u) << "the same is missing again";
+  orchestrator.steps.erase("train-2");
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(status_of("best"), StepStatus::succeeded) << "its input has changed";
+}
+
+TEST_F(RunPolicies, too_few_to_gather_fail_the_step) {
+  add_instances("train", 3);
+  for (auto& each : pipeline.steps) each.allow_failure = true;
+  pipeline.steps.push_back(gathers("train", 3, 2));
+  orchestrator.steps["train-1"] = orchestrator.steps["train-2"] = fails_until(9, fails_with(1));
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_THAT(recorder.end_of("best").failure->message, HasSubstr("only 1 of the 3 outputs"));
+  pipeline.steps.back().inputs[0].at_least.reset();
+  EXPECT_EQ(run().status, RunStatus::succeeded) << "without `at_least`, it is skipped";
+  EXPECT_EQ(status_of("best"), StepStatus::skipped);
+}
+
+TEST_F(RunPolicies, instances_run_as_many_at_a_time_as_the_step_permits) {
+  add_instances("train", 6);
+  for (auto& each : pipeline.steps) each.max_parallel = 2;
+  orchestrator.waits_for = 2;
+  EXPECT_EQ(run({.jobs = 6}).status, RunStatus::succeeded);
+  EXPECT_EQ(orchestrator.most_at_once, 2);
+}
+
+TEST_F(RunPolicies, a_result_is_reused_until_it_is_too_old) {
+  pipeline.steps = {step("fresh"), step("stale"), step("day")};
+  pipeline.steps[0].cache_max_age = std::chrono::hours(1);
+  pipeline.steps[1].cache_max_age = Duration(1);
+  pipeline.steps[2].cache_until = "monday";
+  EXPECT_EQ(run().succeeded, 3u);
+  ::usleep(5000);
+  EXPECT_EQ(run().cached, 2u);
+  EXPECT_EQ(status_of("stale"), StepStatus::succeeded);
+  pipeline.steps[2].cache_until = "tuesday";
+  run();
+  EXPECT_EQ(status_of("day"), StepStatus::succeeded);
+}
+
+TEST_F(RunPolicies, outputs_are_copied_to_the_folder_again_when_they_are_gone) {
+  const auto results = folder.path() / "results";
+  pipeline.steps = {step("train")};
+  pipeline.steps[0].publish_to = results;
+  EXPECT_EQ(run().status, RunStatus::succeeded);
+  EXPECT_EQ(core::read_file(results / "out"), "train");
+  std::filesystem::remove(results / "out");
+  EXPECT_EQ(run().cached, 1u);
+  EXPECT_EQ(core::read_file(results / "out"), "train");
+  std::filesystem::remove(results / "out");
+  core::write_file_atomically(results / "out" / "mine", "kept");
+  const auto end = run();
+  EXPECT_EQ(end.status, RunStatus::succeeded) << "it knows the path as its own";
+  pipeline.steps[0].publish_to = results / "other";
+  core::make_folders(results / "other" / "out");
+  EXPECT_EQ(run().status, RunStatus::failed) << "a folder that it has not made is left alone";
+}
+
+}  // namespace
+}  // namespace pipeline::engine
