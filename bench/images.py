@@ -18,7 +18,7 @@ BASE = ["numpy==1.26.4", "pandas==2.2.2", "scipy==1.13.1", "scikit-learn==1.5.2"
 LIBRARIES = ["nvidia-cublas-cu12==12.4.5.8", "nvidia-cudnn-cu12==9.1.0.70", "nvidia-cufft-cu12==11.2.1.3", "nvidia-cusparse-cu12==12.3.1.170"]
 LIGHT = ["tabulate==0.9.0", "colorama==0.4.6", "tqdm==4.66.5", "click==8.1.7", "packaging==24.1"]
 OTHERS = ["idna==3.7", "certifi==2024.7.4", "toolz==0.12.1", "attrs==24.2.0", "pluggy==1.5.0"]
-SLOW_ROUNDS = 2  # Of a peer that needs half a minute for each.
+SLOW_ROUNDS = 2  # Rounds of a peer that needs half a minute for each.
 
 
 class Images:

@@ -38,7 +38,7 @@ std::string socket_path() {
                                                        : "/var/run/docker.sock";
 }
 
-/// One kept connection to the engine.
+/// A kept connection to the engine.
 class Connection {
  public:
   Connection() : stream_(loop_) { stream_.connect(socket_path()); }

@@ -1,10 +1,10 @@
-# What `pipe --version` says that it was built from: version and commit, in a source of its own, which is written again only when it changes.
+# The version and commit for `pipe --version`, in a source of its own, which is written again only when it changes.
 # Included, this adds it to pipeline_cli; as a script (cmake -P), it writes the source.
 if(CMAKE_SCRIPT_MODE_FILE)
   cmake_policy(VERSION 3.25)
   set(commit "${COMMIT}")
   if(NOT commit)
-    # Whose clone it is does not matter: who builds it trusts it. A copy of the sources below somebody else's repository is not built from that one's commit.
+    # The owner of the clone does not matter: a person who builds it trusts it. A copy below another repository is not built from that commit.
     execute_process(COMMAND git -c safe.directory=${SOURCE} -C ${SOURCE} rev-parse --show-prefix HEAD OUTPUT_VARIABLE found ERROR_QUIET RESULT_VARIABLE result)
     if(result EQUAL 0 AND found MATCHES "^\n([0-9a-f]+)\n$")
       string(SUBSTRING "${CMAKE_MATCH_1}" 0 12 commit)

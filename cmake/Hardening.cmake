@@ -1,7 +1,7 @@
-# What turns an error of memory into the end of the program, where an attacker wants more of it: checked sizes of buffers (_FORTIFY_SOURCE) and
+# Hardening turns an error of memory into the end of the program: checked sizes of buffers (_FORTIFY_SOURCE) and
 # indices of the standard library (_GLIBCXX_ASSERTIONS), guarded return addresses, addresses that differ from start to start (PIE), and tables
-# of functions that are read-only before main() (RELRO). tests/package checks the built program. Sanitizers want to see to sizes themselves.
-option(PIPELINE_HARDENED "Compile and link with what hardens a program" ON)
+# of functions that are read-only before main() (RELRO). tests/package checks the built program. Sanitizers check sizes themselves.
+option(PIPELINE_HARDENED "Compile and link with hardening" ON)
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXCompilerFlag)

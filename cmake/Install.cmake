@@ -1,4 +1,4 @@
-# What `cmake --install` brings, and the Debian packages that CPack makes of it: `pipe` (the command) and `pipe-dev` (headers, libraries, CMake package).
+# Files of `cmake --install`, and the Debian packages that CPack makes from them: `pipe` (the command) and `pipe-dev` (headers, libraries, CMake package).
 include(CMakePackageConfigHelpers)
 
 # All rooms but the stager's, which is a program of its own.

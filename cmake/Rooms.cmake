@@ -9,10 +9,10 @@ endif()
 option(PIPELINE_WERROR "Treat warnings as errors" ${warnings_are_errors})
 # Several sources are compiled as one: their headers are read once, not once a source.
 option(PIPELINE_UNITY "Compile the sources of a room in batches" ON)
-# Of these, the largest rooms are two of equal weight, so that the last one of a build is not compiled alone. Smaller ones suit who edits a room with
+# The largest rooms are two batches of equal size, so that the last one of a build is not compiled alone. Smaller ones suit who edits a room with
 # this preset: one source then compiles its batch only.
 set(PIPELINE_UNITY_BATCH 42 CACHE STRING "Sources a batch")
-# What a release's rooms are compiled with that wait for others: an engine, a cluster, a disk, a user. It takes a quarter less time than -O2, and
+# Flags of a release's rooms that mostly wait: for an engine, a cluster, a disk, a user. Compiling takes a quarter less time than -O2, and
 # bench/ shows no difference. Rooms that compute have COMPUTES; none of these can be on the event loop, because g++ 12 crashes where it reads a
 # precompiled header at another level than it was made at.
 set(PIPELINE_WAITING_FLAGS -O1)

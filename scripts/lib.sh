@@ -76,7 +76,7 @@ build() {
     fail "the build failed, see above"
 }
 
-# What the sanitizers of the presets asan and tsan are told; what is set already comes last, and wins. Tests preload libraries that make a disk fail, or one
+# Options of the sanitizers in the presets asan and tsan; values that are already set come last, and win. Tests preload libraries that make a disk fail, or one
 # that is local look remote: these come before the sanitizer's own.
 sanitizer_options() {
   export ASAN_OPTIONS=detect_stack_use_after_return=1:verify_asan_link_order=0:${ASAN_OPTIONS:-}

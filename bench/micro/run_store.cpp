@@ -1,5 +1,5 @@
 /// @file
-/// What it costs to make a step's success durable, and to look one up.
+/// The cost of making a step's success durable, and of looking one up.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /// @file
-/// What a sample of the memory of a local step's processes costs.
+/// The cost of a sample of the memory of a local step's processes.
 #include <benchmark/benchmark.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -56,7 +56,7 @@ void a_sample_of_a_local_step(benchmark::State& state) {
   const Workers workers(static_cast<int>(state.range(0)));
   TreeMemory tree(workers.root());
   tree.sample();
-  tree.sample();  // It looks at the shares of a tree that has not changed.
+  tree.sample();  // Reads the shares of a tree that has not changed.
   for (auto _ : state) tree.sample();
   if (state.range(0) > 0 && tree.peak() == 0) state.SkipWithError("no descendant was seen");
 }

@@ -50,7 +50,7 @@ std::vector<int> predict(const Model& model, const MatrixXf& images) {
   return digits;
 }
 
-/// One step down the gradient. Returns the loss, summed over the images.
+/// Takes a step down the gradient. Returns the loss, summed over the images.
 double descend(Model& model, const Dataset& batch, float rate) {
   const MatrixXf hidden = hidden_layer(model, batch.images);
   MatrixXf error = output_layer(model, hidden);

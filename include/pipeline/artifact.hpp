@@ -1,6 +1,6 @@
 /// @file
-/// Handles of the results of steps: what Pipeline::add() and map() return, and what further steps
-/// take.
+/// Handles of the results of steps, returned by Pipeline::add() and map() and taken by further
+/// steps.
 #pragma once
 
 #include <concepts>
@@ -89,7 +89,7 @@ struct Url {
 /// A published artifact, as an input of a command: `production`, or `production@3`.
 struct Published {
   std::string name;
-  bool optional = false;  ///< Whether the input is an empty file while no artifact has this name.
+  bool optional = false;  ///< The input is an empty file while no artifact has this name.
 };
 
 /// An input of a command: the NAME of `${inputs.NAME}`, and an artifact. The artifacts of a mapped

@@ -61,8 +61,7 @@ inline constexpr bool detail::names_file<Folder> = true;
 template <class T>
 inline constexpr bool is_outputs = false;
 
-/// Types that convert to JSON are stored as a .json file, which people and other languages can
-/// read.
+/// Types that convert to JSON are stored as a .json file, which other languages can read.
 template <class T>
 requires(detail::form_of<T>() == detail::Form::text) struct Codec<T> {
   static constexpr std::string_view extension = ".json";

@@ -7,8 +7,7 @@
 
 namespace pipeline {
 
-/// An optional value that takes only the memory of a pointer while absent. Copies have values of
-/// their own.
+/// An optional value that takes only a pointer while absent. Copies have values of their own.
 template <class T>
 class Rare {
  public:

@@ -183,8 +183,7 @@ struct KubernetesSettings {
   StringMap node_selectors = {};
   /// Kubernetes' Affinity.
   std::map<std::string, Json> affinity = {};
-  /// A list of taints that the node may have: `"KEY[=VALUE][:EFFECT]"`. Taints of GPUs are always
-  /// tolerated.
+  /// Taints that the node may have, `"KEY[=VALUE][:EFFECT]"`; those of GPUs are always tolerated.
   Json tolerations = {};
   /// Take precedence over settings.resources.
   KubernetesResources resources = {};
@@ -259,8 +258,7 @@ struct RetrySettings {
   std::optional<Duration> delay = {};
   /// At least 1. Default: 1.
   std::optional<double> backoff = {};
-  /// Retries of attempts that failed for reasons outside the step. Default: 3; 0 for local
-  /// processes.
+  /// Retries after failures for reasons outside the step. Default: 3; 0 for local processes.
   std::optional<unsigned> max_infrastructure_retries = {};
   /// More memory for the next attempt after one that reached its memory limit.
   OomRetry on_oom = {};

@@ -45,8 +45,8 @@ auto step(F function, const StepOptions& options,
   return detail::make_function_step<FunctionStep>(function, {}, options, where);
 }
 
-/// A command or a script as a step. Made by command(), shell() and script(); may be added more than
-/// once.
+/// A command or a script as a step, made by command(), shell() or script(); may be added
+/// repeatedly.
 class CommandStep : public detail::StepDeclaration {
  public:
   using detail::StepDeclaration::StepDeclaration;

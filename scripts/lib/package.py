@@ -80,7 +80,7 @@ def libraries():
                 path = pathlib.Path(match[2])
                 found[match[1] or path.name] = path
                 loader = path.name if path.name.startswith("ld-") else loader
-    # What glibc itself loads when it is asked for: names of hosts, by older systems' settings.
+    # Libraries that glibc loads by itself: names of hosts, by older systems' settings.
     for name in ("libnss_dns.so.2", "libnss_files.so.2", "libresolv.so.2"):
         path = found["libc.so.6"].parent / name
         if path.exists():
@@ -130,7 +130,7 @@ def make_tar(folder):
 
 
 def make_wheel(folder):
-    # It needs nothing of the system's C library, so its tags are those of the oldest one that pip and uv know, and of musl.
+    # The program needs nothing of the system's C library, so its tags are those of the oldest one that pip and uv know, and of musl.
     tags = [f"py3-none-manylinux_2_17_{machine()}", f"py3-none-musllinux_1_1_{machine()}"]
     stem = f"pipe_ml-{version()}"
     about = f"{stem}.dist-info"

@@ -170,8 +170,7 @@ pid_t start_stager(const Options& options, const char* task, const char* code, i
   _exit(127);
 }
 
-/// Waits for the stager; SIGTERM ends the stager if `is_stoppable`. @return true if it has
-/// succeeded
+/// Waits for the stager, which SIGTERM ends if `is_stoppable`. @return true on success
 bool wait_for(pid_t stager, int signals, bool is_stoppable) {
   if (stager < 0) return false;
   for (;;) {
@@ -360,7 +359,7 @@ int run(char** command, const Options& options) {
       WIFSIGNALED(step.status) ? 128 + WTERMSIG(step.status) : WEXITSTATUS(step.status);
   char text[16];
   snprintf(text, sizeof text, "%d", code);
-  // The driver takes a stopped step's pod for ended at the end of the log, so the upload is before.
+  // For the driver, a stopped step's pod ends with its log, so the upload comes first.
   if (options.has_checkpoint && (step.is_stopping || code != 0))
     wait_for(start_stager(options, "save", nullptr, err[1]), signals, false);
   if (options.stager && step.is_stopping)

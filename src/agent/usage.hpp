@@ -20,8 +20,7 @@ class UsageMeter {
   /// Begins the measurement; call it when the step has been started.
   /// @param has_own_group the control group at /sys/fs/cgroup belongs to this container alone
   explicit UsageMeter(bool has_own_group);
-  /// Samples the memory in use if it is time. Returns milliseconds until the next sample; -1:
-  /// never.
+  /// Samples the memory in use if due. Returns milliseconds until the next sample; -1: never.
   int sample();
   /// Adds the usage of an ended child, including the child's own ended children.
   void add(const rusage& used);

@@ -84,7 +84,7 @@ class PodAccess {
 
   // Uploads in parts: the blob appears, as a whole, once its upload is completed.
   virtual async::Task<std::string> begin_upload(std::string key) = 0;  ///< Returns the upload's id.
-  /// Completes the upload; a repeated call is no error.
+  /// Completes the upload; a repeated call is not an error.
   /// @param tags the parts' tags in order, as the server returned them
   virtual async::Task<> complete_upload(std::string key, std::string upload,
                                         std::vector<std::string> tags) = 0;
@@ -147,7 +147,7 @@ class BlobStore {
   /// Returns the names of the folders directly below one: `a` and `b` for the keys `FOLDER/a/x` and
   /// `FOLDER/b/y/z`.
   virtual async::Task<std::vector<std::string>> folders(std::string folder) = 0;
-  /// Removes a blob; a missing blob is no error.
+  /// Removes a blob; a missing blob is not an error.
   virtual async::Task<> remove(std::string key) = 0;
   virtual async::Task<> copy(std::string from, std::string to) = 0;
 

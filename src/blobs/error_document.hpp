@@ -8,8 +8,7 @@
 
 namespace pipeline::blobs {
 
-/// Returns the text of the first element of this name, with entities decoded; empty if there is
-/// none.
+/// Returns the text of the first element of this name, with entities decoded; or empty.
 std::string xml_text(std::string_view xml, std::string_view element);
 
 /// Returns the texts of all elements of this name, which are not nested, in order.
@@ -17,8 +16,7 @@ std::vector<std::string> xml_texts(std::string_view xml, std::string_view elemen
 /// The same as they are written, for elements with others in them.
 std::vector<std::string_view> xml_elements(std::string_view xml, std::string_view element);
 
-/// Returns true if a retry of a refused request can succeed. @param code text of the element
-/// `Code`.
+/// Returns true if a refused request can be retried. @param code text of the element `Code`.
 bool is_retryable(long status, std::string_view code);
 
 }  // namespace pipeline::blobs

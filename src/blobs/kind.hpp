@@ -13,7 +13,7 @@ namespace pipeline::blobs {
 /// A kind of store.
 struct Kind {
   std::string_view scheme;   ///< Text with which all addresses begin.
-  std::string_view example;  ///< Of an address.
+  std::string_view example;  ///< An example of an address.
   bool can_presign;          ///< BlobStore::pod_access() is not null.
   std::vector<Option> options;
   /// Same as blobs::read_address(), for addresses of this kind.

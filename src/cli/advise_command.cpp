@@ -90,7 +90,8 @@ core::ExitCode advise_command(Context& context) {
                     advice.reason + "\n");
   if (!diff.empty()) context.print("\n" + diff);
   for (const auto& line : patch.elsewhere())
-    context.print("not in the patch, as the step takes the value from elsewhere: " + line + "\n");
+    context.print("not in the patch, because the step does not set the value itself: " + line +
+                  "\n");
   return core::ExitCode::ok;
 }
 

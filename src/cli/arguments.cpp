@@ -54,7 +54,7 @@ std::string overview(const Options& start) {
     text += "  " + name + command.summary + "\n";
   }
   if (!start.program) text += "\nBegin here:\n  pipe init hello && pipe run hello/pipeline.yaml\n";
-  return text + "\n`" + start.name + " COMMAND --help` tells all options and shows examples; `" +
+  return text + "\n`" + start.name + " COMMAND --help` lists all options and shows examples; `" +
          start.name + " --version` the version" +
          (start.program ? ".\n" : ", `pipe help --man` the manual page.\n") +
          "Environment: PIPE_HOME (state folder), DOCKER_HOST, NO_COLOR.\n";
@@ -130,10 +130,10 @@ ParsedCommand parse_arguments(const std::vector<std::string>& arguments, const O
   } catch (const CLI::CallForHelp&) {
     return {.options = {}, .text = app->help()};
   } catch (const CLI::ParseError& error) {
-    throw core::InputError(error.what(), "`" + app->get_name() + " --help` tells how it is used");
+    throw core::InputError(error.what(), "`" + app->get_name() + " --help` shows its usage");
   }
   auto unknown = app->remaining();
-  std::erase(unknown, "--");  // What follows it are arguments, such as those of a command.
+  std::erase(unknown, "--");  // The words after it are arguments, such as those of a command.
   if (!unknown.empty()) unknown_argument(*app, unknown.front());
   for (const auto* option : app->get_options())
     if (option->count() > 0 && !option->get_lnames().empty())

@@ -110,7 +110,7 @@ void copy_outputs(Context& context, remote_cache::RunOutputs& outputs, const std
   for (const auto& output : found) {
     const auto file_name = name_of_copy(output, found.size() > 1);
     if (!core::is_name(file_name))
-      throw core::EnvironmentError("the record of " + run + " has a file name that is none: '" +
+      throw core::EnvironmentError("the record of " + run + " has an invalid file name: '" +
                                    core::printable(file_name) + "'");
     const auto destination = into_folder ? target / file_name : target;
     outputs.fetch(output.step, output.output);

@@ -25,11 +25,13 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 constexpr auto poll_interval = 100ms;
-constexpr auto longest_start = 5s;  ///< Between the record of a run and its first event.
+constexpr auto longest_start =
+    5s;  ///< Maximum time between the record of a run and its first event.
 constexpr std::size_t lines_before = 10;
-constexpr unsigned looks_for_files = 20;  ///< A folder with many logs is not listed every time.
+constexpr unsigned looks_for_files =
+    20;  ///< Interval of listing the folder, which may have many logs.
 
-/// The lines that an attempt prints, from its log.
+/// Reads the lines that an attempt prints from its log.
 class AttemptLog {
  public:
   AttemptLog(const store::RunStore& store, const std::string& run, std::string step,
@@ -64,7 +66,7 @@ class AttemptLog {
   Event line_event(std::string_view line) const {
     return event::StepLog{step_, attempt_, Stream::out, last_state(line)};
   }
-  /// Returns what a terminal would show of a line that was rewritten.
+  /// Returns the last state of a line that was rewritten, as a terminal shows it.
   static std::string last_state(std::string_view line) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     const auto overwritten = line.rfind('\r');
@@ -77,11 +79,11 @@ class AttemptLog {
   core::Lines lines_{64 * 1024};
 };
 
-/// What one driver of a run records.
+/// Reads the events that one driver of a run records.
 class EventFile {
  public:
   explicit EventFile(std::filesystem::path path) : file_(std::move(path)) {}
-  /// Returns what has been recorded since the last call.
+  /// Returns the events since the last call.
   std::vector<json> read() {
     std::vector<json> objects;
     file_.read([&](std::string_view bytes) {
@@ -98,20 +100,20 @@ class EventFile {
   core::Lines lines_;
 };
 
-/// Follows a run: its events, and between them what its steps print.
+/// Follows a run: its events, and between them the output of its steps.
 class Attachment {
  public:
   Attachment(Context& context, store::RunStore& store, const std::string& run)
       : context_(context), store_(store), run_(run), display_(context, SignalHandling::none) {}
 
-  /// Shows what has happened since the last call.
+  /// Shows everything since the last call.
   void show_news() {
     if (looks_++ % looks_for_files == 0)
       for (auto& file : driver::event_logs(store_, run_))
         if (files_.insert(file).second) events_.emplace_back(std::move(file));
     for (auto& events : events_)
       for (const auto& object : events.read()) take(object);
-    if (!std::exchange(has_begun_, true))  // What ran before is shown by its last lines.
+    if (!std::exchange(has_begun_, true))  // Shows only the last lines of earlier attempts.
       for (auto& [step, log] : logs_) log.skip_to_last(lines_before);
     for (auto& [step, log] : logs_) log.read(print_);
     display_.progress().tick();
@@ -121,7 +123,7 @@ class Attachment {
     logs_.clear();
     display_.close();
   }
-  /// The last summary or error of a driver; null if there is none yet.
+  /// Returns the last summary or error of a driver; null if there is none yet.
   const json& end() const { return end_; }
   const driver::RunModel& model() { return display_.progress().model(); }
 
@@ -145,7 +147,7 @@ class Attachment {
     if (const auto* started = std::get_if<event::StepStarted>(&*event))
       logs_.try_emplace(started->step, store_, run_, started->step, started->attempt);
   }
-  /// What a step printed before this process looked is left to `pipe logs`.
+  /// Closes the log of a step. Output from before this process began is left to `pipe logs`.
   void close_log(const std::string& step) {
     const auto log = logs_.find(step);
     if (log == logs_.end()) return;
@@ -160,7 +162,7 @@ class Attachment {
   unsigned looks_ = 0;
   std::set<std::filesystem::path> files_;
   std::vector<EventFile> events_;           ///< In the order of the drivers.
-  std::map<std::string, AttemptLog> logs_;  ///< By step.
+  std::map<std::string, AttemptLog> logs_;  ///< Keyed by step.
   bool has_begun_ = false;
   json end_;
   const std::function<void(const Event&)> print_ = [this](const Event& event) {
@@ -184,7 +186,7 @@ core::InputError no_events(const Context& context, const store::RunRecord& run) 
   if (run.status == RunStatus::running)
     return core::InputError("run " + run.id + " was not begun with --detach: " +
                                 driver::name_of(run.driver) + " shows it",
-                            command("logs") + " -f` follows what its steps print");
+                            command("logs") + " -f` follows the output of its steps");
   return core::InputError("run " + run.id + " was not begun with --detach, and has ended: " +
                               std::string(to_string(run.status)),
                           command("show") + "` shows it");
@@ -210,7 +212,7 @@ bool may_conclude(const store::RunRecord& run, driver::SteadyTime since) {
   return driver::SteadyTime::clock::now() - since < longest_start;
 }
 
-/// Returns the end of a run whose driver has recorded it, but no summary.
+/// Returns the end of a run whose driver recorded no summary.
 engine::RunSummary outcome_of(const store::RunRecord& run, const driver::RunModel& model) {
   return {.run = run.id,
           .status = run.status,
@@ -271,7 +273,7 @@ core::ExitCode attach_command(Context& context) {
   Attachment attachment(context, store, run.id);
   std::optional<driver::SteadyTime> over_since;
   for (;;) {
-    // The driver is looked up first: what it has written before its end is then read.
+    // The driver is looked up first, so that everything it wrote before its end is then read.
     const bool is_over = !drivers.goes_on(run);
     if (is_over && !over_since) over_since = driver::SteadyTime::clock::now();
     const bool is_last = is_over && !may_conclude(run, *over_since);

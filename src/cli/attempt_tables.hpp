@@ -1,5 +1,5 @@
 /// @file
-/// Where the time of attempts went and what they have used, as rows of tables.
+/// The phases and the usage of attempts, as rows of tables.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace pipeline::cli {
 
-/// What is not known is empty.
+/// Texts of cells; unknown ones are empty.
 struct UsageCells {
   std::string cpu, memory, limit, read, written;
 };
@@ -24,9 +24,9 @@ struct NamedAttempt {
 
 /// Returns columns for the phases of each attempt. @param first heading of the names
 Table phases_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
-/// Returns columns for what each attempt has used, and where.
+/// Returns columns for the usage of each attempt, and its node.
 Table usage_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
-/// Returns the columns of both.
+/// Returns the columns of both tables.
 Table wide_table(const std::string& first, const std::vector<NamedAttempt>& attempts);
 
 }  // namespace pipeline::cli

@@ -1,5 +1,5 @@
 /// @file
-/// What this program was built from, as `--version` prints it.
+/// The version and commit of this program, as `--version` prints them.
 #pragma once
 
 #include <string_view>

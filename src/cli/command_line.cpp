@@ -14,7 +14,8 @@
 namespace pipeline::cli {
 namespace {
 
-/// Also works for a command line that could not be parsed, because programs read its error, too.
+/// Returns true for `--output json`, also in a command line that cannot be parsed: programs read
+/// its error, too.
 bool asks_for_json(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] == "--output=json" ||

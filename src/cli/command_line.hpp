@@ -9,7 +9,7 @@
 
 namespace pipeline::cli {
 
-/// All of `pipe` but its `main`: parses, runs, reports errors. Returns the exit code.
+/// Runs all of `pipe` except its `main`: parses, runs, reports errors. Returns the exit code.
 int run_command_line(const std::vector<std::string>& arguments, const Options& start = {});
 
 }  // namespace pipeline::cli

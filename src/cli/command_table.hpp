@@ -24,9 +24,9 @@ struct CommandEntry {
   enum class For { both, files, programs } use = For::both;
 };
 
-std::span<const CommandEntry> pipeline_commands();  ///< That read a pipeline and run it.
-std::span<const CommandEntry> record_commands();    ///< That show runs, or change them.
-/// That concern this machine, a cluster or an editor, and those that pipe itself calls.
+std::span<const CommandEntry> pipeline_commands();  ///< Commands that read a pipeline and run it.
+std::span<const CommandEntry> record_commands();    ///< Commands that show runs, or change them.
+/// Commands for this machine, a cluster or an editor, and those that pipe itself calls.
 std::span<const CommandEntry> machine_commands();
 
 /// Returns all of them in the order of the overview.

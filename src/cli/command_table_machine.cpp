@@ -78,7 +78,7 @@ constexpr CommandEntry clean_row{
     add_clean_options, clean_command};
 
 void add_instances_options(CLI::App& app, Options& o) {
-  app.add_option("--gpus", o.instances.gpus, "At least so many GPUs (default: 1)")
+  app.add_option("--gpus", o.instances.gpus, "Minimum number of GPUs (default: 1)")
       ->check(CLI::Range(1u, 1000u))
       ->type_name("N");
   app.add_option("--class", o.instances.gpu_class, "Model of the GPUs, such as A100")
@@ -90,7 +90,7 @@ void add_instances_options(CLI::App& app, Options& o) {
       ->type_name("N.N");
   app.add_option("--memory", o.instances.memory, "Memory of the machine, such as 100GiB")
       ->type_name("SIZE");
-  app.add_option("--cpus", o.instances.cpus, "At least so many vCPUs")
+  app.add_option("--cpus", o.instances.cpus, "Minimum number of vCPUs")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   app.add_option("--arch", o.instances.architecture, "Processor")
@@ -115,13 +115,13 @@ void add_kubernetes_options(CLI::App& app, Options& o) {
                  "The Role's namespace (default: default)")
       ->type_name("NAME");
   app.add_option("--subject", o.subject,
-                 "Whom it is bound to: User:NAME, Group:NAME or ServiceAccount:NAME")
+                 "Its subject: User:NAME, Group:NAME or ServiceAccount:NAME")
       ->type_name("KIND:NAME");
 }
 
 constexpr CommandEntry kubernetes_row{
     "kubernetes",
-    "Print the Role that running steps on a cluster takes, with its binding; for `kubectl apply "
+    "Print the Role that is needed to run steps on a cluster, with its binding; for `kubectl apply "
     "-f -`",
     "Examples:\n"
     "  pipe kubernetes rbac --namespace ml --subject User:ann | kubectl apply -f -\n"
@@ -175,7 +175,7 @@ void add_export_run_options(CLI::App& app, Options& o) {
                  "Where to write it: a folder for ro-crate (default: crate-RUN), else a file or "
                  "standard output; openlineage also takes the address of a server")
       ->type_name("PATH");
-  app.add_option("--license", o.document.license, "With ro-crate: of its content, as SPDX names it")
+  app.add_option("--license", o.document.license, "With ro-crate: SPDX identifier of its license")
       ->type_name("SPDX");
   add_state(app, o);
 }

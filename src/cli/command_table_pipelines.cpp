@@ -35,7 +35,7 @@ void add_validate_options(CLI::App& app, Options& o) {
 }
 
 constexpr CommandEntry validate_row{
-    "validate", "Check a pipeline file and say everything that is wrong with it",
+    "validate", "Check a pipeline file and report all of its errors",
     "Example:\n  pipe validate pipeline.yaml", add_validate_options, validate_command};
 
 void add_plan_options(CLI::App& app, Options& o) {
@@ -52,7 +52,7 @@ void add_plan_options(CLI::App& app, Options& o) {
 }
 
 constexpr CommandEntry plan_row{
-    "plan", "Say what a run would do: run or reuse each step, of which run, and why",
+    "plan", "Show what a run would do with each step, run it or reuse a result, and why",
     "Examples:\n"
     "  pipe plan\n"
     "  pipe plan -v -s train     with its code files, why they belong to it, and all parts of its "

@@ -15,10 +15,10 @@ void add_runs_options(CLI::App& app, Options& o) {
   app.add_option("--pipeline", o.runs.pipeline, "Only runs of this pipeline")->type_name("NAME");
   app.add_option("--tag", o.runs.tag, "Only runs of pipelines with this tag")->type_name("TAG");
   app.add_option("--where", o.runs.where,
-                 "Only runs for which this holds: 'params.c > 1 and metrics.accuracy > 0.9'")
+                 "Only runs that match: 'params.c > 1 and metrics.accuracy > 0.9'")
       ->type_name("EXPRESSION");
   app.add_option("--sort", o.runs.sort,
-                 "By this value, the largest first: metrics.accuracy, params.c, run.seconds")
+                 "Sort by this value, the largest first: metrics.accuracy, params.c, run.seconds")
       ->type_name("VALUE");
   app.add_option("--columns", o.runs.columns,
                  "Show these values: params.c,metrics.accuracy,usage.memory")
@@ -68,7 +68,7 @@ void add_compare_options(CLI::App& app, Options& o) {
   app.add_option("RUN", o.compare.runs, "The runs: identifiers, unique prefixes, or 'latest'")
       ->type_name("")
       ->required();
-  app.add_flag("--all", o.compare.all, "Also what is equal in all");
+  app.add_flag("--all", o.compare.all, "Also rows that are equal in all runs");
   add_state(app, o);
 }
 
@@ -84,7 +84,7 @@ void add_tag_options(CLI::App& app, Options& o) {
 }
 
 constexpr CommandEntry tag_row{
-    "tag", "Add tags to a run, or remove some",
+    "tag", "Add tags to a run, or remove them",
     "Examples:\n  pipe tag latest best\n  pipe tag latest --remove best\n  pipe runs --tag best",
     add_tag_options, tag_command};
 
@@ -116,8 +116,8 @@ void add_serve_options(CLI::App& app, Options& o) {
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--host", o.serve.host,
-                 "The address to listen on; others than this machine's own are "
-                 "warned of")
+                 "The address to listen on; addresses other than this machine's own give a "
+                 "warning")
       ->type_name("ADDRESS")
       ->capture_default_str();
   app.add_option("--bucket", o.serve.remote_profile,
@@ -191,7 +191,7 @@ constexpr CommandEntry sbom_row{
 void add_logs_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   add_attempt(app, o, "A step of the run (default: all, each line after its step's name)");
-  app.add_flag("-f,--follow", o.logs.follow, "Go on until the step, or the run, ends");
+  app.add_flag("-f,--follow", o.logs.follow, "Continue until the step, or the run, ends");
   add_state(app, o);
 }
 
@@ -215,14 +215,14 @@ constexpr CommandEntry code_row{
     "Examples:\n"
     "  pipe code latest train\n"
     "  pipe code 01k7 train -o train-as-it-was    # diff -r train-as-it-was .\n\n"
-    "The code of each attempt is stored as it was, also of a failed one, whatever git knows of it. "
+    "The code of each attempt is stored, also of a failed one, whether or not git has it. "
     "It is kept as long as the run.",
     add_code_options, code_command};
 
 void add_shell_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   add_attempt(app, o);
-  app.add_option("COMMAND", o.shell.command, "What is executed (default: bash, or sh)")
+  app.add_option("COMMAND", o.shell.command, "The command to execute (default: bash, or sh)")
       ->type_name("");
   add_state(app, o);
 }
@@ -233,7 +233,7 @@ constexpr CommandEntry shell_row{
     "  pipe shell latest train                    then eval \"$PIPE_COMMAND\" runs the step\n"
     "  pipe shell latest train --attempt 1\n"
     "  pipe shell latest train -- python -m pdb train.py\n\n"
-    "Also of a step that failed. What is written to the outputs is removed at the end. Secrets "
+    "The step may have failed. Files in its outputs are removed at the end. Secrets "
     "come "
     "from where a run takes them.\nExit code: the shell's.",
     add_shell_options, shell_command};
@@ -246,14 +246,14 @@ void add_artifacts_options(CLI::App& app, Options& o) {
                  "to standard output")
       ->type_name("DEST");
   auto* name = app.add_option("--name", o.artifacts.name,
-                              "Versions of what is published under this name; with --copy the "
+                              "List the versions under this name; with --copy copy the "
                               "current one")
                    ->type_name("NAME");
   auto* promote = app.add_option("--promote", o.artifacts.promote, "Make this version current")
                       ->type_name("VERSION")
                       ->check(CLI::Range(1u, 999'999'999u).description(""))
                       ->needs(name);
-  app.add_flag("--demote", o.artifacts.demote, "Make the version current that was so before")
+  app.add_flag("--demote", o.artifacts.demote, "Make the previous version current again")
       ->needs(name)
       ->excludes(promote);
   app.add_option("--publish", o.artifacts.publish_as, "Publish this one output under a name")
@@ -291,7 +291,7 @@ void add_cancel_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   app.add_flag("--now", o.cancel.now, "Kill its steps at once instead of asking them to end");
   app.add_flag("--force", o.cancel.force,
-               "Record that its driver is gone, where that is not known here");
+               "Record that its driver is gone, if this machine cannot check");
   add_state(app, o);
 }
 
@@ -308,9 +308,10 @@ void add_resume_options(CLI::App& app, Options& o) {
 
 constexpr CommandEntry resume_row{
     "resume",
-    "Continue a run that was interrupted or whose process was killed: what it has done stays, what "
-    "still runs on a cluster is joined",
-    "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt runs as it was begun, with "
+    "Continue a run that was interrupted or whose process was killed: its results stay, and "
+    "attempts that "
+    "still run on a cluster are joined",
+    "Examples:\n  pipe resume\n  pipe resume 01k7 --output json\n\nIt keeps its options, and reads "
     "the files as they are now.",
     add_resume_options, resume_command};
 
@@ -324,10 +325,10 @@ void add_verify_options(CLI::App& app, Options& o) {
 }
 
 constexpr CommandEntry verify_row{
-    "verify", "Read every artifact, or those of one run, and the database, and say what is damaged",
+    "verify", "Read every artifact, or those of one run, and the database, and report damage",
     "Examples:\n  pipe verify             all artifacts and the database\n  pipe verify latest    "
     "  what one run made and reused\n\n"
-    "What is damaged is moved aside; the next run makes it again.\nExit code: 0 all well, 3 "
+    "Damaged artifacts are moved aside; the next run makes them again.\nExit code: 0 all well, 3 "
     "something is damaged or missing.",
     add_verify_options, verify_command};
 
@@ -345,7 +346,8 @@ constexpr CommandEntry import_row{
     "  pipe import task-definition.json > pipeline.yaml\n"
     "  aws ecs describe-task-definition --task-definition train > task.json && pipe import "
     "task.json --out pipeline.yaml\n\n"
-    "What is not honoured is named. `pipe run task-definition.json` runs one as it is.",
+    "Settings without an equivalent are reported. `pipe run task-definition.json` runs one as it "
+    "is.",
     add_import_options,
     import_command,
     CommandEntry::For::files};

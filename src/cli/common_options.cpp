@@ -133,7 +133,7 @@ void add_attempt(CLI::App& app, Options& options, const char* help) {
   app.add_option("STEP", options.step, help ? help : "A step of that run")
       ->type_name("")
       ->required(!help);
-  app.add_option("--attempt", options.attempt, "Which attempt (default: the last one)")
+  app.add_option("--attempt", options.attempt, "Number of the attempt (default: the last one)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1'000'000u).description(""));
 }
@@ -160,7 +160,8 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_flag("--detach", o.detach,
                "Return once the run has begun: it continues in the background, without the "
                "terminal, or on a cluster driven from within");
-  app.add_option("--service-account", o.service_account, "As which the driver in a cluster acts")
+  app.add_option("--service-account", o.service_account,
+                 "Service account of the driver in a cluster")
       ->type_name("NAME")
       ->capture_default_str();
   add_locked(app, o);

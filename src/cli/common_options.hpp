@@ -14,7 +14,7 @@ void add_output(CLI::App& app, Options& options);  ///< --output.
 void add_state(CLI::App& app, Options& options);   ///< --state and --output.
 /// The pipeline file, unless a C++ program is the pipeline.
 void add_file_only(CLI::App& app, Options& options);
-/// The same; --param and --params.
+/// The pipeline file, --param and --params.
 void add_file(CLI::App& app, Options& options);
 void add_profile(CLI::App& app, Options& options);                  ///< --profile.
 void add_cluster(CLI::App& app, Options& options);                  ///< --context and --namespace.
@@ -26,8 +26,8 @@ void add_locked(CLI::App& app, Options& options);                   ///< --locke
 void add_template_dir(CLI::App& app, Options& options);             ///< --template-dir.
 /// The argument that names a run.
 void add_run(CLI::App& app, Options& options, bool required = false);
-/// The argument that names a step of that run, and --attempt. @param help of a step that may be
-/// left out; null: it is required
+/// The argument that names a step of that run, and --attempt.
+/// @param help for a step that may be left out; null: it is required
 void add_attempt(CLI::App& app, Options& options, const char* help = nullptr);
 void add_jobs(CLI::App& app, Options& options);
 void add_run_options(CLI::App& app, Options& options);  ///< All options of `pipe run`.

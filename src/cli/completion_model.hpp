@@ -1,5 +1,5 @@
 /// @file
-/// What a shell can complete of a command line, read from the table of commands.
+/// The parts of a command line that a shell can complete, read from the table of commands.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace pipeline::cli {
 
-/// What a value or an argument can be.
+/// The kinds of values and arguments.
 enum class Candidates { none, words, files, pipelines, folders, runs, steps, artifacts, profiles };
 
 struct CompletedOption {

@@ -46,13 +46,13 @@ std::string bash_action(const CompletedOption& option) {
 
 /// Returns the branches that complete the value of an option.
 std::string bash_values(const Commands& commands) {
-  // By option and action: the commands. An option that is the same everywhere needs none of them.
+  // Commands by option and action. An option with the same action everywhere needs none of them.
   std::map<std::string, std::map<std::string, std::vector<std::string>>> actions;
   for (const auto& command : commands)
     for (const auto& option : command.options)
       for (const auto& name : option.names)
         if (!option.value.empty()) actions[name][bash_action(option)].push_back(command.name);
-  std::map<std::string, std::vector<std::string>> patterns;  // By action.
+  std::map<std::string, std::vector<std::string>> patterns;  // Keyed by action.
   for (const auto& [name, by_action] : actions)
     for (const auto& [action, users] : by_action)
       if (by_action.size() == 1)
@@ -67,7 +67,7 @@ std::string bash_values(const Commands& commands) {
 
 /// Returns the branches that complete an argument.
 std::string bash_arguments(const Commands& commands) {
-  std::map<std::string, std::vector<std::string>> users;  // By action.
+  std::map<std::string, std::vector<std::string>> users;  // Keyed by action.
   for (const auto& command : commands) {
     if (command.arguments.empty()) continue;
     std::string action = bash_action(command.arguments[0]);
@@ -207,7 +207,7 @@ std::string zsh_completion(const Commands& commands) {
 }
 
 std::string fish_completion(const Commands& commands) {
-  std::map<std::string, std::vector<std::string>> users;  // By the options of `complete`.
+  std::map<std::string, std::vector<std::string>> users;  // Keyed by the options of `complete`.
   for (const auto& command : commands) {
     for (const auto& option : command.options) users[fish_option(option)].push_back(command.name);
     for (const auto& argument : command.arguments)

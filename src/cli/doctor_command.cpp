@@ -34,7 +34,7 @@ struct Check {
   const char* name;
   Level level;
   std::string found;
-  std::vector<std::string> mend;
+  std::vector<std::string> fixes;
 };
 
 constexpr Bytes gibibyte = Bytes{1} << 30;
@@ -56,8 +56,8 @@ class Doctor {
   }
 
  private:
-  void add(const char* name, Level level, std::string found, std::vector<std::string> mend = {}) {
-    checks_.push_back({name, level, std::move(found), std::move(mend)});
+  void add(const char* name, Level level, std::string found, std::vector<std::string> fixes = {}) {
+    checks_.push_back({name, level, std::move(found), std::move(fixes)});
   }
 
   /// Returns the output of a program, and whether it succeeded.
@@ -85,7 +85,7 @@ class Doctor {
         add("BuildKit", Level::ok, "builds with cache mounts");
       } else {
         add("BuildKit", Level::warn,
-            "not there: images are built by the classic builder, which keeps no package cache",
+            "missing: images are built by the classic builder, which keeps no package cache",
             {info.podman ? "nothing to do: Podman builds without it"
                          : "use Docker Engine 18.09 or newer"});
       }
@@ -102,7 +102,7 @@ class Doctor {
     credentials();
   }
 
-  void disk(const char* name, const std::filesystem::path& folder, const char* mend) {
+  void disk(const char* name, const std::filesystem::path& folder, const char* fix) {
     struct statvfs status {};
     auto existing = folder;
     while (::statvfs(existing.c_str(), &status) != 0) {
@@ -114,7 +114,7 @@ class Doctor {
                         : free < 5 * gibibyte ? Level::warn
                                               : Level::ok;
     add(name, level, core::format_bytes(free) + " free at " + folder.string(),
-        level == Level::ok ? std::vector<std::string>{} : std::vector<std::string>{mend});
+        level == Level::ok ? std::vector<std::string>{} : std::vector<std::string>{fix});
   }
 
   void engine_disk(const json& system) {
@@ -136,7 +136,7 @@ class Doctor {
             "--keep-storage 20GB` removes those not used for longest)");
   }
 
-  /// Reports how the engine runs, and which of pipe's features it lacks for that.
+  /// Reports how the engine runs, and the features of pipe that this excludes.
   void kind(const docker::EngineInfo& info, const json& system) {
     const bool containerd = docker::has_containerd_store(system);
     const bool rootless = docker::has_security_option(system, "rootless");
@@ -187,7 +187,7 @@ class Doctor {
     }
   }
 
-  /// Reports how the engine gives GPUs to containers. Of an engine on another machine, only its
+  /// Reports how the engine gives GPUs to containers. For an engine on another machine, only its
   /// methods are known, not the machine's GPUs.
   void gpus(const docker::Endpoint& endpoint, const docker::EngineInfo& engine,
             const json& system) {
@@ -201,14 +201,13 @@ class Doctor {
     } else if (access.certain()) {
       add("GPU toolkit", Level::ok,
           "the engine gives GPUs by " + ways +
-              (has_gpu || !endpoint.is_of_this_machine() ? ""
-                                                         : "; this machine shows none itself"));
+              (has_gpu || !endpoint.is_of_this_machine() ? "" : "; this machine itself has none"));
     } else if (std::ranges::find(access.ways(), docker::GpuWay::cdi) != access.ways().end()) {
       add("GPU toolkit", has_gpu ? Level::warn : Level::ok,
-          "the engine reads CDI specifications, and does not say whether one is NVIDIA's",
+          "the engine reads CDI specifications, but does not report whether one is NVIDIA's",
           {"`nvidia-ctk cdi list` on its machine lists the GPUs; if it lists none: sudo nvidia-ctk "
            "cdi generate --output=/etc/cdi/nvidia.yaml",
-           "Docker Engine 28.2 and newer says it"});
+           "Docker Engine 28.2 and newer report it"});
     } else if (has_gpu) {
       add("GPU toolkit", Level::warn,
           "this machine has an NVIDIA GPU, but the engine cannot give it to containers",
@@ -233,16 +232,16 @@ class Doctor {
     }
     has_gpu_ = !inventory.devices.empty();
     const auto units = gpu::units_of(inventory);
-    std::vector<std::string> mend;
+    std::vector<std::string> fixes;
     for (const auto& device : inventory.devices)
       if (!device.trouble.empty())
-        mend.push_back("GPU " + std::to_string(device.index) + ": " + device.trouble +
-                       "; `dmesg | grep -i nvrm` tells more");
+        fixes.push_back("GPU " + std::to_string(device.index) + ": " + device.trouble +
+                        "; `dmesg | grep -i nvrm` says more");
     std::string found = counted(units.size(), "GPU") + " that can be used";
     if (!units.empty()) found += " (" + kinds_of(units) + ")";
     found += ", driver " + inventory.driver;
     if (!inventory.narrowed.empty()) found += "; " + inventory.narrowed;
-    add("GPUs", mend.empty() ? Level::ok : Level::warn, std::move(found), std::move(mend));
+    add("GPUs", fixes.empty() ? Level::ok : Level::warn, std::move(found), std::move(fixes));
     settings::GpuRequest all;
     all.selection = settings::GpuRequest::Selection::all;
     if (auto cuda = gpu::runnable_cuda(gpu::host_for(all, inventory)); !cuda.empty())
@@ -275,7 +274,7 @@ class Doctor {
         add("runc", Level::warn,
             text +
                 " is older than 1.1.12: CVE-2024-21626 lets a container out, unless the "
-                "distribution has mended its package",
+                "distribution has fixed its package",
             {"on Debian 12: `apt list --installed runc` should show 1.1.5+ds1-1+deb12u1 or later; "
              "else update containerd.io or runc"});
       } else {
@@ -299,7 +298,7 @@ class Doctor {
         const auto auth = context_.await(docker::registry_auth(registry));
         if (!auth.notice.empty()) {
           add("credentials", Level::warn, registry + ": " + auth.notice,
-              {"`docker login " + registry + "`, or mend the helper that " +
+              {"`docker login " + registry + "`, or fix the helper that " +
                (docker::config_folder() / "config.json").string() + " names"});
           all_well = false;
         }
@@ -316,7 +315,7 @@ class Doctor {
   void python() {
     const auto [version, has_python] = output_of({"python3", "-I", "--version"});
     if (!has_python) {
-      add("Python", Level::warn, "python3 is not there; only `--orchestrator local` needs it",
+      add("Python", Level::warn, "python3 is missing; only `--orchestrator local` needs it",
           {"on Debian: apt-get install python3 python3-venv"});
     } else if (!output_of({"python3", "-I", "-c", "import venv, ensurepip"}).second) {
       add("Python", Level::warn,
@@ -331,7 +330,8 @@ class Doctor {
       add("Landlock", Level::ok, "local steps read only their code, inputs and the system");
     else
       add("Landlock", Level::warn,
-          "this kernel has none: local steps read all that you can read, also what their keys do "
+          "this kernel lacks it: local steps can read all your files, also those that their keys "
+          "do "
           "not cover",
           {"Linux 5.19 or newer, with `landlock` in its `lsm=` list, restricts them"});
     const auto [uv, has_uv] = output_of({"uv", "--version"});
@@ -363,7 +363,7 @@ class Doctor {
       if (dead) {
         add("state", Level::warn,
             counted(dead, "run") + " died without an end, in " + shown_path(*state),
-            {"the next `pipe run` there, or `pipe clean --containers`, removes what they left"});
+            {"the next `pipe run` there, or `pipe clean --containers`, removes their remains"});
       } else {
         add("state", Level::ok, counted(runs.size(), "run") + " in " + shown_path(*state));
       }
@@ -390,14 +390,14 @@ core::ExitCode doctor_command(Context& context) {
       list.push_back({{"name", check.name},
                       {"status", word_of(check.level)},
                       {"found", check.found},
-                      {"mend", check.mend}});
+                      {"mend", check.fixes}});
     context.print(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(
                       -1, ' ', false, json::error_handler_t::replace) +
                   "\n");
   } else {
     const auto& paint = context.paint();
     std::string text;
-    for (const auto& [name, level, found, mend] : checks) {
+    for (const auto& [name, level, found, fixes] : checks) {
       std::string title = name;
       title.resize(15, ' ');
       text += paint(level == Level::ok     ? Colour::green
@@ -407,8 +407,8 @@ core::ExitCode doctor_command(Context& context) {
                     : level == Level::warn ? "warn  "
                                            : "FAIL  ") +
               title + for_terminal(found, false) + "\n";
-      for (const auto& line : mend)
-        text += "        " + paint(Colour::cyan, "to mend: ") + for_terminal(line, false) + "\n";
+      for (const auto& line : fixes)
+        text += "        " + paint(Colour::cyan, "fix: ") + for_terminal(line, false) + "\n";
     }
     context.print(text);
   }

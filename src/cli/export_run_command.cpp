@@ -14,12 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A step's failure may name a file whose name is no UTF-8.
+/// Returns the text of a document; a step's failure may name a file whose name is not UTF-8.
 std::string json_text(const nlohmann::json& document, int indent = -1) {
   return document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Says for programs which file or folder was written.
+/// Prints the path of the file or folder that was written, as JSON for programs.
 void print_written(const Context& context, const fs::path& path) {
   context.print_json({{"written", path.string()}});
 }
@@ -39,7 +39,7 @@ void write_out(Context& context, const std::string& text) {
     context.note(shown_path(file) + "\n");
 }
 
-/// Writes the pipeline's file, or if that is gone what is recorded of its steps. Returns its name.
+/// Writes the pipeline's file, or its recorded steps if the file is gone. Returns the name.
 std::string write_workflow(Context& context, store::RunStore& store, const store::RunRecord& run,
                            const fs::path& crate) {
   const fs::path file = run.file;
@@ -52,8 +52,8 @@ std::string write_workflow(Context& context, store::RunStore& store, const store
     return file.filename().string();
   }
   context.note(
-      "note: the crate has what is recorded of the pipeline's steps, since its file is not "
-      "there: " +
+      "note: the crate has the recorded steps of the pipeline, because its file is "
+      "missing: " +
       run.file + "\n");
   const auto& of = run.same_as.empty() ? run.id : run.same_as;
   core::write_file_atomically(crate / "workflow.json",
@@ -120,8 +120,8 @@ core::ExitCode export_run_command(Context& context) {
   const auto& format = options.document.format;
   if ((format == "slsa") == options.step.empty())
     throw core::InputError(
-        format == "slsa" ? "provenance is of one artifact: name it"
-                         : "'" + options.step + "' is one artifact, and " + format + " is of a run",
+        format == "slsa" ? "provenance is for one artifact: name it"
+                         : "'" + options.step + "' is an artifact, and " + format + " is for a run",
         options.name + " export " + run.id +
             (format == "slsa" ? " STEP.OUTPUT --format slsa" : " --format " + format));
   if (run.status == RunStatus::running)

@@ -40,8 +40,7 @@ void check_files(const PipelineSpec& pipeline, spec::CodeResolver& resolver) {
   errors.report(pipeline);
 }
 
-/// Returns true for lists derived from settings, such as requirements; false for the scripts that
-/// read them.
+/// Returns true for lists derived from settings, such as requirements; not for scripts.
 bool is_list(const docker::ContextFile& file) {
   return file.kind == docker::ContextFile::Kind::file && file.content && file.bytes <= 4096 &&
          !file.path.ends_with(".sh");
@@ -119,8 +118,7 @@ core::ExitCode validate_command(Context& context) {
     outputs += step.outputs.size();
     steps.push_back(&step);
   }
-  // The machine that runs the steps is not known here, so only findings that hold everywhere are
-  // reported.
+  // The machine that runs the steps is unknown, so only findings that hold everywhere count.
   auto found = gpu::check_steps(steps, {});
   std::ranges::move(driver::check_commands(pipeline, resolver), std::back_inserter(found));
   const auto warnings =
@@ -219,10 +217,11 @@ core::ExitCode export_command(Context& context) {
   if (!functions.empty())
     context.note(
         "note: functions of this program: " + functions +
-        "; YAML can only name the program as their command, so they run where it is (local)");
+        "; YAML can only name the program as their command, so they run on its machine (local)");
   if (!scripts.empty())
-    context.note("note: scripts whose text stands in this program, to be put beside the file: " +
-                 scripts);
+    context.note(
+        "note: this program contains the text of these scripts; put them beside the file: " +
+        scripts);
   if (!gathering.empty())
     context.note(
         "note: steps that gather single artifacts, of which YAML can only name the first: " +

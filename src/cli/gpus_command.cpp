@@ -170,19 +170,19 @@ std::string engine_elsewhere() {
     return endpoint.is_of_this_machine() ? std::string() : endpoint.url;
   } catch (const core::EnvironmentError&) {
     return {};
-  }  // Reported by the code that needs the engine.
+  }  // The code that needs the engine reports the error.
 }
 
 std::string how_to_see(const std::string& endpoint) {
   if (endpoint.empty()) return {};
   return "\nThe engine is another machine's (" + for_terminal(endpoint, false) +
-         "): with `--orchestrator docker` its GPUs count, not those of this one. To see them:\n"
+         "): `--orchestrator docker` uses its GPUs, not this machine's. To list them:\n"
          "  docker run --rm --gpus all debian:bookworm-slim nvidia-smi -L\n";
 }
 
 }  // namespace
 
-/// A machine without GPUs is no error: prints an empty list and the reason; exit code 0.
+/// Lists the GPUs. Without GPUs, prints an empty list and the reason, with exit code 0.
 core::ExitCode gpus_command(Context& context) {
   const auto inventory = gpu::Machine().read();
   const auto reservations = look(gpu::units_of(inventory));

@@ -12,7 +12,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Mermaid's identifiers have no `-`, and some words mean something else, such as `end`.
+/// Returns the graph for Mermaid, whose identifiers have no `-` and exclude words such as `end`.
 std::string mermaid_of(const graph_drawing::StepGraph& graph) {
   std::map<std::string, std::string> ids;
   std::string text = "flowchart TB\n";
@@ -29,7 +29,8 @@ std::string mermaid_of(const graph_drawing::StepGraph& graph) {
   return text;
 }
 
-/// All names are of letters, digits, `_`, `-` and `.`, so nothing has to be escaped.
+/// Returns the graph for Graphviz. All names are of letters, digits, `_`, `-` and `.`, so nothing
+/// has to be escaped.
 std::string dot_of(const graph_drawing::StepGraph& graph) {
   std::string text = "digraph \"" + graph.pipeline + "\" {\n  node [shape=box];\n";
   for (const auto& node : graph.nodes)

@@ -21,11 +21,11 @@ class GrowingFile {
     std::string buffer(64 * 1024, '\0');
     while (const auto count = read_some(buffer)) use(std::string_view(buffer).substr(0, count));
   }
-  /// Leaves out what is there but for its last lines.
+  /// Skips the current content except its last lines.
   void skip_to_last(std::size_t lines);
 
-  /// Returns when there may be more to read, or after a while: the end of the writer does not
-  /// change the file.
+  /// Returns when there may be more to read, or after a while, because the end of the writer does
+  /// not change the file.
   void wait();
 
  private:

@@ -118,7 +118,7 @@ with open(metrics_path, "w") as file:
 print(f"root mean square error {metrics['rmse']:.3f}")
 )";
 
-constexpr const char* schema_file = "pipeline.schema.json";  ///< Its text is made.
+constexpr const char* schema_file = "pipeline.schema.json";  ///< The schema's text is generated.
 
 constexpr std::array<StarterFile, 7> files{{{"pipeline.yaml", pipeline_text},
                                             {schema_file, ""},

@@ -61,7 +61,7 @@ core::ExitCode instances_command(Context& context) {
                core::format_bytes(type.gpu_memory * mebibyte), type.capability.text(),
                std::to_string(type.vcpus), core::format_bytes(type.memory * mebibyte),
                type.architecture});
-  context.print(table.empty() ? "no instance type has all of that\n"
+  context.print(table.empty() ? "no instance type satisfies all of that\n"
                               : table.render(context.paint()));
   return core::ExitCode::ok;
 }

@@ -9,7 +9,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Whole seconds, so that a line changes once a second.
+/// Returns whole seconds, so that a line changes once a second.
 std::string elapsed(driver::SteadyTime since, driver::SteadyTime now) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now - since);
   return seconds < std::chrono::minutes(1) ? std::to_string(seconds.count()) + "s"
@@ -46,7 +46,8 @@ class LiveProgress final : public Progress {
       tick();  // Bounds memory and the last line's delay for a step with much output.
   }
 
-  /// Begins in the first column, because a terminal shows `^C` at the cursor.
+  /// Returns the sequence that erases the lines, from the first column, because a terminal shows
+  /// `^C` at the cursor.
   std::string erase() const {
     return shown_.empty() ? "" : "\r\x1b[" + std::to_string(shown_.size()) + "A\x1b[J";
   }

@@ -44,7 +44,7 @@ std::string to_text(driver::Session& session, const std::string& file) {
   std::string text;
   if (is_merged)
     text += "git could not merge two versions of " + file +
-            ": what both have locked is taken together, and where they differ, ours\n";
+            ": both were merged, and ours was taken where they differ\n";
   for (const auto& change : changes) {
     const auto lines = describe(change);
     text += environment_of(change.after) + ": " + counted(change.after.packages.size(), "package") +
@@ -55,7 +55,7 @@ std::string to_text(driver::Session& session, const std::string& file) {
   for (const auto& change : data) text += "  " + for_terminal(describe(change), false) + "\n";
   if (changes.empty() && data.empty() && !is_merged)
     return std::filesystem::exists(session.lock().path())
-               ? file + " has all that the steps ask for\n"
+               ? file + " has everything that the steps need\n"
                : "no step has packages or data to lock\n";
   if (is_dry) return text + file + " was not written (--diff)\n";
   return text + file + (session.lock().is_written() ? " is written\n" : " stays as it was\n");

@@ -24,8 +24,8 @@ namespace {
 
 /// How the lines of one log are shown.
 struct LogForm {
-  bool partial = false;  ///< Before they end, such as those of a progress bar.
-  bool named = false;    ///< After the name of their step.
+  bool partial = false;  ///< Show lines before they end, such as those of a progress bar.
+  bool named = false;    ///< Put the step's name before each line.
 };
 
 /// Prints one log: unchanged, or line by line for a terminal or as JSON.
@@ -136,7 +136,7 @@ void follow(const Context& context, driver::Drivers& drivers, store::RunStore& s
   }
 }
 
-/// The log of an attempt that is printed beside those of others.
+/// A log that is printed together with others.
 struct OpenLog {
   OpenLog(const Context& context, const store::AttemptRecord& attempt,
           const std::filesystem::path& path)
@@ -146,12 +146,12 @@ struct OpenLog {
   GrowingFile file;
 };
 
-/// Prints what all steps of a run print: those that have ended one after the other, and with
+/// Prints the logs of all steps of a run: those that have ended one after the other, and with
 /// `follow` those that are running line by line until the run ends.
 void print_all(const Context& context, driver::Drivers& drivers, store::RunStore& store,
                const std::string& run, bool follow) {
-  std::map<std::string, OpenLog> open;      // By the name of the file.
-  std::map<std::string, unsigned> printed;  // The last attempt of each step that is done with.
+  std::map<std::string, OpenLog> open;      // Keyed by the file's name.
+  std::map<std::string, unsigned> printed;  // The last attempt of each step that has been printed.
   std::set<std::string> ended;
   for (;;) {
     const bool is_last = !follow || !goes_on(drivers, store, run);
@@ -188,7 +188,7 @@ core::ExitCode print_run(const Context& context, driver::Drivers& drivers, store
   if (reused > 0)
     context.note("note: " + counted(static_cast<std::size_t>(reused), "step") +
                  (reused == 1 ? " was" : " were") +
-                 " reused: `pipe logs RUN STEP` prints what it printed when it ran");
+                 " reused: `pipe logs RUN STEP` prints its earlier output");
   return core::ExitCode::ok;
 }
 
@@ -206,8 +206,8 @@ core::ExitCode logs_command(Context& context) {
     origin = step.reused_from;
     if (driver::is_from_elsewhere(origin))
       throw core::InputError("'" + step.name + "' was reused from " + origin +
-                             ": what it printed is on the machine that ran it");
-    context.note("note: '" + step.name + "' was reused; this is what it printed in run " + origin);
+                             ": its output is on the machine that ran it");
+    context.note("note: '" + step.name + "' was reused; this is its output of run " + origin);
   }
   if (options.logs.follow && step.status != StepStatus::cached && options.attempt == 0) {
     const auto attempts = store.attempts().list(origin, step.name);

@@ -51,7 +51,7 @@ constexpr std::string_view page_end =
     ".BR docker (1),\n"
     ".BR kubectl (1)\n";
 
-/// Returns the text so that roff prints it as it is.
+/// Returns the text escaped for roff.
 std::string roff_text(std::string_view text) {
   std::string result;
   bool at_line_start = true;

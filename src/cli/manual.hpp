@@ -1,5 +1,5 @@
 /// @file
-/// The manual page, pipe(1), in the macros of man(7): what each command's help says.
+/// The manual page, pipe(1), in the macros of man(7), with the help of each command.
 #pragma once
 
 #include <functional>

@@ -60,7 +60,7 @@ Range range_of(const std::vector<store::MetricPoint>& points) {
   return range;
 }
 
-/// A row for each metric of steps that have no instances.
+/// Returns a row for each metric of the steps without instances.
 Table series_table(store::RunStore& store, const std::vector<store::MetricRecord>& metrics,
                    bool draws) {
   constexpr std::size_t drawn = 24;
@@ -82,10 +82,10 @@ Table series_table(store::RunStore& store, const std::vector<store::MetricRecord
   return table;
 }
 
-/// A step with a matrix: a row for each instance, with the values of its axes and its metrics.
+/// Returns a row for each instance of a step with a matrix: the values of its axes and its metrics.
 Table instances_table(const std::vector<store::StepRecord>& steps,
                       const std::vector<store::MetricRecord>& metrics) {
-  std::map<std::string, std::map<std::string, double>> values;  // By step and metric.
+  std::map<std::string, std::map<std::string, double>> values;  // Keyed by step and metric.
   std::vector<std::string> names;
   for (const auto& metric : metrics) {
     values[metric.step][metric.name] = metric.last.value;

@@ -14,14 +14,13 @@
 
 namespace pipeline::cli {
 
-/// Options of `instances`; zero and empty members are no requirement.
+/// Options of `instances`; zero and empty members do not restrict.
 struct InstancesOptions {
   unsigned gpus = 0;
   double cpus = 0;
   std::string memory, gpu_memory, gpu_class, compute_capability, architecture;
 };
 
-/// Options of `runs`.
 struct RunsOptions {
   std::string pipeline;              ///< Only runs of this pipeline; empty: all.
   std::string tag;                   ///< Only runs with this tag; empty: all.
@@ -31,7 +30,6 @@ struct RunsOptions {
   unsigned limit = 20;               ///< 0: all.
 };
 
-/// Options of `artifacts`.
 struct ArtifactsOptions {
   std::string name;        ///< The published name.
   std::string publish_as;  ///< Publish the output under this name.
@@ -39,13 +37,11 @@ struct ArtifactsOptions {
   bool demote = false;     ///< Make the version current that was before.
 };
 
-/// Options of `compare`.
 struct CompareOptions {
   std::vector<std::string> runs;
-  bool all = false;  ///< Also what is equal.
+  bool all = false;  ///< Also rows that are equal.
 };
 
-/// Options of `tag`.
 struct TagOptions {
   std::vector<std::string> added, removed;
 };
@@ -62,47 +58,38 @@ struct CompletionOptions {
   std::string words;  ///< The text to complete.
 };
 
-/// Options of `advise`.
 struct AdviseOptions {
   bool patch_only = false;
 };
 
-/// Options of `graph`.
 struct GraphOptions {
   std::string format = "mermaid";
 };
 
-/// Options of `init`.
 struct InitOptions {
   std::filesystem::path folder = ".";
 };
 
-/// Options of `logs`.
 struct LogsOptions {
   bool follow = false;
 };
 
-/// Options of `metrics`.
 struct MetricsOptions {
   bool csv = false;  ///< Every point, as CSV.
 };
 
-/// Options of `show`.
 struct ShowOptions {
   bool wide = false;  ///< Also phases, usage and nodes.
 };
 
-/// Options of `note`.
 struct NoteOptions {
   std::optional<std::string> text;
 };
 
-/// Options of `shell`.
 struct ShellOptions {
-  std::vector<std::string> command;  ///< What is executed; empty: a shell.
+  std::vector<std::string> command;  ///< The command to execute; empty: a shell.
 };
 
-/// Options of `serve`.
 struct ServeOptions {
   std::string host = "127.0.0.1";
   unsigned short port = 7473;  ///< 0: any that is free.
@@ -115,13 +102,13 @@ struct Options : driver::WorkspaceOptions {
   bool verbose = false;
   bool detach = false;  ///< Command run.
 
-  // Of several commands.
+  // Shared by several commands.
   std::string run = "latest";
   unsigned attempt = 0;           ///< 0: the last one.
   std::filesystem::path copy_to;  ///< File or folder for what the command writes.
   std::string action, subject;    ///< Commands kubernetes, why and used.
 
-  // Of one command.
+  // For single commands.
   AdviseOptions advise;
   ArtifactsOptions artifacts;
   driver::CancelRequest cancel;

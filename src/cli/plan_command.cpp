@@ -84,7 +84,7 @@ std::string render(const Context& context, driver::Session& session,
   Table table;
   table.add({"STEP", "ACTION", "WHY"});
   std::map<std::string, std::pair<std::string, std::vector<std::string>>>
-      builds;  // By environment: what will be built, and for which steps.
+      builds;  // Environments to build, each with the builds and the steps.
   std::size_t counts[5] = {};
   std::map<std::string, std::size_t> instances;
   for (const auto& step : session.pipeline().steps)
@@ -133,7 +133,7 @@ std::string render(const Context& context, driver::Session& session,
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
           std::to_string(counts[1]) + " to reuse";
   if (counts[3]) text += ", " + std::to_string(counts[3]) + " to skip";
-  if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what those before give";
+  if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on outputs of those";
   if (counts[4]) text += ", " + counted(counts[4], "step") + " whose instances are not known yet";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }
@@ -162,7 +162,7 @@ nlohmann::json to_json(driver::Session& session, const std::vector<StepPlan>& pl
 }  // namespace
 
 core::ExitCode plan_command(Context& given) {
-  // A plan leaves nothing behind: before the first run, it works with an empty state elsewhere.
+  // A plan leaves no files: before the first run, it works with an empty state elsewhere.
   std::optional<core::TemporaryFolder> no_state;
   auto chosen = given.options();
   std::error_code error;

@@ -18,7 +18,7 @@ namespace {
 constexpr auto default_profile = "default";
 
 std::filesystem::path folder_of(const Options& options) {
-  // A command about runs takes no file: it is called in the folder of one.
+  // A command about runs takes no file, and is called in a pipeline's folder.
   if (!options.program && !options.takes_file)
     return std::filesystem::absolute(options.file).parent_path();
   return Context(options).pipeline_file().parent_path();

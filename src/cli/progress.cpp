@@ -173,7 +173,7 @@ void Progress::emit(const Event& event, driver::SteadyTime at) {
     if (const auto* group = model_.group_of(finished->step)) show_group(*group);
 }
 
-/// Of instances of a step that fail in the same way, the first one's failure is shown.
+/// Shows the first failure of instances of a step that fail in the same way.
 void Progress::show_once(const Event& event) {
   const auto* finished = std::get_if<event::StepFinished>(&event);
   if (!finished || !finished->failure) return show(event);
@@ -182,7 +182,7 @@ void Progress::show_once(const Event& event) {
   const auto [first, is_new] =
       failed_.try_emplace(base + "\n" + finished->failure->message, finished->step);
   if (is_new) return show(event);
-  if (model_.group_of(finished->step)) return;  // They are counted.
+  if (model_.group_of(finished->step)) return;  // Instances of a group are counted.
   auto again = *finished;
   again.failure = Failure{finished->failure->kind, "as " + first->second, {}, {}};
   show(again);

@@ -27,15 +27,15 @@ using driver::many_steps;
 class Progress : public EventSink {
  public:
   void emit(const Event& event) final { emit(event, io_.now()); }
-  /// The same for an event of an earlier time.
+  /// Shows an event of an earlier time.
   void emit(const Event& event, driver::SteadyTime at);
-  /// From now on `record` gets each event before it is shown.
+  /// Calls `record` from now on with each event before it is shown.
   void record(std::function<void(const Event&)> record) { record_ = std::move(record); }
   /// Updates the screen; call it a few times a second.
   virtual void tick() {}
   /// Leaves the screen in its final state; nothing is shown afterwards.
   virtual void close() {}
-  /// Shows a line about the run that is no event, such as the effect of Ctrl-C.
+  /// Shows a line about the run that is not an event, such as the effect of Ctrl-C.
   virtual void say(std::string_view text) = 0;
   const driver::RunModel& model() const { return model_; }
 
@@ -47,7 +47,7 @@ class Progress : public EventSink {
   virtual void show_group(const driver::GroupView&) {}
   ProgressIo io_;
   driver::RunModel model_;
-  std::map<std::string, std::string> failed_;  ///< By matrix and message: the instance shown.
+  std::map<std::string, std::string> failed_;  ///< The instance shown, by matrix and message.
 
  private:
   bool is_told(const Event& event);
@@ -64,7 +64,7 @@ std::unique_ptr<Progress> json_progress(ProgressIo io);
 /// Returns the permanent line or lines of an event, as the plain and the live display print them;
 /// empty for events that only change the live lines. A failure has its message and hints: its
 /// details have been shown before and are repeated in the summary.
-/// @param verbose includes what a live display shows in its live lines
+/// @param verbose includes the content of a live display's live lines
 std::string event_lines(const Event& event, const Paint& paint, bool verbose);
 
 }  // namespace pipeline::cli

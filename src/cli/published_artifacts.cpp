@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The names of the remote store that the options' profile has, or else of the state folder.
+/// The published names of the options' remote store, or else of the state folder.
 class Names {
  public:
   Names(Context& context, store::RunStore& store)

@@ -82,7 +82,7 @@ core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) 
   for (const auto* step : steps)
     errors.attempt(*step, [&] { job_of(context, pipeline, *step, file_names); });
   errors.report(pipeline);
-  // One job at a time: a list of 100,000 would take gigabytes.
+  // Jobs are made one at a time: a list of 100,000 would take gigabytes.
   std::string text = "{\n  \"apiVersion\": \"v1\",\n  \"items\": [";
   for (const auto* step : steps) {
     text += (step == steps.front() ? "\n" : ",\n") +

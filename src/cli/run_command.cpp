@@ -13,7 +13,7 @@
 namespace pipeline::cli {
 namespace {
 
-/// Throws InputError for names that are not UTF-8: runs are recorded as JSON, which has no others.
+/// Throws InputError for names that are not UTF-8, because runs are recorded as JSON.
 void check_encoding(const Context& context) {
   const auto& options = context.options();
   std::vector<std::string> names{context.pipeline_file().string(), options.template_dir.string(),
@@ -27,7 +27,7 @@ void check_encoding(const Context& context) {
                              "rename the file or the folder, or write the name in UTF-8");
 }
 
-/// Returns the lines that tell how the run is followed.
+/// Returns the commands to follow the run, one a line.
 std::string commands_for(const Context& context, const std::string& run,
                          const std::filesystem::path& state) {
   const auto line = [&](const char* words, const std::string& more = {}) {
@@ -63,7 +63,7 @@ core::ExitCode show_detached(const Context& context, const driver::DetachedRun& 
     text += ", and has ended: " + std::string(to_string(started.status));
   else if (started.holder.empty())
     text +=
-        ", which has not begun yet" + (started.waits_for.empty() ? "" : ": " + started.waits_for);
+        ", which has not started yet" + (started.waits_for.empty() ? "" : ": " + started.waits_for);
   context.print(text + "\n" + commands_for(context, started.run, started.state));
   return core::ExitCode::ok;
 }

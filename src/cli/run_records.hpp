@@ -1,6 +1,6 @@
 /// @file
-/// Recorded runs as the commands show them: the objects of `--output json`, and texts that the
-/// tables of several commands share.
+/// Recorded runs for the commands: the objects of `--output json`, and texts that the tables of
+/// several commands share.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string duration_of(const Record& record) {
 
 nlohmann::json run_json(const store::RunRecord& run);
 
-/// Each returns null if nothing was measured.
+/// Return null if nothing was measured.
 nlohmann::json usage_json(const core::Usage& usage);
 nlohmann::json phases_json(const core::Phases& phases);
 /// Returns the metric with its last value.
@@ -40,7 +40,7 @@ nlohmann::json step_json(Context& context, store::RunStore& store,
 nlohmann::json output_json(Context& context, const remote_cache::RunOutputs& outputs,
                            const std::string& step, const store::OutputRecord& output);
 
-/// Returns where the run's outputs are: on this machine, or in the artifact store that the run was
+/// Returns access to the run's outputs, on this machine or in the artifact store that the run was
 /// asked to use.
 remote_cache::RunOutputs outputs_of(Context& context, store::RunStore& store,
                                     const store::RunRecord& run);

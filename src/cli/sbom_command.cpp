@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the texts of a list. An image's labels may be of another program, and hold anything.
+/// Returns the texts of a list, which another program may have put into an image's label.
 std::vector<std::string> texts_in(const json& list) {
   std::vector<std::string> texts;
   if (list.is_array())
@@ -31,7 +31,7 @@ std::vector<std::string> texts_in(const json& list) {
 
 std::string hex_of(const std::string& id) { return id.substr(id.find(':') + 1); }
 
-/// Returns the step as the run recorded it that made its result.
+/// Returns the step as recorded by the run that made its result.
 store::StepRecord made_step(store::RunStore& store, const store::RunRecord& run,
                             const std::string& name) {
   auto step = driver::recorded_step(store, run, name);
@@ -46,7 +46,7 @@ store::StepRecord made_step(store::RunStore& store, const store::RunRecord& run,
   return driver::recorded_step(store, *origin, step.name);
 }
 
-/// Reads what an engine knows of an image.
+/// Reads an engine's data about an image.
 class ImageReader {
  public:
   ImageReader(Context& context, store::StepRecord step)
@@ -81,7 +81,7 @@ class ImageReader {
     add_hashes(record);
     return record;
   }
-  /// Returns what determined the image; empty for one that pipe has not built.
+  /// Returns the parts of the image's plan; empty for an image that pipe has not built.
   const json& parts() const { return parts_; }
 
  private:
@@ -90,7 +90,7 @@ class ImageReader {
     return values.empty() ? "" : values.front();
   }
 
-  /// The base image may have been replaced under its name since.
+  /// Adds the base image, which may have been replaced under its name since.
   void add_base(sbom::ImageRecord& record) {
     record.base = first_of(parts_, "parent_image");
     if (record.base.empty()) return;
@@ -115,7 +115,7 @@ class ImageReader {
     return lines;
   }
 
-  /// The label names each locked package as `six==1.16.0 8abb...`.
+  /// Adds the hashes in the label, `six==1.16.0 8abb...` for each locked package.
   void add_hashes(sbom::ImageRecord& record) const {
     std::map<std::string, std::string> hashes;
     for (const auto& layer : core::parse_json(docker::text_at(labels_, "pipe.packages")))

@@ -20,7 +20,7 @@ core::ExitCode serve_command(Context& context) {
                        ":" + std::to_string(server.port()) + "/?token=" + guard.token();
   if (!serve::is_loopback(options.serve.host))
     context.note(
-        "warning: other machines reach this address; who sees the traffic sees the runs "
+        "warning: other machines reach this address; anyone who sees the traffic sees the runs "
         "and the token, because it is not encrypted. `ssh -L` is a safe way from another "
         "machine");
   if (options.json)

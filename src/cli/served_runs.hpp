@@ -12,7 +12,7 @@
 
 namespace pipeline::cli {
 
-/// While this lives, a temporary folder follows the runs of a remote store.
+/// Follows the runs of a remote store in a temporary folder.
 class RemoteRuns {
  public:
   /// Fetches all runs. Throws InputError for a profile without a remote store, and EnvironmentError
@@ -26,7 +26,7 @@ class RemoteRuns {
 
  private:
   core::TemporaryFolder folder_;
-  asio::io_context loop_{1};  ///< Of the mirror alone: the server has its own.
+  asio::io_context loop_{1};  ///< Runs only the mirror: the server has its own loop.
   std::optional<remote_driver::RunMirror> mirror_;
   std::thread thread_;
 };

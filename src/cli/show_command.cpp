@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Steps with so many instances that one line for each status represents them.
+/// Steps with so many instances that they are shown as one line for each status.
 class InstanceGroups {
  public:
   explicit InstanceGroups(const std::vector<store::StepRecord>& steps) {
@@ -59,7 +59,7 @@ Table::Cell status_cell(StepStatus status) {
           colour_of(status)};
 }
 
-/// @param status see status_of()
+/// @param status as status_of() returns it
 std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::string& status,
                     const Paint& paint) {
   std::string text = paint(Colour::bold, "run " + run.id) + " of " + run.pipeline + ": " +
@@ -84,8 +84,7 @@ std::string heading(driver::Drivers& drivers, store::RunRecord run, const std::s
   return text + "\n";
 }
 
-/// Returns the duration of a step or an attempt; empty if it was cut off, so that its end is not
-/// known.
+/// Returns the duration of a step or an attempt; empty if it was cut off.
 template <class Record>
 std::string time_of(const Record& record, bool is_running) {
   return is_running || record.ended != WallTime{} ? duration_of(record) : "";
@@ -93,7 +92,7 @@ std::string time_of(const Record& record, bool is_running) {
 
 using UsageOf = std::function<UsageCells(const store::StepRecord&)>;
 
-/// @param is_running whether the run is
+/// @param is_running true if the run is in progress
 Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& groups,
                   bool is_running, const UsageOf& usage_of) {
   Table table;
@@ -117,8 +116,8 @@ Table steps_table(const std::vector<store::StepRecord>& steps, InstanceGroups& g
   return table;
 }
 
-/// Lists the attempts of the steps that failed or were retried.
-/// @param is_running whether the run is
+/// Lists the attempts of the steps that failed or were retried. @param is_running true if the run
+/// is in progress
 std::string attempts_text(store::RunStore& store, const std::vector<store::StepRecord>& steps,
                           bool is_running, bool is_large, const Paint& paint) {
   Table table;
@@ -171,8 +170,7 @@ std::string gpus_text(store::RunStore& store, const std::vector<store::StepRecor
   return table.empty() ? "" : "\n" + table.render(paint);
 }
 
-/// One row for each step that has been started: its last attempt. Of a step with many instances
-/// none has a row.
+/// Lists the last attempt of each step that has been started, without steps with many instances.
 std::string wide_text(store::RunStore& store, const std::vector<store::StepRecord>& steps,
                       InstanceGroups& groups, const Paint& paint) {
   std::vector<NamedAttempt> rows;
@@ -184,8 +182,8 @@ std::string wide_text(store::RunStore& store, const std::vector<store::StepRecor
   return rows.empty() ? "" : "\n" + wide_table("STEP", rows).render(paint);
 }
 
-/// One step with all of its attempts: their ends, phases and usage, each on 80 columns.
-/// @param is_running whether the run is
+/// Shows one step with all of its attempts: their ends, phases and usage, each on 80 columns.
+/// @param is_running true if the run is in progress
 std::string step_text(store::RunStore& store, const store::StepRecord& step, bool is_running,
                       const Paint& paint) {
   auto text = paint(Colour::bold, "step " + step.name) + " of run " + step.run + ": ";
@@ -214,7 +212,7 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
          usage_table("ATTEMPT", rows).render(paint) + gpus_text(store, {step}, paint);
 }
 
-/// @param status see status_of()
+/// @param status as status_of() returns it
 std::string show_text(driver::Drivers& drivers, store::RunStore& store, const store::RunRecord& run,
                       const std::string& status, bool is_wide, const Paint& paint) {
   const bool is_running = status == "running";
@@ -231,7 +229,7 @@ std::string show_text(driver::Drivers& drivers, store::RunStore& store, const st
   if (groups.empty()) text += gpus_text(store, steps, paint);
   if (is_wide) text += wide_text(store, steps, groups, paint);
   if (!driver::failed_outputs(store, run.id, steps).empty())
-    text += "\nwhat failed attempts have written is kept: pipe artifacts " + run.id + "\n";
+    text += "\noutputs of failed attempts are kept: pipe artifacts " + run.id + "\n";
   return text;
 }
 

@@ -56,7 +56,7 @@ StopOnSignals::StopOnSignals(asio::io_context& loop, core::CancelSource& cancel,
 }
 
 StopOnSignals::~StopOnSignals() {
-  // Without the set the signals have their defaults, which end the process: none may come between.
+  // Signals are blocked in between: without the set, their defaults would end the process.
   sigset_t late, before;
   sigemptyset(&late);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, stop_at_once}) sigaddset(&late, number);

@@ -17,8 +17,8 @@ namespace {
 struct Trouble {
   std::vector<std::string> steps;
   const Failure* failure;
-  std::string matrix;                ///< The step with the matrix; empty if they are no instances.
-  std::vector<std::string> details;  ///< Of instances nameless_details().
+  std::string matrix;  ///< The step with the matrix; empty if the steps are not instances.
+  std::vector<std::string> details;  ///< Details of the instances of nameless_details().
 };
 
 /// Returns true for failures of a build or a machine, which the step itself did not print.
@@ -59,8 +59,8 @@ std::vector<Trouble> troubles_of(const driver::RunModel& model) {
   return troubles;
 }
 
-/// @param logs the command that prints the logs: `pipe logs RUN` @param state ` --state FOLDER`, or
-/// empty
+/// @param logs the command that prints the logs: `pipe logs RUN`
+/// @param state ` --state FOLDER`, or empty
 std::string render(const Trouble& trouble, const std::string& logs, const std::string& state,
                    const Paint& paint) {
   constexpr std::size_t last_lines = 15;
@@ -80,7 +80,7 @@ std::string render(const Trouble& trouble, const std::string& logs, const std::s
   for (const auto& hint : hints)
     text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
   if (is_log && !details.empty())
-    text += "  all that it printed: " + logs + " " + trouble.steps.front() + state + "\n";
+    text += "  its whole output: " + logs + " " + trouble.steps.front() + state + "\n";
   return text;
 }
 
@@ -101,7 +101,7 @@ void add_group(const driver::GroupView& group, Table& table) {
              group.text()});
 }
 
-/// For a large run, only steps that did not succeed.
+/// Returns a row for each step; in a large run, only for those that did not succeed.
 std::string steps_table(const driver::RunModel& model, const Paint& paint) {
   std::size_t rows = model.total;
   for (const auto& group : model.groups) rows -= group.total - 1;

@@ -42,9 +42,9 @@ std::string to_text(const driver::Verification& found, const Paint& paint) {
   for (const auto& wrong : found.database) text += "database: " + for_terminal(wrong, false) + "\n";
   text += "read " + counted(found.artifacts, "artifact") + ", " + core::format_bytes(found.bytes) +
           ", and the database: " +
-          (found.problems() ? counted(found.problems(), "problem") : "all whole") + "\n";
+          (found.problems() ? counted(found.problems(), "problem") : "no problems") + "\n";
   if (is_damaged)
-    text += "what is damaged was moved aside, to artifacts/damaged; the next run makes it again\n";
+    text += "damaged artifacts were moved to artifacts/damaged; the next run makes them again\n";
   return text;
 }
 

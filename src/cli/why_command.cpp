@@ -25,7 +25,7 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
   const auto line = [&](std::string name, const std::string& value) {
     for (const auto each : lines_of(value)) {
       text += indent + "  " + paint(Colour::dim, name) + for_terminal(each, false) + "\n";
-      name.assign(name.size(), ' ');  // Further lines stand below the first.
+      name.assign(name.size(), ' ');  // Further lines are below the first.
     }
   };
   line("made by:    ", "run " + entry["run"].get<std::string>() + " of " +

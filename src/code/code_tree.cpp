@@ -83,7 +83,7 @@ CodeTree::Kind CodeTree::kind(const std::string& relative) {
   std::error_code error;
   const auto type = fs::status(path, error).type();
   if (type != fs::file_type::regular && type != fs::file_type::directory) return Kind::none;
-  // It may have secrets.
+  // The file may have secrets.
   if (type == fs::file_type::regular && path.filename() == env_file_name) return Kind::none;
   const fs::path target = fs::canonical(path, error);
   if (error) return Kind::none;

@@ -7,8 +7,8 @@
 namespace pipeline::core {
 
 /// Returns the text without the user names and passwords of its addresses: `https://host/x` for
-/// `https://user:token@host/x`. A password may contain another `@`. The user's name of ssh stays:
-/// it is no secret, and there is no access without it.
+/// `https://user:token@host/x`. A password may contain another `@`. User names of ssh stay: they
+/// are not secret, and ssh needs them.
 std::string without_credentials(std::string text);
 
 /// Returns the text, equally long, with `*` in place of the logins and queries of its addresses.

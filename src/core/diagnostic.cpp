@@ -225,7 +225,7 @@ std::string render(const Diagnostic& diagnostic, std::string_view file, std::str
 }
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
-  // Users mistype no longer words, and the work grows with the square.
+  // Longer words are not typing mistakes, and the work grows with the square of the length.
   constexpr std::size_t longest = 256;
   if (word.size() > longest) return std::nullopt;
   const auto wanted = folded(word);

@@ -56,14 +56,14 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 /// A file of the user's input.
 struct SourceText {
-  std::string file;  ///< Its name for messages.
+  std::string file;  ///< Name of the file, for messages.
   std::string text;
 };
 
 /// The user's input is invalid. Carries all diagnostics and the texts that they refer to.
 class InputError : public std::exception {
  public:
-  /// @param sources by Span::file; not empty
+  /// @param sources indexed by Span::file; not empty
   InputError(std::vector<Diagnostic> diagnostics, std::vector<SourceText> sources);
   InputError(std::vector<Diagnostic> diagnostics, std::string file, std::string source);
   /// An error without a position in a file, such as a bad option.

@@ -30,8 +30,7 @@ class EnvironmentError : public std::runtime_error {
   std::vector<std::string> advice_;
 };
 
-/// A file or folder is of a kind that cannot be stored as an artifact, or changed while it was
-/// read.
+/// A file or folder cannot be stored as an artifact, or changed while it was read.
 class ContentError : public EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;

@@ -11,7 +11,8 @@ namespace {
 
 /// Deeper expressions are refused, because they are read recursively.
 constexpr unsigned max_nesting = 50;
-/// Of operators and operands. A chain such as `A or B or C` is evaluated recursively, too.
+/// Maximum number of operators and operands. A chain such as `A or B or C` is evaluated
+/// recursively, too.
 constexpr std::size_t max_parts = 4000;
 constexpr std::string_view spaces = " \t\r\n";
 

@@ -41,8 +41,8 @@ class Expression {
   static Expression parse(std::string_view text);
 
   const std::vector<Variable>& variables() const { return variables_; }
-  /// Throws ExpressionError if the types of the known values do not fit, whatever the values of the
-  /// others are.
+  /// Throws ExpressionError if the types of the known values do not fit, for any values of the
+  /// others.
   void check(const Lookup& known) const;
   /// Returns true or false as soon as the known values decide it, from left to right; nothing if
   /// they do not. Throws ExpressionError for values of a wrong type.
@@ -55,8 +55,8 @@ class Expression {
     Kind kind;
     std::size_t offset, length;
     std::string comparison = {};      ///< `==`, `<`, ...
-    std::size_t left = 0, right = 0;  ///< Indices of the operands; of a variable, its own index.
-    nlohmann::json value = {};        ///< Of a literal.
+    std::size_t left = 0, right = 0;  ///< Indices of the operands, or the index of the variable.
+    nlohmann::json value = {};        ///< Value of a literal.
   };
   struct Value {
     Type type = Type::unknown;

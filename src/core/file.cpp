@@ -102,8 +102,8 @@ class TreeRemoval {
 
   void enter(int parent, const std::string& name, const struct stat& status) {
     if ((status.st_mode & S_IRWXU) != S_IRWXU) {
-      // It fails for another's folder, which may be open to us all the same. It follows no link
-      // that another process has put in the folder's place.
+      // This fails for a folder of another user, which may be accessible all the same. It does not
+      // follow a link that another process has put in the folder's place.
       [[maybe_unused]] const int changed =
           ::fchmodat(parent, name.c_str(), (status.st_mode & 07777) | S_IRWXU, AT_SYMLINK_NOFOLLOW);
     }
@@ -188,7 +188,7 @@ std::string read_file(const fs::path& path, std::size_t most) {
   const auto refuse = [&] {
     throw EnvironmentError("cannot read " + path.string() + ": it is larger than " +
                                std::to_string(most >> 20) + " MiB",
-                           {"so large a file cannot be what is read here: name another one"});
+                           {"the file is too large for its purpose: name another one"});
   };
   std::string content;
   std::size_t length = 0;
@@ -349,8 +349,8 @@ TemporaryFolder::~TemporaryFolder() {
   try {
     remove_tree(path_);
   } catch (const EnvironmentError&) {
-    // Files that cannot be removed, such as those of another user, stay. A destructor cannot report
-    // it.
+    // Files that cannot be removed, such as those of another user, stay; a destructor cannot report
+    // them.
   }
 }
 

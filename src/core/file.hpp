@@ -15,8 +15,8 @@ namespace pipeline::core {
 /// Maximum size of a text that is held in memory as a whole.
 inline constexpr std::size_t largest_text = std::size_t{64} << 20;
 
-/// Returns the whole content. A file that is longer than `most` bytes, as a device may be, is not
-/// held in memory: it is an EnvironmentError.
+/// Returns the whole content. Throws EnvironmentError if the file is longer than `most` bytes, as a
+/// device may be.
 std::string read_file(const std::filesystem::path& path, std::size_t most = largest_text);
 
 /// Returns the content of a regular file; empty if there is none, or something else, at the path.
@@ -30,14 +30,13 @@ std::optional<std::string> read_untrusted_file(const std::filesystem::path& path
 /// Writes all bytes to the open file. @param path for the message of the EnvironmentError
 void write_fully(int descriptor, std::string_view bytes, const std::filesystem::path& path);
 
-/// Waits until the content of a file or folder is on the disk. Does nothing where the file system
-/// cannot tell.
+/// Waits until the content of a file or folder is on the disk, where the file system supports that.
 void sync_to_disk(const std::filesystem::path& path);
-/// The same for everything on the file system that has this folder: for folders with many files.
+/// Waits likewise for everything on the file system of this folder: for folders with many files.
 void sync_file_system(const std::filesystem::path& folder);
 
-/// What a file survives: the end of the program, or also a power failure. After a power failure, a
-/// file that was only to survive the program may have its name and size, and zeros as content.
+/// Events that a file survives: the end of the program, or also a power failure. After a power
+/// failure, a `process` file may have its name and size, but zeros as content.
 enum class Durability { process, power };
 
 /// Creates or replaces the file as a whole: readers see the old or the new content, never a part.
@@ -45,22 +44,22 @@ enum class Durability { process, power };
 void write_file_atomically(const std::filesystem::path& path, std::string_view content,
                            Durability durability = Durability::process);
 
-/// Writes to the path as a user means it who names it for an output: a device or a pipe, also one
-/// that a link leads to, is written to; a file is replaced as a whole, a link to one stays.
+/// Writes an output to a path that the user names: writes into a device or a pipe, also through a
+/// link; replaces a file as a whole, and keeps a link to it.
 void write_named_file(const std::filesystem::path& path, std::string_view content);
 
 /// Creates the folder and its missing parents.
 void make_folders(const std::filesystem::path& path);
 
-/// Returns the paths of what is directly in the folder; none if it is missing, cannot be read, or
-/// is a link: what is to be removed there would be removed elsewhere.
+/// Returns the paths of the entries directly in the folder; none if it is missing, cannot be read,
+/// or is a link, behind which nothing must be removed.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 /// Removes a file or a folder with everything in it, also below folders without write permission;
 /// follows no link. Does nothing if the path does not exist.
 void remove_tree(const std::filesystem::path& path);
 
-/// Returns $TMPDIR; `/tmp` where that is empty, or names no folder.
+/// Returns $TMPDIR; `/tmp` if that is unset or not a folder.
 std::filesystem::path temporary_folder();
 
 /// A new, empty folder that only the current user may access; removed with its content at

@@ -10,8 +10,7 @@
 
 namespace pipeline::core {
 
-/// Matching takes time proportional to the lengths of pattern and path for every pattern, so no
-/// pattern causes exponential work.
+/// Matches in time proportional to the lengths of pattern and path, for every pattern.
 class Glob {
  public:
   /// Compiles a pattern of github.com/moby/patternmatcher, for a cleaned pattern and a whole path.

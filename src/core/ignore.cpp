@@ -14,7 +14,7 @@ constexpr std::string_view blanks[] = {" \t\n\v\f\r", "\u0085\u00a0",
                                        "\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
                                        "\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"};
 
-/// Go's strings.TrimSpace.
+/// Trims as Go's strings.TrimSpace does.
 std::string_view trim(std::string_view text) {
   /// @param part returns so many bytes of an end of the text
   const auto blank_size = [](auto part) {
@@ -46,7 +46,8 @@ void for_each_line(std::string_view text, const Take& take) {
   }
 }
 
-/// Go's path/filepath.Clean: removes empty and `.` components and resolves `x/..`.
+/// Cleans a path as Go's path/filepath.Clean does: removes empty and `.` components and resolves
+/// `x/..`.
 std::string clean(std::string_view path) {
   const bool rooted = path.starts_with('/');
   std::vector<std::string_view> kept;
@@ -78,8 +79,8 @@ void check_rules(std::size_t count, std::string_view file) {
                    "leave out folders, or use patterns, instead of each file");
 }
 
-/// Returns a line as docker's ignorefile.ReadAll hands it on: a path relative to the context, `!`
-/// in front of one that is included again.
+/// Returns a line as docker's ignorefile.ReadAll returns it: a path relative to the context, with
+/// `!` in front if the path is included again.
 std::string docker_rule(std::string_view line) {
   auto text = trim(line);
   const bool negated = text.starts_with('!');
@@ -124,14 +125,14 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
     };
     if (pattern.empty()) {
       refuse("a '!' without a pattern",
-             "'!' in front of a pattern includes again what an earlier line has left out");
+             "'!' in front of a pattern includes paths again that an earlier line has excluded");
       return;
     }
     auto glob = Glob::docker(pattern);
     if (!glob) {
       refuse(
           "malformed pattern '" + pattern + "'",
-          "a class is closed, as in [a-z], and '\\' is followed by the character that it escapes");
+          "close the class, as in [a-z]; '\\' must be followed by the character that it escapes");
       return;
     }
     check_rules(rules_.size(), file);
@@ -142,9 +143,9 @@ DockerIgnore::DockerIgnore(std::string_view rules, std::string_view file) {
 }
 
 bool DockerIgnore::ignores(std::string_view relative_path) const {
-  // patternmatcher.MatchesUsingParentResults, from the root down: what is below a match matches,
-  // too, but a rule that could not change the result of a folder is skipped there, and counts as no
-  // match.
+  // Follows patternmatcher.MatchesUsingParentResults, from the root down: a match of a folder is a
+  // match of everything below it, but a rule that could not change the result of a folder is
+  // skipped there, and counts as no match.
   std::vector<bool> matched(rules_.size());
   bool ignored = false;
   for (std::size_t slash = 0; slash != std::string_view::npos;) {

@@ -1,5 +1,5 @@
 /// @file
-/// Looks into a JSON value by name.
+/// Finds members of a JSON value by name.
 #pragma once
 
 #include <charconv>
@@ -10,8 +10,7 @@
 
 namespace pipeline::core {
 
-/// Returns the member of a map, or the item of a list by its number, counted from 0; null if there
-/// is none.
+/// Returns the member of a map, or the item of a list by its number from 0; null if there is none.
 inline const nlohmann::json* member(const nlohmann::json& value, std::string_view name) {
   if (value.is_object()) {
     const auto found = value.find(name);

@@ -1,5 +1,5 @@
 /// @file
-/// What the kernel says of a process.
+/// The kernel's data about a process.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,7 @@
 namespace pipeline::core {
 
 /// Returns the fields of /proc/PID/stat from the third on (proc(5)), the state: `S 1 4711 ...`. The
-/// first two are the number and the name, which may have any characters. Empty if there is no such
-/// process.
+/// first two are the number and the name, which may have any characters. Empty for no process.
 std::string process_fields(pid_t pid);
 
 }  // namespace pipeline::core

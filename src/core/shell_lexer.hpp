@@ -69,8 +69,9 @@ class ShellLexer {
 
   std::string text_;
   std::vector<Context> stack_{{Kind::word}};
-  std::vector<HereDocument> pending_;  ///< Here-documents announced on this line; the first is the
-                                       ///< current one while in a here_document.
+  std::vector<HereDocument>
+      pending_;  ///< Here-documents announced on this line; in a here_document, the first is the
+                 ///< current one while in a here_document.
   enum class WordOf { none, before, within } here_word_ = WordOf::none;
   char here_quote_ = 0;
   std::size_t line_start_ = 0;

@@ -20,7 +20,7 @@
 
 namespace pipeline::core {
 
-/// Returns the words as exec needs them. The words must stay unchanged meanwhile.
+/// Returns the words as exec takes them; the words must not change meanwhile.
 inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
   std::vector<char*> all;
   for (auto& word : words) all.push_back(word.data());
@@ -28,7 +28,7 @@ inline std::vector<char*> exec_pointers(std::vector<std::string>& words) {
   return all;
 }
 
-/// Restores default signal handlers; in the child.
+/// Restores default signal handlers; called in the child.
 inline void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action;

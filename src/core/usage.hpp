@@ -1,5 +1,5 @@
 /// @file
-/// What an attempt has used, and where its time went. Only what was measured is set.
+/// The resource usage of an attempt, and the phases of its time. Only measured values are set.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,23 @@
 
 namespace pipeline::core {
 
-/// What was in use of one of the attempt's GPUs, by samples that were taken while it ran.
+/// Usage of one of the attempt's GPUs, from samples that were taken while it ran.
 struct GpuUsage {
   std::string uuid;
-  /// Share of the time in which the GPU computed, 0 to 1. The driver does not tell it of MIG
-  /// slices.
+  /// Share of the time in which the GPU computed, 0 to 1; unset for a MIG slice.
   std::optional<double> mean_load, peak_load;
-  std::uint64_t mean_memory = 0, peak_memory = 0, memory = 0;  ///< Bytes; `memory` is all it has.
+  std::uint64_t mean_memory = 0, peak_memory = 0,
+                memory = 0;  ///< Bytes; `memory` is the GPU's size.
   bool operator==(const GpuUsage&) const = default;
 };
 
-/// What the processes of an attempt used, all of them together.
+/// Usage of all processes of an attempt together.
 struct Usage {
   std::optional<std::chrono::microseconds> user, system;  ///< CPU time.
-  /// Bytes: the peak of all processes together. Of a control group without the files that the
-  /// kernel had cached for it; of a tree of processes by samples.
+  /// Bytes: the peak of all processes together, from a control group (without files that the kernel
+  /// cached for it) or from samples of a tree of processes.
   std::optional<std::uint64_t> peak_memory;
-  std::optional<std::uint64_t> memory_limit;   ///< Bytes that they were allowed to use.
+  std::optional<std::uint64_t> memory_limit;   ///< Bytes that the processes were allowed to use.
   std::optional<std::uint64_t> read, written;  ///< Bytes from and to disks, not caches.
   std::optional<std::uint64_t>
       memory_kills;  ///< Processes killed by the kernel for lack of memory.
@@ -46,7 +46,7 @@ struct Usage {
 struct Phases {
   std::optional<std::chrono::milliseconds> waiting;    ///< For a job slot, GPUs or a retry.
   std::optional<std::chrono::milliseconds> preparing;  ///< Code, container or pod.
-  /// Inputs to where the step runs, and outputs from there.
+  /// Transfer of inputs to the step's machine, and of outputs from there.
   std::optional<std::chrono::milliseconds> transfers;
   std::optional<std::chrono::milliseconds> running;  ///< The step's command.
   std::optional<std::chrono::milliseconds> storing;  ///< Removal, and the outputs' digests.

@@ -9,7 +9,7 @@
 
 namespace pipeline::core {
 
-/// Value of an environment variable; empty if unset.
+/// Returns the value of an environment variable; empty if unset.
 std::string variable(const std::string& name);
 
 /// Returns the duration that an environment variable has (`30s`, `5m`); nothing if it is unset or

@@ -19,7 +19,7 @@ CodePoint decode_utf8(std::string_view text);
 /// Returns true if all of the text is valid.
 bool is_utf8(std::string_view text);
 
-/// Returns the text without the mark that Windows' editors put before UTF-8.
+/// Returns the text without the byte order mark that editors of Windows write.
 constexpr std::string_view without_byte_order_mark(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   return text;

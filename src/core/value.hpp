@@ -24,8 +24,7 @@ struct Value {
   const Value* find(std::string_view key) const;
 };
 
-/// A key and its value. A struct of its own, because std::pair cannot be named while Value is
-/// incomplete.
+/// A key and its value; not a std::pair, which cannot be named while Value is incomplete.
 struct Value::Member {
   Value first, second;
 };

@@ -25,13 +25,13 @@ namespace pipeline::docker {
 namespace {
 
 constexpr std::size_t kept_build_lines = 200;
-/// Longer ones come in pieces.
+/// A longer line comes in pieces.
 constexpr std::size_t max_build_line = 64 * 1024;
-/// Of lines that templates/image/layer.sh prints while it downloads.
+/// Begins the lines that templates/image/layer.sh prints while it downloads.
 constexpr std::string_view received_mark = "pipe: received ";
 
 /// Returns the instruction of a line with which a builder without BuildKit begins one: `Step 2/3 :
-/// RUN ...`; of Podman `STEP 2/3: RUN ...`, in a stage `[1/2] STEP 2/3: RUN ...`.
+/// RUN ...`; Podman's are `STEP 2/3: RUN ...`, in a stage `[1/2] STEP 2/3: RUN ...`.
 std::optional<std::string_view> begun_instruction(std::string_view text) {
   auto rest = text;
   if (const auto end = rest.find("] STEP "); rest.starts_with('[') && end != rest.npos)
@@ -90,8 +90,8 @@ std::string what_failed(const std::string& instruction, const std::string& error
   return error;
 }
 
-/// Returns the lines in which a known cause is searched. std::regex calls itself for each character
-/// of a repetition, so that a line of some 100,000 characters would end the program.
+/// Returns the lines in which known causes are searched. std::regex recurses for each character of
+/// a repetition, so that a line of some 100,000 characters would end the program.
 std::vector<std::string> searched_lines(const std::vector<std::string>& lines,
                                         const std::string& error) {
   constexpr std::size_t max_searched = 2000;
@@ -105,10 +105,10 @@ std::vector<std::string> searched_lines(const std::vector<std::string>& lines,
   return found;
 }
 
-/// Groups causes: only the first one found of a group is reported.
+/// Groups causes: only the first one found in a group is reported.
 enum class Topic { other, requirement, apt_package, apt_release, connection };
 
-/// What a text of a failed build means.
+/// The meaning of a text that a failed build printed.
 struct BuildCause {
   BuildCause(Topic about, const char* text, const char* meaning)
       : topic(about), pattern(text, std::regex::icase), advice(meaning) {}
@@ -147,7 +147,7 @@ const std::vector<BuildCause>& build_causes() {
        "$1 has no snapshot of that time for this distribution: take another apt_snapshot, or name "
        "a mirror that has it in PIPE_APT_SNAPSHOT_MIRROR"},
       {Topic::apt_release, "unmet dependencies|held broken packages",
-       "packages of the parent image are newer than those that apt_packages need: with "
+       "packages of the parent image are newer than apt_packages need: with "
        "apt_snapshot, take a later date, or a parent image of that time"},
       {Topic::connection,
        "CERTIFICATE_VERIFY_FAILED|certificate verify failed|invalid peer "
@@ -209,7 +209,7 @@ std::string BuildLog::title_of(std::string_view name) const {
   return layer ? layer->title : readable_title(name);
 }
 
-/// The scripts count once a second. As for pulls, each tenth is reported, and at most each 10 MB.
+/// Reports each tenth of a download, and at most each 10 MB, as for pulls.
 void BuildLog::report_received(Output& output, std::string_view number) {
   constexpr std::uint64_t least = 10'000'000;
   std::uint64_t bytes = 0;
@@ -295,7 +295,7 @@ void BuildLog::message(const nlohmann::json& message) {
     if (begun_instruction(text)) {
       classic.lines.clear();
       classic.name = text;
-      // What follows the copy of a layer's files installs it.
+      // The instructions after the copy of a layer's files install the layer.
       if (const auto* layer = layer_of(text)) classic.layer = layer;
       classic.received = 0;
       on_line_(printable(title_of(text)));
@@ -306,7 +306,7 @@ void BuildLog::message(const nlohmann::json& message) {
   if (auto text = text_at(message, "error"); !text.empty()) error_ = text;
   if (const auto detail = message.find("errorDetail"); detail != message.end())
     if (auto text = text_at(*detail, "message"); !text.empty()) error_ = text;
-  // Podman ends it with a line's end, and tells of a step that it cannot read all its members.
+  // Podman ends the error with a line end and the internal data of the step.
   if (const auto members = error_.find(" &imagebuilder.Step{"); members != error_.npos)
     error_.erase(members);
   while (error_.ends_with('\n')) error_.pop_back();
@@ -350,7 +350,7 @@ std::vector<std::string> build_advice(const std::vector<std::string>& lines,
 
 namespace {
 
-/// The text is the runtime's, in which quotes may be escaped once more.
+/// Returns true if the runtime's error, whose quotes may be escaped twice, says there is no shell.
 bool misses_shell(const std::string& text) {
   return text.find("no such file or directory") != text.npos &&
          (text.find("\"/bin/sh\"") != text.npos || text.find("\"/bin/sh\\\"") != text.npos);

@@ -21,11 +21,11 @@
 
 namespace pipeline::docker {
 
-/// What is shown of a layer of packages while it is made.
+/// The text that is shown for a layer of packages while it is made.
 struct LayerTitle {
   std::string title;        ///< `layer 2 of 3: numpy 1.26.4, scipy 1.13.1 (54 MiB)`.
   std::string place;        ///< `layer 2 of 3:`.
-  std::uint64_t bytes = 0;  ///< Of the packages' files.
+  std::uint64_t bytes = 0;  ///< Size of the packages' files.
 };
 
 /// Reads the JSON messages of one POST /build.
@@ -42,13 +42,12 @@ class BuildLog {
   bool failed() const { return !error_.empty(); }
   const std::string& error() const { return error_; }
   const std::string& image_id() const { return image_id_; }
-  /// Returns true if an instruction failed and not a line about it has come. BuildKit stops what it
-  /// says of a build when the build fails, and may lose the end; the same build tells it again.
+  /// Returns true if an instruction failed without a line of output. BuildKit ends its messages
+  /// when a build fails, and may lose the last ones; a second build repeats them.
   bool is_cut() const;
   /// The failed instruction in the builder's notation; empty if unknown.
   const std::string& failed_instruction() const { return failed_instruction_; }
-  /// Returns the last lines that the failed instruction printed; if it is unknown, the last lines
-  /// of all.
+  /// Returns the last lines of the failed instruction; if it is unknown, the last lines of all.
   std::vector<std::string> last_lines(std::size_t count) const;
   /// Lines `pipe: error: ...` and `pipe: hint: ...` printed by pipe's own scripts.
   const std::string& reason() const { return reason_; }
@@ -80,8 +79,7 @@ class BuildLog {
 /// Returns the name of a vertex or step for messages: `RUN` without its mounts, blanks collapsed.
 std::string readable_title(std::string_view name);
 
-/// Returns the error of a failed build: the failing line of the Dockerfile, the last lines printed,
-/// and advice.
+/// Returns the error of a failed build: the Dockerfile's line, the last lines printed, and advice.
 /// @param rejected the engine's message if it refused the whole Dockerfile (status 400), else empty
 core::BuildError build_failure(const ImagePlan& plan, const std::string& dockerfile,
                                const BuildLog& log, const std::string& rejected);

@@ -1,5 +1,5 @@
 /// @file
-/// The parameters with which the engine is asked for a build.
+/// The parameters of a build request to the engine.
 #pragma once
 
 #include <string>
@@ -10,8 +10,7 @@
 
 namespace pipeline::docker {
 
-/// Returns the query of `POST /build`: what the plan asks for, and the labels by which the image is
-/// found again.
+/// Returns the query of `POST /build`: the plan's settings, and the labels that identify the image.
 std::string build_query(const ImagePlan& plan, const ImageStatus& status, const EngineInfo& engine,
                         const std::string& run_id);
 

@@ -1,6 +1,5 @@
 /// @file
-/// Explains why an image has to be built: its differences from the most similar image of the
-/// engine.
+/// Explains why an image has to be built: its differences from the engine's most similar image.
 #pragma once
 
 #include <string>
@@ -15,8 +14,7 @@ namespace pipeline::docker {
 /// joblib==1.5.2)`.
 /// @param images GET /images/json; images with the label `pipe.parts` and the same parent image are
 /// compared
-/// @param layers of the locked packages; what they have in common with that image's is not made
-/// again
+/// @param layers of the locked packages; those that the compared image shares are not made again
 std::string build_reason(const PlanParts& parts, const nlohmann::json& images,
                          const PackageLayers& layers = {});
 

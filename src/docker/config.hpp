@@ -9,8 +9,8 @@
 namespace pipeline::docker {
 
 std::filesystem::path config_folder();
-/// Returns config.json; an empty object if there is none. Throws EnvironmentError if it is no JSON
-/// object.
+/// Returns config.json; an empty object if there is none. Throws EnvironmentError if the file is
+/// not a JSON object.
 nlohmann::json config_file();
 
 }  // namespace pipeline::docker

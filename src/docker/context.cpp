@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Tells a folder from all others, by whatever path it is found; nothing for one that is not there.
+/// Identifies a folder, whatever path leads to it; unset for a folder that does not exist.
 using FolderId = std::optional<std::pair<dev_t, ino_t>>;
 
 FolderId id_of(const fs::path& folder) {

@@ -16,8 +16,8 @@ using file_tree::ContextFile;
 /// Returns the files, symlinks and folders below `root` that docker's ignore rules do not exclude,
 /// sorted by path. Symlinks are not followed. `always` (relative paths) are included even if a rule
 /// excludes them.
-/// @param state the state folder, which has new files after each run: left out wherever it is
-/// below `root`, whatever the rules say, as are other state folders and lock files
+/// @param state the state folder, which has new files after each run: always left out, as are
+/// other state folders and lock files
 std::vector<ContextFile> folder_context(const std::filesystem::path& root,
                                         std::string_view ignore_rules,
                                         const std::vector<std::string>& always,
@@ -30,8 +30,8 @@ std::vector<ContextFile> project_files(const std::filesystem::path& root,
                                        const std::vector<std::string>& patterns,
                                        const std::filesystem::path& state = {});
 
-/// Returns the files of a Python project that is installed: as project_files() does, without what
-/// an earlier build has left in its folder (`build/lib`, `*.egg-info`).
+/// Returns the files of a Python project to install: project_files() without the remains of an
+/// earlier build (`build/lib`, `*.egg-info`).
 std::vector<ContextFile> package_files(const std::filesystem::path& folder,
                                        const std::filesystem::path& state = {});
 

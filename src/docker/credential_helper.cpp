@@ -26,7 +26,7 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
   const auto said = co_await net::run_program(std::move(call));
   if (said.late) {
     answer.failure =
-        program + " gave no answer within " + std::to_string(timeout.count() / 1000) + " s";
+        program + " did not respond within " + std::to_string(timeout.count() / 1000) + " s";
   } else if (said.code != 0) {
     // The protocol's message for "no credentials", which is not a failure.
     if (said.output.find("credentials not found") == std::string::npos)
@@ -38,7 +38,7 @@ async::Task<HelperAnswer> run_helper(std::string program, std::string server,
       answer.username = json["Username"].get<std::string>();
       answer.secret = json["Secret"].get<std::string>();
     } else {
-      answer.failure = program + " gave an answer that is not understood";
+      answer.failure = program + " gave a response that is not understood";
     }
   }
   co_return answer;

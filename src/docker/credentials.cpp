@@ -51,7 +51,7 @@ std::string decode(std::string text) {
   return decoded;
 }
 
-/// Returns `host:5000` for `https://host:5000/v1/`: keys are written both ways.
+/// Returns `host:5000` for `https://host:5000/v1/`; keys have either form.
 std::string host_of(std::string_view key) {
   if (const auto scheme = key.find("://"); scheme != key.npos) key.remove_prefix(scheme + 3);
   return std::string(key.substr(0, key.find('/')));

@@ -10,9 +10,9 @@
 namespace pipeline::docker {
 
 struct RegistryAuth {
-  std::string header;  ///< Value of X-Registry-Auth (base64url JSON); that of `{}` if there are no
-                       ///< credentials.
-  std::string notice;  ///< Why a configured helper failed; otherwise empty.
+  std::string header;  ///< Value of X-Registry-Auth (base64url JSON); without credentials, that of
+                       ///< `{}`. credentials.
+  std::string notice;  ///< The reason why a configured helper failed; otherwise empty.
   bool found = false;
 };
 

@@ -94,7 +94,7 @@ nlohmann::json config_file() {
   auto config = core::parse_json(core::read_file(file));
   if (!config.is_object())
     throw core::EnvironmentError(file.string() + " is not a JSON object",
-                                 {"mend it, or move it away and run `docker login` again"});
+                                 {"fix it, or move it away and run `docker login` again"});
   return config;
 }
 

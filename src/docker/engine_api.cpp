@@ -59,7 +59,7 @@ std::string id_in(const nlohmann::json& answer, const std::string& what) {
 
 bool has_ended(const ContainerState& state) { return state.started && !state.running; }
 
-/// Returns nothing if the engine does not have the object that it is asked for (404).
+/// Returns nothing if the engine does not have the requested object (404).
 template <class T>
 async::Task<std::optional<T>> if_found(async::Task<T> answer) {
   try {
@@ -70,7 +70,7 @@ async::Task<std::optional<T>> if_found(async::Task<T> answer) {
   co_return std::nullopt;
 }
 
-/// For calls whose duration grows with the amount of data on the disk.
+/// Factor for calls whose duration grows with the amount of data on the disk.
 constexpr unsigned slow = 10;
 
 }  // namespace
@@ -117,7 +117,7 @@ async::Task<nlohmann::json> EngineApi::call(std::string method, std::string path
 
 namespace {
 
-/// `linux/arm64/v8` as the API's JSON.
+/// Returns `linux/arm64/v8` as the API's JSON.
 std::string platform_json(const std::string& platform) {
   const auto first = platform.find('/'), second = platform.find('/', first + 1);
   nlohmann::json parts;

@@ -63,7 +63,7 @@ class EngineError : public core::EnvironmentError {
 
 struct ContainerState {
   bool running = false;
-  bool started = false;  ///< It was started at some time; it may have ended since.
+  bool started = false;  ///< The container was started at some time; it may have ended since.
   int exit_code = 0;
   bool oom_killed = false;
   std::string error;
@@ -99,7 +99,8 @@ class EngineApi {
   /// Opens a connection of its own, over which the caller speaks (raw_stream.hpp).
   std::unique_ptr<net::Connection> open_connection();
 
-  /// Returns nothing if the engine does not have it. An engine that keeps an image for several
+  /// Returns nothing if the engine does not have the image. An engine that keeps an image for
+  /// several
   /// platforms describes the one for `platform` (`OS/ARCHITECTURE[/VARIANT]`) from API 1.49 on,
   /// else its own machine's. `Id` names the image for all of them.
   async::Task<std::optional<nlohmann::json>> inspect_image(std::string reference,
@@ -108,13 +109,12 @@ class EngineApi {
   async::Task<> pull_image(std::string reference, std::string platform, std::string registry_auth,
                            std::function<void(std::string_view)> on_line,
                            core::CancelSource& cancel);
-  /// Pushes the parts of an image that the registry lacks. A cancelled push leaves no image in the
-  /// registry.
+  /// Pushes the image's parts that the registry lacks. A cancelled push leaves no image there.
   async::Task<Pushed> push_image(std::string reference, std::string registry_auth,
                                  std::function<void(std::string_view)> on_line,
                                  core::CancelSource& cancel);
-  /// Returns the digest of the manifest that the registry has under this tag or digest, by way of
-  /// the engine; nothing if it has none.
+  /// Asks the registry, through the engine, for the digest of the manifest with this tag or digest;
+  /// nothing if there is none.
   async::Task<std::optional<std::string>> registry_digest(std::string reference,
                                                           std::string registry_auth,
                                                           core::CancelSource& cancel);

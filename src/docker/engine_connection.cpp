@@ -225,7 +225,7 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
     if (is_stopped(&watch.over)) co_return;
     if (watch.call.opens_at_once && !watch.opened &&
         std::chrono::steady_clock::now() - began >= limits_.answer)
-      watch.trouble = "the engine does not answer: it has not begun to within " +
+      watch.trouble = "the engine does not respond: no response has begun within " +
                       core::format_duration(limits_.answer);
     try {
       auto probe = request(path);
@@ -235,7 +235,7 @@ async::Task<> EngineConnection::watch_stream(StreamWatch& watch) {
         watch.trouble = "the engine does not report its end";
     } catch (const net::TransportError& error) {
       if (error.curl_code() == CURLE_OPERATION_TIMEDOUT)
-        watch.trouble = std::string("the engine does not answer: ") + error.what();
+        watch.trouble = std::string("the engine does not respond: ") + error.what();
     }
     if (is_stopped(&watch.over)) co_return;
     if (watch.trouble.empty()) continue;
@@ -261,9 +261,9 @@ async::Task<EngineInfo> EngineConnection::negotiate() {
   }
   const auto version = core::parse_json(answer.body);
   if (answer.status != 200 || !version.is_object() || !version.contains("ApiVersion"))
-    throw unreachable(endpoint_,
-                      "what answers is not a Docker Engine: GET /version came back with status " +
-                          std::to_string(answer.status) + ", " + message_of(answer.body));
+    throw unreachable(endpoint_, "this is not a Docker Engine: GET /version returned status " +
+                                     std::to_string(answer.status) + ", " +
+                                     message_of(answer.body));
   EngineInfo info;
   info.version = text_at(version, "Version");
   info.min_api_version = text_at(version, "MinAPIVersion");
@@ -314,7 +314,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
     } catch (const nlohmann::json::type_error&) {
       throw core::EnvironmentError("cannot " + call.what +
                                    ": an argument, a variable or a name in it is not UTF-8, and "
-                                   "the engine takes nothing else");
+                                   "the engine requires UTF-8");
     }
     prepared.headers.push_back("Content-Type: application/json");
   }
@@ -331,7 +331,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
       else
         response = co_await exchange(prepared, call);
       if (response.status < 300 || response.status == 304)
-        co_return response;  // 304: it has the requested state already.
+        co_return response;  // 304: the object already has the requested state.
       const auto message = message_of(response.body);
       words = "cannot " + call.what + ": " + message;
       failure = std::make_exception_ptr(
@@ -353,8 +353,7 @@ async::Task<net::Response> EngineConnection::send(EngineCall call) {
     try {
       before = co_await call.earlier_success();
     } catch (const EngineError& error) {
-      // It is the look-up that was refused. What became of the call is not known, as when the
-      // connection is lost.
+      // The look-up was refused. The result of the call is unknown, as when the connection is lost.
       if (!is_retryable(error.status(), error.what())) throw;
       throw net::TransportError(CURLE_HTTP_RETURNED_ERROR, words + "; " + error.what());
     }

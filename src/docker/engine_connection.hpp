@@ -61,7 +61,7 @@ class EngineConnection {
   /// statuses, and EnvironmentError if the engine cannot be reached. Requests that are not streams
   /// are retried within the limits first.
   async::Task<net::Response> send(EngineCall call);
-  /// The same as JSON; null for an empty response.
+  /// Returns the response of send() as JSON; null for an empty response.
   async::Task<nlohmann::json> send_json(EngineCall call);
   /// Opens a connection over which another protocol is spoken after a first request. Throws
   /// EnvironmentError.
@@ -72,10 +72,9 @@ class EngineConnection {
   /// Null before the first successful negotiate().
   const EngineInfo* known_info() const { return infos_.find(the_engine); }
   net::Request request(const std::string& path);
-  /// One exchange with the endpoint. A failed ssh connection is explained by ssh's output, or
-  /// retried.
+  /// Makes one exchange. A failed ssh connection is explained by ssh's output, or retried.
   async::Task<net::Response> exchange(net::Request prepared, const EngineCall& call);
-  /// The same for a stream, which ends with TransportError if the engine hangs.
+  /// Makes one exchange of a stream, which ends with TransportError if the engine hangs.
   async::Task<net::Response> exchange_stream(net::Request prepared, const EngineCall& call);
   struct StreamWatch;
   async::Task<> watch_stream(StreamWatch& watch);
@@ -89,7 +88,7 @@ class EngineConnection {
   std::unique_ptr<SshConnections>
       ssh_;  ///< Created when needed; outlives the client, which closes the connections.
   net::HttpClient http_;
-  async::SingleFlight<EngineInfo> infos_;  ///< Of one key.
+  async::SingleFlight<EngineInfo> infos_;  ///< Has one key.
 };
 
 /// Returns the `message` of an engine's response, or the text itself.

@@ -1,5 +1,5 @@
 /// @file
-/// What an engine says of itself: its version and kind, and what follows from them.
+/// An engine's description of itself: its version, kind and features.
 #pragma once
 
 #include <string>
@@ -15,8 +15,7 @@ struct EngineInfo {
   bool buildkit = false;  ///< BuildKit builds (`POST /build?version=2`); DOCKER_BUILDKIT=0 or 1
                           ///< overrides the engine's own preference.
 };
-/// Returns true for the response of GET /info of a Docker Engine that keeps images in containerd's
-/// store.
+/// Returns true for the GET /info of a Docker Engine that keeps images in containerd's store.
 bool has_containerd_store(const nlohmann::json& system_info);
 /// Returns true if the response of GET /info names this security option: `rootless`, `userns` (the
 /// containers' users have other numbers on the engine's machine), `selinux`.

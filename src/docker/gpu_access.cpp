@@ -16,8 +16,8 @@ using nlohmann::json;
 
 constexpr std::string_view cdi_kind = "nvidia.com/gpu=";
 
-/// Texts of engines that do not support a method, in lower case. Other errors are not such a case:
-/// a CDI specification without a certain device, or a hook that refuses one.
+/// Texts of engines that do not support a method, in lower case. A CDI specification without a
+/// certain device, or a hook that refuses one, is another case.
 constexpr std::array no_device_requests{"could not select device driver",
                                         "invoking the nvidia container runtime hook directly"};
 constexpr std::array no_cdi{"could not select device driver", "no cdi specification directories",
@@ -77,9 +77,8 @@ GpuAccess::GpuAccess(const EngineInfo& engine, const json& system)
     if (podman_has_cdi(engine.version))
       ways_ = {GpuWay::cdi};
     else
-      problem_ =
-          "Podman " + engine.version +
-          " leaves out the GPUs that it is asked for through its API: 5.4 and newer give them";
+      problem_ = "Podman " + engine.version +
+                 " ignores GPUs that are requested through its API: 5.4 and newer provide them";
     return;
   }
   const bool runtime = has_runtime(system);
@@ -109,15 +108,15 @@ bool GpuAccess::try_next(GpuWay refused, std::string_view text) {
   if (ways_.front() != refused) return true;  // Another attempt has already switched.
   if (ways_.size() < 2) return false;
   ways_.erase(ways_.begin());
-  core::log::info("engine: it gives no GPUs by " + std::string(to_string(refused)) + " (" +
-                  std::string(text) + "): now by " + std::string(to_string(ways_.front())));
+  core::log::info("engine: it does not provide GPUs by " + std::string(to_string(refused)) + " (" +
+                  std::string(text) + "); trying " + std::string(to_string(ways_.front())));
   return true;
 }
 
 std::string GpuAccess::cdi_name(const GpuName& gpu) const {
   const auto by_uuid = std::string(cdi_kind) + gpu.uuid,
              by_index = std::string(cdi_kind) + std::to_string(gpu.index);
-  // nvidia-ctk before 1.14 wrote indices only.
+  // Versions of nvidia-ctk before 1.14 wrote indices only.
   return !cdi_devices_.contains(by_uuid) && cdi_devices_.contains(by_index) &&
                  !gpu.uuid.starts_with("MIG-")
              ? by_index
@@ -144,9 +143,9 @@ void GpuAccess::give(json& body, const settings::GpuRequest& request,
         wanted["Count"] = -1;
       else
         wanted["DeviceIDs"] = ids;
-      set_variable(
-          body, "NVIDIA_VISIBLE_DEVICES",
-          visible);  // The engine sets it too, but would keep the image's value beside its own.
+      set_variable(body, "NVIDIA_VISIBLE_DEVICES",
+                   visible);  // The engine sets the variable too, but would keep the image's value
+                              // beside its own.
       break;
     }
     case GpuWay::cdi:

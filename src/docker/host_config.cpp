@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The keys of pip's configuration that say how packages are reached. Others (target, user,
-// cache-dir, ...) concern this machine only.
+// The keys of pip's configuration that tell how to reach packages. Others (target, user, cache-dir,
+// ...) concern this machine only.
 constexpr std::array pip_keys{"index-url", "extra-index-url", "trusted-host", "find-links",
                               "timeout",   "default-timeout", "retries",      "proxy"};
 constexpr std::array uv_variables{"UV_INDEX_URL",       "UV_DEFAULT_INDEX",  "UV_INDEX",
@@ -35,9 +35,9 @@ constexpr std::array proxy_variables{"http_proxy", "https_proxy", "ftp_proxy",  
 constexpr std::array ca_variables{"PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
                                   "CURL_CA_BUNDLE"};
 
-/// Images that the logins of package indexes reach, as patterns with blanks between them.
+/// Variable with the images that get logins of package indexes: patterns separated by blanks.
 constexpr auto index_parents = "PIPE_INDEX_PARENTS";
-/// Where snapshots of Debian's and Ubuntu's archives are, instead of their own servers.
+/// Variable that names a server of snapshots of Debian's and Ubuntu's archives.
 constexpr auto snapshot_mirror = "PIPE_APT_SNAPSHOT_MIRROR";
 
 std::string trim(std::string_view text) {

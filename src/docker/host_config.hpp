@@ -1,6 +1,6 @@
 /// @file
-/// How this machine reaches package indexes: proxies, pip's and uv's configuration, the CA bundle.
-/// It is passed to a build and does not become part of the image.
+/// This machine's configuration of package indexes: proxies, pip's and uv's configuration, the CA
+/// bundle. A build gets it without keeping it in the image.
 #pragma once
 
 #include <filesystem>

@@ -37,7 +37,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Key over everything that determines the plan of a step: equal keys give equal images.
+/// Returns a key over everything that determines the plan of a step: equal keys give equal images.
 std::string key_of(const StepSpec& step) {
   auto settings = step.settings->docker;
   settings.runtime_environment.clear();
@@ -79,12 +79,12 @@ bool fits_platform(const nlohmann::json& image, const std::string& platform) {
   return platform == own || platform.starts_with(own + "/");
 }
 
-/// The error for images that were pulled and are nevertheless not there: a store with several
-/// platforms whose API describes only its own machine's.
+/// Returns the error for images that were pulled and are nevertheless missing, as in a store with
+/// several platforms whose API describes only its own machine's.
 core::EnvironmentError invisible_image_error(const ImagePlan& plan) {
   const auto& used = plan.parent ? plan.parent->images_used : plan.images_used;
   return core::EnvironmentError(
-      "the engine has pulled " + core::joined(used, ", ") + ", but does not show it" +
+      "the engine has pulled " + core::joined(used, ", ") + ", but does not list it" +
           (plan.platform.empty() ? std::string() : " for " + plan.platform),
       {"if another program removes images at this moment (docker image prune), run again",
        "an engine before 28.1 that keeps images in containerd's store shows only its own platform: "
@@ -107,7 +107,7 @@ struct ImageBuilder::Implementation {
   struct InspectedImage {
     std::shared_ptr<ImagePlan> plan;  // Shared by the coroutines that use it; immutable.
     ImageStatus status;
-    bool resolves = false;  // Its requirements are resolved before anything else is known.
+    bool resolves = false;  // The requirements are resolved before anything else is known.
   };
   class BuildJob;
 
@@ -140,8 +140,8 @@ class ImageBuilder::Implementation::BuildJob {
       : builder_(builder), step_(step), events_(events), cancel_(cancel) {}
 
   async::Task<ImageStatus> make();
-  /// Another job may have resolved the same requirements, or locked ones become known with the
-  /// parent image.
+  /// Resolves the requirements unless another job has resolved the same ones, or the parent image
+  /// shows that they are locked.
   async::Task<> resolve(const ImagePlan& plan);
 
  private:
@@ -210,7 +210,7 @@ async::Task<std::optional<nlohmann::json>> ImageBuilder::Implementation::parent_
   co_return image;
 }
 
-/// The status of a plan that does not build.
+/// Returns the status of a plan that does not build.
 async::Task<ImageStatus> ImageBuilder::Implementation::parent_status(const ImagePlan& plan) {
   ImageStatus status;
   status.resolves = plan.resolves;
@@ -273,8 +273,7 @@ async::Task<ImageStatus> ImageBuilder::Implementation::image_status(ImagePlan& p
   co_return status;
 }
 
-/// Returns the plan with the packages that are locked for it; if there are none, also the status,
-/// which says so.
+/// Returns the plan with its locked packages; if there are none, also the status with the reason.
 async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implementation::locked_plan(
     const StepSpec& step) {
   InspectedImage image;
@@ -312,7 +311,7 @@ async::Task<ImageBuilder::Implementation::InspectedImage> ImageBuilder::Implemen
   }
   if (!user.empty() || locked) {
     image.plan = std::make_shared<ImagePlan>(plan_image(step, options, user, locked.get()));
-    if (!locked) packages.covers(*image.plan);  // Says why it is not.
+    if (!locked) packages.covers(*image.plan);  // Adds the reason as a notice.
   }
   co_return image;
 }

@@ -12,12 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-/// The image specification's and Docker's extensions that change what a build or a container does.
+/// Members of the image specification, and Docker's extensions, that change a build or a container.
 constexpr std::array config_members{"User",       "ExposedPorts", "Env",     "Entrypoint",
                                     "Cmd",        "Volumes",      "Labels",  "WorkingDir",
                                     "StopSignal", "Healthcheck",  "OnBuild", "Shell"};
 
-/// Engines write an unset member as null, as an empty value or not at all.
+/// Returns true for null and empty values, which engines write for unset members.
 bool is_unset(const json& value) {
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty()) ||
          value == "";
@@ -29,7 +29,7 @@ std::string image_identity(const json& image) {
   const auto layers = image.value(json::json_pointer("/RootFS/Layers"), json());
   core::Hasher hasher;
   hasher.field("image 1");
-  if (!layers.is_array() || layers.empty()) {  // The engine does not say.
+  if (!layers.is_array() || layers.empty()) {  // The engine does not report the layers.
     return hasher.field(text_at(image, "Id")).finish().hex();
   }
   for (const auto* name : {"Os", "Architecture"}) hasher.field(text_at(image, name));

@@ -1,5 +1,5 @@
 /// @file
-/// What an image is, whichever engine has it.
+/// The identity of an image on whichever engine.
 #pragma once
 
 #include <string>

@@ -47,7 +47,8 @@ std::string without_secrets(const std::string& requirement) {
   return name + " #" + short_digest(requirement);
 }
 
-/// A template of the user's may be older than layers; the build then resolves the requirements.
+/// Returns true unless the user's own template has no layers: the build then resolves the
+/// requirements.
 bool has_layers(const fs::path& template_dir) {
   return templates::template_text("Dockerfile.mustache", template_dir).find("{{#layers}}") !=
          std::string::npos;
@@ -97,8 +98,7 @@ ImagePlan plan_own_dockerfile(const DockerSettings& settings, const BuilderOptio
   plan.dockerfile = core::read_file(file);
   auto in_context = file.lexically_relative(context_root).generic_string();
   auto& config = settings.parent_image_build_config;
-  // The state folder has new logs and artifacts after each run; with it, the image would be rebuilt
-  // each time.
+  // The state folder changes with each run, and would rebuild the image each time.
   plan.context = folder_context(
       context_root, ignore_rules_for(file, context_root, config, options.root), {}, options.state);
   // The engine takes the Dockerfile from the context. Where the context lacks it, it is added under
@@ -272,7 +272,7 @@ class ImagePlanner {
     std::ranges::transform(arguments, std::back_inserter(installer), without_secrets);
   }
 
-  /// For templates of the user's that know no layers.
+  /// Adds the requirements for a user's template without layers.
   void add_locked_requirements() {
     auto lines = install_options(plan_.python, options_.root);
     for (auto& line : lockfile::install_lines(*locked_)) lines.push_back(std::move(line));
@@ -282,7 +282,7 @@ class ImagePlanner {
     add_installer(arguments);
   }
 
-  /// Each layer has a folder of its own, so that the builder finds those that have not changed.
+  /// Adds a folder for each layer, so that the builder finds those that have not changed.
   void add_locked_packages() {
     plan_.layers = package_layers(*locked_);
     const auto& layers = plan_.layers;
@@ -304,7 +304,7 @@ class ImagePlanner {
     add_installer(python_packages::install_arguments(plan_.python.arguments));
   }
 
-  /// Where files come from is no part of an image: their hashes are.
+  /// Adds the hashes of packages to the context. Their addresses are not part of the image.
   void add_lines(const std::string& path, const lockfile::LockedEnvironment& environment) {
     context_.add_lines(path, lockfile::install_lines(environment));
     if (auto addresses = lockfile::address_lines(environment); !addresses.empty())
@@ -348,7 +348,7 @@ class ImagePlanner {
         throw core::InputError("local_project_install_command holds a control character");
       auto files = project_files(step_.code_root.empty() ? options_.root : step_.code_root,
                                  step_.code.items(), options_.state);
-      if (options_.lock)  // It says what is installed beside the project.
+      if (options_.lock)  // The lock lists the packages that are installed beside the project.
         std::erase_if(files,
                       [&](const auto& file) { return file.source == options_.lock->path(); });
       if (files.empty())
@@ -385,8 +385,8 @@ class ImagePlanner {
       throw core::InputError(
           "step '" + step_.name +
               "': parent_image 'scratch' is empty, so nothing can be installed in it",
-          "name a parent image with a package manager, or drop apt_packages, requirements and "
-          "what else is installed");
+          "name a parent image with a package manager, or remove apt_packages, requirements and "
+          "other packages");
   }
 
   /// Returns the plan if no setting adds a layer: the parent itself, or the user's own image.
@@ -423,12 +423,12 @@ class ImagePlanner {
         generated("collect/collect.sh",
                   templates::template_text("image/common.sh", options_.template_dir) +
                       templates::template_text("image/collect.sh", options_.template_dir)));
-    // They may hold credentials, and equal packages come from whichever index.
+    // Indexes may hold credentials, and equal packages may come from any index.
     std::string indexes;
     for (const auto& option : index_options_) indexes += option + "\n";
     if (!indexes.empty()) plan_.host_only.push_back(generated("host/indexes.txt", indexes));
     std::ranges::move(addresses_, std::back_inserter(plan_.host_only));
-    // What arrives in a network of the build's own is what it downloads.
+    // The bytes that arrive in a network of the build's own are its downloads.
     if (const auto network = plan_.options.network.value_or("default");
         network == "default" || network == "bridge")
       plan_.host_only.push_back(generated("host/own-network", "yes\n"));

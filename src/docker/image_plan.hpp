@@ -40,7 +40,7 @@ struct BuilderOptions {
   lockfile::LockFile* lock =
       nullptr;                       ///< Outlives the builder. Null: a build resolves requirements.
   std::string owner;                 ///< Label of containers that resolve: see owner_of().
-  std::filesystem::path state = {};  ///< The state folder: no part of any context.
+  std::filesystem::path state = {};  ///< The state folder, which is not part of any context.
 };
 
 /// The named parts of an environment as texts, used to explain why two images differ. Lists are

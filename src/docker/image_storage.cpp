@@ -36,7 +36,7 @@ std::vector<StoredLayer> layers_of(const json& history) {
   return layers;
 }
 
-/// `pipe:env-0123456789abcdef`, with the digits of the digest that begins so.
+/// Returns true for `pipe:env-0123456789abcdef`, if the digest begins with these digits.
 bool is_name_for(std::string_view name, const std::string& digest) {
   constexpr std::size_t digits = 16;
   const auto dash = name.rfind('-');
@@ -85,7 +85,7 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine) {
       image.layers = layers_of(co_await engine.call("GET", "/images/" + image.id + "/history"));
     } catch (const EngineError& error) {
       if (error.status() != 404) throw;
-      continue;  // It has been removed since.
+      continue;  // Removed since it was listed.
     }
     images.push_back(std::move(image));
   }

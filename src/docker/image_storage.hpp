@@ -1,5 +1,5 @@
 /// @file
-/// What the images of an engine cost: the layers of each, with their sizes.
+/// The disk space of an engine's images: the layers of each, with their sizes.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@ struct StoredLayer {
 
 struct StoredImage {
   std::string id;                  ///< `sha256:...`.
-  std::vector<std::string> names;  ///< References; for one without a name its id.
+  std::vector<std::string> names;  ///< References; the id of an image without a name.
   bool is_own = false;             ///< pipe has built it.
   std::int64_t created = 0;        ///< Seconds since 1970.
   std::vector<StoredLayer> layers;
@@ -32,9 +32,9 @@ struct StoredImage {
 /// @param image as the engine lists it
 std::vector<std::string> names_of(const nlohmann::json& image);
 
-/// True for an image that pipe has built. One that users build from such an image inherits its
-/// labels, and not its name, which has the beginning of the digest in the label. What has lost all
-/// its names is known by its label alone.
+/// Returns true for an image that pipe has built. An image that users build from it inherits its
+/// labels, but not its name, which has the beginning of the digest in the label. An image without
+/// any name is recognised by its label alone.
 /// @param image as the engine lists it
 bool is_own_image(const nlohmann::json& image);
 
@@ -43,12 +43,12 @@ async::Task<std::vector<StoredImage>> stored_images(EngineApi& engine);
 
 struct ImageStorage {
   std::size_t images = 0;
-  Bytes shared = 0;  ///< Of layers that several of pipe's images have.
-  Bytes own = 0;     ///< Of layers that only one of them has.
+  Bytes shared = 0;  ///< Bytes of layers that several of pipe's images have.
+  Bytes own = 0;     ///< Bytes of layers that only one of them has.
   Bytes total() const { return shared + own; }
 };
 
-/// Returns what pipe's images cost. Layers that other images have, such as parents, do not count.
+/// Returns the disk space of pipe's images, without layers that other images have, such as parents.
 ImageStorage storage_of(std::span<const StoredImage> images);
 
 }  // namespace pipeline::docker

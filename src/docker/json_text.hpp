@@ -1,6 +1,6 @@
 /// @file
-/// Reads texts and numbers of the engine's JSON responses. What is missing or of another type
-/// counts as not said.
+/// Reads texts and numbers of the engine's JSON responses. Missing members and those of another
+/// type give empty values.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 /// @file
-/// Images that are one layer of files on top of another image, identified by the digest of their
-/// content.
+/// Images of one layer of files on top of another image, identified by their content's digest.
 #pragma once
 
 #include <functional>

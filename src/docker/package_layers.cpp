@@ -15,8 +15,8 @@
 namespace pipeline::docker {
 namespace {
 
-/// Sizes are those of the compressed files; installed, packages are two to four times as large.
-/// A layer costs about a second when it is made first: it has to be worth that.
+/// Bytes of a package that is worth a layer, which costs about a second to make. Sizes are those of
+/// the compressed files; installed packages are two to four times as large.
 constexpr std::uint64_t heavy = 25'000'000;
 constexpr std::uint64_t light = 1'000'000;
 
@@ -41,7 +41,7 @@ lockfile::LockedEnvironment all_of(const PackageLayers& layers) {
   return environment;
 }
 
-/// The builder keeps the files of packages that other images have.
+/// Returns the bytes of new packages; the builder keeps the files of those in other images.
 std::uint64_t bytes_of_new(const PackageLayers& before, const PackageLayers& after) {
   std::set<std::string> known;
   for (const auto& package : all_of(before).packages) known.insert(label_of(package));

@@ -1,5 +1,5 @@
 /// @file
-/// How the locked packages of an environment are put into the layers of its image.
+/// Distributes the locked packages of an environment over the layers of its image.
 #pragma once
 
 #include <string>
@@ -28,10 +28,10 @@ std::vector<LayerTitle> layer_titles(const PackageLayers& layers);
 std::string describe_packages(const lockfile::LockedEnvironment& before,
                               const lockfile::LockedEnvironment& after);
 
-/// Returns what differs, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0, removed
-/// six; 35 KiB to download, 1 of 3 layers made again`.
+/// Returns the differences, for users: `added tabulate 0.9.0, changed numpy 1.26.4 -> 2.0.0,
+/// removed six; 35 KiB to download, 1 of 3 layers made again`.
 /// @param before is empty for a new environment
-/// @param all_again all layers are made again, since what is below them has changed
+/// @param all_again all layers are made again, since the image below them has changed
 std::string describe_layers(const PackageLayers& before, const PackageLayers& after,
                             bool all_again);
 

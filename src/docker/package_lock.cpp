@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of a project that say what it requires.
+/// Files of a project that have its requirements.
 constexpr const char* project_files_with_requirements[] = {"pyproject.toml", "setup.cfg",
                                                            "setup.py"};
 
@@ -53,14 +53,14 @@ std::string content_mark(const std::string& line, const fs::path& root) {
   if (fs::is_regular_file(file, error)) return file_mark(file);
   core::Hasher hasher;
   if (python_packages::is_index_option(line)) {
-    std::set<std::string> names;  // A wheel of one name is one file, or its hash refuses it.
+    std::set<std::string> names;  // Several wheels of one name must have one hash.
     for (const auto& entry : fs::directory_iterator(file, error))
       names.insert(entry.path().filename().string());
     for (const auto& name : names) hasher.field(name);
   } else {
     std::set<std::string> names(std::begin(project_files_with_requirements),
                                 std::end(project_files_with_requirements));
-    for (const auto& entry : fs::directory_iterator(file, error))  // What `dynamic` may name.
+    for (const auto& entry : fs::directory_iterator(file, error))  // Files that `dynamic` may name.
       if (auto name = entry.path().filename().string(); name.starts_with("requirements"))
         names.insert(std::move(name));
     for (const auto& name : names)
@@ -72,12 +72,12 @@ std::string content_mark(const std::string& line, const fs::path& root) {
 
 }  // namespace
 
-/// A lock file holds no credentials, and without them the file of such an address is not to be had.
+/// Returns the address with a login among the requirements: a lock file holds no credentials, and
+/// the file cannot be fetched without them.
 std::string unlockable(const python_packages::PythonRequirements& python) {
   for (const auto& line : python.requirements)
     if (!line.starts_with('-') && core::without_credentials(line) != line)
-      return "the address of '" + line.substr(0, line.find_first_of(" @[;")) +
-             "' has a login in it";
+      return "the address of '" + line.substr(0, line.find_first_of(" @[;")) + "' contains a login";
   return {};
 }
 
@@ -175,7 +175,7 @@ async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest requ
   };
   const auto& options = file.options();
   const bool refresh = options.upgrade_all || !options.upgrade.empty();
-  std::exception_ptr unable;  // Not a failure of the resolution, which has ended.
+  std::exception_ptr unable;  // This is not a failure of the resolution, which has ended.
   const auto work = [&]() -> async::Task<std::string> {
     try {
       auto environment = co_await resolve(file.preferred(request), refresh, on_line);

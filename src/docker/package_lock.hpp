@@ -1,5 +1,5 @@
 /// @file
-/// What of a step's settings the lock file is about.
+/// The part of a step's settings that the lock file covers.
 #pragma once
 
 #include <functional>
@@ -20,18 +20,17 @@ namespace pipeline::docker {
 /// Returns true if an installer of Python packages has to choose versions for the step.
 bool has_requirements(const DockerSettings& settings);
 
-/// Returns the step as far as its image is what Python packages are resolved against and installed
-/// on: the parent with its Debian packages.
+/// Returns the step without its Python packages: the image that they are resolved against and
+/// installed on, the parent with its Debian packages.
 StepSpec without_packages(const StepSpec& step);
 
-/// Returns what the lock file has for these requirements; without credentials.
+/// Returns the lock file's text of these requirements; without credentials.
 /// @param root relative paths in requirements are taken from it. Their content is part of the
 /// request, so that a wheel that was built again is locked again
 std::vector<std::string> locked_lines(const python_packages::PythonRequirements& python,
                                       const std::filesystem::path& root);
 
-/// Returns why the requirements cannot be locked, whatever they are installed on; else an empty
-/// text.
+/// Returns the reason why the requirements cannot be locked on any image; else an empty text.
 std::string unlockable(const python_packages::PythonRequirements& python);
 
 /// Returns the notice for requirements that are not locked.
@@ -43,12 +42,12 @@ using Resolve = std::function<async::Task<lockfile::LockedEnvironment>(
 
 /// Resolves a request with events for the user, and stores the result in the lock file. Throws as
 /// `resolve` does.
-/// @param name of what is resolved, for events: `packages for python:3.12-slim`
+/// @param name names the resolution in events: `packages for python:3.12-slim`
 async::Task<> lock_packages(lockfile::LockFile& file, lockfile::LockRequest request,
                             std::string name, std::string step, Resolve resolve, EventSink& events,
                             core::CancelSource& cancel);
 
-/// The lock file, as images are planned with it.
+/// The lock file as the planning of images uses it.
 class PackageLock {
  public:
   PackageLock(asio::io_context& loop, EngineApi& engine, const BuilderOptions& options)
@@ -60,9 +59,9 @@ class PackageLock {
   /// Returns the packages of the plan's requirements, or null if they have to be resolved. Throws
   /// InputError: see LockFile::find().
   Locked find(const ImagePlan& plan, const std::string& parent_digest) const;
-  /// Resolves the plan's requirements and writes the lock file. Equal ones are resolved once. Where
+  /// Resolves the plan's requirements and writes the lock file; equal ones are resolved once. If
   /// the image's Python cannot resolve, covers() is false from now on.
-  /// @param parent what the packages are installed on, on the engine
+  /// @param parent the engine's image that the packages are installed on
   async::Task<> resolve(const ImagePlan& plan, ImageStatus parent, const std::string& step,
                         EventSink& events, core::CancelSource& cancel);
 
@@ -76,7 +75,8 @@ class PackageLock {
   EngineApi& engine_;
   const BuilderOptions& options_;
   async::SingleFlight<bool> resolutions_;
-  std::map<std::string, std::string> unable_;  ///< By key_of(): why nothing can resolve them.
+  std::map<std::string, std::string>
+      unable_;  ///< The reason why requirements cannot be resolved, by key_of().
 };
 
 }  // namespace pipeline::docker

@@ -24,7 +24,7 @@ using nlohmann::json;
 constexpr std::string_view marker = "pipe-lock: ", unlocked_marker = "pipe-unlocked: ",
                            apt_marker = "pipe-apt: ";
 constexpr std::size_t kept_answer_lines = 20;
-/// In the container; its folders are those of a build's scripts: see templates/image/common.sh.
+/// Folder in the container with those of a build's scripts: see templates/image/common.sh.
 constexpr auto base = "pipe-lock";
 
 ContextFile text_file(const std::string& path, std::string content) {
@@ -112,9 +112,9 @@ std::vector<std::string> last_lines(const std::string& printed) {
   return lines;
 }
 
-/// The scripts' own errors begin with `pipe: error: `, as in a build.
+/// Returns the error of a failed resolution. The scripts' own errors begin with `pipe: error: `.
 core::BuildError failed_resolution(const ImagePlan& plan, const std::string& printed) {
-  std::string reason = "no versions suit them";
+  std::string reason = "no versions satisfy them";
   std::vector<std::string> details, advice;
   for (const auto& line : last_lines(printed))
     if (line.starts_with("pipe: error: "))
@@ -190,7 +190,7 @@ std::optional<lockfile::LockedEnvironment> read_resolution(const std::string& pr
         environment.apt_packages.emplace_back(core::trimmed(line.substr(apt_marker.size()), "\r"));
     std::ranges::sort(environment.apt_packages);
   } catch (const json::exception& error) {
-    throw core::EnvironmentError(std::string("the resolution's answer cannot be read: ") +
+    throw core::EnvironmentError(std::string("the resolver's output cannot be read: ") +
                                  error.what());
   }
   return environment;

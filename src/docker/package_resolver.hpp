@@ -16,27 +16,26 @@ namespace pipeline::docker {
 /// Volume of the engine with uv, by its hash; it may be removed at any time.
 inline constexpr std::string_view cache_volume = "pipe-lock-cache";
 
-/// The image has a Python or an installer that installs the requirements, but cannot resolve them
-/// beforehand.
+/// The image's Python or installer can install the requirements, but not resolve them beforehand.
 struct CannotResolve : core::EnvironmentError {
   using EnvironmentError::EnvironmentError;
 };
 
-/// What is resolved, and where.
+/// The requirements to resolve, and the image to resolve them against.
 struct Resolution {
-  const ImagePlan& plan;  ///< Its requirements.
-  std::string image_id;   ///< `sha256:...`: what the packages are installed on.
+  const ImagePlan& plan;  ///< Has the requirements.
+  std::string image_id;   ///< `sha256:...` of the image that the packages are installed on.
   lockfile::LockedEnvironment
       preferred;          ///< Versions that stay as far as the requirements allow it.
-  bool refresh = false;   ///< What was read from the index before is read again.
-  StringMap labels = {};  ///< Of the container, so that it is found if this driver dies.
+  bool refresh = false;   ///< Data from the index is read again, even if it is cached.
+  StringMap labels = {};  ///< Labels of the container, which is found by them if this driver dies.
   std::filesystem::path template_dir = {};
   std::filesystem::path root = {};   ///< Local files that requirements name are taken from it.
-  std::filesystem::path state = {};  ///< The state folder, which is none of these.
+  std::filesystem::path state = {};  ///< The state folder, which is not among the local files.
 };
 
 /// Returns the packages that an installation would add to the image, and its Python. Throws
-/// BuildError with what the installer printed, and CannotResolve. The installer is kept in a volume
+/// BuildError with the installer's output, and CannotResolve. The installer is kept in a volume
 /// of the engine.
 async::Task<lockfile::LockedEnvironment> resolve_packages(
     EngineApi& engine, Resolution resolution, std::function<void(const std::string&)> on_line,
@@ -44,20 +43,20 @@ async::Task<lockfile::LockedEnvironment> resolve_packages(
 
 /// Returns the request of a resolution as JSON, for resolve.py of templates/lock, which takes the
 /// path of uv from PIPE_UV and resolves with pip if there is none.
-/// @param refresh  what was read from the index before is read again
-/// @param is_empty the packages are installed where there are none, whatever this Python has
+/// @param refresh  data from the index is read again, even if it is cached
+/// @param is_empty the packages are installed into an empty environment, whatever this Python has
 /// @param root     the folder of relative paths in the answer, to which `root` is a link in the
 /// working folder; empty: the working folder
 std::string resolution_request(const std::vector<std::string>& arguments,
                                const lockfile::LockedEnvironment& preferred, bool refresh,
                                bool is_empty, const std::filesystem::path& root = {});
 
-/// Returns what a line that resolve.py prints says of its progress: `12 packages so far, now numpy
-/// 1.26.4`. Empty for other lines.
+/// Returns the progress in a line that resolve.py printed: `12 packages so far, now numpy 1.26.4`.
+/// Empty for other lines.
 std::string_view progress_of(std::string_view line);
 
-/// Reads what resolve.py has printed, in its order; nothing if it has failed. Throws CannotResolve
-/// if it says so, and EnvironmentError if it printed what is not a lock.
+/// Reads the output of resolve.py; nothing if resolve.py failed. Throws CannotResolve if the output
+/// says so, and EnvironmentError if the output is not a lock.
 std::optional<lockfile::LockedEnvironment> read_resolution(const std::string& printed);
 
 }  // namespace pipeline::docker

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 constexpr const char* program_folder = "pipe/program";
 constexpr const char* library_folder = "pipe/program/lib";
 
-/// Libraries that glibc opens, if they exist, when it resolves a name or cancels a thread. Those of
-/// another version than the C library would break it.
+/// Libraries that glibc opens, if they exist, when it resolves a name or cancels a thread. They
+/// must have the same version as the C library.
 constexpr const char* companions[] = {"libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2",
                                       "libgcc_s.so.1"};
 
@@ -31,10 +31,10 @@ ContextFile file(std::string path, const fs::path& source, unsigned mode) {
   std::error_code error;
   const auto bytes = fs::file_size(source, error);
   if (error)
-    throw core::EnvironmentError(
-        "cannot put the program into an image: " + source.string() + " is needed, but " +
-            error.message(),
-        {"it was there when the program was started; if it was rebuilt meanwhile, start it again"});
+    throw core::EnvironmentError("cannot put the program into an image: " + source.string() +
+                                     " is needed, but " + error.message(),
+                                 {"it existed when the program was started; if the program was "
+                                  "rebuilt meanwhile, start it again"});
   return {.path = std::move(path), .source = source, .bytes = bytes, .mode = mode};
 }
 

@@ -18,7 +18,7 @@ std::string layers(unsigned count) {
 
 /// Formats `3 layers pushed (12.5 MiB unpacked), 4 were there`.
 std::string summary(const Pushed& pushed) {
-  std::string text = pushed.sent == 0 ? "nothing to push but its manifest"
+  std::string text = pushed.sent == 0 ? "only the manifest pushed"
                                       : layers(pushed.sent) + " pushed (" +
                                             core::format_bytes(pushed.bytes) + " unpacked)";
   if (pushed.there > 0)
@@ -35,8 +35,8 @@ async::Task<std::string> PublishedImages::publish(LocalImage image, std::string 
       key, [&] { return make(image, step, events, cancel); }, &cancel);
 }
 
-/// The tag depends on the image's plan, but the manifest's digest on this build of it. The registry
-/// is asked for the latter.
+/// Asks the registry for the manifest's digest, which depends on this build of the image; the tag
+/// depends only on the image's plan.
 async::Task<std::string> PublishedImages::make(LocalImage image, std::string step,
                                                EventSink& events, core::CancelSource& cancel) {
   const auto registry = registry_of(image.reference);
@@ -93,7 +93,7 @@ async::Task<std::string> PublishedImages::push(std::string reference, RegistryAu
   if (known.empty())
     throw core::EnvironmentError(
         "cannot run the image " + reference +
-        " by digest: the engine has pushed it, but does not say its digest");
+        " by digest: the engine has pushed the image, but does not report its digest");
   co_return split_reference(known).second;
 }
 
@@ -104,7 +104,7 @@ async::Task<RegistryAuth> PublishedImages::credentials(std::string registry, Eve
   co_return auth;
 }
 
-/// Empty if the registry does not have it or cannot be asked; the push then reports the reason.
+/// Returns an empty text if the registry lacks the image or fails; the push then reports that.
 async::Task<std::string> PublishedImages::digest_there(std::string reference, RegistryAuth auth,
                                                        core::CancelSource& cancel) {
   try {

@@ -10,10 +10,10 @@
 
 namespace pipeline::docker {
 
-/// Attaches to a container that was created with OpenStdin and has not been started. What is
-/// written goes to its standard input; end_writing() ends that. What is read is its output: bytes
-/// of a terminal, or frames (log_frames.hpp). Throws EnvironmentError, and EngineError if the
-/// engine refuses.
+/// Attaches to a container that was created with OpenStdin and has not been started. Writing goes
+/// to its standard input, which end_writing() ends; reading returns its output: bytes of a
+/// terminal, or frames (log_frames.hpp). Throws EnvironmentError, and EngineError if the engine
+/// refuses.
 async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std::string container);
 
 }  // namespace pipeline::docker

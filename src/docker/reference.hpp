@@ -10,7 +10,7 @@
 
 namespace pipeline::docker {
 
-/// Returns `registry.example:5000` for `registry.example:5000/team/image:tag`; `docker.io` for
+/// Returns `registry.example:5000` for `registry.example:5000/team/x:tag`; `docker.io` for
 /// `ubuntu`.
 std::string registry_of(std::string_view reference);
 /// Returns true if the reference names a registry, even `docker.io`. Otherwise it is a local image

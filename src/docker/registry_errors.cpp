@@ -19,7 +19,7 @@ constexpr std::string_view no_platform =
     "the image is not made for this platform: set `platform`, or take another parent image";
 constexpr std::string_view no_tag =
     "the repository is there but has no such tag: check the part after the `:`";
-constexpr std::string_view log_in = "the registry wants to know who asks: `docker login REGISTRY`";
+constexpr std::string_view log_in = "the registry requires a login: `docker login REGISTRY`";
 constexpr std::string_view too_late =
     "the engine cannot reach that host in time: check its network and proxy (`docker info`)";
 constexpr std::string_view no_way =
@@ -34,7 +34,7 @@ constexpr std::array registry_hints{
                  "the registry limits anonymous pulls: `docker login`, wait, or name a mirror in "
                  "the engine's configuration"},
     RegistryHint{"quota",
-                 "what the registry gives you is used up: remove images there, or ask for more"},
+                 "your quota in the registry is used up: remove images there, or ask for more"},
     RegistryHint{"no matching manifest for", no_platform},
     RegistryHint{"no match for platform", no_platform},
     RegistryHint{"manifest unknown", no_tag},
@@ -77,10 +77,10 @@ constexpr std::array registry_hints{
     RegistryHint{"client.timeout exceeded", too_late},
     RegistryHint{"i/o timeout", too_late},
     RegistryHint{"tls handshake timeout", too_late},
-    RegistryHint{
-        "connect: connection refused",
-        "nothing listens there: check host and port, and that what should listen there runs"},
-    RegistryHint{"unexpected http status: 5", "the registry is in trouble itself: run again later"},
+    RegistryHint{"connect: connection refused",
+                 "nothing listens there: check host and port, and that the registry runs"},
+    RegistryHint{"unexpected http status: 5",
+                 "the registry has an internal error: run again later"},
     RegistryHint{"no route to host", no_way},
     RegistryHint{"network is unreachable", no_way},
 };
@@ -123,7 +123,7 @@ std::vector<std::string> push_advice(std::string_view text, std::string_view ref
     return {"you are not logged in: `docker login " + registry + "` (" + config.string() +
             " has no credentials for it)"};
   return {"the account that " + config.string() + " has for " + registry +
-          " is not known there, or may not push to " + split_reference(reference).first +
+          " is unknown there, or may not push to " + split_reference(reference).first +
           ": `docker login " + registry +
           "` with one that may, or name another `docker.target_repository`"};
 }

@@ -13,11 +13,10 @@ namespace pipeline::docker {
 /// @param registry its host, as in image references
 std::vector<std::string> registry_advice(std::string_view text, std::string_view registry);
 
-/// Returns true if the registry rejected the credentials: not logged in, wrong password, or no
-/// permission.
+/// Returns true if the registry rejected the credentials, or found none.
 bool is_refusal(std::string_view text);
 
-/// The same for a push, about which more is known.
+/// Returns advice for a failed push, about which more is known.
 /// @param config the file that `docker login` writes
 /// @param logged_in there are credentials for that registry
 std::vector<std::string> push_advice(std::string_view text, std::string_view reference,

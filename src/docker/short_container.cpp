@@ -59,11 +59,11 @@ async::Task<ContainerOutput> run_to_end(EngineApi& engine, std::string name, nlo
     error = std::current_exception();
   }
   over.stop(core::StopLevel::immediate);
-  if (following) co_await following->join();  // What it threw is of no account.
+  if (following) co_await following->join();  // The exception of the output is ignored.
   try {
     co_await engine.remove_container(id);
   } catch (const core::EnvironmentError& left) {
-    if (!error) throw;  // Else the first error is reported.
+    if (!error) throw;  // Otherwise the first error is reported.
     core::log::warn(std::string(left.what()) + "; `pipe clean --containers` removes it");
   }
   if (error) std::rethrow_exception(error);

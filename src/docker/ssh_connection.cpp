@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view scheme = "ssh://";
 
-/// Returns true if the text is a single word for any remote shell, and no option.
+/// Returns true if the text is a single word for any remote shell, and not an option.
 bool is_word(std::string_view text, std::string_view punctuation) {
   return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), [&](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -48,7 +48,7 @@ std::string content_of(const core::Descriptor& file) {
   return text;
 }
 
-/// Returns the abstract name of one end, as getsockname or getpeername tells it.
+/// Returns the abstract name of one end, as getsockname or getpeername returns it.
 std::string name_of(int socket, int (*tell)(int, sockaddr*, socklen_t*) noexcept) {
   sockaddr_un name{};
   socklen_t size = sizeof name;
@@ -122,8 +122,8 @@ bool is_crowded(std::string_view failure) {
 SshConnections::SshConnections(const SshTarget& target)
     : command_(ssh_command(target)),
       listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-  // The socket has a file, because libcurl 7.88 uses no connection twice whose other end has an
-  // abstract name. Its path names an open descriptor: it is short, and nothing is left behind.
+  // The socket has a file, because libcurl 7.88 does not reuse a connection to an abstract name.
+  // The path names an open descriptor: it is short, and no file remains.
   const core::TemporaryFolder folder;
   const core::Descriptor within(open(folder.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto file = "/proc/self/fd/" + std::to_string(within.get()) + "/ssh";
@@ -147,7 +147,7 @@ SshConnections::~SshConnections() {
 SshConnections::Connection SshConnections::offer(const asio::any_io_executor& executor) {
   forget_ended();
   core::Descriptor ours(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // The kernel chooses an abstract name, by which accept() knows whose connection it has.
+  // The kernel chooses an abstract name, by which accept() recognises the connection.
   const sa_family_t family = AF_UNIX;
   if (!ours || bind(ours.get(), reinterpret_cast<const sockaddr*>(&family), sizeof family) != 0)
     throw core::system_error("cannot make a socket for ssh", errno);
@@ -173,7 +173,7 @@ void SshConnections::accept(const asio::any_io_executor& executor) {
 void SshConnections::run(const asio::any_io_executor& executor, const core::Descriptor& theirs,
                          int number) {
   core::Descriptor errors(memfd_create("ssh-errors", MFD_CLOEXEC));
-  if (!errors) throw core::system_error("cannot keep what ssh says", errno);
+  if (!errors) throw core::system_error("cannot store the output of ssh", errno);
   net::ChildCall call{command_, {}, theirs.get(), theirs.get(), errors.get()};
   call.own_session = true;  // The engine is still needed after a Ctrl-C.
   try {
@@ -186,7 +186,7 @@ void SshConnections::run(const asio::any_io_executor& executor, const core::Desc
   }
 }
 
-/// Drops processes that have ended well, or whose failure has not been queried for a long time.
+/// Drops processes that have succeeded, or whose failure has not been queried for a long time.
 void SshConnections::forget_ended() {
   constexpr int long_ago = 1000;
   std::erase_if(processes_, [&](Process& process) {

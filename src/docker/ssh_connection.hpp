@@ -49,11 +49,10 @@ class SshConnections {
   /// process. For callers that connect by themselves, such as libcurl (7.88 ignores
   /// CURL_SOCKOPT_ALREADY_CONNECTED). Errors are reported by failure_of().
   Connection offer(const asio::any_io_executor& executor);
-  /// The path of the socket that this process listens at; no other one can connect to it.
+  /// The path of the socket that this process listens on; no other process can connect to it.
   const std::string& path() const { return path_; }
-  /// Returns the output of a failed process; empty if it is running or has ended well. Waits
-  /// briefly for its end. Throws EnvironmentError if ssh could not be started. Each failure is
-  /// reported once.
+  /// Returns a failed process's output, once; empty if it is running or has succeeded. Waits
+  /// briefly for its end. Throws EnvironmentError if ssh could not be started.
   async::Task<std::string> failure_of(int number);
 
  private:
@@ -67,9 +66,9 @@ class SshConnections {
   void run(const asio::any_io_executor& executor, const core::Descriptor& theirs, int number);
 
   std::vector<std::string> command_;
-  core::Descriptor listener_, entry_;  ///< The socket, and its file, which has no name any more.
+  core::Descriptor listener_, entry_;  ///< The socket, and its file, which is unlinked.
   std::string path_;
-  std::map<std::string, int> offered_;  ///< By the name of the socket that is to connect.
+  std::map<std::string, int> offered_;  ///< Keyed by the name of the socket that is to connect.
   std::vector<Process> processes_;
   std::map<int, std::exception_ptr> refused_;  ///< Errors of processes that could not be started.
   int opened_ = 0;

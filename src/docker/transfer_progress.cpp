@@ -48,7 +48,7 @@ void TransferProgress::take(const nlohmann::json& message) {
   if (on_line_ && !is_noise(status)) on_line_(layer.empty() ? status : layer + ": " + status);
 }
 
-/// Reports each tenth, and at most each 10 MB. Layers that wait have no size yet.
+/// Reports each tenth, and at most each 10 MB. A waiting layer has no size yet.
 void TransferProgress::report_bytes(const std::string& status, const std::string& layer,
                                     std::uint64_t moved, std::uint64_t total) {
   constexpr std::uint64_t least = 10'000'000;

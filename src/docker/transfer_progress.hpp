@@ -44,8 +44,8 @@ class TransferProgress {
   std::function<void(std::string_view)> on_line_;
   std::map<std::string, std::uint64_t> sizes_;  ///< Sizes of the layers that are being pushed.
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>>
-      moved_;                   ///< By layer: how much of it was transferred, of how much.
-  std::uint64_t reported_ = 0;  ///< Bytes in the last line about them.
+      moved_;                   ///< Per layer: the bytes that were transferred, and all bytes.
+  std::uint64_t reported_ = 0;  ///< Bytes in the last progress line.
   Pushed pushed_;
   JsonLines lines_;
 };

@@ -10,8 +10,8 @@
 namespace pipeline::docker {
 namespace {
 
-/// Placeholders in the texts: {host} is the endpoint's host, {certificates} the folder of its TLS
-/// files, {missing} the missing ones of them.
+/// A cause and its advice. {host} is the endpoint's host, {certificates} the folder of its TLS
+/// files, {missing} those that are missing.
 struct Cause {
   std::string_view text;  ///< Part of the transport's message.
   std::string_view advice;
@@ -51,10 +51,11 @@ constexpr std::array ssh_causes{
     Cause{"Host key verification failed",
           "you have not met this machine yet: `ssh {host}` once by hand, check its key, and "
           "confirm it"},
-    Cause{"Permission denied (",
-          "it takes none of your keys: `ssh-copy-id {host}` gives it yours; a key with a "
-          "passphrase must be in the agent (`ssh-add`), "
-          "for pipe asks for nothing"},
+    Cause{
+        "Permission denied (",
+        "the machine accepts none of your keys: `ssh-copy-id {host}` gives it yours; a key with a "
+        "passphrase must be in the agent (`ssh-add`), "
+        "because pipe asks for nothing"},
     Cause{"Too many authentication failures",
           "the agent offers too many keys: name the right one in ~/.ssh/config (IdentityFile, "
           "IdentitiesOnly yes)"},
@@ -91,17 +92,17 @@ constexpr std::array tls_causes{
           "the engine's certificate has expired, or this machine's clock is wrong (`date`): have "
           "it renewed"},
     Cause{"certificate is not yet valid",
-          "the engine's certificate is for later, or this machine's clock is wrong (`date`)"},
+          "the engine's certificate is not yet valid, or this machine's clock is wrong (`date`)"},
     Cause{"subject name",
           "the certificate is for another name: name the host as the certificate does, or have "
           "{host} put into it (subjectAltName)"},
     Cause{"certificate required",
-          "the engine wants to see a certificate of yours: cert.pem and key.pem in {certificates}"},
+          "the engine requires a client certificate: cert.pem and key.pem in {certificates}"},
     Cause{"unknown ca",
           "the engine does not know the CA of your certificate {certificates}/cert.pem: have one "
           "made by the engine's CA"},
     Cause{"bad certificate",
-          "the engine wants to see a certificate of yours, or does not take "
+          "the engine requires a client certificate, or does not accept "
           "{certificates}/cert.pem: have one made by the engine's CA, for clients"},
     Cause{"alert certificate expired",
           "your certificate {certificates}/cert.pem has expired: have it renewed"},
@@ -116,16 +117,16 @@ constexpr std::array tls_causes{
     Cause{"error setting certificate",
           "{certificates}/ca.pem or cert.pem is not a certificate that can be read"},
     Cause{"wrong version number",
-          "what listens there speaks no TLS: without it, unset DOCKER_TLS_VERIFY; with it, the "
+          "the server there does not use TLS: without it, unset DOCKER_TLS_VERIFY; with it, the "
           "port is usually 2376"},
     Cause{"packet length too long",
-          "what listens there speaks no TLS: without it, unset DOCKER_TLS_VERIFY; with it, the "
+          "the server there does not use TLS: without it, unset DOCKER_TLS_VERIFY; with it, the "
           "port is usually 2376"},
 };
 
 constexpr std::array network_causes{
     Cause{"HTTP request to an HTTPS server",
-          "this engine wants TLS: `export DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=FOLDER`, where "
+          "this engine requires TLS: `export DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=FOLDER`, where "
           "FOLDER has ca.pem, cert.pem "
           "and key.pem"},
     Cause{"Could not resolve host", "no such host: check its name"},
@@ -192,7 +193,7 @@ std::string podman_socket() {
   return {};
 }
 
-/// ssh prints its reason last.
+/// Returns the last line, in which ssh prints its reason.
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of(" \t\r\n");
   if (end == text.npos) return text;
@@ -228,11 +229,11 @@ core::EnvironmentError unreachable(const Endpoint& endpoint, const std::string& 
     if (const auto missing = missing_files(endpoint);
         found.find("{certificates}") != found.npos && !missing.empty())
       advice.emplace_back("there is no " + missing + " in " + endpoint.certificates +
-                          ", where DOCKER_CERT_PATH or the context has them looked for");
+                          ", the folder that DOCKER_CERT_PATH or the context names");
   }
   if (endpoint.origin != "default")
     advice.emplace_back("the endpoint comes from " + endpoint.origin +
-                        ": change that, if it is not the one that you mean");
+                        ": change that if it is the wrong one");
   advice.emplace_back("or run the steps as plain processes: `--orchestrator local`");
   return core::EnvironmentError(
       "no Docker Engine answers at " + endpoint.url + " (" + endpoint.origin + "): " + reason,

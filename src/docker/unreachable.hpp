@@ -1,6 +1,5 @@
 /// @file
-/// Explains why an engine cannot be reached and gives advice, for errors of sockets, TCP, TLS and
-/// ssh.
+/// Explains errors of sockets, TCP, TLS and ssh to an engine, and gives advice.
 #pragma once
 
 #include <string>

@@ -22,17 +22,16 @@ struct AdvisedStep {
   std::vector<report::ResourceAdvice> advice;
 };
 
-/// Returns the steps of the pipeline that have been measured, in the file's order; one for all
-/// instances.
+/// Returns the measured steps of the pipeline in the file's order, one for all instances.
 std::vector<AdvisedStep> advised_steps(const PipelineSpec& pipeline, store::RunStore& store);
 
-/// The changes of the pipeline file, and those that it has no line for.
+/// The changes of the pipeline file, and the advice that no line of it can take.
 class FilePatch {
  public:
   FilePatch(const std::filesystem::path& file, const std::vector<AdvisedStep>& steps);
 
   std::string diff() const;
-  /// Returns what the steps need beside the patch: they take these values from elsewhere.
+  /// Returns advice that is not in the patch, because the steps take these values from elsewhere.
   const std::vector<std::string>& elsewhere() const { return elsewhere_; }
 
  private:
@@ -41,7 +40,7 @@ class FilePatch {
     std::string value;
   };
   std::string name_, text_;
-  std::map<unsigned, std::map<unsigned, Change>> changes_;  ///< By line, by column.
+  std::map<unsigned, std::map<unsigned, Change>> changes_;  ///< Keyed by line and column.
   std::vector<std::string> elsewhere_;
 };
 

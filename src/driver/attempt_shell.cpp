@@ -17,14 +17,14 @@
 namespace pipeline::driver {
 namespace {
 
-/// Passes on what a run would report before its first step.
+/// Reports the notices that a run would report before its first step.
 class Notices : public EventSink {
  public:
   explicit Notices(const Workspace& workspace) : workspace_(workspace) {}
   void emit(const Event& event) override {
     if (const auto* notice = std::get_if<event::Notice>(&event))
       workspace_.note("note: " + notice->text);
-    if (const auto* log = std::get_if<event::StepLog>(&event))  // Of the orchestrator.
+    if (const auto* log = std::get_if<event::StepLog>(&event))  // Written by the orchestrator.
       workspace_.note(core::printable(log->line));
   }
 
@@ -34,7 +34,7 @@ class Notices : public EventSink {
 
 using RecordedOutputs = std::map<std::string, std::vector<store::OutputRecord>>;
 
-/// Returns what of a run's outputs is on this machine, by step.
+/// Returns the outputs of a run that are on this machine, by step.
 RecordedOutputs outputs_of_run(store::RunStore& store, const store::ArtifactStore& artifacts,
                                const std::string& run) {
   RecordedOutputs outputs;
@@ -56,7 +56,7 @@ void take_outputs(engine::RunSteps& steps, RecordedOutputs& recorded) {
   }
 }
 
-/// Adds a round that the run had. @return false if there is none that is not there yet
+/// Adds a round that the run had. @return false if it had no further round
 bool add_round(engine::RunSteps& steps, const RecordedOutputs& recorded) {
   for (model::StepIndex i = 0; i < steps.graph().size(); ++i) {
     if (!steps.is_loop_head(i) ||
@@ -89,7 +89,7 @@ const StepSpec& step_named(const engine::RunSteps& steps, const std::string& nam
                          "a shell takes the settings and variables from the pipeline file");
 }
 
-/// Says what of the step is not as the attempt had it.
+/// Reports how the step differs from the one that the attempt ran.
 void report_differences(Session& session, const engine::Services& services, const StepSpec& step,
                         const RecordedAttempt& found, const std::string& environment_id,
                         const engine::OutputsOf& outputs_of) {
@@ -102,8 +102,8 @@ void report_differences(Session& session, const engine::Services& services, cons
   for (const auto& line :
        engine::differences(session.store.cache().key_parts(found.step.key), now.parts))
     if (!line.starts_with("new ")) changes += (changes.empty() ? ": " : "; ") + line;
-  session.workspace.note("note: '" + step.name + "' is not in all as it was in run " +
-                         found.run.id + changes +
+  session.workspace.note("note: '" + step.name + "' has changed since run " + found.run.id +
+                         changes +
                          ". Code, inputs and image are the attempt's; command, variables and other "
                          "settings are those of now");
 }
@@ -113,7 +113,7 @@ std::vector<std::string> words_of(const ShellAttempt& wanted) {
   return {"/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh"};
 }
 
-/// Refuses steps of which no shell can be had.
+/// Throws InputError for a step that ran where no shell can be opened.
 void check_has_shells(Session& session, const StepSpec& step) {
   const auto& capabilities = session.routes().capabilities_of(step);
   if (!capabilities.shells)
@@ -183,7 +183,7 @@ engine::ShellRequest AttemptShell::request(const ShellAttempt& wanted, EventSink
   return shell;
 }
 
-/// Processes on another machine do not end with this process, so a signal ends them.
+/// Ends the shell at a signal: processes on another machine do not end with this one.
 void AttemptShell::stop_at_signals() {
   if (!session_.routes().capabilities_of(step()).on_this_machine)
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number);

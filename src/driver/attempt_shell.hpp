@@ -1,6 +1,5 @@
 /// @file
-/// Opens a shell in which a recorded attempt can be repeated: its code, inputs, image and
-/// variables.
+/// Opens a shell with a recorded attempt's code, inputs, image and variables.
 #pragma once
 
 #include <string>
@@ -13,8 +12,8 @@ namespace pipeline::driver {
 
 struct ShellAttempt {
   std::string run, step;             ///< As the user names them.
-  unsigned number = 0;               ///< Of the attempt; 0: the last one.
-  std::vector<std::string> command;  ///< What is executed; empty: a shell.
+  unsigned number = 0;               ///< Number of the attempt; 0: the last one.
+  std::vector<std::string> command;  ///< Empty: a shell.
   bool has_terminal = false;
 };
 

@@ -21,20 +21,20 @@ void replace_stream(int stream, const char* path, int flags) {
     throw core::system_error(std::string("cannot open ") + path, errno);
 }
 
-/// Never returns to the caller: that would continue a C++ program's `main` a second time.
+/// Runs the driver and ends the process: a return would continue a C++ program's `main` twice.
 [[noreturn]] void become_driver(
     core::Descriptor terminal,
     const std::function<core::ExitCode(Background& background)>& drive) noexcept {
   ::setsid();
-  // The terminal's end does not concern it. This is a handler, because the steps would inherit
-  // SIG_IGN.
+  // The end of the terminal must not end the driver. This is a handler, because the steps would
+  // inherit SIG_IGN.
   std::signal(SIGHUP, [](int) {});
   Background background(std::move(terminal));
   ::_exit(static_cast<int>(drive(background)));
 }
 
-/// Returns what the driver reports, the run's identifier, a line break, and the state folder;
-/// nothing if it ends before. Passes signals on to it.
+/// Returns the text that the driver reports: the run's identifier, a line break, and the state
+/// folder; nothing if the driver ends before. Passes signals on to the driver.
 std::string report_of(pid_t driver, int channel, const sigset_t& stops) {
   const core::Descriptor signals(::signalfd(-1, &stops, SFD_CLOEXEC));
   if (!signals) throw core::system_error("cannot wait for signals", errno);

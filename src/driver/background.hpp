@@ -1,6 +1,5 @@
 /// @file
-/// A driver that continues in a process of its own, without the terminal at which its run was
-/// started.
+/// A driver in a process of its own, without the terminal at which its run was started.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +19,7 @@ namespace pipeline::driver {
 /// The driver's side. Until it leaves the terminal, it writes there as any command does.
 class Background {
  public:
-  /// @param terminal what the command at the terminal reads from
+  /// @param terminal the standard input of the command at the terminal
   explicit Background(core::Descriptor terminal) : terminal_(std::move(terminal)) {}
 
   /// Reports to the command at the terminal that the run has begun. From now on standard output and
@@ -45,8 +44,8 @@ struct BackgroundRun {
   pid_t process = 0;
 };
 
-/// Calls `drive` in a process of its own, in a session of its own. Passes signals on to it until
-/// it has left the terminal or ended.
+/// Calls `drive` in a process and a session of its own. Passes signals on to that process until it
+/// has left the terminal or ended.
 /// @param drive reports its errors itself; the process ends with its exit code
 /// @return the run, or the exit code of a driver that ended before its run began
 std::variant<BackgroundRun, core::ExitCode> start_in_background(

@@ -20,14 +20,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Time to wait for a driver: a living one renews its Lease many times in it, and a lost pod is
-/// replaced.
+/// Time to wait for a driver: it renews its Lease many times meanwhile, and a lost pod is replaced.
 constexpr std::chrono::seconds longest_silence{30};
 
 void send(const core::Descriptor& process, int signal, const store::RunRecord& run) {
   if (::pidfd_send_signal(process.get(), signal, nullptr, 0) != 0 && errno != ESRCH)
     throw core::system_error("cannot stop process " + std::to_string(run.driver.process.pid) +
-                                 ", which makes run " + run.id,
+                                 ", which drives run " + run.id,
                              errno);
 }
 
@@ -51,7 +50,7 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
   // same number since.
   const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
   if (!process || !run.driver.process.alive()) return false;
-  // Neither lets the driver give up, however often the command is repeated.
+  // Neither signal makes the driver give up, however often the command is repeated.
   send(process, wanted.now ? stop_at_once : SIGTERM, run);
   announce_stop(workspace, wanted, run);
   pollfd ended{process.get(), POLLIN, 0};
@@ -60,7 +59,7 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
   return true;
 }
 
-/// Leaves a message at the Lease, where a driver that replaces a lost one finds it, too.
+/// Writes the request into the Lease, where a driver that replaces a lost one finds it, too.
 /// @return whether a driver has stopped the run
 bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& drivers,
                  store::RunRecord run) {
@@ -89,7 +88,7 @@ bool stop_driver(Workspace& workspace, const CancelRequest& wanted, Drivers& dri
     ::poll(nullptr, 0, 300);
   }
   workspace.await(orchestrators::kubernetes::remove_driver(
-      client, lease.name));  // The driver's pod, if there is one, releases the Lease.
+      client, lease.name));  // The driver's pod, if it exists, releases the Lease.
   auto options = recorded_options(store, run.id, workspace.options()).value_or(workspace.options());
   Workspace with_cluster(std::move(options), workspace.notes());
   remote_driver::HeldLease held(with_cluster.driver_context(), cluster_of(with_cluster.options()),
@@ -124,7 +123,7 @@ CancelledRun cancel_run(Workspace& workspace, const std::string& name,
   const std::string gone = run.driver.is_elsewhere() ? "its driver" : "its process";
   recover_dead_runs(workspace, store, {}, is_forced ? run.id : "");
   return {store.runs().find(run.id).value_or(run),
-          stopped ? "stopped" : gone + " was gone; what it had left has been removed"};
+          stopped ? "stopped" : gone + " was gone; its remains have been removed"};
 }
 
 }  // namespace pipeline::driver

@@ -87,7 +87,7 @@ class Cleaner {
   void forget_unused(const store::RunRecord& run);
   void remove_left_folders();
   void remove_checkpoints(const std::set<std::string>& keys);
-  /// True also if a run could start meanwhile, which must find its artifacts and images.
+  /// Returns true if a run is in progress, or could start and need its artifacts and images.
   bool some_run_goes_on() {
     if (!store_) return false;
     if (!dry_run_ && !nothing_runs_) return true;
@@ -168,7 +168,7 @@ void Cleaner::images() {
   resolver_cache();
 }
 
-/// The next resolution makes it again.
+/// Removes the resolver's image; the next resolution builds it again.
 void Cleaner::resolver_cache() {
   const auto usage = workspace_.await(engine().disk_usage());
   const auto* volumes = core::member(usage, "Volumes");
@@ -215,7 +215,7 @@ bool Cleaner::remove_image(const std::string& id, const std::vector<std::string>
   return is_gone;
 }
 
-/// Removes the images that were not used for longest, until the layers of the others fit.
+/// Removes the least recently used images until the layers of the others fit the budget.
 void Cleaner::images_above_budget() {
   const auto text = wanted_.keep_storage;
   const auto budget = *core::parse_bytes(text);
@@ -241,7 +241,7 @@ void Cleaner::images_above_budget() {
          ", which containers use");
 }
 
-/// @return false if it stays, which is reported
+/// @return false if the run stays, which is reported
 bool Cleaner::remove_run(const store::RunRecord& run, bool keep_cache) {
   for (;;) try {
       forget_unused(run);
@@ -275,8 +275,8 @@ bool Cleaner::make_room(const std::string& failure) {
   return freed > 0 || !logs.empty();
 }
 
-/// Within a budget, forgets the results of a run that is to go which no run that stays uses: they
-/// would be kept with those that one reuses.
+/// Within a budget, forgets the results of a run to be removed that no remaining run uses. They
+/// would otherwise be kept together with those that are reused.
 void Cleaner::forget_unused(const store::RunRecord& run) {
   if (wanted_.keep_storage.empty()) return;
   for (const auto& step : store_->runs().steps(run.id)) {
@@ -287,8 +287,8 @@ void Cleaner::forget_unused(const store::RunRecord& run) {
   }
 }
 
-/// Removes what could not be removed when it was due: folders of attempts whose runs have ended,
-/// and what failed attempts of removed runs have left.
+/// Removes folders whose removal failed before: those of attempts whose runs have ended, and those
+/// of failed attempts of removed runs.
 void Cleaner::remove_left_folders() {
   auto left = core::entries_of(store_->folder() / "work");
   std::ranges::move(core::entries_of(store_->folder() / "failed"), std::back_inserter(left));
@@ -310,8 +310,8 @@ void Cleaner::remove_left_folders() {
   }
 }
 
-/// Removes the checkpoints of steps that no run that stays has begun. @param keys of steps that
-/// stay
+/// Removes the checkpoints of steps that no remaining run has begun. @param keys of steps whose
+/// checkpoints stay
 void Cleaner::remove_checkpoints(const std::set<std::string>& keys) {
   for (const auto& folder : core::entries_of(store_->folder() / engine::checkpoints_folder)) {
     if (keys.contains(folder.filename().string())) continue;
@@ -336,8 +336,7 @@ void Cleaner::runs() {
   std::size_t keep = std::min<std::size_t>(wanted_.keep.value_or(0), all.size());
   if (!wanted_.keep_storage.empty() && !wanted_.images)
     keep = std::max(keep, newest_within(*store_, all, *core::parse_bytes(wanted_.keep_storage)));
-  // Runs whose results are reused by runs that stay. They are removed, but their results stay
-  // reusable.
+  // Runs whose results are reused by remaining runs: removed, but their results stay reusable.
   std::set<std::string> needed, keys;
   std::vector<const store::RunRecord*> old;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -400,7 +399,7 @@ void Cleaner::runs() {
 
 void check(const CleanUp& wanted, bool cleans_runs) {
   if (!cleans_runs && !wanted.containers && !wanted.images && !wanted.environments)
-    throw core::InputError("nothing was named that is to be removed",
+    throw core::InputError("nothing to remove was named",
                            "name --containers, --images, --environments, --runs, --keep-storage or "
                            "--all; with --dry-run nothing is "
                            "removed yet");

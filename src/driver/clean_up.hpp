@@ -1,5 +1,5 @@
 /// @file
-/// Garbage collection: removes runs with their artifacts, and what runs have left on this machine
+/// Garbage collection: removes runs with their artifacts, and the remains of runs on this machine
 /// and its engine.
 #pragma once
 
@@ -28,12 +28,12 @@ struct RemovedItem {
 
 struct CleanUpReport {
   std::vector<RemovedItem> removed;  ///< With `dry_run`, the items that would be removed.
-  std::vector<std::string> kept;     ///< What stays, and why.
+  std::vector<std::string> kept;     ///< Each item that stays, with the reason.
   Bytes freed = 0;
   bool is_complete = true;  ///< False if something could not be removed, which `kept` names.
 };
 
-/// Removes what was named. Throws InputError if nothing was named or the sizes are wrong.
+/// Removes the named items. Throws InputError if none are named or the sizes are wrong.
 /// @param on_kept called for each entry of `kept` as soon as it is known
 CleanUpReport clean_up(Workspace& workspace, const CleanUp& wanted,
                        const std::function<void(const std::string&)>& on_kept);

@@ -33,8 +33,8 @@ void give_up(store::RunStore& store, store::RunRecord run, const std::string& wh
   store.runs().finish(run);
 }
 
-/// Returns the owners of a Lease that this process creates, so that it is garbage-collected however
-/// this process ends; null if the run is to have no driver any more.
+/// Returns the owners of a Lease that this process creates, so that the Lease is garbage-collected
+/// however this process ends; null if the run must not have a driver any more.
 nlohmann::json owners_of(Workspace& workspace, const store::LeaseId& lease) {
   kubernetes_api::Client client(workspace.loop(),
                                 kubernetes_api::find_cluster({.name_space = lease.name_space}));
@@ -52,15 +52,14 @@ void leave(const std::string& name_space, const std::string& name) {
   if (failed) std::rethrow_exception(failed);
 }
 
-/// Drives a run while this process holds its Lease. A signal, which is sent to a pod that must end
-/// and is replaced, hands the Lease on.
+/// Drives a run while this process holds its Lease. On a signal, which a pod gets before it is
+/// replaced, hands the Lease over.
 class ClusterDriver {
  public:
   /// Acquires the Lease.
   ClusterDriver(Workspace& workspace, store::RunStore& store, const store::RunRecord& run,
                 nlohmann::json owners);
-  /// Saves the run to its remote store from now on, because its driver shares no files with other
-  /// machines.
+  /// Saves the run to its remote store from now on; other machines do not share the driver's files.
   void save_to(const settings::RemoteStoreSettings& remote);
   void run(DetachedRecord& detached, RunObserver& observer);
 
@@ -108,7 +107,7 @@ void ClusterDriver::hand_on_at_signal() {
 void ClusterDriver::save_to(const settings::RemoteStoreSettings& remote) {
   artifacts_.emplace(workspace_.loop(), remote);
   replica_.emplace(*artifacts_, run_, core::variable(remote_driver::files_variable));
-  // Saved once more, because no other process saves it now.
+  // Saved once more, because no later process saves this state.
   if (workspace_.await(replica_->take_over(store_, store_.paths().detached_folder(run_))))
     uploader_.emplace(workspace_.loop(), *replica_, store_, [this] { lease_->check(); });
 }
@@ -121,7 +120,7 @@ void ClusterDriver::run(DetachedRecord& detached, RunObserver& observer) {
   lease_.reset();
 }
 
-/// Returns the error of a run that another process is to continue.
+/// Returns the error of a run that another process will continue.
 std::exception_ptr ClusterDriver::drive(DetachedRecord& detached, RunObserver& observer) {
   const auto run = store_.runs().find(run_);
   if (!run || run->status != RunStatus::running) return {};

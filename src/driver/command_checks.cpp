@@ -32,7 +32,7 @@ bool has_pipefail(const DockerSettings& settings) {
                              [&](const char* name) { return image.find(name) != image.npos; });
 }
 
-/// Returns whether the value is an item of a list in the parameter: `matrix: {x: ${params.X[*]}}`.
+/// Returns true if the value is an item of a list in the parameter: `matrix: {x: ${params.X[*]}}`.
 bool has_item(const nlohmann::json& parameter, const nlohmann::json& value) {
   if (!parameter.is_structured()) return false;
   const auto* text = value.get_ptr<const std::string*>();
@@ -247,7 +247,7 @@ std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
         !has_pipefail(step.settings->docker))
       found.add({&before, 1}, {"pipe-failure",
                                "only the last command of a pipe fails the step where `sh` has no "
-                               "pipefail, as that of Debian",
+                               "pipefail, as in Debian",
                                {},
                                {},
                                "without `shell: sh` each of them does, if the image has bash",

@@ -24,8 +24,7 @@ std::vector<core::Diagnostic> check_files(const std::vector<const StepSpec*>& st
 /// warns of limits of memory with which no program starts.
 std::vector<core::Diagnostic> check_sizes(const std::vector<const StepSpec*>& steps);
 
-/// Warns of pipes in which `sh` ignores failures, of missing scripts, and of parameters that no
-/// step takes.
+/// Warns of pipes in which `sh` ignores failures, missing scripts, and unused parameters.
 std::vector<core::Diagnostic> check_commands(const PipelineSpec& pipeline,
                                              spec::CodeResolver& resolver);
 

@@ -1,6 +1,6 @@
 /// @file
-/// Data recorded for a detached run in addition to its invocation: what its driver in the cluster
-/// cannot find out by itself.
+/// Data that is recorded for a detached run beside its invocation, because the driver in the
+/// cluster cannot find it out.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace pipeline::driver {
 
 struct DetachedRecord {
-  std::string owner;  ///< Owner of the Jobs of its steps, as this machine's owner_of() returns it.
+  std::string owner;  ///< Owner of the run's Jobs, as this machine's owner_of() returns it.
   orchestrators::ImageLock images;
 };
 

@@ -38,8 +38,7 @@ using namespace std::chrono_literals;
 
 constexpr auto start_timeout = 60s;  ///< The driver may still start later.
 
-/// Rejects steps that a driver in a cluster cannot run, because it has no engine and is another
-/// machine.
+/// Rejects steps that a driver in a cluster cannot run, because it has no engine.
 void refuse_other_orchestrators(Session& session) {
   std::vector<core::Diagnostic> wrong;
   const auto add = [&](const StepSpec& step, std::string message, std::string suggestion) {
@@ -121,8 +120,7 @@ std::string repository_of(Session& session) {
   return {};
 }
 
-/// Describes the driver's Job. Its state folder has the same path as here, without links, or is the
-/// pod's own.
+/// Describes the driver's Job. Its state folder has the same path as here, or is the pod's own.
 orchestrators::kubernetes::DriverJob driver_of(Session& session, const DetachedRecord& detached) {
   const auto& options = session.workspace.options();
   orchestrators::kubernetes::DriverJob driver;
@@ -227,7 +225,7 @@ class DetachedStart {
   DetachedRun start();
 
  private:
-  /// Refuses what would fail only in the cluster.
+  /// Throws the errors that would otherwise occur only in the cluster.
   void check();
   engine::EngineOptions options();
   orchestrators::kubernetes::DriverJob driver();
@@ -320,7 +318,7 @@ void DetachedStart::hand_to_cluster() {
   }
 }
 
-/// Waits until the driver has started, or will not start, or the time is up.
+/// Waits until the driver has started or cannot start, or until start_timeout.
 async::Task<orchestrators::kubernetes::DriverStatus> DetachedStart::wait_for_start() {
   const auto until = std::chrono::steady_clock::now() + start_timeout;
   std::string reported;
@@ -356,7 +354,7 @@ void DetachedStart::await_driver() {
   const std::string why = status_.failure.empty()
                               ? status_.will_not_start ? status_.waits_for : "its Job was deleted"
                               : status_.failure;
-  throw core::EnvironmentError("the driver of run " + session_.run_id + " could not begin: " + why,
+  throw core::EnvironmentError("the driver of run " + session_.run_id + " did not start: " + why,
                                {"`" + workspace_.options().name + " resume " + session_.run_id +
                                 "` continues the run from here"});
 }

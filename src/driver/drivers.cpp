@@ -47,7 +47,7 @@ struct Drivers::Elsewhere {
   std::optional<blobs::RemoteArtifacts> artifacts;
   std::optional<remote_driver::RunReplica> replica;
   std::optional<Clock::time_point> asked;
-  bool is_told = false;  ///< The user has been notified that the replica does not answer.
+  bool is_told = false;  ///< The user has been notified that the replica does not respond.
 };
 
 Drivers::Drivers(remote_driver::DriverContext context, store::RunStore& store)
@@ -79,7 +79,7 @@ Drivers::Liveness Drivers::liveness_of(store::RunRecord& run) {
   return life;
 }
 
-/// @param is_gone the driver is dead and has saved all that it could
+/// @param is_gone the driver is dead; the replica has everything that it could save
 void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
   auto& elsewhere = elsewhere_of(run);
   if (!elsewhere.replica ||
@@ -92,7 +92,7 @@ void Drivers::bring_news(store::RunRecord& run, bool is_gone) {
           elsewhere.replica->remove());  // The end of a run is the last thing that is saved.
   } catch (const core::EnvironmentError& error) {
     if (!std::exchange(elsewhere.is_told, true))
-      context_.note("note: what is new of run " + run.id + " cannot be had: " + error.what());
+      context_.note("note: the progress of run " + run.id + " cannot be read: " + error.what());
   }
   elsewhere.asked = Clock::now();
 }
@@ -115,7 +115,8 @@ Drivers::Liveness Drivers::ask(const store::RunRecord& run) {
     const auto life = store_.drivers().liveness(run);
     if (life == Liveness::unknown)
       silence_ =
-          "it runs on another machine or in another container, and gives no sign of life here";
+          "it runs on another machine or in another container, and this machine sees no heartbeat "
+          "of it";
     return life;
   }
   const auto now = Clock::now();

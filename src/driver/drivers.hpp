@@ -21,8 +21,7 @@ class Drivers {
   Drivers(remote_driver::DriverContext context, store::RunStore& store);
   ~Drivers();
 
-  /// Updates the record to the run's current progress. Costs nothing if its driver shares the state
-  /// folder.
+  /// Updates the record to the run's progress. Costs nothing if its driver shares the state folder.
   void update(store::RunRecord& run);
   /// For a run whose Lease this process holds: waits until the pod of the driver is gone, downloads
   /// everything that it has saved to the replica, and removes the replica.
@@ -33,7 +32,7 @@ class Drivers {
   /// once in a few seconds; if it does not answer, it is not queried again for the same time. First
   /// downloads what the driver has saved to the replica; afterwards the run may have ended.
   Liveness liveness_of(store::RunRecord& run);
-  /// True if running or of unknown liveness.
+  /// Returns true if the run has a living driver, or one of unknown liveness.
   bool goes_on(store::RunRecord& run) {
     return run.status == RunStatus::running && liveness_of(run) != Liveness::dead &&
            run.status == RunStatus::running;

@@ -28,7 +28,7 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
     return {.message = e.what(), .advice = e.advice()};
   } catch (const Interrupted& e) {
     return {.code = core::ExitCode::interrupted, .kind = "interrupted", .message = e.what()};
-  } catch (const fs::filesystem_error& e) {  // Another program removed or changed what was there.
+  } catch (const fs::filesystem_error& e) {  // Another program removed or changed the file.
     std::error_code gone;
     const auto here = fs::current_path(gone);
     if (here.empty())

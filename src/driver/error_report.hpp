@@ -1,5 +1,5 @@
 /// @file
-/// Converts exceptions to the facts that a user, a program or a record gets, and to exit codes.
+/// Converts exceptions to data for users, programs and records, and to exit codes.
 #pragma once
 
 #include <exception>
@@ -36,8 +36,9 @@ std::string plain_text(const ErrorFacts& facts);
 /// Returns an error or a warning: `{code, severity, message, line, column, notes, suggestion}`.
 nlohmann::json diagnostic_json(const core::Diagnostic& diagnostic);
 
-/// `{"event":"error","kind":...,"message":...,"exit_code":...,"advice":[...],"details":[...],"diagnostics":[...]}`,
-/// of which each has its `file`, too
+/// Returns the error as
+/// `{"event":"error","kind":...,"message":...,"exit_code":...,"advice":[...],"details":[...],"diagnostics":[...]}`;
+/// each diagnostic has its `file`, too.
 nlohmann::json error_json(const std::exception_ptr& error);
 
 }  // namespace pipeline::driver

@@ -1,6 +1,5 @@
 /// @file
-/// The events of a detached run as lines of JSON, one file for each of its drivers: `pipe attach`
-/// reads them.
+/// The events of a detached run as lines of JSON for `pipe attach`, one file for each driver.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +14,16 @@
 
 namespace pipeline::driver {
 
-/// Returns the files of a run, the oldest first. They lie beside the run's logs, so that they are
-/// removed with them, and saved to a replica with them.
+/// Returns the files of a run, the oldest first. They are beside the run's logs, so that they are
+/// removed with the run and saved to its replica.
 std::vector<std::filesystem::path> event_logs(const store::RunStore& store, const std::string& run);
 
 class EventLog {
  public:
   /// Creates a file. Throws EnvironmentError.
   EventLog(const store::RunStore& store, const std::string& run);
-  /// Appends an event with its time, `at`. What steps print is left out, because their logs have
-  /// it. A full disk loses the event: it does not end the run.
+  /// Appends an event with its time, `at`, except what steps print, which is in their logs. On a
+  /// full disk the event is lost, and the run continues.
   void add(const Event& event);
   /// Appends another object, such as the summary.
   void add(const nlohmann::json& object);

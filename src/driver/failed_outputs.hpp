@@ -1,5 +1,5 @@
 /// @file
-/// What failed attempts wrote to their outputs, which is kept with their run.
+/// Outputs of failed attempts, which are kept with their run.
 #pragma once
 
 #include <filesystem>
@@ -18,15 +18,16 @@ struct FailedOutput {
   std::string name() const { return step + "." + path.filename().string(); }
 };
 
-/// Returns what the last failed attempt of each of these steps left, in the steps' order.
+/// Returns the files and folders that the last failed attempt of each of these steps left, in the
+/// steps' order.
 /// @param wanted `STEP`, `STEP.FILE` or `STEP.OUTPUT`, whose file may have an extension; empty: all
 std::vector<FailedOutput> failed_outputs(const store::RunStore& store, const std::string& run,
                                          const std::vector<store::StepRecord>& steps,
                                          const std::string& wanted = {});
 
-/// Copies the file or folder, whose modes become those of new files; links stay links. What a step
-/// may write besides, such as pipes, sockets and devices, is left out. Replaces nothing. Throws
-/// EnvironmentError. @return the paths that are left out
+/// Copies the file or folder, whose modes become those of new files; links stay links. Pipes,
+/// sockets and devices are left out. Replaces nothing. Throws EnvironmentError. @return the paths
+/// that are left out
 std::vector<std::filesystem::path> copy_failed_output(const FailedOutput& output,
                                                       const std::filesystem::path& destination);
 

@@ -1,6 +1,6 @@
 /// @file
-/// The request of a run as the user made it, recorded with the run. A resumed run uses it, and the
-/// run's remains are found by it.
+/// The request of a run as the user made it, recorded with the run. Resuming the run and removing
+/// its remains read it.
 #pragma once
 
 #include <filesystem>
@@ -16,14 +16,14 @@ namespace pipeline::driver {
 
 struct Invocation {
   std::filesystem::path file = "pipeline.yaml";
-  std::filesystem::path root;  ///< Replaces a C++ program's own root; if empty, it does not.
+  std::filesystem::path root;  ///< Replaces a C++ program's own root, unless empty.
   std::map<std::string, std::string> parameters;  ///< Same as `--param`.
   std::string profile;                            ///< Empty: none.
   std::string orchestrator = "docker";
-  StringMap connection;  ///< By the names of the orchestrators' fields (orchestrators::Entry).
-  settings::RemoteStoreSettings remote_store;  ///< Of the run; may be unset.
+  StringMap connection;  ///< Keyed by the names of the orchestrators' fields (ConnectionField).
+  settings::RemoteStoreSettings remote_store;  ///< The run's remote store; may be unset.
   std::string step;            ///< Run only this step and its dependencies; empty: all.
-  std::string execution_mode;  ///< If empty, the file's.
+  std::string execution_mode;  ///< Empty: the file's mode.
   unsigned jobs = 0;           ///< Maximum number of concurrent attempts; 0: the number of CPUs.
   bool no_cache = false;
   std::vector<std::string> force;      ///< Steps that run although they have a result.

@@ -16,9 +16,9 @@
 namespace pipeline::driver {
 namespace {
 
-/// One after the other: environments that share requirements then share versions, too. With --check
-/// all that the file lacks is reported, at the first of the steps with equal settings.
-/// @param refused receives it
+/// Locks one environment after the other, so that those that share requirements share versions,
+/// too. With --check everything that the file lacks is reported, at the first of the steps with
+/// equal settings. @param refused receives the error
 async::Task<> lock_environments(Session& session, RunObserver& observer,
                                 std::vector<core::Diagnostic>& refused) {
   std::set<std::string> refused_settings;
@@ -43,7 +43,7 @@ async::Task<> lock_environments(Session& session, RunObserver& observer,
 
 async::Task<> lock_all(Session& session, RunObserver& observer) {
   const auto services = session.services();
-  engine::PinnedData data(services);  // First, because it says which names are of data.
+  engine::PinnedData data(services);  // Comes first, because it knows which names are of data.
   std::vector<core::Diagnostic> refused;
   co_await lock_environments(session, observer, refused);
   const auto steps = session.source.selected_steps();

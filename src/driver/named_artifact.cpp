@@ -9,7 +9,7 @@
 namespace pipeline::driver {
 namespace {
 
-/// `NAME` or `NAME@VERSION`.
+/// Finds `NAME` or `NAME@VERSION`.
 std::optional<core::Digest> published_as(store::RunStore& store, const std::string& words) {
   const auto named = store::PublishedReference::parse(words);
   if (!named) return std::nullopt;
@@ -18,7 +18,7 @@ std::optional<core::Digest> published_as(store::RunStore& store, const std::stri
   return found ? std::optional(found->output.digest) : std::nullopt;
 }
 
-/// `STEP.OUTPUT`.
+/// Finds `STEP.OUTPUT`.
 std::optional<core::Digest> output_called(store::RunStore& store, const std::string& run,
                                           const std::string& words) {
   const auto dot = words.rfind('.');

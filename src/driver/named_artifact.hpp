@@ -1,5 +1,5 @@
 /// @file
-/// What `why` and `used` have in common: an artifact as the user names it.
+/// Finds an artifact by the name that a user writes, for `why` and `used`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace pipeline::driver {
 
-constexpr std::size_t shown_digits = 12;  ///< Of a digest.
+constexpr std::size_t shown_digits = 12;  ///< Shown digits of a digest.
 
 /// Returns the digest that the words name: a file's content, 64 digits, the beginning of an
 /// artifact's digest, a published name (`model`, `model@3`), or an output of the latest run

@@ -10,8 +10,8 @@
 
 namespace pipeline::driver {
 
-/// Sends the notifications of the pipeline that are about this end of the run. One that fails is a
-/// notice; nothing is thrown.
+/// Sends the notifications of the pipeline for this end of the run. A notification that fails is
+/// reported as a notice; nothing is thrown.
 void send_notifications(Workspace& workspace, const PipelineSpec& pipeline, store::RunStore& store,
                         const std::string& run, EventSink& events);
 

@@ -6,8 +6,7 @@
 
 namespace pipeline::driver {
 
-/// Returns true if another machine made the result and this one downloaded it from the remote
-/// cache.
+/// Returns true for a result of another machine, downloaded from the remote cache.
 inline bool is_from_elsewhere(const std::string& reused_from) {
   return reused_from.find("://") != std::string::npos;
 }

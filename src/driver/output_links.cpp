@@ -28,7 +28,7 @@ fs::path link_to_output(const store::ArtifactStore& artifacts, const std::string
   if (!error || !artifacts.has(output.digest)) return artifact;
   fs::create_directories(folder, error);
   if (!error) fs::create_symlink(target, link, error);
-  // Another command may have made it at this moment.
+  // Another command may have made the link at this moment.
   return !error || fs::read_symlink(link, error) == target ? link : artifact;
 }
 
@@ -38,7 +38,7 @@ void remove_dead_links(const fs::path& state) {
     for (const auto& digest : core::entries_of(step)) {
       for (const auto& link : core::entries_of(digest))
         if (fs::is_symlink(link, error) && !fs::exists(link, error)) fs::remove(link, error);
-      fs::remove(digest, error);  // Only what is empty.
+      fs::remove(digest, error);  // Removes empty folders only.
     }
     fs::remove(step, error);
   }

@@ -1,6 +1,6 @@
 /// @file
-/// Readable paths of artifacts: links that have the names of their files, so that a picture opens
-/// as one.
+/// Readable paths of artifacts: links that have the names of their files, so that programs
+/// recognise their type.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +11,13 @@
 
 namespace pipeline::driver {
 
-/// Returns `outputs/STEP/DIGEST/FILE` in the state folder, a link to the artifact. It never leads
-/// to another one, as the digest is in its path. It is made if it is not there; where that cannot
-/// be done, as in a folder that is read-only, returns the artifact's own path.
+/// Returns `outputs/STEP/DIGEST/FILE` in the state folder, a link to the artifact; the digest in
+/// the path keeps it from leading to another artifact. Makes the link if it is missing; returns the
+/// artifact's own path where that fails, as in a read-only folder.
 std::filesystem::path link_to_output(const store::ArtifactStore& artifacts, const std::string& step,
                                      const store::OutputRecord& output);
 
-/// Removes links whose artifacts are gone, and the folders that are empty then.
+/// Removes links whose artifacts are gone, and the folders that are then empty.
 void remove_dead_links(const std::filesystem::path& state);
 
 }  // namespace pipeline::driver

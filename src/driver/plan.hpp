@@ -1,5 +1,5 @@
 /// @file
-/// What a run would do now, without running anything.
+/// Plans a run without running anything.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct PipelinePlan {
   std::vector<core::Diagnostic> warnings;
 };
 
-/// Throws what a run would throw before its first step.
+/// Throws the same errors as a run before its first step.
 /// @param say receives each warning
 /// @param with_keys whether the plans have the parts of the steps' keys
 PipelinePlan plan_run(Session& session, const Say& say, bool with_keys);

@@ -13,7 +13,7 @@
 namespace pipeline {
 namespace {
 
-/// Collects what a result consists of, and forwards every event.
+/// Collects the parts of a result, and forwards every event.
 class Collector final : public EventSink {
  public:
   explicit Collector(const Function<void(const Event&)>& on_event) : on_event_(on_event) {}
@@ -35,7 +35,7 @@ class Collector final : public EventSink {
   const Function<void(const Event&)>& on_event_;
 };
 
-/// Shows a run to the program's callback, and stops it at the program's wish.
+/// Shows a run to the program's callback, and stops the run if the callback asks for it.
 class ProgramObserver final : public driver::RunObserver {
  public:
   ProgramObserver(Collector& events, std::stop_token stop)

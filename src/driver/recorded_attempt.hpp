@@ -28,8 +28,8 @@ RecordedAttempt recorded_attempt(store::RunStore& store, store::RunRecord run,
 store::AttemptRecord attempt_numbered(const std::vector<store::AttemptRecord>& attempts,
                                       unsigned number);
 
-/// Returns the digest of the code that the attempt ran, which the store has. Throws InputError if
-/// it has not, with the run's commit.
+/// Returns the digest of the code that the attempt ran. Throws InputError, which names the run's
+/// commit, if the store does not have that code.
 core::Digest code_of(Workspace& workspace, const RecordedAttempt& found);
 
 /// Returns the files of a stored tree of code, sorted by their paths.

@@ -65,11 +65,10 @@ store::StepRecord recorded_step(store::RunStore& store, const store::RunRecord& 
   for (std::size_t i = 0; i < std::min(found.size(), most_shown); ++i)
     list += (i ? ", " : "") + steps[found[i]].name;
   if (found.size() > most_shown) list += ", ...";
-  throw core::InputError(
-      "'" + name + "' is " + core::counted(found.size(), "step") + " in run " + run.id + ": " +
-          list,
-      "name one of them, as it stands there, by its values as in `STEP[AXIS=VALUE]`, or by its "
-      "number as in `STEP[0]`");
+  throw core::InputError("'" + name + "' is " + core::counted(found.size(), "step") + " in run " +
+                             run.id + ": " + list,
+                         "name one of them, by its values as in `STEP[AXIS=VALUE]` or by its "
+                         "number as in `STEP[0]`");
 }
 
 }  // namespace pipeline::driver

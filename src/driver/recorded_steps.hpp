@@ -18,8 +18,8 @@ std::vector<store::StepRecord> recorded_steps(store::RunStore& store, const stor
 std::vector<store::StepRecord>::const_iterator last_round(
     const std::vector<store::StepRecord>& steps, const std::string& name);
 
-/// Returns the one step called `name`, of a repeated one its last round; throws InputError, with
-/// the likely names, if there is none or more than one.
+/// Returns the one step called `name`, or the last round of a repeated step. Throws InputError,
+/// with the likely names, if there is none or more than one.
 store::StepRecord recorded_step(store::RunStore& store, const store::RunRecord& run,
                                 const std::string& name);
 

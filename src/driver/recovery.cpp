@@ -13,8 +13,8 @@
 namespace pipeline::driver {
 namespace {
 
-/// Removes the attempts' folders of a run unless the run has a driver. Reports what cannot be
-/// removed if `is_new`: a run that was recovered before has been reported.
+/// Removes the attempts' folders of a run unless the run has a driver. Reports failures only if
+/// `is_new`: those of a run that was recovered before have been reported.
 void remove_work(const Workspace& workspace, store::RunStore& store, const std::string& id,
                  bool is_new) {
   const auto held = store.drivers().hold(id);  // Prevents the run from being resumed meanwhile.
@@ -27,8 +27,8 @@ void remove_work(const Workspace& workspace, store::RunStore& store, const std::
   }
 }
 
-/// The runs that have folders of attempts and are not running. A driver that is killed while it
-/// recovers a run leaves them to the next one.
+/// Returns the runs that have folders of attempts and are not running. Such runs are left by a
+/// driver that is killed while it recovers them.
 std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
   std::vector<store::RunRecord> found;
   std::error_code none;
@@ -41,7 +41,7 @@ std::vector<store::RunRecord> half_recovered(store::RunStore& store) {
 }
 
 /// An orchestrator as a dead run used it: its name, the service that it was connected to, and the
-/// owner of what it has started there.
+/// owner of the objects that it started there.
 using Used = std::tuple<std::string, StringMap, std::string>;
 
 void add_used(store::RunStore& store, const store::RunRecord& run, const Invocation& caller,
@@ -50,7 +50,7 @@ void add_used(store::RunStore& store, const store::RunRecord& run, const Invocat
   const auto detached = detached_of(store, run.id);
   std::istringstream names(run.orchestrator);  // For example `local, kubernetes`.
   for (std::string name; std::getline(names >> std::ws, name, ',');)
-    // What the executor of a C++ program has left is not known.
+    // The remains of a C++ program's executor are not known.
     if (const auto* entry = orchestrators::find_entry(name))
       used.emplace(name, orchestrators::service_of(*entry, invocation.connection),
                    detached ? detached->owner : "");
@@ -73,7 +73,7 @@ void remove_left_by(const std::vector<store::RunRecord>& runs, Workspace& worksp
         return run && run->status == RunStatus::running;
       }));
     } catch (const core::EnvironmentError& error) {
-      workspace.note(std::string("note: cannot remove what an interrupted run has left: ") +
+      workspace.note(std::string("note: cannot remove the remains of an interrupted run: ") +
                      error.what() + "; `" + workspace.options().name +
                      " clean --containers` does it later");
     }
@@ -89,7 +89,7 @@ std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::Run
   auto all = before;
   all.insert(all.end(), dead.begin(), dead.end());
   remove_left_by(all, workspace, store, resumed);
-  // Last, since by its folder a run is found again that could not be recovered as a whole.
+  // Comes last, because the folder is how a run is found that could not be recovered completely.
   for (const auto& run : before)
     if (run.id != resumed) remove_work(workspace, store, run.id, false);
   for (const auto& run : dead)

@@ -1,6 +1,6 @@
 /// @file
-/// Recovery from dead drivers: marks their runs as interrupted, and removes what these left on this
-/// machine, on engines and on clusters.
+/// Recovery from dead drivers: marks their runs as interrupted, and removes the remains of these
+/// runs on this machine, on engines and on clusters.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace pipeline::driver {
 
-/// Marks runs whose driver has died as interrupted, removes what they left outside the run store,
-/// and returns them. Reports what cannot be removed, and clusters that do not respond. Throws
-/// EnvironmentError if the store may only be read.
-/// @param resumed the run to resume: its attempts that can be joined stay
+/// Marks runs whose driver has died as interrupted, removes their remains outside the run store,
+/// and returns them. Reports remains that cannot be removed, and clusters that do not respond.
+/// Throws EnvironmentError if the store is read-only.
+/// @param resumed the run to resume, whose attempts in progress stay
 /// @param gone a detached run whose driver is known to be dead
 std::vector<store::RunRecord> recover_dead_runs(Workspace& workspace, store::RunStore& store,
                                                 const std::string& resumed = {},

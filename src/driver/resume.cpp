@@ -16,7 +16,7 @@ void refuse_ended(const Workspace& workspace, const store::RunRecord& run) {
   if (run.status != RunStatus::running && run.status != RunStatus::interrupted)
     throw core::InputError(
         "run " + run.id + " has ended: " + std::string(to_string(run.status)),
-        command(workspace, "run` runs what did not succeed, and what has changed"));
+        command(workspace, "run` runs the steps that did not succeed or have changed"));
 }
 
 void refuse_driven(const Workspace& workspace, Drivers& drivers, store::RunRecord& run) {
@@ -36,14 +36,14 @@ RunEnd resume_run(Workspace& workspace, const std::string& name, RunObserver& ob
   auto run = find_run(workspace, name, drivers, store);
   if (background && run.driver.is_elsewhere())
     throw core::InputError(
-        "run " + run.id + " was handed to a cluster, and is continued at a terminal",
+        "run " + run.id + " was handed to a cluster, and can only be continued at a terminal",
         "leave out --detach");
   refuse_driven(workspace, drivers, run);
   refuse_ended(workspace, run);
   auto options = recorded_options(store, run.id, workspace.options());
   if (!options)
     throw core::InputError("run " + run.id + " did not record its options",
-                           command(workspace, "run` reuses what it has made"));
+                           command(workspace, "run` reuses its results"));
   Workspace again(std::move(*options), workspace.notes());
   auto detached = detached_of(store, run.id);
   RunRequest request{.mode = detached ? RunMode::take_over : RunMode::resume,

@@ -118,7 +118,7 @@ engine::EngineOptions RunDriver::options() {
   return options;
 }
 
-/// Events are recorded in the cluster, and where a run that is recorded is continued.
+/// Opens the event log in the cluster, and for a run whose events were recorded before.
 void RunDriver::open_log() {
   if (request_.background) return;
   if (is_in_cluster() || !event_logs(session_.store, session_.run_id).empty())
@@ -128,7 +128,8 @@ void RunDriver::open_log() {
 /// Returns the earlier run if nothing has changed since, without reading the pipeline.
 std::optional<engine::RunSummary> RunDriver::reuse_whole_run(engine::EngineOptions options) {
   if (!options.use_cache || !options.force.empty() || !options.from.empty()) return std::nullopt;
-  // Steps of a large pipeline are counted instead of listed; the last run shows how large it is.
+  // In a large pipeline reused steps are counted instead of listed; the last run shows how large
+  // the pipeline is.
   const auto last = session_.store.runs().find("latest");
   options.reports_reused_steps =
       request_.reports_reused_steps || !last || last->steps <= many_steps;
@@ -151,7 +152,8 @@ void RunDriver::prepare(engine::EngineOptions& options) {
     keep_invocation(session_.store, session_.run_id, workspace_.options());
   }
   options.machine = session_.machine_in_use();
-  if (!session_.pipeline().notify.empty()) options.identity.clear();  // Each end is reported.
+  if (!session_.pipeline().notify.empty())
+    options.identity.clear();  // Each end of a run is reported.
 }
 
 engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
@@ -164,7 +166,7 @@ engine::RunSummary RunDriver::drive(engine::EngineOptions& options) {
     send_notifications(workspace_, pipeline, session_.store, session_.run_id, events_);
     return outcome;
   } catch (const core::EnvironmentError&) {
-    // A download before the run began was stopped.
+    // A signal stopped a download before the run began.
     if (is_in_cluster() || observer_.cancel().level() == core::StopLevel::none) throw;
     observer_.end();
     throw Interrupted();

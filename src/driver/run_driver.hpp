@@ -26,12 +26,12 @@ enum class RunMode {
 
 struct RunRequest {
   RunMode mode = RunMode::fresh;
-  std::string run;                                 ///< The run to continue.
-  DetachedRecord* detached = nullptr;              ///< Of a run that was handed to a cluster.
-  Background* background = nullptr;                ///< Leaves the terminal once the run has begun.
+  std::string run;                     ///< The run to continue.
+  DetachedRecord* detached = nullptr;  ///< The record of a run that was handed to a cluster.
+  Background* background = nullptr;    ///< Leaves the terminal once the run has begun.
   remote_driver::RunUploader* uploader = nullptr;  ///< Saves the run, in the cluster.
-  core::CancelSource* stop = nullptr;              ///< Stops the run besides the observer.
-  bool reports_reused_steps = false;  ///< Emits an event for each reused step of any pipeline.
+  core::CancelSource* stop = nullptr;  ///< Stops the run, as the observer's source does.
+  bool reports_reused_steps = false;   ///< Emits an event for each reused step of any pipeline.
 };
 
 class RunDriver {
@@ -47,7 +47,7 @@ class RunDriver {
   Session& session() { return session_; }
 
  private:
-  /// Records events where they are to be recorded, and passes them on.
+  /// Passes events on, and records them if the run has an event log.
   class Events final : public EventSink {
    public:
     explicit Events(RunDriver& driver) : driver_(driver) {}
@@ -61,7 +61,7 @@ class RunDriver {
   engine::EngineOptions options();
   void open_log();
   std::optional<engine::RunSummary> reuse_whole_run(engine::EngineOptions options);
-  /// Checks what would fail only later, and records how the run was begun.
+  /// Makes the checks that would otherwise fail only later, and records the invocation.
   void prepare(engine::EngineOptions& options);
   engine::RunSummary drive(engine::EngineOptions& options);
   RunEnd conclude(const engine::RunSummary& outcome);

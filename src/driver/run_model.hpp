@@ -24,7 +24,7 @@ inline constexpr std::size_t many_instances = 20;
 struct GroupView {
   std::string name;
   std::size_t total = 0;
-  std::size_t counts[7] = {};   ///< By status; counts instances that had an event.
+  std::size_t counts[7] = {};   ///< Indexed by status; counts instances that had an event.
   SteadyTime began{}, ended{};  ///< Start of the first attempt, and the last end.
   std::size_t reported = 0;     ///< Number of failures that were reported individually.
   std::size_t count(StepStatus status) const { return counts[static_cast<std::size_t>(status)]; }
@@ -78,7 +78,8 @@ class RunModel {
   void add_group(const std::string& step, std::size_t instances);
   void set_status(StepView& step, StepStatus status, SteadyTime now);
   std::unordered_map<std::string, std::size_t> index_, group_index_;
-  std::unordered_map<std::string, std::size_t> instances_;  ///< Of each step, over all rounds.
+  std::unordered_map<std::string, std::size_t>
+      instances_;  ///< Number of instances of each step, over all rounds.
   std::size_t counts_[7] = {};
 };
 

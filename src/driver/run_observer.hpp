@@ -1,5 +1,5 @@
 /// @file
-/// The port through which a use case is shown: its user may be a terminal, a log or a C++ program.
+/// The port through which a use case reports its progress, to a terminal, a log or a C++ program.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ namespace pipeline::driver {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  /// Called once, before any other function: everything that is refused at once has been checked.
+  /// Called once, before any other function, after the first checks have succeeded.
   /// @param loop the loop of the run, which outlives the observer's use of it
   virtual void begin(asio::io_context& loop) = 0;
   virtual EventSink& events() = 0;
-  /// Returns what stops the work; the observer may stop it at any time.
+  /// Returns the source that stops the work; the observer may stop it at any time.
   virtual core::CancelSource& cancel() = 0;
   /// Receives a warning about the pipeline, before the run begins.
   /// @param text some lines, with position and source line, without the last line end

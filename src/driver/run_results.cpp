@@ -32,8 +32,8 @@ class Recorded {
  public:
   explicit Recorded(Session& session) : session_(session) {}
 
-  /// Returns what the run has recorded of a step of the pipeline: itself, its last round, or the
-  /// instances that it has made of it.
+  /// Returns the records of a step of the pipeline: its own, that of its last round, or those of
+  /// its instances.
   std::vector<const store::StepRecord*> of(const StepSpec& step) {
     if (!is_read_) read();
     std::vector<const store::StepRecord*> found;

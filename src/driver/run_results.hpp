@@ -1,6 +1,5 @@
 /// @file
-/// The end of a run: its counts, what it has made, and both as an object that programs and
-/// `pipe attach` read.
+/// The end of a run: its counts and outputs, also as JSON for programs and `pipe attach`.
 #pragma once
 
 #include <cstdint>
@@ -34,14 +33,13 @@ struct RunEnd {
 core::ExitCode exit_code_of(const engine::RunSummary& outcome);
 
 /// Returns the run's outputs, made or reused: all of them or, in a large pipeline, those that no
-/// step takes. Those of repeated steps are those of the last round.
+/// step takes. A repeated step has the outputs of its last round.
 std::vector<ShownResult> results_of(Session& session);
 
 /// Returns the event `summary`.
 nlohmann::json summary_json(const RunEnd& end);
 
-/// Reads the event `summary`. Paths are those of this machine; results that are not on it are left
-/// out.
+/// Reads the event `summary`, with this machine's paths, and without outputs that it lacks.
 /// @return nothing if the object is not a summary
 std::optional<RunEnd> read_summary(const nlohmann::json& object, Workspace& workspace,
                                    store::RunStore& store);

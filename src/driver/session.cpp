@@ -39,7 +39,7 @@ std::unique_ptr<blobs::RemoteArtifacts> open_remote_store(Workspace& workspace) 
   return std::make_unique<blobs::RemoteArtifacts>(workspace.loop(), settings);
 }
 
-/// Throws InputError for a step that the option names and that `--until` leaves out.
+/// Throws InputError if `--until` leaves out a step that another option names.
 void check_selected(PipelineSource& source, const std::string& until, const std::string& option,
                     const std::vector<std::string>& names) {
   if (until.empty() || names.empty()) return;
@@ -128,7 +128,7 @@ std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
 void require_engine(Session& session) {
   auto& workspace = session.workspace;
   const auto steps = session.source.selected_steps();
-  // A cluster's images are built on an engine, too.
+  // Images for a cluster are also built on an engine.
   if (std::ranges::none_of(steps, [&](const StepSpec* step) {
         return session.routes().capabilities_of(*step).traits.needs_engine;
       }))

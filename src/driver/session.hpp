@@ -25,8 +25,8 @@ class Session {
   /// Opens the state folder of the pipeline file that the options name. If there is no state folder
   /// yet, the pipeline is read first, so that an invalid file leaves none behind.
   /// @param run_id the run to resume; empty: a new run
-  /// @param detached record of a detached run: receives its images, or provides them; outlives this
-  /// object
+  /// @param detached record of a detached run, which receives the run's images or provides them;
+  /// outlives this object
   explicit Session(Workspace& workspace, std::string run_id = {},
                    DetachedRecord* detached = nullptr);
   Session(const Session&) = delete;
@@ -40,8 +40,8 @@ class Session {
   const PipelineSpec& pipeline() { return source.pipeline(); }
   orchestrators::Routes& routes() { return routes_; }
   lockfile::LockFile& lock() { return lock_; }
-  /// Removes from the lock file what no step uses any more, if all steps were looked up, and
-  /// returns the file; nothing if another program has changed it.
+  /// Removes the entries of the lock file that no step uses any more, if all steps were looked up,
+  /// and returns the file; nothing if another program has changed it.
   std::optional<std::vector<std::filesystem::path>> settle_lock();
   /// Returns the remote store that a profile names; null: none.
   blobs::RemoteArtifacts* remote_store() { return remote_store_.get(); }
@@ -62,7 +62,7 @@ class Session {
   engine::EngineOptions run_options();
 
  private:
-  /// Held from before the first check of what can be reused.
+  /// Keeps artifacts from being removed, from before the first check of reuse.
   const store::StateLock artifacts_stay_;
   const engine::CodeProvider code_;
   lockfile::LockFile lock_;
@@ -76,12 +76,10 @@ class Session {
 std::unique_ptr<orchestrators::Orchestrator> make_orchestrator(
     Workspace& workspace, const std::string& name, orchestrators::OrchestratorOptions options);
 
-/// Throws EnvironmentError if a step needs an engine and none responds. Costs one connection to a
-/// socket.
+/// Throws EnvironmentError if a step needs an engine and none responds on its socket.
 void require_engine(Session& session);
 
-/// Returns the caller's options with the invocation of the recorded run. Nothing if none is
-/// recorded.
+/// Returns the caller's options with the recorded invocation of the run; nothing without one.
 std::optional<WorkspaceOptions> recorded_options(store::RunStore& store, const std::string& run,
                                                  WorkspaceOptions caller);
 

@@ -13,8 +13,7 @@
 
 namespace pipeline::driver {
 
-/// Collects the InputErrors of work on steps. An error without a position is reported at its step's
-/// line.
+/// Collects the InputErrors of steps. An error without a position gets its step's line.
 class StepErrors {
  public:
   template <class Work>

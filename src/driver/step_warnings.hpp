@@ -1,6 +1,5 @@
 /// @file
-/// Warnings about steps with GPUs, placement, volumes and missing scripts, before anything is
-/// built.
+/// Warnings about GPUs, placement, volumes and missing scripts, before anything is built.
 #pragma once
 
 #include <functional>
@@ -39,7 +38,7 @@ std::vector<core::Diagnostic> check_missing_gpus(Session& session,
 /// Runs check_steps() and passes its warnings on.
 void report_step_warnings(Session& session, RunObserver& observer);
 
-/// Returns a list of what diagnostic_json() returns, each with its `file`, too.
+/// Returns a list of diagnostic_json() objects, each with its `file`, too.
 nlohmann::json warnings_json(const std::vector<core::Diagnostic>& warnings,
                              const PipelineSpec& pipeline);
 

@@ -1,5 +1,5 @@
 /// @file
-/// How much room runs take on the disk, and which of them fit a budget.
+/// The disk space that runs take, and the runs that fit a budget.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +13,18 @@ namespace pipeline::driver {
 /// Returns the bytes of all files below the folder.
 Bytes size_of(const std::filesystem::path& folder);
 
-/// Returns how many of the newest runs have artifacts that fit the budget together, at least one of
+/// Returns how many of the newest runs have artifacts that together fit the budget, at least one of
 /// them. An artifact that several runs use counts once; published ones always count.
 /// @param all newest first
 std::size_t newest_within(store::RunStore& store, const std::vector<store::RunRecord>& all,
                           Bytes budget);
 
-/// Returns the budget of the state folder: `keep_storage` of the profile, else
-/// $PIPE_KEEP_STORAGE; 0: none. Throws InputError for a variable that is no size.
+/// Returns the budget of the state folder: `keep_storage` of the profile, else $PIPE_KEEP_STORAGE;
+/// 0: none. Throws InputError for a variable that is not a size.
 Bytes storage_budget(const WorkspaceOptions& options);
 
-/// Warns if the artifacts of the state folder take more room than the budget. Looks at each file,
-/// if there is one.
+/// Warns if the artifacts of the state folder take more space than the budget. Without a budget no
+/// file is read.
 void warn_of_storage(const Workspace& workspace, const std::filesystem::path& state);
 
 }  // namespace pipeline::driver

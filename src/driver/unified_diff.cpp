@@ -16,7 +16,7 @@ struct Hunk {
   unsigned begin, end;
 };
 
-/// Changes whose surroundings meet are one hunk.
+/// Returns the hunks; changes whose surroundings meet are in one.
 std::vector<Hunk> hunks_of(const std::map<unsigned, std::string>& lines, unsigned last) {
   std::vector<Hunk> hunks;
   for (const auto& [line, text] : lines) {
@@ -44,7 +44,7 @@ std::string unified_diff(std::string_view name, std::string_view text,
   for (const auto& [begin, end] : hunks_of(lines, last)) {
     const auto range = std::to_string(begin) + "," + std::to_string(end - begin + 1);
     diff += "@@ -" + range + " +" + range + " @@\n";
-    std::string added;  // Follows all removed lines that stand together.
+    std::string added;  // Follows all removed lines that are next to each other.
     for (auto i = begin; i <= end; ++i) {
       const auto was = std::string(old[i - 1]) + line_end(i);
       if (const auto replaced = lines.find(i); replaced != lines.end()) {

@@ -12,7 +12,7 @@ namespace {
 struct Use {
   std::string run, step, output;
   std::uint64_t bytes = 0;
-  bool may_be_elsewhere = false;  ///< Only detached runs have made or reused it.
+  bool may_be_elsewhere = false;  ///< Only detached runs have made or reused the artifact.
 };
 
 /// Returns each artifact that a run's record names, with one of its uses.

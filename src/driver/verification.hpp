@@ -1,5 +1,5 @@
 /// @file
-/// Checks that the database of a state folder is whole, and that artifacts are as they were stored.
+/// Checks the database of a state folder and the artifacts against their digests.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace pipeline::driver {
 struct DamagedArtifact {
   enum class State { damaged, missing, not_here } state;  ///< not_here: on another machine.
   core::Digest digest;
-  std::string run, output;  ///< A use of the artifact; empty: no run's.
+  std::string run, output;  ///< A use of the artifact; empty: no run uses it.
 };
 
 struct Verification {
   std::vector<DamagedArtifact> findings;
-  std::vector<std::string> database;  ///< What is wrong with the database.
+  std::vector<std::string> database;  ///< Faults of the database.
   std::size_t artifacts = 0;          ///< Number of whole artifacts.
   std::uint64_t bytes = 0;            ///< The sum of their sizes.
   /// Returns the number of findings about the database and this machine's artifacts.

@@ -24,7 +24,7 @@ std::vector<core::Diagnostic> check_volumes(const std::vector<PlacedStep>& steps
   warning.message =
       std::string(count == 1 ? "step " : "steps ") + names + (count == 1 ? " reads" : " read") +
       " `" + setting +
-      "`, whose content is no part of the key: a result is reused although the data has changed";
+      "`, whose content is not part of the key: a result is reused although the data has changed";
   warning.suggestion = "write `cache: false`, or a `version:` that you change with the data";
   return {std::move(warning)};
 }

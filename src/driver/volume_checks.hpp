@@ -1,6 +1,6 @@
 /// @file
-/// Reports steps whose results may be stale, because their keys do not cover what they read from
-/// volumes.
+/// Reports steps whose results may be stale, because their keys do not cover data that they read
+/// from volumes.
 #pragma once
 
 #include <string>

@@ -122,8 +122,7 @@ store::RunStore& Workspace::store(const fs::path& state) {
   std::error_code error;
   const bool is_new = !fs::exists(state, error);
   store_ = std::make_unique<store::RunStore>(state);
-  // The state folder is no part of the user's sources, so git ignores it, and it does not make them
-  // dirty.
+  // Git ignores the state folder, which therefore does not make the user's sources dirty.
   if (is_new) core::write_file_atomically(state / ".gitignore", "*\n");
   return *store_;
 }

@@ -34,17 +34,17 @@ class Workspace {
   /// Returns the pipeline of `options().file` with the parameters and execution mode of the
   /// options. Throws InputError.
   PipelineSpec load_pipeline() const;
-  /// Returns the absolute path of the pipeline file; throws InputError if it does not exist. For a
-  /// program: its name, in the pipeline's root.
+  /// Returns the absolute path of the pipeline file, or a path in the pipeline's root that has a
+  /// program's name. Throws InputError if the file does not exist.
   std::filesystem::path pipeline_file() const;
 
   /// Returns the state folder: --state, $PIPE_HOME, else `.pipe` beside the pipeline file.
   std::filesystem::path state_beside(const std::filesystem::path& pipeline_file) const;
-  /// The same for commands without a file: --state, $PIPE_HOME, else the nearest `.pipe` of the
-  /// working folder and its parents; nothing if there is none.
-  /// @param without_option as a command without --state finds it
+  /// Returns the state folder for commands without a pipeline file: --state, $PIPE_HOME, else the
+  /// nearest `.pipe` of the working folder and its parents; nothing if there is none.
+  /// @param without_option ignores --state, as the command to be advised would
   std::optional<std::filesystem::path> existing_state(bool without_option = false) const;
-  /// The same; throws InputError if there is none.
+  /// Returns existing_state(); throws InputError if there is none.
   std::filesystem::path required_state() const;
   /// Returns ` --state FOLDER` for a command that the user is advised to enter, if that command
   /// would not find this folder by itself; else empty.
@@ -52,7 +52,8 @@ class Workspace {
 
   /// Opens the store in this folder, creating it if needed; once in a process.
   store::RunStore& store(const std::filesystem::path& state);
-  store::ArtifactStore& artifacts();  ///< Of the folder that store() has opened; stats(), too.
+  store::ArtifactStore&
+  artifacts();  ///< Artifacts of the folder that store() has opened, and below its file statistics.
   store::StatIndex& stats();
   store::RunStore& existing_store() { return store(required_state()); }
   /// Returns the run of this name: an identifier, a unique prefix or `latest`. Throws InputError if

@@ -18,8 +18,7 @@ namespace pipeline::ecs_import {
 
 inline constexpr std::int64_t max_mebibytes = std::int64_t{1} << 40;
 
-/// Returns true for an empty value, as the AWS CLI's skeleton has it. Such a key is treated as
-/// absent.
+/// Returns true for an empty value, as in the AWS CLI's skeleton, which counts as absent.
 bool is_blank(const core::Value& value);
 
 /// Returns the key's value; null if it is absent or null in the document.

@@ -40,8 +40,8 @@ struct EngineOptions {
   std::function<std::optional<std::vector<std::filesystem::path>>()> final_sources = {};
   gpu::Machine* machine = nullptr;  ///< NVML if it is in use already; must outlive the run.
   RemoteCache* shared = nullptr;    ///< The remote cache; must outlive the run.
-  /// Awaited before what an attempt has left outside is removed. Afterwards a later driver, which
-  /// has none of this one's files, knows of the attempt and has its outputs. Empty: the run store
+  /// Awaited before an attempt's remains outside are removed. Afterwards a later driver, which has
+  /// none of this one's files, knows of the attempt and has its outputs. Empty: the run store
   /// suffices.
   std::function<async::Task<>()> wait_until_persisted = {};
   store::Driver driver = {};  ///< The Lease that this process holds; without one, this process is

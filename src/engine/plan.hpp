@@ -1,5 +1,5 @@
 /// @file
-/// Plans a run: what it would do with each step, and why.
+/// Plans a run: its action for each step, with the reason.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace pipeline::engine {
 
-/// What a run would do with a step.
+/// The planned action for a step.
 struct StepPlan {
   std::string step;
   enum class Action {
@@ -29,11 +29,11 @@ struct StepPlan {
   std::string reused_from;  ///< The run that made it.
   std::vector<std::string>
       changes;  ///< `code: train.py changed`, `input data: made again by load`, `never run before`.
-  /// What has changed where its data comes from, which a run does not take by itself.
+  /// Changes at the source of the step's data, which a run does not take by itself.
   std::vector<std::string> notes;
   std::vector<store::KeyPart> key;
   std::string environment;  ///< Description of the environment.
-  std::string build;        ///< What will be built and why, if the environment is not ready.
+  std::string build;  ///< The image to build, with the reason, if the environment is not ready.
 };
 
 /// Plans a run without side effects. @param with_keys whether to fill StepPlan::key, which takes

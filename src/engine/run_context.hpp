@@ -1,5 +1,5 @@
 /// @file
-/// What every part of a run works with.
+/// The objects that every part of a run uses.
 #pragma once
 
 #include "async/task_group.hpp"
@@ -17,7 +17,8 @@ struct RunContext {
   core::CancelSource& user_stop;  ///< Stopped by the user.
   asio::thread_pool& pool;        ///< For work that would block the event loop.
   asio::any_io_executor executor;
-  async::TaskGroup& tasks;  ///< Coroutines that refer to parts of the run; they end before it.
+  async::TaskGroup&
+      tasks;  ///< Coroutines that refer to parts of the run; they end before those parts.
 };
 
 }  // namespace pipeline::engine

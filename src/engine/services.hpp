@@ -42,8 +42,8 @@ struct Services {
   store::ArtifactStore& artifacts;
   store::StatIndex& stats;
   const CodeProvider& code;
-  lockfile::LockFile* lock = nullptr;  ///< Of data without a digest; null: there can be none.
-  /// Says how buckets with data are reached; null: as the environment says.
+  lockfile::LockFile* lock = nullptr;  ///< Has data without a digest; null: there can be none.
+  /// Settings for reaching buckets with data; null: those of the environment.
   const settings::RemoteStoreSettings* remote_store = nullptr;
 };
 

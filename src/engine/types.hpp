@@ -33,7 +33,7 @@ struct RunSummary {
   bool environment_failed = false;
 };
 
-/// A step's key, and the named parts that it is the digest of.
+/// A step's key, and the named parts that it digests.
 struct StepKey {
   std::string key;
   std::vector<store::KeyPart> parts;
@@ -58,7 +58,7 @@ struct AttemptOutcome {
   std::vector<store::OutputRecord> outputs;  ///< Outputs of a successful attempt.
   core::Phases phases = {};
   std::string code = {};                         ///< Digest of the tree of the step's code, hex.
-  std::vector<store::TreeFile> code_files = {};  ///< What that tree has.
+  std::vector<store::TreeFile> code_files = {};  ///< The files of that tree.
   store::AttemptRecord record;                   ///< Record of the attempt's end.
   std::deque<std::string> log_tail;
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
@@ -66,12 +66,12 @@ struct AttemptOutcome {
   std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.
 };
 
-/// The content of an input is not what its step has made.
+/// The content of an input differs from what its step has made.
 class DamagedInput : public core::EnvironmentError {
  public:
   DamagedInput(const std::string& message, std::vector<std::string> advice, std::string producer)
       : EnvironmentError(message, std::move(advice)), producer_(std::move(producer)) {}
-  /// The step that made it.
+  /// The step that made the input.
   const std::string& producer() const { return producer_; }
 
  private:
@@ -91,11 +91,11 @@ struct AttemptCounts {
   unsigned attempts = 0;
   unsigned failures = 0;       ///< Number of attempts that failed because of the step.
   unsigned interruptions = 0;  ///< Number of attempts that ended because of the infrastructure.
-  std::string image = {};      ///< What the last attempt ran in, if it has ended.
+  std::string image = {};      ///< The image of the last attempt, if it has ended.
   /// Nodes and UUIDs of GPUs of the failed attempts, where the step's retries avoid them.
   std::set<std::string> avoided_nodes = {}, avoided_gpus = {};
 
-  /// Adds where a failed attempt ran.
+  /// Adds the node and the GPUs of a failed attempt.
   void avoid(const store::AttemptRecord& failed) {
     if (!failed.node.empty()) avoided_nodes.insert(failed.node);
     for (const auto& gpu : failed.gpus) avoided_gpus.insert(gpu.uuid);

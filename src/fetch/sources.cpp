@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned max_redirects = 5;
 constexpr std::size_t max_objects = 1'000'000;
-/// A connection that gives nothing for so long is given up.
+/// Time after which a silent connection is given up.
 constexpr std::chrono::seconds max_silence{60};
 constexpr std::size_t min_received = 60 << 10;  // In the time of max_silence.
 constexpr std::chrono::seconds max_wanted_pause{60};
@@ -182,7 +182,7 @@ core::EnvironmentError Sources::refused(const DataAddress& from, const net::Resp
       "cannot fetch " + shown(from.url) + ": the server answered " +
           std::to_string(response.status),
       {response.status == 401 || response.status == 403
-           ? "the server wants a login; use a URL that needs none, such as a signed one"
+           ? "the server requires a login; use a URL that needs none, such as a signed one"
            : "look at the URL with `curl -I`"});
 }
 

@@ -98,8 +98,7 @@ void TarReader::begin_entry() {
   if (left_ == 0) end_body();
 }
 
-/// Parses `LENGTH KEY=VALUE\n`, where the length includes itself. Keeps only the keys that are
-/// used.
+/// Parses `LENGTH KEY=VALUE\n`; the length includes itself. Keeps only keys that are used.
 void TarReader::read_records(std::string_view text) {
   while (!text.empty()) {
     std::size_t length = 0;

@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::size_t max_winding_links = 1'000;
 
-/// Quotes a name for messages: it comes from the archive and can be long or contain control
-/// characters.
+/// Quotes an archive's name for messages: it can be long or contain control characters.
 std::string in_quotes(std::string_view name) {
   constexpr std::size_t most = 200;
   return "'" + core::printable(std::string(name.substr(0, most))) +

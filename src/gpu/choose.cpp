@@ -65,9 +65,9 @@ std::variant<const Unit*, Shortage> find(const settings::GpuDevice& wanted,
   const auto text = wanted.text();
   if (found.size() > 1)
     return Shortage{"gpu-ambiguous",
-                    "asks for " + text + ", and the UUIDs of more than one GPU begin so",
-                    {"these: " + core::joined(found, ", ", &Unit::uuid)},
-                    "write more of it"};
+                    "asks for " + text + ", which is the beginning of more than one GPU's UUID",
+                    {"they are: " + core::joined(found, ", ", &Unit::uuid)},
+                    "write more characters of the UUID"};
   const auto device = std::ranges::find_if(inventory.devices, [&](const Device& one) {
     return wanted.index ? one.index == *wanted.index
                         : !one.uuid.empty() && one.uuid.starts_with(wanted.uuid);
@@ -99,7 +99,7 @@ Shortage no_gpu(const Inventory& inventory) {
   if (inventory.devices.empty() && !inventory.narrowed.empty())
     return Shortage{"no-gpu",
                     "asks for GPUs, and " + inventory.narrowed,
-                    {"unset CUDA_VISIBLE_DEVICES, or let it name some"},
+                    {"unset CUDA_VISIBLE_DEVICES, or name GPUs in it"},
                     "",
                     true};
   return Shortage{"no-gpu", "asks for GPUs, and this machine has none that can be used",
@@ -127,11 +127,11 @@ std::variant<Demand, Shortage> named_units(const settings::GpuRequest& request,
     if (auto* shortage = std::get_if<Shortage>(&found)) return std::move(*shortage);
     const auto& unit = *std::get<const Unit*>(found);
     if (!meets(request, unit))
-      return Shortage{
-          "no-matching-gpu",
-          "asks for GPUs" + conditions(request) + ", and names " + unit.name() + ", which is none",
-          {"it is " + unit.description()},
-          ""};
+      return Shortage{"no-matching-gpu",
+                      "asks for GPUs" + conditions(request) + ", and names " + unit.name() +
+                          ", which does not match",
+                      {"it is " + unit.description()},
+                      ""};
     if (std::ranges::find(demand.candidates, unit.uuid) != demand.candidates.end())
       return Shortage{"gpu-twice",
                       "names " + unit.name() + " twice, once as " + wanted.text(),

@@ -71,7 +71,7 @@ class Check {
       const bool by_index = cpu.because.starts_with("the index");
       find(core::Severity::warning, "cuda-missing",
            "`" + cpu.requirement + "` is without CUDA (" + cpu.because +
-               "): the step has a GPU, and will not see any boost of it",
+               "): the step has a GPU and will not see any boost from it",
            cpu.instead.empty() ? "install a build with CUDA"
            : by_index          ? "remove that index, or take one of CUDA such as "
                                  "https://download.pytorch.org/whl/cu121"
@@ -84,13 +84,13 @@ class Check {
       return find(
           core::Severity::warning, "cuda-missing",
           "`" + needs->requirement + "` needs CUDA's libraries, but the image " + facts_.image +
-              " has none: the step has a GPU, and will not see any boost of it",
+              " has none: the step has a GPU and will not see any boost from it",
           (needs->instead.empty() ? std::string() : "require `" + needs->instead + "`, or ") +
               "set `parent_image` to " + suggested_image(needs->cuda));
     find(core::Severity::warning, "cuda-missing",
          "the image " + facts_.image +
-             " has no CUDA, and no requirement brings it: the step has a GPU, and will not see any "
-             "boost of it",
+             " has no CUDA, and no requirement installs it: the step has a GPU and will "
+             "not see any boost from it",
          "set `parent_image` to one with CUDA, such as "
          "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime or " +
              suggested_image({}) + ", or require `torch`");

@@ -36,7 +36,7 @@ struct Finding {
   core::Severity severity;
   std::string code;  ///< `cuda-driver`, `cuda-gpu`, `cuda-missing` or `cuda-mismatch`.
   std::string message;
-  std::string advice;  ///< What the user should change.
+  std::string advice;  ///< The change that the user should make.
   bool operator==(const Finding&) const = default;
 };
 

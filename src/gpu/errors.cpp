@@ -91,16 +91,16 @@ constexpr std::array refusals{
         "the engine has no runtime `nvidia`",
         {install_toolkit}},
     Row{"fork/exec", "nvidia-container-runtime: no such file",
-        "the engine's runtime `nvidia` names a program that is not there", program_missing},
+        "the engine's runtime `nvidia` names a program that does not exist", program_missing},
     Row{"exec: \"nvidia-container-runtime\"", "executable file not found",
-        "the engine's runtime `nvidia` names a program that is not there", program_missing},
+        "the engine's runtime `nvidia` names a program that does not exist", program_missing},
     Row{"cannot set both count and deviceids",
         "",
         "a number of GPUs and a list of GPUs were asked for at once",
         {"write either `count=2` or `device=0,1` in `gpus`, not both"}},
     Row{"unexpected count in cdi device request",
         "",
-        "CDI takes names of GPUs, no number of them",
+        "CDI takes names of GPUs, not a number of them",
         {"name them: `gpus: device=0,1`"}},
     Row{"unexpected options in cdi device request",
         "",
@@ -208,7 +208,6 @@ constexpr std::array refusals{
     Row{"failed to initialize nvml", "", "nvidia-smi cannot talk to the driver", {driver_first}},
 };
 
-/// For programs that hold GPUs.
 constexpr std::array complaints{
     lost_access,
     Row{"cuda driver version is insufficient",

@@ -1,6 +1,5 @@
 /// @file
-/// Explains GPU errors and gives advice: texts of engines, of NVIDIA's toolkit, of nvidia-smi and
-/// of programs.
+/// Explains GPU errors in texts of engines, NVIDIA's toolkit, nvidia-smi and programs.
 #pragma once
 
 #include <optional>
@@ -12,7 +11,7 @@ namespace pipeline::gpu {
 
 struct GpuTrouble {
   std::string cause;                ///< Begins in lower case, ends without a full stop.
-  std::vector<std::string> advice;  ///< What the user can do, likeliest first.
+  std::vector<std::string> advice;  ///< Remedies, likeliest first.
   bool passing = false;             ///< The next attempt can succeed, with another GPU or later.
 };
 
@@ -20,8 +19,7 @@ struct GpuTrouble {
 /// nothing if it is not about GPUs.
 std::optional<GpuTrouble> gpu_trouble(std::string_view text);
 
-/// Explains the output of a program that cannot use its GPU. @param has_gpus GPUs are reserved for
-/// it
+/// Explains the output of a program that cannot use its GPU. @param has_gpus it has reserved GPUs
 std::optional<GpuTrouble> gpu_trouble_in_log(std::string_view log, bool has_gpus);
 
 }  // namespace pipeline::gpu

@@ -1,5 +1,5 @@
 /// @file
-/// What the samples of a GPU add up to.
+/// Sums over the samples of a GPU.
 #pragma once
 
 #include <algorithm>

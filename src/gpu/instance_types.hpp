@@ -43,8 +43,7 @@ bool is_gpu_family(std::string_view name);
 /// Returns `did you mean 'g5.xlarge'?`, or an empty text.
 std::string similar_instance_type(std::string_view name);
 
-/// Returns the reasons why the type does not suffice, such as `it has 1 GPU, not 4`; none if it
-/// does.
+/// Returns the reasons why the type does not suffice, such as `it has 1 GPU, not 4`, if any.
 std::vector<std::string> lacks(const InstanceType& type, const InstanceNeeds& needs);
 /// Returns the types that suffice, ordered by GPUs, vCPUs and memory, smallest first.
 std::vector<InstanceType> fitting_instance_types(const InstanceNeeds& needs);

@@ -129,7 +129,7 @@ struct Machine::Nvml {
     return found;
   }
 
-  /// As nvidia-smi counts: what the driver reserves for itself, 0.6 GiB on an H200, is not used.
+  /// Counts as nvidia-smi does, without memory that the driver reserves (0.6 GiB on an H200).
   Bytes memory(Handle device, Bytes* used = nullptr) const {
     MemoryV2 info{.version = memory_version};
     auto* function = find<Return(Handle, MemoryV2*)>({"nvmlDeviceGetMemoryInfo_v2"});
@@ -138,7 +138,7 @@ struct Machine::Nvml {
     if (used) *used = info.total - std::min(info.total, info.free + info.reserved);
     return info.total;
   }
-  /// Drivers before 510.
+  /// Memory by the function that drivers before 510 have.
   Bytes memory_v1(Handle device, Bytes* used) const {
     Memory info{};
     auto* function = find<Return(Handle, Memory*)>({"nvmlDeviceGetMemoryInfo"});
@@ -206,7 +206,7 @@ struct Machine::Nvml {
       device.mig = mig != 0;
     if (device.mig) device.slices = slices(handle);
     device.processes = processes(handle);
-    if (device.uuid.empty()) device.trouble = "the driver tells no UUID of it";
+    if (device.uuid.empty()) device.trouble = "the driver reports no UUID for it";
     return device;
   }
 };
@@ -231,7 +231,7 @@ Machine::Machine() {
   auto nvml = std::make_unique<Nvml>(Nvml{library});
   auto* initialise = nvml->find<Return()>({"nvmlInit_v2", "nvmlInit"});
   if (!initialise) {
-    unavailable_ = Unavailable{"the library libnvidia-ml is none: it has no nvmlInit",
+    unavailable_ = Unavailable{"the library libnvidia-ml is not NVML: it has no nvmlInit",
                                {"reinstall the driver"}};
     return;
   }
@@ -260,7 +260,7 @@ Machine::Machine() {
                                   "group that owns it (often `video`)"}};
       break;
     default:
-      unavailable_ = Unavailable{words, {"`nvidia-smi` and `dmesg | grep -i nvrm` may tell more"}};
+      unavailable_ = Unavailable{words, {"`nvidia-smi` and `dmesg | grep -i nvrm` may say more"}};
   }
 }
 
@@ -286,8 +286,8 @@ Inventory Machine::read() {
   auto* counted = nvml_->find<Return(unsigned*)>({"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"});
   if (const auto code = counted ? counted(&count) : function_not_found; code != success) {
     inventory.unavailable =
-        Unavailable{"NVIDIA's driver does not tell which GPUs there are: " + nvml_->words(code),
-                    {"`nvidia-smi` may tell more"}};
+        Unavailable{"NVIDIA's driver does not list its GPUs: " + nvml_->words(code),
+                    {"`nvidia-smi` may say more"}};
     return inventory;
   }
   for (unsigned i = 0; i < count; ++i) inventory.devices.push_back(nvml_->device(i));

@@ -16,7 +16,7 @@
 
 namespace pipeline::gpu {
 
-/// How many processes may use a GPU at a time (`nvidia-smi --compute-mode`).
+/// Number of processes that may use a GPU at a time (`nvidia-smi --compute-mode`).
 enum class ComputeMode { shared, exclusive, prohibited };
 std::string_view to_string(ComputeMode mode);
 
@@ -65,7 +65,7 @@ struct Inventory {
   std::optional<Unavailable> unavailable;
 };
 
-/// What is in use of a GPU or a MIG slice at this moment.
+/// The current use of a GPU or a MIG slice.
 struct Load {
   std::optional<double> share;  ///< As Device::load.
   Bytes memory = 0, memory_used = 0;

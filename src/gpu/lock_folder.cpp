@@ -63,8 +63,8 @@ struct flock whole_file() {
   return range;
 }
 
-/// Returns true if another process has one of the locks. Only valid while no other driver looks
-/// too.
+/// Returns true if another process has one of the locks. Valid only while this driver holds the
+/// mutex, because the test takes a lock for a moment.
 bool is_locked(int file) {
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) return true;
   ::flock(file, LOCK_UN);
@@ -78,8 +78,9 @@ std::string file_name_of(std::string uuid) {
   return uuid;
 }
 
-/// Returns true for a process that a signal has stopped (Ctrl-Z): it takes no GPU that it is
-/// granted. False where there is no process of this number, as for one of another PID namespace.
+/// Returns true for a process that a signal has stopped (Ctrl-Z), which does not take the GPUs that
+/// it is granted. False where no process has this number, as for a process in another PID
+/// namespace.
 bool is_stopped(pid_t pid) {
   const auto fields = core::process_fields(pid);
   return fields.starts_with('T') || fields.starts_with('t');
@@ -208,7 +209,7 @@ core::Descriptor LockFolder::open_file(const std::string& name, int mode) const 
     struct stat info {};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink > 1)
       throw core::EnvironmentError(
-          (path_ / name).string() + " is not a plain file of its own",
+          (path_ / name).string() + " is a link or not a regular file",
           {"another user may have tampered with it: look at it, then remove it"});
     return file;
   }

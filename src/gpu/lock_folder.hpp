@@ -60,7 +60,7 @@ class LockFolder {
   /// Returns the folder if a driver has already created it.
   static std::optional<LockFolder> existing();
 
-  /// What can be read and changed while no other driver does so.
+  /// Access to the queue and to the holders, while this driver has the mutex.
   class Session {
    public:
     ~Session();
@@ -74,8 +74,8 @@ class LockFolder {
     bool is_held(const std::string& uuid) const;
     /// Returns the holder; nothing if the GPU is not held.
     std::optional<HolderInfo> holder(const std::string& uuid) const;
-    /// Reserves a GPU that is not held. It is released when all copies of this descriptor and of
-    /// the one for processes are closed.
+    /// Reserves a free GPU until all copies of this descriptor and of the one for processes are
+    /// closed.
     core::Descriptor take(const std::string& uuid, const HolderInfo& holder);
     /// Returns a lock on a taken GPU of its own kind, for processes that inherit it: what they do
     /// to it does not reach the driver's.

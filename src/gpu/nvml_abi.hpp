@@ -14,7 +14,7 @@ constexpr Return success = 0, not_supported = 3, no_permission = 4, insufficient
                  version_mismatch = 18;
 
 struct Memory {
-  unsigned long long total, free, used;  // What the driver reserves counts as used.
+  unsigned long long total, free, used;  // Memory that the driver reserves counts as used.
 };
 struct MemoryV2 {
   unsigned version;

@@ -24,8 +24,7 @@ void check_expression(const core::Value& value, settings::Diagnostics& diagnosti
   const auto* error = std::get_if<PlacementError>(&parsed);
   if (!error) return;
   core::Span span = value.span;
-  // Text and document differ if there are escapes or several lines; the whole value is then the
-  // position.
+  // Text and document differ if there are escapes or lines; the whole value is then the position.
   const std::size_t quotes = value.quoted ? 2 : 0;
   if (span.length == value.scalar.size() + quotes) {
     span.column += static_cast<unsigned>(std::min(error->offset, value.scalar.size()) + quotes / 2);
@@ -100,7 +99,7 @@ void check_instance_type(const ResourceSettings& resources, const core::Value& s
   auto fitting = fitting_instance_types(like_type);
   if (fitting.empty()) fitting = fitting_instance_types(needs);
   std::string suggestion = fitting.empty()
-                               ? "no instance type has all of that"
+                               ? "no instance type satisfies all of that"
                                : std::string("the smallest that fits: ") + fitting.front().name;
   settings::report(diagnostics, "instance-too-small", std::move(message), place, {},
                    std::move(suggestion));

@@ -71,7 +71,7 @@ void read_slice(std::string_view line, Device& device) {
   slice.profile = between(line, "MIG ", " ");
   slice.memory = number(between(slice.profile, ".", "gb")) << 30;
   device.slices.push_back(std::move(slice));
-  device.mig = true;  // whatever its mode was some milliseconds before: it cannot be had as a whole
+  device.mig = true;  // A GPU with slices cannot be reserved as a whole; its mode was read earlier.
 }
 
 }  // namespace

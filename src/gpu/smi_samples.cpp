@@ -23,7 +23,7 @@ std::optional<std::uint64_t> number_in(std::string_view field) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
 }
 
-/// They become parts of JSON texts, where only such characters stand for themselves.
+/// Returns true if the field can be a part of a JSON text without escapes.
 bool is_plain_field(std::string_view text) {
   for (const char c : text)
     if (c < ' ' || c > '~' || c == '"' || c == '\\') return false;

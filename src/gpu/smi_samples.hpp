@@ -4,7 +4,7 @@
 /// container with GPUs beside the driver's libraries, which a static program cannot load. Both need
 /// glibc, so that an image with another C library has neither.
 ///
-/// The agent in pods has these functions, too: they allocate nothing and throw nothing.
+/// The agent in pods uses these functions too, so they allocate nothing and throw nothing.
 #pragma once
 
 #include <array>
@@ -27,12 +27,11 @@ inline constexpr std::array smi_command{
 struct SmiSample {
   unsigned index = 0;
   std::string_view uuid, model;
-  std::optional<double> share;  ///< 0 to 1; the driver does not tell it of a GPU that MIG divides.
+  std::optional<double> share;                ///< 0 to 1; unset for a GPU that MIG divides.
   std::uint64_t memory_used = 0, memory = 0;  ///< Bytes.
 };
 
-/// Reads a line that `smi_command` has printed; nothing for any other line, and for a GPU that does
-/// not say what memory it has.
+/// Reads a line of `smi_command`; nothing for any other line, and for a GPU without a memory size.
 std::optional<SmiSample> read_smi_sample(std::string_view line);
 
 /// Adds up what `smi_command` prints. The samples are taken at equal intervals, so each counts the

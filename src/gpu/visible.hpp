@@ -14,7 +14,7 @@ namespace pipeline::gpu {
 /// that names no device of the machine; the empty text hides all.
 void show_only(std::string_view visible, Inventory& inventory);
 
-/// The same for this process's own CUDA_VISIBLE_DEVICES, if it is set.
+/// Applies this process's own CUDA_VISIBLE_DEVICES, if it is set.
 void show_only_visible(Inventory& inventory);
 
 }  // namespace pipeline::gpu

@@ -19,7 +19,7 @@ struct Item {
   GraphSize size;
   std::size_t layer = 0;
   bool is_bend = false;
-  double x = 0;                           ///< Of its middle.
+  double x = 0;                           ///< Position of its middle.
   std::vector<std::size_t> above, below;  ///< The items that it is connected with.
 };
 
@@ -100,7 +100,7 @@ class Layering {
     for (std::size_t i = 0; i < edges_.size(); ++i)
       if (!is_back_[i])
         needed += items_[edges_[i].second].layer - items_[edges_[i].first].layer - 1;
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> bends;  // Of a node, in a layer.
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> bends;  // Keyed by node and layer.
     for (std::size_t i = 0; i < edges_.size(); ++i) {
       if (is_back_[i]) continue;
       const auto [from, to] = edges_[i];

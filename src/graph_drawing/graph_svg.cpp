@@ -9,7 +9,7 @@
 namespace pipeline::graph_drawing {
 namespace {
 
-constexpr double name_width = 7.8, detail_width = 6.6;  ///< Of a character, in monospace.
+constexpr double name_width = 7.8, detail_width = 6.6;  ///< Widths of a character, in monospace.
 constexpr double padding = 12, one_line = 30, two_lines = 44;
 constexpr std::size_t longest_line = 44;
 
@@ -35,7 +35,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// One digit after the point is enough, and keeps the file small.
+/// Returns the number with one digit after the point, which suffices and keeps the file small.
 std::string number(double value) {
   const auto tenths = static_cast<long long>(std::llround(value * 10));
   auto text = std::to_string(tenths / 10);

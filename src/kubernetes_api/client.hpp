@@ -22,8 +22,7 @@
 
 namespace pipeline::kubernetes_api {
 
-/// An error in an object: a field such as `spec.template.spec.tolerations[0].effect`, and the
-/// message.
+/// An error in an object: a field, `spec.template.spec.tolerations[0].effect`, and the message.
 struct Cause {
   std::string field, message;
 };

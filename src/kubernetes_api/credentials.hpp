@@ -15,11 +15,10 @@ class Credentials {
  public:
   explicit Credentials(const ClusterAccess& access) : access_(access) {}
 
-  /// Adds headers, and the certificate that a plugin returned. Throws EnvironmentError if a plugin
-  /// returns none.
+  /// Adds headers, and a plugin's certificate. Throws EnvironmentError if a plugin fails.
   async::Task<> apply(net::Request& request);
-  /// Reports that the server has refused the credentials (401). Returns true if fetching them again
-  /// can help.
+  /// Reports that the server refused the credentials (401). Returns true if fetching again can
+  /// help.
   bool refused();
 
  private:

@@ -187,8 +187,7 @@ ExecPlugin read_exec(const Entry& user, const Entry& exec) {
   auto command = exec.text("command");
   if (command.empty())
     refuse(*exec.file, "missing-key", exec.what + " has no 'command'", place.span);
-  // Like kubectl: a name is searched on the PATH, a relative path is resolved against the file's
-  // folder.
+  // Like kubectl: searches a name on the PATH; a relative path starts at the file's folder.
   if (command.find('/') != command.npos)
     command = (exec.file->path.parent_path() / command).lexically_normal().string();
   plugin.command.push_back(std::move(command));

@@ -28,8 +28,7 @@ bool take(std::string_view& text, char c) {
 
 std::optional<std::chrono::system_clock::time_point> parse_time(std::string_view text) {
   using namespace std::chrono;
-  // Go writes year 1 for an unset time, and tokens may expire in 9999; both are outside the clock's
-  // range.
+  // Go writes year 1 for an unset time; tokens may expire in 9999. Both exceed the clock's range.
   const int written = take_number(text, 4),
             y = written < 0 ? written : std::clamp(written, 1700, 2200);
   if (y < 0 || !take(text, '-')) return std::nullopt;

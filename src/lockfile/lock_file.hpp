@@ -136,8 +136,7 @@ class LockFile {
 /// Returns the file beside a pipeline file: `pipeline.lock` for `pipeline.yaml`.
 std::filesystem::path lock_beside(const std::filesystem::path& pipeline_file);
 
-/// Returns a line for each package that changes: `+ idna 3.7`, `- six 1.16.0`, `~ numpy 1.26.4 ->
-/// 2.0.0`.
+/// Returns a line for each changed package: `+ idna 3.7`, `- six 1.16.0`, `~ numpy 1.26 -> 2.0`.
 std::vector<std::string> describe(const LockChange& change);
 /// Returns a line for changed data: `+ https://HOST/data.csv, 1.2 MiB`, `~ s3://BUCKET/KEY, 1 B ->
 /// 2 B`.

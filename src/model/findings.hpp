@@ -1,6 +1,5 @@
 /// @file
-/// Findings about steps before a run. A finding that several steps share is reported once for all
-/// of them.
+/// Findings about steps before a run. A finding of several steps is reported once.
 #pragma once
 
 #include <span>

@@ -13,8 +13,7 @@ namespace pipeline::model {
 
 using StepIndex = std::uint32_t;
 
-/// Edges lead from a step to the steps that depend on it; stored as two compressed adjacency
-/// arrays.
+/// Edges lead from a step to its dependents; stored as two compressed adjacency arrays.
 class Graph {
  public:
   /// @param needs for each step, the steps that must succeed first; duplicates are dropped

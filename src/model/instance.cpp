@@ -137,8 +137,7 @@ std::string suggest_step(std::string_view text, const std::vector<std::string>& 
     if (bases.empty() || bases.back() != base) bases.emplace_back(base);
     if (base == of && step != of) instances.push_back(step);
   }
-  // Names of instances are not suggested, because they are too many and too long for a typing
-  // error.
+  // Names of instances are not suggested: they are too many and too long for a typing error.
   if (auto meant = core::did_you_mean(of, bases); instances.empty() && !meant.empty()) return meant;
   const auto& known = instances.empty() ? bases : instances;
   auto list = instances.empty() ? "its steps: " : "the steps of '" + std::string(of) + "': ";

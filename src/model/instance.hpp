@@ -16,7 +16,7 @@
 
 namespace pipeline::model {
 
-/// One value for each axis, in the axes' order.
+/// The value of each axis, in the axes' order.
 using AxisValues = std::vector<std::pair<std::string, nlohmann::json>>;
 
 /// Returns the value as the user writes it: texts without quotes, other values as JSON.
@@ -34,8 +34,7 @@ constexpr std::size_t most_instances = 100'000;
 class InstanceNames {
  public:
   explicit InstanceNames(std::string base) : base_(std::move(base)) {}
-  /// Returns the name for these values; without values the instance's number from 0, as in
-  /// `train.0`.
+  /// Returns the name for these values; without values the number from 0, as in `train.0`.
   std::string next(const AxisValues& values);
 
  private:

@@ -10,9 +10,8 @@
 
 namespace pipeline::model {
 
-/// Calls `use` with the name of each step that this one names as the source of an input, in its
-/// conditions, in its matrix or as its predecessor; with a name several times if it is named
-/// several times. What an input takes from the round before is left out.
+/// Calls `use` with each name of a step that this one names as the source of an input, in its
+/// conditions, in its matrix or as its predecessor, without inputs from the round before.
 template <class Use>
 void for_each_need(const StepSpec& step, Use use) {
   for (const auto& input : step.inputs)

@@ -27,16 +27,14 @@ struct ReportedMetric {
 /// other line, and for a name or value that cannot be stored. JSON has no NaN: Python's `NaN` and
 /// `Infinity` are accepted, and the texts "nan", "inf" and "-inf".
 std::optional<ReportedMetric> parse_metric(std::string_view line);
-/// Returns the text with Python's `NaN`, `Infinity` and `-Infinity`, which JSON does not have, in
-/// quotes.
+/// Returns the text with Python's `NaN`, `Infinity` and `-Infinity` in quotes, as JSON needs.
 std::string with_quoted_numbers(std::string_view text);
 /// Returns the value as the value of a metric: a number, or one of those texts; nothing for others.
 std::optional<double> metric_value(const nlohmann::json& value);
 /// Returns what is wrong with a line that begins as a report and reports nothing, as the end of a
 /// sentence; empty for any other line.
 std::string report_problem(std::string_view line);
-/// Returns true for a name that a metric may have: 1 to 200 bytes of UTF-8 without control
-/// characters.
+/// Returns true for a valid name of a metric: 1 to 200 bytes of UTF-8, no control characters.
 bool is_metric_name(std::string_view name);
 /// Formats the line for people: `info: epoch done loss=0.25`, `50 %`, `loss = 0.25`; any other line
 /// stays as it is.

@@ -18,8 +18,8 @@ struct UsualMetric {
 };
 
 /// Reads `@pipe {"metric": "loss", "value": 0.25, "step": 3}`: these members in any order, `step`
-/// or none, with spaces between words. Returns nothing for any other line, also where it reports a
-/// metric: such lines are left to the JSON parser. What is returned is what that would find.
+/// or none, with spaces between words. Returns the same as the JSON parser, or nothing for lines
+/// that are left to it.
 std::optional<UsualMetric> read_usual_metric(std::string_view line);
 
 }  // namespace pipeline::model

@@ -13,8 +13,8 @@ namespace pipeline::net {
 
 class Connection {
  public:
-  /// Connects; returns only then. Throws TransportError. Of the request, what says how the server
-  /// is reached is used.
+  /// Connects; returns only then. Throws TransportError. Uses only the parts of the request that
+  /// describe the server.
   Connection(asio::io_context& loop, Request request);
   ~Connection();
   Connection(const Connection&) = delete;

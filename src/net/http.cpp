@@ -231,7 +231,7 @@ void Exchange::take_header(std::string_view line) {
   }
 }
 
-/// Of the body of an error or a redirection, only the beginning is read.
+/// Collects the body; of an error or a redirection only the beginning.
 void Exchange::collect(std::string_view bytes) {
   const bool is_error = response_.status >= 300;
   const auto most = is_error ? max_error_answer : max_answer;

@@ -63,8 +63,8 @@ class TransportError : public core::EnvironmentError {
   TransportError(int curl_code, const std::string& message)
       : core::EnvironmentError(message), code_(curl_code) {}
   int curl_code() const { return code_; }
-  /// Returns true if no server has answered: no host has this name (5, 6), its port refuses (7), or
-  /// it was silent (28). What answers and is cut off is there.
+  /// Returns true if no server has responded: no host has this name (5, 6), its port refuses (7),
+  /// or it was silent (28). A cut response counts as one.
   bool is_unanswered() const { return (code_ >= 5 && code_ <= 7) || code_ == 28; }
 
  private:

@@ -1,5 +1,5 @@
 /// @file
-/// How long a server may be silent before its exchange is given up and repeated.
+/// Time limit for a silent server, after which its exchange is repeated.
 #pragma once
 
 #include <chrono>

@@ -18,7 +18,7 @@
 
 namespace pipeline::orchestrators {
 
-/// One of the artifacts that a gathered input consists of.
+/// An artifact in a gathered input.
 struct AttemptPiece {
   std::string file;  ///< Its name in the input's folder.
   std::filesystem::path path;
@@ -32,10 +32,10 @@ struct RemoteFile {
 /// Content at an address, for executors with Capabilities::fetches_addresses.
 struct RemoteContent {
   std::string shown;       ///< The address for messages.
-  std::string server;      ///< What answers there or does not.
+  std::string server;      ///< The responding part of the address, for messages.
   std::uint64_t size = 0;  ///< In bytes; 0: not known.
   bool is_folder = false;
-  bool is_public = false;  ///< Of a server on the Internet, not of a bucket.
+  bool is_public = false;  ///< The server is on the Internet, not a bucket.
   /// Returns a file, or all that the folder has. Throws EnvironmentError.
   std::function<async::Task<std::vector<RemoteFile>>()> files = {};
   /// Brings the content to AttemptInput::path, unless it is there. Throws EnvironmentError.
@@ -89,7 +89,7 @@ struct ShellRequest {
                            ///< step's.
 };
 
-/// One attempt of one step as data: everything that determines what is started.
+/// An attempt of a step as data: everything that determines its start.
 struct AttemptSpec {
   const StepSpec& step;
   std::string pipeline;
@@ -123,7 +123,7 @@ struct AttemptSpec {
   std::optional<ShellRequest> shell = {};  ///< For orchestrators with Capabilities::shells.
 };
 
-/// What an attempt reports while it runs, and what stops it.
+/// The reports of a running attempt, and the source that stops it.
 struct AttemptIo {
   LogSink& log;
   core::CancelSource& cancel;  ///< Stopped by the user, fail_fast or the timeout.
@@ -141,7 +141,7 @@ struct Attempt : AttemptSpec {
 struct AttemptResult {
   std::optional<Failure> failure;  ///< Unset if the attempt ended with exit code 0.
   std::optional<int> exit_code;
-  std::string image;  ///< What the attempt ran in: an image id, or an interpreter.
+  std::string image;  ///< The image id or interpreter that the attempt ran in.
   core::Usage usage = {};
   std::string node = {};  ///< Name of the machine that the attempt ran on; empty: not known.
   /// When the step's command was started and had ended, as far as it is known.
@@ -153,7 +153,7 @@ struct AttemptResult {
   /// stored. Until then a later driver finds the attempt as it ended; afterwards everything is
   /// removed once settle() has returned.
   std::function<void()> cleanup;
-  /// For orchestrators that keep the checkpoint elsewhere: call it once the step's success is
+  /// For orchestrators that keep the checkpoint elsewhere: call it after the step's success is
   /// stored.
   std::function<void()> remove_checkpoint = {};
   /// GPUs that it was seen to have, where they are assigned elsewhere than by a reservation.
@@ -178,8 +178,7 @@ class AttemptRunner {
     co_return std::vector<std::string>{};
   }
 
-  /// Waits for removals that earlier run() calls have begun. Must be awaited before this object is
-  /// destroyed.
+  /// Waits for removals that earlier run() calls have begun; call it before the destruction.
   virtual async::Task<> settle() { co_return; }
 
   /// Removes an attempt that a dead driver has begun and this one does not join, with all its

@@ -25,9 +25,10 @@ fs::path cache_without_home() {
     throw core::system_error("cannot make the folder " + folder.string(), errno);
   if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
       (status.st_mode & writable_for_others) != 0)
-    throw core::EnvironmentError(folder.string() + " is no folder that only this user may write to",
-                                 {"set HOME or PIPE_CACHE_DIR to a folder of this user's",
-                                  "another user may have made it: look at it, then remove it"});
+    throw core::EnvironmentError(
+        folder.string() + " is not a folder that only this user may write to",
+        {"set HOME or PIPE_CACHE_DIR to a folder of this user's",
+         "another user may have made it: look at it, then remove it"});
   return folder;
 }
 

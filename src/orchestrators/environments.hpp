@@ -13,7 +13,7 @@
 
 namespace pipeline::orchestrators {
 
-/// What a step would run in, as far as it is known without building it.
+/// The environment of a step, as far as it is known without building it.
 struct Environment {
   std::string id;  ///< Digest over everything that determines the environment; a part of the cache
                    ///< key. Empty if it is known only after prepare().

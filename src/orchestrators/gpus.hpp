@@ -15,12 +15,11 @@
 
 namespace pipeline::orchestrators {
 
-/// A GPU in use by an attempt of pipe that this run does not know of, where the orchestrator runs
-/// attempts.
+/// A GPU in use by an attempt of another run on the orchestrator's machine.
 struct GpuHold {
   std::string uuid;
   std::string run, step;
-  std::string place;  ///< What uses it, for messages: `container pipe-7f3a-train-1`.
+  std::string place;  ///< The user of the GPU, for messages: `container pipe-7f3a-train-1`.
 };
 
 /// Used only from the loop's thread.

@@ -24,8 +24,9 @@ struct OrchestratorOptions {
       state;  ///< The store's folder, for files of an orchestrator (virtual environments).
   std::filesystem::path template_dir;  ///< Overrides the embedded templates.
   std::string run_id;
-  lockfile::LockFile* lock = nullptr;  ///< Of the pipeline's Python packages; outlives the
-                                       ///< orchestrator. Null: installers choose versions.
+  lockfile::LockFile* lock =
+      nullptr;           ///< The lock file of the pipeline's Python packages; outlives the
+                         ///< orchestrator. Null: installers choose versions.
   StringMap connection;  ///< Values of the orchestrator's own fields (Entry::connection); absent
                          ///< ones have their defaults.
   blobs::RemoteArtifacts* artifacts =

@@ -15,8 +15,7 @@
 
 namespace pipeline::orchestrators {
 
-/// What an orchestrator supports. The engine rejects a spec that needs more, or reports what is
-/// ignored.
+/// The features of an orchestrator. The engine rejects or reports settings that exceed them.
 struct Capabilities {
   std::string name;  ///< `docker`, `local`.
   Traits traits = {};

@@ -19,8 +19,7 @@ struct SmiReport {
   std::string list;   ///< Output of `nvidia-smi -L`; empty if the first call failed.
 };
 
-/// The GPUs that a step should see: a container its own GPUs only, a process of this machine all
-/// GPUs.
+/// The GPUs that a step should see: its own in a container, all as a process of this machine.
 enum class GpuVisibility { its_own, all };
 
 /// Returns why the step must not start; nothing if it may. Transient causes are
@@ -28,14 +27,12 @@ enum class GpuVisibility { its_own, all };
 std::optional<Failure> preflight_failure(const SmiReport& report,
                                          const std::vector<AssignedGpu>& gpus,
                                          GpuVisibility visibility);
-/// If no process keeps the driver loaded, nvidia-smi initialises all GPUs of a machine one after
-/// the other.
+/// Covers the initialisation of all GPUs of a machine, if no process keeps the driver loaded.
 inline constexpr std::chrono::seconds longest_preflight{120};
 /// Returns the failure for nvidia-smi not ending in time.
 Failure preflight_hangs(std::chrono::seconds waited);
 
-/// Returns the UUIDs in the output of `nvidia-smi -L`; for a GPU divided by MIG, those of its
-/// slices.
+/// Returns the UUIDs in the output of `nvidia-smi -L`; slices for a GPU divided by MIG.
 std::vector<std::string> visible_gpus(std::string_view list);
 
 /// Returns the gate: the command behind a shell that first runs nvidia-smi and executes the command

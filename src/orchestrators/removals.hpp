@@ -15,8 +15,7 @@ namespace pipeline::orchestrators {
 /// milliseconds, for which later steps do not wait.
 class Removals {
  public:
-  /// Begins a removal. A failure is logged as a warning, which names the command that removes the
-  /// object.
+  /// Begins a removal. A failure is a warning that names the command to remove the object.
   /// @param name the object's entry in left() after a failure; empty: it has none
   void begin(const asio::any_io_executor& executor, async::Task<> removal, std::string name = {});
   /// Names of the objects that could not be removed.

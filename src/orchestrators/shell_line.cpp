@@ -49,8 +49,7 @@ void ShellLine::add_value(std::string_view value) {
     case Kind::here_document: {
       const auto& document = lexer_.document();
       if (!document.quoted) {
-        // A line that would end the document must not be written into it, so the value comes from a
-        // variable.
+        // A line that would end the document is passed in a variable instead.
         std::string name = "pipe_value_" + std::to_string(++values_);
         assignments_ += name + "=" + core::shell_quote(value) + "; ";
         text = "${" + name + "}";

@@ -112,7 +112,7 @@ class ShellTerminal {
     if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) co_return;
     try {
       co_await shell_.resize(size.ws_row, size.ws_col);
-    } catch (const core::EnvironmentError&) {  // It has ended.
+    } catch (const core::EnvironmentError&) {  // The shell has ended.
     }
   }
 
@@ -120,7 +120,7 @@ class ShellTerminal {
     resizes_.add(SIGWINCH);
     boost::system::error_code cancelled;
     while (!is_over_) {
-      co_await tell_size();  // It may have changed before the signal was awaited.
+      co_await tell_size();  // The size may have changed before the signal was awaited.
       if (is_over_) co_return;
       co_await resizes_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
       if (cancelled) co_return;

@@ -162,7 +162,7 @@ PythonRequirements python_requirements(const DockerSettings& settings,
     if (line.starts_with("--find-links=")) line.replace(line.find('='), 1, " ");
     const bool is_looked_at = is_index_option(line) && !python.empty();
     const auto path = is_looked_at ? local_path(line, root) : std::nullopt;
-    if (path && !path->starts_with('/'))  // That of the image may be meant.
+    if (path && !path->starts_with('/'))  // An absolute path may be one of the image.
       python.requirements.insert(python.requirements.begin(), std::move(line));
     else
       python.arguments.push_back(std::move(argument));

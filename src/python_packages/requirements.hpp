@@ -12,7 +12,7 @@
 
 namespace pipeline::python_packages {
 
-/// What a step asks to be installed by a Python installer.
+/// The packages that a step asks a Python installer for.
 struct PythonRequirements {
   std::vector<std::string> requirements;  ///< Lines of a requirements file; may hold credentials.
   std::vector<std::string> constraints;   ///< `numpy<2`, for what is installed anyway.

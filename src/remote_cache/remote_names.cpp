@@ -108,7 +108,7 @@ class NameTurn {
 struct RemoteNames::Found {
   explicit Found(const std::string& of) { name.name = of; }
   store::PublishedName name;
-  std::string tag;     ///< Of the record; empty: there is none.
+  std::string tag;     ///< Tag of the record; empty: there is none.
   std::string change;  ///< The random name of the change that wrote it.
 };
 

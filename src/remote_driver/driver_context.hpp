@@ -1,5 +1,5 @@
 /// @file
-/// What code that drives runs, or queries their drivers, needs from the rest of the program.
+/// The context for code that drives runs, or queries their drivers.
 #pragma once
 
 #include <functional>

@@ -21,8 +21,7 @@ inline constexpr const char* files_variable = "PIPE_DRIVER_FILES";
 
 /// Returns the settings in the form that is valid in the pod. @param store has PodAccess
 settings::RemoteStoreSettings store_settings_of_driver(blobs::BlobStore& store);
-/// Returns the variables for the driver. They contain keys and must never be shown. Reports notes
-/// to the user.
+/// Returns the driver's variables, with keys that must not be shown. Reports notes to the user.
 StringMap store_variables_of_driver(DriverContext context, blobs::BlobStore& store);
 /// In the driver: reads the settings from these variables. Returns nothing if its state folder is
 /// shared. Writes the CA file that they contain into `state`.

@@ -35,7 +35,7 @@ class RunMirror {
   bool is_stopped_ = false;
   blobs::RemoteArtifacts artifacts_;
   store::RunStore store_;
-  std::map<std::string, RunReplica> replicas_;  ///< By run.
+  std::map<std::string, RunReplica> replicas_;  ///< Keyed by run.
   std::function<void(const std::string&)> on_trouble_;
   std::set<std::string> told_;
 };

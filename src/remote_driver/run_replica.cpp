@@ -140,8 +140,7 @@ async::Task<bool> RunReplica::fetch_store(const std::string& name, const fs::pat
   }
   store::require_received_store(folder / first_store, run_);
   store::RunStore found(folder);
-  // Reads all records, because an unreadable one would make later commands fail, such as `pipe
-  // clean`.
+  // Reads all records: an unreadable one would make later commands fail, such as `pipe clean`.
   found.runs().steps(run_);
   for (const auto& attempt : found.attempts().list(run_)) found.attempts().tasks(attempt);
   co_return true;

@@ -43,8 +43,8 @@ class RunReplica {
   /// folder, unless that exists. Changes nothing in the remote store.
   /// @return false if there is no replica, or it was already brought home
   async::Task<bool> fetch(store::RunStore& store, std::filesystem::path folder);
-  /// The same for the process that drives the run from now on, and holds its Lease. What an earlier
-  /// driver still writes does not count any more, and its next save() throws.
+  /// Fetches the run for the process that drives it from now on, and holds its Lease. Later writes
+  /// of an earlier driver do not count, and its next save() throws.
   async::Task<bool> take_over(store::RunStore& store, std::filesystem::path folder);
 
   /// Uploads what has changed since the last save. Only one process may call this at a time: the

@@ -55,8 +55,7 @@ class Comparison {
     }
   }
 
-  /// Adds the parts of a step's key that are in no other group: code by file, environment, the
-  /// rest.
+  /// Adds the parts of a step's key of no other group: code by file, environment, the rest.
   void add_key(const store::StepRecord& step) {
     for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name == "step" || part.name == "pipeline" || part.name.starts_with("parameter "))

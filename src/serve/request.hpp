@@ -18,8 +18,8 @@ struct PageRequest {
   /// Returns the first value of the name; empty if there is none.
   const std::string& value(std::string_view name) const;
   std::vector<std::string> values(std::string_view name) const;
-  /// Returns the value as a number; `otherwise` if the name is missing. Throws InputError for any
-  /// other text.
+  /// Returns the value as a number, or `otherwise` without the name. Throws InputError for other
+  /// texts.
   std::int64_t number(std::string_view name, std::int64_t otherwise) const;
 };
 

@@ -18,8 +18,7 @@ using Problems = std::vector<GpuProblem>;
 
 constexpr std::int64_t max_devices = 1'000'000;
 
-/// Parses `0` to `4095`. A sign or leading zeros are refused, because they would give one device
-/// two names.
+/// Parses `0` to `4095`. A sign or leading zeros would give one device two names.
 std::optional<unsigned> parse_index(std::string_view text) {
   if (text.empty() || text.size() > 4 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
   unsigned number = 0;

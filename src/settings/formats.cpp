@@ -30,7 +30,7 @@ bool is_text(std::string_view text) {
   });
 }
 
-/// Returns the reference in lower case, without scheme, tag and digest; appends a name to a bare
+/// Returns the reference in lower case, without scheme, tag and digest, with a name after a
 /// registry.
 std::string nearest_repository(std::string_view text) {
   if (const auto scheme = text.find("://"); scheme != text.npos) text.remove_prefix(scheme + 3);
@@ -160,8 +160,7 @@ bool is_path_below(std::string_view text) {
   return true;
 }
 
-/// Returns true for text that can follow the name of a package: `[extra] >=1.2`, `; marker`, `@
-/// URL`.
+/// Returns true for text that can follow a package's name: `[extra] >=1.2`, `; marker`, `@ URL`.
 bool follows_a_name(std::string_view text) {
   const auto skip_blanks = [&] {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));

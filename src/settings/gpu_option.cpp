@@ -147,8 +147,7 @@ class Option {
     }
   }
 
-  /// Reads a field without a key: a count, another device after an unquoted `device=0`, or a
-  /// device's UUID.
+  /// Reads a field without a key: a count, a device after an unquoted `device=0`, or a UUID.
   void read_bare(const CsvField& field) {
     const auto device = parse_gpu_device(field.text);
     const bool is_id = device && (!device->index || device->mig);

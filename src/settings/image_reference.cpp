@@ -19,8 +19,7 @@ using core::split;
 
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
-/// Accepts runs of lower-case letters and digits, separated by one `.`, one or two `_`, or any
-/// number of `-`.
+/// Accepts runs of `a-z0-9`, separated by one `.`, one or two `_`, or any number of `-`.
 bool is_path_component(std::string_view text) {
   if (text.empty()) return false;
   for (std::size_t i = 0; i < text.size();) {
@@ -83,7 +82,7 @@ std::string_view registry_host(std::string_view reference) {
 
 bool is_image_repository(std::string_view text) {
   if (text.empty() || text.size() > 255) return false;
-  // A first part that looks like a registry, but cannot be one, may be a part of the name:
+  // A first part that cannot be a registry, though it looks like one, may belong to the name:
   // `a_b.c/x`.
   if (const auto host = registry_host(text); !host.empty() && is_host(host))
     text.remove_prefix(host.size() + 1);

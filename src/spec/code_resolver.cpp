@@ -33,7 +33,7 @@ std::string advice(const StepSpec& step, const CodeSet& code, const std::string&
          step.name + "': add `code: [" + core::joined(entries, ", ") + "]` to the step";
 }
 
-/// The code of the steps whose paths refer to one folder.
+/// A folder that the code paths of some steps refer to.
 struct CodeFolder {
   explicit CodeFolder(const std::filesystem::path& folder)
       : root(folder), tree(folder), discovery(tree) {}
@@ -103,7 +103,7 @@ struct CodeFolder {
     return std::nullopt;
   }
 
-  /// Advice for a file of this machine that the step named by its absolute path.
+  /// Returns advice for a file of this machine that the step named by its absolute path.
   std::optional<std::string> absolute_advice(const StepSpec& step, const CodeSet& code,
                                              const std::string& path) {
     if (!path.starts_with('/')) return std::nullopt;
@@ -121,7 +121,7 @@ struct CodeFolder {
     });
   }
 
-  /// Advice for a script that the command names and the folder does not have.
+  /// Returns advice for a script that the command names and the folder lacks.
   std::string script_advice(const std::string& script) {
     std::set<std::string> looked_at;
     const auto files = tree.files_below("", looked_at);
@@ -130,8 +130,8 @@ struct CodeFolder {
            (meant.empty() ? "" : ": " + meant);
   }
 
-  /// Advice for a module that Python does not find by itself: it is elsewhere in the folder, or in
-  /// a package.
+  /// Returns advice for a module that Python does not find by itself, because it is elsewhere in
+  /// the folder, or in a package.
   std::string module_advice(const StepSpec& step, const CodeSet& code, const std::string& module) {
     std::string path = module.substr(0, module.find('.'));
     std::set<std::string> looked_at;

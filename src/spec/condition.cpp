@@ -21,7 +21,7 @@ constexpr const char* values_of_conditions =
     "a condition knows ${params.X} and, of JSON outputs, ${STEP.OUTPUT} and "
     "${STEP.OUTPUT.MEMBER}";
 
-/// `STEP[SELECTOR].OUTPUT.MEMBER...`, taken apart.
+/// The parts of `STEP[SELECTOR].OUTPUT.MEMBER...`.
 struct OutputName {
   model::Selector selector;
   OutputValue value;
@@ -50,7 +50,7 @@ std::optional<OutputName> output_named(std::string_view name) {
   }
 }
 
-/// Advice for what GitLab writes after `when:`.
+/// Returns advice for the words that GitLab has after `when:`.
 std::string gitlab_advice(std::string_view text) {
   if (text == "always") return "write `run_on: always`";
   if (text == "on_failure" || text == "failure") return "write `run_on: failure`";
@@ -65,7 +65,7 @@ class ConditionReader {
       : step_(step), places_(places), diagnostics_(diagnostics) {}
 
   /// @param key     `when` or `until`
-  /// @param outputs what the condition takes from outputs is added to them
+  /// @param outputs the outputs that the condition depends on are added to them
   void read(const char* key, const core::Value& value, Rare<Condition>& condition_read,
             std::vector<ReadStep::ConditionValue>& outputs) {
     if (value.kind != core::Value::Kind::scalar)

@@ -19,8 +19,7 @@ RunOn read_run_on(const core::Value& value, settings::Diagnostics& diagnostics);
 void read_conditions(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                      settings::Diagnostics& diagnostics);
 
-/// Orders the steps that have a `run_on` and no `after` behind all steps that are not behind such a
-/// step themselves.
+/// Orders steps with a `run_on` and no `after` behind all steps that do not come after such a step.
 void order_final_steps(std::vector<StepSpec>& steps);
 
 }  // namespace pipeline::spec

@@ -163,7 +163,7 @@ std::optional<DataSpec> read_data(const std::string& input, const core::Value& v
     settings::report(diagnostics, "contradiction",
                      "the input '" + input + "' is " +
                          (path ? "a path, whose content is read" : "an artifact") +
-                         ": 'sha256' and 'version' are for what has a 'url'",
+                         ": 'sha256' and 'version' are for an input with a 'url'",
                      only_of_url->span, {},
                      artifact ? "a version of an artifact is `{artifact: production@3}`" : "");
   else if (artifact)

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t";
 
-/// Reads a text of `.env` from its beginning to its end.
+/// Parses the text of a `.env` file.
 class EnvParser {
  public:
   explicit EnvParser(std::string_view text) : text_(text) {}
@@ -110,7 +110,7 @@ class EnvParser {
   void refuse_reference(const std::string& name, std::size_t where) {
     report("bad-env-line", where,
            "the value of " + name + " contains `${`, and nothing is expanded here",
-           "write the value itself; in single quotes it is taken as it stands");
+           "write the value itself; in single quotes it is taken literally");
   }
 
   static bool is_variable(std::string_view name) {

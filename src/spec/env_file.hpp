@@ -16,7 +16,7 @@ namespace pipeline::spec {
 /// @param file for messages, which never contain a value. Throws InputError with every wrong line.
 StringMap parse_env(std::string_view text, const std::filesystem::path& file);
 
-/// Returns true if a variable of the step has the value that the user's environment or `.env` has.
+/// Returns true if a variable of the step takes its value from the user's environment or `.env`.
 bool takes_users_variables(const StepSpec& step);
 
 }  // namespace pipeline::spec

@@ -42,7 +42,7 @@ struct Selection {
   bool is_gathered = false;
   /// Axes of the target that must have the values of these axes of the reader.
   std::vector<std::pair<std::size_t, std::size_t>> same;
-  /// By the values of the target's axes in `same`.
+  /// Keyed by the values of the target's axes in `same`.
   std::unordered_map<std::string, std::vector<std::uint32_t>> groups;
 };
 
@@ -65,7 +65,7 @@ struct Reading {
     if (target.open) return of_open_matrix();
     if (selector.same && reader.open)
       return refuse(
-          "`=` takes what has the reader's own values, and another step makes those of '" +
+          "`=` takes the instance with the reader's own values, and another step makes those of '" +
               reader.spec.name + "'",
           {}, "did you mean '" + selector.step + "[*]" + output + "'?");
     if (!target.matrix) return of_single_step();
@@ -92,8 +92,8 @@ struct Reading {
     return selection;
   }
 
-  /// The run makes the instances of the target: the selector takes all of them, or for a step with
-  /// the same matrix the one with the same values.
+  /// Selects from a target whose instances the run makes: all of them, or for a step with the same
+  /// matrix the one with the same values.
   std::optional<Selection> of_open_matrix() const {
     const auto& source = target.open->spec.of;
     if (selector.all || (!selector.has_brackets && output.empty())) {
@@ -121,7 +121,7 @@ struct Reading {
     const auto& [axes, instances] = *target.matrix;
     return refuse(
         "step '" + selector.step + "' is " + std::to_string(instances.size()) +
-            " steps, by its matrix: say which one is meant",
+            " steps, by its matrix: name one of them",
         {"'" + selector.step + "[*]" + output + "' gathers all in a folder, '" + selector.step +
          "[" + shown(axes, instances[0]) + "]" + output + "' is one of them"});
   }
@@ -160,8 +160,8 @@ struct Reading {
     }
     if (!is_good) return std::nullopt;
     if (selector.same && !reader.matrix)
-      return refuse("`=` takes what has the reader's own values, but step '" + reader.spec.name +
-                        "' has no matrix",
+      return refuse("`=` takes the instance with the reader's own values, but step '" +
+                        reader.spec.name + "' has no matrix",
                     {}, "did you mean '" + selector.step + "[*]" + output + "'?");
     if (!read_same_axes(fixed, selection)) return std::nullopt;
     return grouped(fixed, std::move(selection));
@@ -181,8 +181,8 @@ struct Reading {
         continue;
       }
       refuse(selector.same ? "'" + reader.spec.name + "' has no matrix axis '" + axes[i] +
-                                 "', so `=` does not say which one is meant"
-                           : "this does not say which '" + axes[i] + "' is meant",
+                                 "', so `=` does not select one value"
+                           : "this does not select a value of '" + axes[i] + "' is meant",
              {"`" + axes[i] + "=*` gathers all in a folder, `" + axes[i] + "=" +
               model::axis_text(*target.matrix->instances[0][i]) + "` is one of them"});
       is_good = false;
@@ -400,7 +400,7 @@ class Expansion {
                        span);
   }
 
-  /// Reports values of a matrix that are to come from many steps.
+  /// Reports values of a matrix that would come from many steps.
   void check_items(const ReadStep& step) {
     if (!step.open || step.open->spec.of != step.spec.name) return;
     for (std::size_t i = 0; i < step.open->spans.size(); ++i) {
@@ -472,7 +472,8 @@ class Expansion {
   std::vector<ReadStep>& steps_;
   settings::Diagnostics& diagnostics_;
   std::unordered_map<std::string_view, std::size_t> index_;
-  std::vector<std::vector<std::string>> names_;  ///< Of the instances of each step with a matrix.
+  std::vector<std::vector<std::string>>
+      names_;  ///< Names of the instances of each step with a matrix.
   std::vector<std::optional<Connection>> inputs_, values_, thens_, untils_, after_;
   std::size_t connections_ = 0;
   std::unordered_map<const ReadStep*, std::size_t> failed_fills_;

@@ -1,6 +1,5 @@
 /// @file
-/// Expands steps with a matrix into instances, and references to them (`train[*].model`) into plain
-/// references.
+/// Expands steps with a matrix into instances, and references to them (`train[*].model`).
 #pragma once
 
 #include <vector>
@@ -11,8 +10,8 @@ namespace pipeline::spec {
 
 /// Returns the steps of the pipeline in the file's order, the instances of a matrix in its own
 /// order. Reports references that do not fit a matrix.
-/// @param specs those that `steps` refer to, in the same order; afterwards they may have been moved
-/// from
+/// @param specs the specs that `steps` refer to, in the same order; they may have been moved from
+/// afterwards
 std::vector<StepSpec> expand(std::vector<ReadStep>& steps, std::vector<StepSpec> specs,
                              settings::Diagnostics& diagnostics);
 

@@ -30,8 +30,7 @@ std::string_view complained_of(std::string_view line, std::string_view complaint
   return behind.find_first_of("'\"") == behind.npos ? last_name(before) : last_name(behind);
 }
 
-/// Returns the file that the line reports as not writable; empty if the line reports something
-/// else.
+/// Returns the file that the line reports as not writable; empty for other lines.
 std::string_view unwritable(std::string_view line) {
   for (const std::string_view complaint : {"Read-only file system", "Permission denied"}) {
     const auto name = complained_of(line, complaint);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// More are treated as a mistake.
+/// A larger number is treated as a mistake.
 constexpr std::size_t max_files = 1000;
 constexpr const char* expected_include =
     "a list of files, or of {file: FILE, prefix: NAME, parameters: {...}}";
@@ -111,7 +111,7 @@ void Files::include(FileScope& parent, const core::Value& entry) {
     return settings::report(diagnostics_, "include-absolute",
                             "'" + *name + "' is not a path relative to the file that includes it",
                             file->span,
-                            {"where the pipeline goes, what it includes has to go with it"});
+                            {"included files must stay beside the pipeline file when it is moved"});
   made.file = (parent.folder() / *name).lexically_normal();
   load(parent, *file, std::move(made));
 }
@@ -153,7 +153,7 @@ void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
     report_keys(scope.root, pipeline_keys, "an included file", diagnostics_);
     if (!scope.root.find("steps") && !scope.root.find("include") &&
         !has_misspelt(scope.root, "steps"))
-      settings::report(diagnostics_, "missing-key", "an included file has 'steps'",
+      settings::report(diagnostics_, "missing-key", "an included file must have 'steps'",
                        scope.root.span);
   }
   name_steps(scope);
@@ -178,7 +178,7 @@ void give_parameters(FileScope& scope, const Defaults& given, settings::Diagnost
       if (takes_all) return;
       settings::report(diagnostics, "unknown-parameter",
                        "the included file has no parameter '" + name + "'", span_of(name),
-                       {"a parameter of it has its default under `parameters` there"},
+                       {"its parameters have their defaults under `parameters`"},
                        core::did_you_mean(name, names));
     } else if (std::string_view(kind_of(*declared->second)) != kind_of(*value)) {
       settings::report(diagnostics, "wrong-type",

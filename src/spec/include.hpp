@@ -24,8 +24,8 @@ struct FileScope {
   std::filesystem::path file;   ///< Absolute.
   core::Value root;
   std::string prefix;  ///< `prep-`, before the name of each step; may be empty.
-  const core::Value* parameters = nullptr;  ///< Those that the including file gives.
-  core::Span span;                          ///< Where it is included.
+  const core::Value* parameters = nullptr;  ///< Values that the including file gives.
+  core::Span span;                          ///< Position of the include.
   std::set<std::string> steps;  ///< The steps of the file and of those that it includes,
                                 ///< as the file calls them.
   Defaults defaults;
@@ -60,7 +60,7 @@ class Files {
   void name_steps(FileScope& scope);
 
   settings::Diagnostics& diagnostics_;
-  std::deque<FileScope> scopes_;    ///< By number; their addresses stay.
+  std::deque<FileScope> scopes_;    ///< Indexed by number, at stable addresses.
   std::deque<std::string> loaded_;  ///< The texts of the included files.
   std::vector<std::string_view> texts_;
   std::vector<FileScope*> order_;

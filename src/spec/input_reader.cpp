@@ -14,8 +14,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// Returns the offset of the output's name in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos for another
-/// form.
+/// Returns the output's offset in `STEP.OUTPUT` or `STEP[...].OUTPUT`; npos for another form.
 std::size_t output_in(std::string_view text) {
   const auto bracket = text.find('[');
   const auto dot = bracket == std::string_view::npos ? text.find('.') : text.rfind("].");

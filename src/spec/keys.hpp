@@ -1,5 +1,5 @@
 /// @file
-/// The keys of a pipeline file, and what is said of others.
+/// The keys of a pipeline file, and advice for other keys.
 #pragma once
 
 #include <optional>

@@ -115,7 +115,7 @@ class MatrixReader {
   const std::optional<std::filesystem::path>& file() const { return file_; }
 
  private:
-  /// Reports what a matrix cannot have whose values are not known yet.
+  /// Reports keys that a matrix cannot have while its values are not known.
   void close_off(const core::Value& map) {
     open_.spec.of = step_.spec.name;
     for (const char* key : {"include", "exclude"})
@@ -123,10 +123,10 @@ class MatrixReader {
         is_broken_ = true;
         settings::report(diagnostics_, "bad-matrix",
                          std::string("`") + key +
-                             "` needs values that are known, and another step "
+                             "` needs known values, and another step "
                              "makes some of step '" +
                              step_.spec.name + "'",
-                         value->span, {}, "let that step write what is to be left out or added");
+                         value->span, {}, "let that step write the values to leave out or add");
       }
     if (step_.spec.run_on != RunOn::success) {
       is_broken_ = true;
@@ -154,8 +154,8 @@ class MatrixReader {
     open_.spans.push_back(text.span);
   }
 
-  /// Returns what `${params.NAME[*]}` or `${params.NAME.MEMBER[*]}` refers to, if the text has that
-  /// form: null for a wrong reference, which is reported.
+  /// Returns the value that `${params.NAME[*]}` or `${params.NAME.MEMBER[*]}` refers to, if the
+  /// text has that form: null for a wrong reference, which is reported.
   std::optional<Json> parameter_list(const core::Value& text) {
     if (text.kind != core::Value::Kind::scalar) return std::nullopt;
     const auto items = items_named(text.scalar);
@@ -178,8 +178,8 @@ class MatrixReader {
     return Json();
   }
 
-  /// Returns the items of a list that is a parameter; reports what cannot be an axis. An item that
-  /// is a list or map is its JSON, in a text, as an item that a step makes is.
+  /// Returns the items of a list that is a parameter; reports values that cannot be an axis. A list
+  /// or map among the items becomes its JSON text, as among the items that a step makes.
   Row values_of(const std::string& axis, const Json& parameter, const core::Value& text) {
     Row row;
     const auto& list = *parameter;
@@ -219,7 +219,7 @@ class MatrixReader {
       settings::report_type(diagnostics_, axis, "a text, a number or a boolean", item);
     else if (!settings::formats::text.accepts(item.scalar))
       settings::report(diagnostics_, "control-character",
-                       "a value of axis '" + axis + "' has a control character in it", item.span);
+                       "a value of axis '" + axis + "' has a control character", item.span);
     else
       return read_scalar(item, diagnostics_);
     return std::nullopt;
@@ -290,8 +290,7 @@ class MatrixReader {
     matrix_.instances = std::move(rows);
   }
 
-  /// Reads one map of axes to values of `include` or `exclude`. An axis that it does not name has
-  /// no value.
+  /// Reads a map of axes to values in `include` or `exclude`; an absent axis has no value.
   std::vector<std::optional<Json>> read_row(const char* key, const core::Value& item) {
     std::vector<std::optional<Json>> row(matrix_.axes.size());
     if (item.kind != core::Value::Kind::map) {
@@ -343,7 +342,7 @@ class MatrixReader {
         else if (item.kind == core::Value::Kind::map && !item.find(matrix_.axes[i]))
           settings::report(diagnostics_, "bad-matrix",
                            "this names no value for the axis '" + matrix_.axes[i] + "'", item.span,
-                           {"what `include` adds is one whole combination"});
+                           {"`include` adds whole combinations"});
       }
       if (instance.size() < row.size()) continue;
       if (!seen.insert(nlohmann::json(instance).dump()).second)
@@ -410,7 +409,7 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
       settings::report(diagnostics, "bad-name",
                        "the name of a step with a matrix can have at most " +
                            std::to_string(model::max_base) + " characters",
-                       step.key->span, {"those that are made of it have longer ones"});
+                       step.key->span, {"its instances have longer names"});
   }
   if (!has_some) return;
   by_name.reserve(steps.size());

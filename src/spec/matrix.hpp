@@ -25,7 +25,7 @@ struct Matrix {
 /// A matrix with an axis whose values another step makes.
 struct OpenMatrix {
   MatrixSpec spec;
-  std::vector<core::Span> spans;  ///< Of each axis.
+  std::vector<core::Span> spans;  ///< Position of each axis.
 };
 
 /// Returns the names of the axes of the step's matrix; none if it has no matrix.

@@ -23,8 +23,8 @@ void add(std::vector<std::string>& names, std::string_view name) {
   names.emplace_back(name);
 }
 
-/// Leaves out the program that speaks: `python: can't open file 'x.py'`, `sh: 1: cannot open x`. A
-/// name before a complaint that has no other one stays: `data.csv: No such file or directory`.
+/// Removes the name of the reporting program: `python: can't open file 'x.py'`, `sh: 1: cannot open
+/// x`. A name before a complaint without another name stays: `data.csv: No such file or directory`.
 std::string_view without_speaker(std::string_view line) {
   const auto end = line.find(": ");
   if (end == line.npos || line.substr(0, end).find_first_of(" '\"`") != line.npos) return line;

@@ -38,7 +38,7 @@ Strings words_of_ends() {
   return words;
 }
 
-/// Does not repeat a wrong address in the error: it is a secret.
+/// Reads an address. An error does not repeat it, because it is a secret.
 void read_address(const core::Value& value, const std::filesystem::path& folder, NotifySpec& notify,
                   settings::Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar && webhook_address.accepts(value.scalar) &&

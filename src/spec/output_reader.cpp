@@ -44,7 +44,7 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
                        meant ? "a name with its file is `outputs: {" + meant->name + ": " +
                                    meant->file_name + "}`"
                              : "");
-      // So that what refers to it is not an error, too.
+      // References to the output are then not errors, too.
       if (meant) step.outputs.push_back(*meant);
       return;
     }

@@ -19,8 +19,8 @@ inline constexpr settings::Format slot_name{
     }};
 
 /// Reads a list of names, or a map of names to file names or to `{file: NAME, metrics: true}`.
-/// What is wrong is reported; an output of a wrong name is added under the name that was probably
-/// meant, so that what refers to it is not an error as well.
+/// Reports errors; an output with a wrong name is added under the name that was probably meant, so
+/// that references to it are not errors, too.
 void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics);
 
 /// Reports a `publish_to` to which several steps, or the rounds or instances that a run makes of

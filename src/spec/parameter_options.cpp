@@ -69,8 +69,8 @@ std::optional<Json> read_option(const std::string& option, const std::string& te
   return std::nullopt;
 }
 
-/// Returns how `--param` names the parameters of a file: as they are in the pipeline's own,
-/// `PREFIX.NAME` in an included one. Nothing for a file that is included without a prefix.
+/// Returns the prefix by which `--param` names the parameters of a file: none in the pipeline's
+/// own, `PREFIX.` in an included one. Nothing for a file that is included without a prefix.
 std::optional<std::string> option_prefix(const FileScope& scope) {
   if (!scope.parent) return "";
   if (scope.prefix.empty()) return std::nullopt;
@@ -91,7 +91,7 @@ void set_member(Json& whole, nlohmann::json& member, const std::string& path, co
   keep_written(whole, path, value);
 }
 
-/// The first `.` of the name; its end if there is none.
+/// Returns the first `.` of the name; its end if there is none.
 std::size_t dot_of(const std::string& name) { return std::min(name.find('.'), name.size()); }
 
 }  // namespace
@@ -123,7 +123,7 @@ bool ParameterOptions::set(Parameters& parameters, const std::string& name,
   if (dot < name.size()) {
     const auto member = member_of(found->first, *declared, name.substr(dot + 1));
     if (!member.value) return false;
-    declared = const_cast<nlohmann::json*>(member.value);  // Of a value that is not const.
+    declared = const_cast<nlohmann::json*>(member.value);  // The parameters are not const.
   }
   taken_.insert(option);
   if (const auto open = text.find("${"); open != text.npos && open > 0 && text[open - 1] == '$')
@@ -172,7 +172,8 @@ void ParameterOptions::report_unknown(const Defaults& defaults,
           diagnostics_, "bad-option",
           "--param " + option + ": '" + key + "' is an axis of the step's matrix, not one value",
           {},
-          {"`--step " + step->spec.name + "[" + key + "=" + text + "]` runs what has this value"});
+          {"`--step " + step->spec.name + "[" + key + "=" + text +
+           "]` runs the instances with this value"});
     else
       report_unknown(option, defaults, steps);
   }

@@ -15,8 +15,7 @@
 
 namespace pipeline::spec {
 
-/// The functions are called in this order: first for each file, an including one before those that
-/// it includes.
+/// Call the functions in this order: first for each file, including files before included ones.
 class ParameterOptions {
  public:
   /// Keeps a reference to the diagnostics.
@@ -24,8 +23,8 @@ class ParameterOptions {
                    settings::Diagnostics& diagnostics)
       : options_(options), diagnostics_(diagnostics) {}
 
-  /// Sets the file's own parameters. They are named as they are in the pipeline's own file, and
-  /// `PREFIX.NAME` in an included one.
+  /// Sets the parameters of a file: `NAME` in the pipeline's own file, `PREFIX.NAME` in included
+  /// ones.
   void apply(FileScope& scope);
   /// Sets the parameters of single steps, `STEP.NAME`.
   void apply(std::vector<ReadStep>& steps);

@@ -27,7 +27,7 @@ std::optional<Json> read(const std::string& name, const core::Value& value,
   if (value.kind == core::Value::Kind::scalar) {
     if (!settings::formats::text.accepts(value.scalar)) {
       settings::report(diagnostics, "control-character",
-                       "parameter '" + name + "' has a control character in it", value.span);
+                       "parameter '" + name + "' has a control character", value.span);
       return std::nullopt;
     }
     return read_scalar(value, diagnostics);
@@ -45,7 +45,7 @@ std::optional<Json> read(const std::string& name, const core::Value& value,
     const bool is_name = settings::formats::text.accepts(key.scalar);
     if (!is_name)
       settings::report(diagnostics, "control-character",
-                       "a key of parameter '" + name + "' has a control character in it", key.span);
+                       "a key of parameter '" + name + "' has a control character", key.span);
     auto json = read(name, member, diagnostics);
     is_whole &= is_name && json.has_value();
     if (json) keep_written(made, key.scalar, *json);
@@ -92,7 +92,7 @@ std::optional<Json> read_scalar(const core::Value& scalar, settings::Diagnostics
   if (!value)
     settings::report(
         diagnostics, "bad-number",
-        "the number " + scalar.scalar.substr(0, 40) + " is beyond what a parameter can hold",
+        "the number " + scalar.scalar.substr(0, 40) + " is more than a parameter can hold",
         scalar.span, {"put it in quotes to pass it on as a text"});
   return value;
 }
@@ -144,7 +144,7 @@ ParameterMember member_of(const std::string& name, const nlohmann::json& value,
       for (const auto& [each, member] : at->items()) known.push_back(each);
       return {nullptr, has_no + "member '" + key + "'", core::did_you_mean(key, known)};
     } else {
-      return {nullptr, has_no + "member '" + key + "': it is one value, no list or map"};
+      return {nullptr, has_no + "member '" + key + "': it is one value, not a list or map"};
     }
   }
   return {at};

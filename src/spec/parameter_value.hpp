@@ -13,7 +13,7 @@
 
 namespace pipeline::spec {
 
-/// Reads the value of a parameter. Reports what cannot be one at its own position, also deep in a
+/// Reads the value of a parameter. Reports each invalid part at its own position, also deep in a
 /// list or map, and returns nothing then.
 std::optional<Json> read_parameter(const std::string& name, const core::Value& value,
                                    settings::Diagnostics& diagnostics);
@@ -34,10 +34,10 @@ Json part_of(const Json& whole, const nlohmann::json& member, const std::string&
 /// Returns "a text", "a number", "true or false", "a list" or "a map".
 const char* kind_of(const nlohmann::json& value);
 
-/// What a name such as `optimizer.lr` or `names.0` refers to in a parameter's value.
+/// The value that a name such as `optimizer.lr` or `names.0` refers to in a parameter.
 struct ParameterMember {
   const nlohmann::json* value = nullptr;  ///< Null if there is none.
-  std::string problem = {};               ///< Then: what is wrong.
+  std::string problem = {};               ///< The problem if there is none.
   std::string suggestion = {};
 };
 

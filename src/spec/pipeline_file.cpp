@@ -77,8 +77,8 @@ void read_header(const core::Value& root, PipelineSpec& pipeline,
     settings::report(diagnostics, "missing-key", "the pipeline has no 'name'", root.span);
 }
 
-/// Declares the axes, and the number of a round, as parameters so that commands may refer to them.
-/// The values of the instances are set later.
+/// Declares the axes, and the number of a round, as parameters that commands may refer to. The
+/// values of the instances are set later.
 void declare_axes(std::vector<ReadStep>& steps) {
   for (ReadStep& step : steps) {
     if (step.spec.repeat) step.spec.parameters[round_parameter] = nullptr;
@@ -99,7 +99,8 @@ void read_included_defaults(FileScope& scope, StepReader& reader, StepReader& in
     give_parameters(scope,
                     including.read_given_parameters(*scope.parameters, scope.parent->defaults),
                     diagnostics);
-  auto code = std::move(scope.defaults.code);  // Names files of its own folder.
+  auto code =
+      std::move(scope.defaults.code);  // The patterns refer to the included file's own folder.
   inherit(scope.defaults, scope.parent->defaults);
   scope.defaults.code = std::move(code);
 }
@@ -240,8 +241,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   throw core::InputError(std::move(diagnostics), std::move(sources));
 }
 
-/// Reads the pipeline and what it includes; throws InputError if there are diagnostics, also those
-/// of the caller.
+/// Reads the pipeline with its included files; throws InputError with all diagnostics.
 /// @param name the file's name for messages; empty for a program
 PipelineSpec read_files(core::Value root, std::string_view text, const fs::path& file,
                         const fs::path& name, const LoadOptions& options,
@@ -258,7 +258,7 @@ PipelineSpec read_files(core::Value root, std::string_view text, const fs::path&
   Files files(std::move(root), fs::absolute(file).lexically_normal(), text, diagnostics);
   pipeline = read_pipeline(files, options, diagnostics);
   if (diagnostics.empty()) return pipeline;
-  // As the file's own name was given, so are those of the files that it includes.
+  // Included files are named in the way that the pipeline's own file was.
   for (std::size_t i = 0; i < pipeline.included.size(); ++i) {
     const auto relative = pipeline.included[i].lexically_relative(pipeline.root);
     sources.push_back({(name.parent_path() / relative).lexically_normal().string(),

@@ -21,7 +21,7 @@ namespace pipeline::spec {
 struct LoadOptions {
   std::map<std::string, std::string> parameters;  ///< `--param k=v`: the values are read as YAML
                                                   ///< scalars. `STEP.k=v` sets a step's own.
-  /// Receives what a task definition asks for and pipe does not provide; may be null.
+  /// Receives the requests of a task definition that pipe does not support; may be null.
   std::vector<std::string>* notices = nullptr;
 };
 
@@ -29,12 +29,12 @@ struct LoadOptions {
 /// it cannot be read. Requirements files are read here, so that DockerSettings::requirements is
 /// always a list.
 PipelineSpec load(const std::filesystem::path& file, const LoadOptions& options = {});
-/// The same for a text; `file` is the name for messages and the base of relative paths.
+/// Parses a text as load() does; `file` is the name for messages and the base of relative paths.
 PipelineSpec parse(std::string_view text, const std::filesystem::path& file,
                    const LoadOptions& options = {});
 
-/// The same for a document from another source, such as a program. Relative paths are resolved
-/// against `file`.
+/// Reads a document from another source, such as a program, as load() does. Relative paths are
+/// resolved against `file`.
 PipelineSpec read(const core::Value& root, const std::filesystem::path& file,
                   const LoadOptions& options = {});
 /// Converts a task definition to an equivalent pipeline file in YAML. Throws as load() does, and
@@ -68,9 +68,9 @@ class CodeResolver {
   explicit CodeResolver(const PipelineSpec& pipeline);
   ~CodeResolver();
   const CodeSet& code_of(const StepSpec& step);
-  /// Advice for a step that failed because of a missing file: the root's file that the output names
-  /// and the step's code lacks, if there is one. Otherwise other advice from the output, such as a
-  /// package to install or another folder to write to.
+  /// Returns advice for a step that failed because of a missing file: the root's file that the
+  /// output names and the step's code lacks, if there is one. Otherwise other advice from the
+  /// output, such as a package to install or another folder to write to.
   std::optional<std::string> missing_file(const StepSpec& step, std::string_view output);
   /// Returns the scripts that the command passes to an interpreter and that are not in the root.
   std::vector<std::string> missing_scripts(const StepSpec& step);

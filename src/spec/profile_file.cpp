@@ -45,7 +45,7 @@ const Strings& profile_keys() {
   return keys;
 }
 
-/// Reports settings that name files of the pipeline's folder, which a profile does not know.
+/// Reports settings that name files of the pipeline's folder, which a profile does not have.
 void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostics) {
   const core::Value* docker = settings.find("docker");
   if (!docker) return;
@@ -57,7 +57,7 @@ void refuse_files(const core::Value& settings, settings::Diagnostics& diagnostic
       settings::report(
           diagnostics, "bad-profile",
           "'" + key.scalar + "' names a file, and a profile knows no pipeline's folder", key.span,
-          {"a profile is for what goes with the place: `parent_image`, `platform`, `resources`, "
+          {"a profile is for settings of the environment: `parent_image`, `platform`, `resources`, "
            "..."},
           "write it under the pipeline's `settings.docker`");
   }
@@ -127,7 +127,7 @@ settings::RemoteStoreSettings read_store(const core::Value& key, const core::Val
   return store;
 }
 
-/// Reads a field of an orchestrator, unless the value is not a valid one.
+/// Reads a valid field of an orchestrator.
 void read_field(const orchestrators::ConnectionField& field, const core::Value& value,
                 Profile& profile, settings::Diagnostics& diagnostics) {
   const auto key = field.key.substr(field.key.find('.') + 1);
@@ -166,7 +166,7 @@ void read_connection_map(const orchestrators::Entry& entry,
                      {"as in `" + which.example + "`"});
 }
 
-/// Reads what the key sets of how orchestrators find their services.
+/// Reads the key's part of an orchestrator's connection.
 void read_connection(const core::Value& key, const core::Value& value, Profile& profile,
                      settings::Diagnostics& diagnostics) {
   for (const auto& entry : orchestrators::catalog()) {

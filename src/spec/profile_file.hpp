@@ -21,11 +21,11 @@ struct Profile {
   std::string description;
   std::string orchestrator;  ///< This and the following members: empty or 0 if the profile does not
                              ///< set them.
-  StringMap connection;  ///< By the names of the orchestrators' fields; see orchestrators::Entry.
+  StringMap connection;  ///< Keyed by the names of the orchestrators' fields; see ConnectionField.
   std::filesystem::path state;  ///< The state folder; resolved against the file.
   unsigned jobs = 0;
   std::map<std::string, unsigned> limits;      ///< See PipelineSpec::limits.
-  Bytes keep_storage = 0;                      ///< Room that artifacts should take at most.
+  Bytes keep_storage = 0;                      ///< Maximum size of the artifacts.
   settings::RemoteStoreSettings remote_store;  ///< The key `artifact_store`.
   std::vector<NotifySpec> notify;              ///< Webhooks, besides the pipeline's.
   Settings settings;  ///< Defaults of every step; the pipeline's own settings take precedence.

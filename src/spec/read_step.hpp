@@ -1,5 +1,5 @@
 /// @file
-/// What is read of a step and of the pipeline's defaults.
+/// The values that are read for a step and for the pipeline's defaults.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,7 @@
 
 namespace pipeline::spec {
 
-/// The keys that both the pipeline and a step may have; the pipeline's values are each step's
-/// defaults.
+/// The keys of both pipelines and steps; the pipeline's values are each step's defaults.
 struct Defaults {
   std::map<std::string, Json> parameters;
   std::set<std::string>
@@ -52,12 +51,11 @@ struct ReadStep {
   const core::Value* command = nullptr;
   std::vector<core::Span> input_spans;  ///< Position of each input's source.
   std::vector<core::Span> after_spans;
-  /// The selectors of the inputs and of `after`. The spec has only the steps' names until matrices
-  /// are expanded.
+  /// Selectors of the inputs and of `after`; until matrices are expanded, the spec has names only.
   std::vector<model::Selector> input_selectors, after_selectors;
-  /// What a repeated step's input takes from the round before.
+  /// A repeated step's input from the round before.
   struct ThenSource {
-    std::size_t input;  ///< Its index.
+    std::size_t input;  ///< Index of the input.
     model::Selector selector;
     core::Span span;
   };
@@ -65,11 +63,11 @@ struct ReadStep {
   const core::Value *when = nullptr, *publish = nullptr, *repeat = nullptr, *until = nullptr;
   /// An output that a condition depends on.
   struct ConditionValue {
-    std::string name;  ///< In Condition::outputs.
+    std::string name;  ///< As in Condition::outputs.
     model::Selector selector;
     core::Span span;
   };
-  std::vector<ConditionValue> condition_values, until_values;  ///< Of `when`; of `until`.
+  std::vector<ConditionValue> condition_values, until_values;  ///< For `when`; for `until`.
   Rare<Matrix> matrix;
   Rare<OpenMatrix> open;  ///< Instead of `matrix`, if another step makes some values.
   /// Parameters that belong to the step even if its command does not name them.

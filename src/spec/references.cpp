@@ -38,7 +38,7 @@ void report_unknown_step(const std::string& name, core::Span span,
                    cheap ? core::did_you_mean(name, names_of(steps)) : "");
 }
 
-/// Returns the step that makes the output; reports a reference to none.
+/// Returns the step that makes the output; reports a reference to a missing one.
 std::optional<model::StepIndex> maker_of(const SourceSpec& source, core::Span span,
                                          const std::vector<ReadStep>& steps, const Index& index,
                                          settings::Diagnostics& diagnostics) {
@@ -82,7 +82,7 @@ std::vector<model::StepIndex> needs_of(const ReadStep& step, const std::vector<R
     if (!step.spec.inputs[i].data) add(step.spec.inputs[i].sources.at(0), step.input_spans[i]);
   for (const auto& value : step.condition_values)
     add(step.spec.when->outputs.at(value.name).source, value.span);
-  // A round ends, or begins, after these; the step itself does not wait for them.
+  // These steps end a round or begin one; the step itself does not wait for them.
   for (const auto& then : step.then_sources)
     maker_of(*step.spec.inputs[then.input].then, then.span, steps, index, diagnostics);
   for (const auto& value : step.until_values)
@@ -209,7 +209,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
                          item.span);
       else if (!settings::formats::text.accepts(item.scalar))
         settings::report(diagnostics, "control-character",
-                         "a command must be free of control characters", item.span);
+                         "a command must not have control characters", item.span);
       else
         read(item);
     }
@@ -224,7 +224,7 @@ void read_command(ReadStep& step, ScalarPlaces& places, settings::Diagnostics& d
                        "the command of step '" + spec.name + "' is empty", value.span);
     else if (!settings::formats::text.accepts(value.scalar))
       settings::report(diagnostics, "control-character",
-                       "a command must be free of control characters", value.span);
+                       "a command must not have control characters", value.span);
     else
       read(value);
   } else {

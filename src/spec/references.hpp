@@ -11,11 +11,10 @@
 
 namespace pipeline::spec {
 
-/// Reports inputs that no step makes, `after` entries that name no step, and dependency cycles.
+/// Reports inputs and `after` entries that name no step or output, and dependency cycles.
 void check_references(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 
-/// Parses each step's command and checks its names against the step's inputs, outputs, parameters
-/// and variables.
+/// Parses each step's command and checks its names against the step's own.
 void read_commands(std::vector<ReadStep>& steps, const std::vector<std::string_view>& sources,
                    settings::Diagnostics& diagnostics);
 

@@ -16,7 +16,7 @@ namespace {
 using core::Value;
 using Steps = std::unordered_map<std::string_view, const ReadStep*>;
 
-/// The names of a round's steps are longer.
+/// Maximum length of a repeated step's name; its rounds have longer names.
 constexpr std::size_t max_repeated_text = 80;
 constexpr const char* example = "as in `{until: \"${fit.metrics.loss} < 0.1\", max: 20}`";
 
@@ -100,7 +100,8 @@ class RepeatCheck {
       report("contradiction",
              "step '" + name + "' runs in the rounds of '" + step_.spec.repeat->of +
                  "', so it has no 'when' of its own",
-             step_.when->span, "the `when` of '" + step_.spec.repeat->of + "' is that of them all");
+             step_.when->span,
+             "the `when` of '" + step_.spec.repeat->of + "' decides for all of them");
     if (const Value* run_on = step_.body->find("run_on"))
       report("contradiction", "step '" + name + "' has both a 'repeat' and a 'run_on'",
              run_on->span);
@@ -147,7 +148,7 @@ class RepeatCheck {
       const auto& input = step_.spec.inputs[then.input];
       if (!is_together(input.then->step))
         report("bad-repeat",
-               "`then` takes what a step of the round before has made, and '" + input.then->step +
+               "`then` takes an output of the round before, and '" + input.then->step +
                    "' is not in these rounds",
                then.span);
       if (is_together(input.sources.at(0).step))
@@ -163,7 +164,7 @@ class RepeatCheck {
   settings::Diagnostics& diagnostics_;
 };
 
-/// Reports inputs from instances that each round has of its own.
+/// Reports inputs from instances that differ in each round.
 void check_inputs(const ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < step.input_selectors.size(); ++i) {
     const auto found = steps.find(step.input_selectors[i].step);
@@ -177,7 +178,7 @@ void check_inputs(const ReadStep& step, const Steps& steps, settings::Diagnostic
   }
 }
 
-/// Reports a matrix of instances that each round has of its own, or that no round has.
+/// Reports a matrix whose instances differ in each round, or exist in no round.
 void check_matrix(const ReadStep& step, const Steps& steps, settings::Diagnostics& diagnostics) {
   if (!step.open) return;
   const auto found = steps.find(step.open->spec.of);
@@ -194,7 +195,8 @@ void check_matrix(const ReadStep& step, const Steps& steps, settings::Diagnostic
 
 /// Reports steps between the steps of a round that are not repeated themselves.
 void check_order(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
-  std::unordered_map<std::string_view, model::StepIndex> place;  // Of a group, that of its leader.
+  std::unordered_map<std::string_view, model::StepIndex>
+      place;  // The place of a group is that of its leader.
   for (model::StepIndex i = 0; i < steps.size(); ++i) place.emplace(steps[i].spec.name, i);
   const auto group_of = [&](const StepSpec& step) {
     return place.at(step.repeat ? step.repeat->of : step.name);

@@ -1,5 +1,5 @@
 /// @file
-/// Reads `repeat:`: steps that run in rounds, each with what the round before has made, until a
+/// Reads `repeat:`: steps that run in rounds, each with the outputs of the round before, until a
 /// condition holds.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace pipeline::spec {
 
-/// More rounds are treated as a mistake.
+/// A larger number is treated as a mistake.
 constexpr unsigned max_rounds = 10'000;
 
 /// The parameter that has the number of the round.
@@ -23,8 +23,8 @@ bool run_together(const StepSpec& a, const StepSpec& b);
 /// The expression of `until` is read by read_conditions().
 void read_repeats(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 
-/// Reports repeated steps whose rounds could not run: references of theirs, and keys that do not go
-/// with `repeat`. Everything else of the steps must have been read.
+/// Reports repeated steps whose rounds could not run, because of their references or of keys that
+/// exclude `repeat`. Everything else of the steps must have been read.
 void check_repeats(const std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

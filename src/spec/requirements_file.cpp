@@ -51,7 +51,7 @@ class RequirementsReader {
                      std::set<fs::path>& sources)
       : place_(place), diagnostics_(diagnostics), sources_(sources) {}
 
-  /// @param is_constraints its lines only restrict the versions of what others ask for
+  /// @param is_constraints the lines only restrict the versions of other requirements
   void read(const fs::path& file, const std::string& name, bool is_constraints = false) {
     if (!seen_.insert({file.lexically_normal(), is_constraints}).second) return;
     sources_.insert(file.lexically_normal());
@@ -74,7 +74,7 @@ class RequirementsReader {
     std::string line, logical;
     for (unsigned number = 1; std::getline(stream, line); ++number) {
       const auto part = without_comment(line);
-      // Blanks before what continues a line stay one blank: `six==1.0\` and `  --hash=...`.
+      // Blanks before a continuation stay one blank: `six==1.0\` and `  --hash=...`.
       const bool is_apart = part.starts_with(' ') || part.starts_with('\t');
       if (!logical.empty() && is_apart && !logical.ends_with(' ')) logical += ' ';
       logical += trim(part);
@@ -111,7 +111,7 @@ class RequirementsReader {
     if (const auto file = argument_of(line, "-c", "--constraint")) {
       if (file->find_first_of("<>=~! ") == std::string_view::npos)
         return include(line, *file, from, true);
-      return keep("--constraint " + std::string(*file));  // The constraint itself.
+      return keep("--constraint " + std::string(*file));  // Keeps the constraint itself.
     }
     if (argument_of(line, "-e", "--editable") || line.starts_with('.') || line.starts_with('/') ||
         line.find("file:") != std::string_view::npos)
@@ -138,8 +138,7 @@ class RequirementsReader {
          (fs::path(from.name).parent_path() / file).generic_string(), is_constraints);
   }
 
-  /// As with pip, paths are relative to the working folder, which is the pipeline's, whichever file
-  /// they are in.
+  /// Adds a path, relative to the pipeline's folder in every file, as with pip's working folder.
   void add_path(std::string_view line, const Line& from) {
     const auto editable = argument_of(line, "-e", "--editable");
     auto path = std::string(editable ? *editable : line);

@@ -13,8 +13,8 @@ class ResourcePlaces {
  public:
   /// @param text a pipeline file that has been read without errors; the spans refer to it
   explicit ResourcePlaces(std::string_view text);
-  /// Returns the position of the scalar `settings.resources.NAME` that the step itself gives;
-  /// nothing if it has the value from the pipeline's settings or a profile.
+  /// Returns the position of the step's own `settings.resources.NAME`; nothing if the value comes
+  /// from the pipeline's settings or a profile.
   std::optional<core::Span> find(std::string_view step, std::string_view name) const;
 
  private:

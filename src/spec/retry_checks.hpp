@@ -11,7 +11,7 @@
 namespace pipeline::spec {
 
 /// @param retry         with the pipeline's values, for a step
-/// @param written       the value that it was read from; it has the positions
+/// @param written       the value that `retry` was read from; it has the positions
 /// @param asked         the step's merged settings; null for the pipeline's `retry`
 /// @param stalled_after of the pipeline or of the step
 void check_retry(const RetrySettings& retry, const core::Value& written, const Settings* asked,

@@ -24,7 +24,7 @@ class ScalarPlaces {
 
  private:
   std::vector<std::string_view> sources_;
-  std::map<unsigned, std::vector<std::string_view>> lines_;  ///< Of the texts with problems.
+  std::map<unsigned, std::vector<std::string_view>> lines_;  ///< Lines of the texts with problems.
 };
 
 }  // namespace pipeline::spec

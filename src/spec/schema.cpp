@@ -29,7 +29,7 @@ json object_of(json properties) {
 json text() { return {{"type", "string"}}; }
 json scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 json parameter() { return {{"type", {"string", "number", "boolean", "array", "object"}}}; }
-/// Of a step or an included file: without a value, it is one of the pipeline's.
+/// Returns the schema for a step or an included file, where no value means the pipeline's.
 json own_parameter() {
   return {{"type", {"string", "number", "boolean", "array", "object", "null"}}};
 }

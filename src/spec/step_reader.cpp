@@ -152,7 +152,7 @@ void StepReader::read_cache(const core::Value& value, Defaults& defaults) {
 std::optional<Duration> StepReader::read_time(const char* key, const core::Value& value) {
   const auto time = settings::read_duration(key, value, diagnostics_);
   if (time && *time <= Duration::zero())
-    settings::report_type(diagnostics_, key, "longer than no time at all", value);
+    settings::report_type(diagnostics_, key, "a duration above zero", value);
   return time;
 }
 
@@ -302,7 +302,7 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   if (const auto* retry = step.body->find("retry"); retry && !names_parameters(*retry))
     check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                 diagnostics_);
-  // A notification or a clean-up has effects, which an earlier one does not replace.
+  // A notification or a clean-up has effects, which an earlier result does not replace.
   spec.cache = own_cache.value_or(spec.run_on == RunOn::success && own.cache.value_or(true));
   spec.code = std::move(own.code);
   spec.command.interpreter = std::move(own.shell).value_or(Strings{});

@@ -20,21 +20,20 @@ class StepReader {
   ~StepReader();
   /// @param pipeline the pipeline's defaults, for a step; null if `map` is the pipeline
   Defaults read_defaults(const core::Value& map, const Defaults* pipeline = nullptr);
-  /// The files that the settings name, and the files that those include.
+  /// Returns the files that the settings name, and the files that those include.
   const std::set<std::filesystem::path>& sources() const { return sources_; }
   /// Returns the parameters that a file gives to one that it includes.
-  /// @param defaults those of the including file
+  /// @param defaults of the including file
   Defaults read_given_parameters(const core::Value& value, const Defaults& defaults);
   /// Reads the keys of the pipeline, or of an included file, whose texts name parameters, once
-  /// these are known.
+  /// the parameters are known.
   /// @param from what the file inherits; null for the pipeline
   void fill(const core::Value& map, Defaults& defaults, const Defaults* from);
   /// Reads the keys and inputs of a step, or of an instance, whose texts name parameters.
   /// @param values the parameters
   void fill(const ReadStep& step, const std::map<std::string, Json>& values, StepSpec& spec);
-  /// Returns the step with `pipeline` merged in. Its command is parsed later, when all names are
-  /// known.
-  /// @param spec filled with what is read; must live as long as the result
+  /// Returns the step with `pipeline` merged in; its command is parsed once all names are known.
+  /// @param spec receives the values; must live as long as the result
   ReadStep read_step(const core::Value& key, const core::Value& body, const Defaults& pipeline,
                      StepSpec& spec);
 
@@ -66,8 +65,8 @@ class StepReader {
   std::unique_ptr<Memory> memory_;
 };
 
-/// Completes what a step or an included file has by what the pipeline or the including file has;
-/// its own takes precedence. Parameters stay as they are.
+/// Completes the values of a step or an included file by those of the pipeline or the including
+/// file; own values take precedence. Parameters stay as they are.
 void inherit(Defaults& own, const Defaults& from);
 
 }  // namespace pipeline::spec

@@ -150,7 +150,7 @@ void check_variables(const ReadStep& step, settings::Diagnostics& diagnostics) {
       settings::report(diagnostics, "contradiction",
                        "'" + secret.name + "' of step '" + spec.name +
                            "' is both under 'environment' and under 'secrets'",
-                       step.key->span, {"what is under 'environment' is stored and shown"});
+                       step.key->span, {"values under 'environment' are stored and shown"});
   std::unordered_map<std::string, std::string> variables;
   const auto add = [&](std::string_view prefix, const std::string& name) {
     const auto [other, is_new] = variables.emplace(core::variable_name(prefix, name), name);

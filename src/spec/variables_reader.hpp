@@ -1,5 +1,5 @@
 /// @file
-/// Reads what becomes variables of a step: parameters, environment and secrets.
+/// Reads the sources of a step's variables: parameters, environment and secrets.
 #pragma once
 
 #include <filesystem>

@@ -32,7 +32,8 @@ bool is_plain_text(const std::string& text) {
   return meaning && meaning->is_string();
 }
 
-/// A JSON text is a valid YAML text. Invalid UTF-8 was rejected when the document was read.
+/// Returns the text in quotes. A JSON text is a valid YAML text; invalid UTF-8 was rejected when
+/// the document was read.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

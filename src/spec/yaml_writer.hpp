@@ -13,7 +13,7 @@ namespace pipeline::spec {
 /// Returns a text from which parse_yaml() makes an equal document. Maps have one member a line,
 /// lists of scalars are in one line; the text ends with a line end.
 std::string to_yaml(const core::Value& map);
-/// The same in one line, `{lr: 0.1, layers: [8, 8]}`, for any value.
+/// Returns any value in one line, `{lr: 0.1, layers: [8, 8]}`.
 std::string to_flow(const core::Value& value);
 
 }  // namespace pipeline::spec

@@ -46,8 +46,7 @@ class Transfer {
                const std::function<void(std::string_view)>& on_bytes);
   /// Returns a small object; nothing if it does not exist.
   std::optional<std::string> find(const std::string& what, const std::string& url);
-  /// Uploads an object or part and returns its tag (ETag). The server checks the bytes against
-  /// their MD5.
+  /// Uploads an object or part and returns its ETag. The server checks the bytes' MD5.
   std::string send(
       const std::string& what, const std::string& url, std::uint64_t size,
       const std::function<std::size_t(std::uint64_t offset, std::span<char> into)>& read);

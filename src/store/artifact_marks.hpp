@@ -1,6 +1,5 @@
 /// @file
-/// How files of artifacts are made read-only, and files and folders marked, so that a change is
-/// noticed.
+/// Makes files of artifacts read-only, and marks files and folders, so that changes are noticed.
 #pragma once
 
 #include <sys/stat.h>
@@ -36,8 +35,7 @@ std::uint64_t size_of(const file_tree::TreeNode& node);
 /// Makes a file read-only and gives it a time that any later change replaces, however coarse the
 /// file system's clock is.
 void freeze(const std::filesystem::path& path, mode_t mode);
-/// The same for a folder. The folder itself stays writable, because only a writable folder can be
-/// renamed.
+/// Marks a folder, which stays writable, because only a writable folder can be renamed.
 void freeze(const std::filesystem::path& root, const std::vector<file_tree::TreeNode>& nodes);
 /// Throws ContentError if the file has changed since freeze(). @param bytes its size then
 void check_frozen(const std::filesystem::path& path, std::optional<std::uint64_t> bytes);

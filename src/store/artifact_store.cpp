@@ -265,8 +265,7 @@ bool ArtifactStore::looks_whole(const core::Digest& digest) {
            verify(digest);
   if (!S_ISDIR(status->st_mode) || !has_mark(*status, mark(digest, "", 0))) return verify(digest);
   const auto target = path(digest);
-  // A folder's own time shows additions and removals; the times of its entries show all other
-  // changes.
+  // A folder's time shows additions and removals, its entries' times all other changes.
   std::vector<std::string> folders = {""};
   while (!folders.empty()) {
     const auto folder = std::move(folders.back());

@@ -28,8 +28,7 @@ Driver DriverLocks::claim(const RunRecord& run) {
       driver.process.started != ProcessId::self().started)
     return driver;
   auto& hold = held_[run.id];
-  // Only a process that removes the remains of an earlier driver can hold the lock now, and only
-  // briefly.
+  // Only a process that removes an earlier driver's remains can hold the lock now, and briefly.
   if (!hold.lock)
     hold.lock =
         StateLock::take(paths_.folder(), StateLock::driver_of(run.id), StateLock::Kind::exclusive);

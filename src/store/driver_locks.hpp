@@ -45,7 +45,7 @@ class DriverLocks {
   };
   const StatePaths& paths_;
   bool is_local_;
-  std::map<std::string, Hold> held_;  ///< By run.
+  std::map<std::string, Hold> held_;  ///< Keyed by run.
 };
 
 }  // namespace pipeline::store

@@ -174,8 +174,7 @@ std::vector<StepRecord> Lineage::consumers(const core::Digest& artifact) {
   std::vector<StepRecord> consumers;
   for (const auto& run : runs) {
     const auto& names = steps_of.at(run);
-    // Reads a single step of a run alone, because a chain of steps has one consumer after the
-    // other.
+    // Reads a single step of a run: in a chain of steps each has one consumer.
     for (auto& record : runs_.steps(run, names.size() == 1 ? *names.begin() : std::string()))
       if (names.contains(record.name)) consumers.push_back(std::move(record));
   }

@@ -59,8 +59,7 @@ class Lineage {
   /// Records which artifacts the matrix of the step with this key takes values from.
   void record_matrix_inputs(const std::string& key, const MatrixInputs& inputs);
   MatrixInputs matrix_inputs(const std::string& key);
-  /// Removes what record_gather() and record_matrix_inputs() have recorded of cache entries that
-  /// are gone.
+  /// Removes records of record_gather() and record_matrix_inputs() for removed cache entries.
   void remove_unused();
 
   /// Returns the inputs of each of the run's steps that has any, by the step's key.

@@ -21,8 +21,7 @@ std::string start_ticks(std::int64_t pid) {
   return fields.size() > start ? std::string(fields[start]) : "";
 }
 
-/// Identifies the current boot and the PID namespace: containers have process identifiers of their
-/// own.
+/// Identifies the boot and the PID namespace: containers have process identifiers of their own.
 std::string boot() {
   std::error_code error;
   return core::read_file("/proc/sys/kernel/random/boot_id").substr(0, 36) + ":" +

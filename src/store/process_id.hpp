@@ -13,8 +13,7 @@ struct ProcessId {
   static ProcessId self();
   /// Returns true if the process exists. False is meaningful only if is_of_this_namespace().
   bool alive() const;
-  /// Returns true if the process was started since this machine booted, in the PID namespace of
-  /// this process.
+  /// Returns true for a process of this boot and of this process's PID namespace.
   bool is_of_this_namespace() const;
   bool is_of_this_boot() const;
 };

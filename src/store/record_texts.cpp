@@ -138,7 +138,7 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
   for (const auto& row : list_of(text)) {
     outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
                        row.at(3), core::integer_of<std::uint64_t>(row.at(4))});
-    // They become parts of paths, and a run may have been downloaded from a bucket.
+    // These names become parts of paths, and a run may have been downloaded from a bucket.
     for (const auto& name : {outputs.back().name, outputs.back().file_name})
       if (!core::is_name(name))
         throw std::invalid_argument("'" + core::printable(name) +

@@ -33,8 +33,7 @@ std::vector<event::Gpu> read_gpus(const std::string& text);
 std::string write_usage(const core::Usage& usage);
 core::Usage read_usage(const std::string& text);
 
-/// Serialises usage, phases, code, node and image of an attempt as a JSON object; empty if nothing
-/// is known.
+/// Returns usage, phases, code, node and image of an attempt as JSON; empty if none is known.
 std::string write_measured(const AttemptRecord& attempt);
 void read_measured(const std::string& text, AttemptRecord& attempt);
 

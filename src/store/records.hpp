@@ -43,7 +43,7 @@ struct RunRecord {
   bool git_dirty = false;
   RunStatus status = RunStatus::running;
   WallTime started{}, ended{};       ///< ended: 0 while the run is running.
-  std::chrono::milliseconds took{};  ///< By the monotonic clock.
+  std::chrono::milliseconds took{};  ///< Measured by the monotonic clock.
   Driver driver;
   std::string
       same_as;  ///< The run whose steps this run reused entirely; it then has no rows of its own.

@@ -50,7 +50,7 @@ void RunRemoval::reassign_results(const std::string& run, bool keep_cache) {
     row.bind(run);
     while (row.step()) reuses.push_back({row.integer(0), row.text(1), row.text(2), row.text(3)});
   }
-  std::map<std::string, std::string> heirs;  // By step.
+  std::map<std::string, std::string> heirs;  // Keyed by step.
   for (const auto& reuse : reuses) {
     const auto [heir, is_first] = heirs.try_emplace(reuse.step, reuse.run);
     if (!is_first) {

@@ -14,8 +14,7 @@ namespace pipeline::store {
 
 using WallClock = std::chrono::system_clock::time_point (*)();
 
-/// Remembers digests of files by (path, size, mtime, ctime, inode), so that unchanged files are not
-/// read again.
+/// Remembers digests by (path, size, mtime, ctime, inode), so that unchanged files are not read.
 class StatIndex {
  public:
   /// @param file the index between runs; loaded on first use, written by save()

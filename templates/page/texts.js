@@ -1,7 +1,7 @@
 // Texts and elements. All texts become text nodes; nothing is parsed as HTML.
 const words = { cached: "reused" };
 const word = (status) => words[status] || status;
-// What would be invisible, or turn the order of letters around, is shown by its number.
+// Shows characters that are invisible, or change the order of letters, by their numbers.
 const clean = (text) => String(text)
   .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
     (c) => "\u27e8" + c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0") + "\u27e9");

@@ -14,7 +14,7 @@ function roundTimes(end) {
 
 function drawTimeline(data, into) {
   const all = [], attempts = data.steps.reduce((n, step) => n + (step.a || []).length, 0);
-  // Of very many most wait for a job slot, and the picture would show nothing else.
+  // Many attempts mostly wait for a job slot, and the picture would show nothing else.
   const showsWaiting = attempts <= 200;
   for (const step of data.steps) for (const attempt of step.a || []) {
     const took = duration(data, attempt), [waiting, preparing, running, storing, transfers] = attempt.h || [0, 0, took, 0];

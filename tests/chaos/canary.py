@@ -8,7 +8,7 @@ import pathlib
 import string
 import urllib.parse
 
-# What a step does with its secret. It is told which ways, and by a number where to cut.
+# The step's ways to print its secret; arguments choose the ways and the places to cut.
 STEP = '''
 import base64, json, os, sys, textwrap, time, urllib.parse
 
@@ -77,7 +77,7 @@ SHAPES = {
 
 
 def forms(secret: str) -> dict[str, bytes]:
-    """What must not be found anywhere."""
+    """The forms that must not be found anywhere."""
     raw = secret.encode()
     found = {"plain": raw, "hex": raw.hex().encode(), "HEX": raw.hex().upper().encode(), "URL": urllib.parse.quote(secret, safe="").encode(),
              "path": urllib.parse.quote(secret).encode(), "form": urllib.parse.quote_plus(secret).encode(), "JSON": json.dumps(secret)[1:-1].encode(),

@@ -109,7 +109,7 @@ std::string path_of(int folder, const char* name) {
 /// Space is wanted by what makes or grows something.
 enum class Wants { space, nothing };
 
-/// One change: counted as it begins.
+/// A change of the disk, counted as it begins.
 class Change {
  public:
   Change(const char* what, const std::string& path, Wants wants = Wants::space) {
@@ -232,7 +232,7 @@ void keep_content(int descriptor) {
   ::syscall(SYS_rename, (to + ".new").c_str(), to.c_str());
 }
 
-/// What is removed or replaced has no content any more: its inode's number becomes another's.
+/// Forgets the content of a removed or replaced file, whose inode number may be used again.
 void forget_content(int folder, const char* path) {
   struct stat status;
   if (plan().synced.empty() || ::fstatat(folder, path, &status, AT_SYMLINK_NOFOLLOW) != 0) return;

@@ -5,7 +5,7 @@ import select
 import socket
 import threading
 
-# What may happen to a call; the server gets it only in the last two.
+# The faults of a call; the server gets the call only in the last two.
 FAULTS = ["429", "500", "503", "refused", "lost", "cut"]
 
 

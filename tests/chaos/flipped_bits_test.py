@@ -22,7 +22,7 @@ open(out, 'wb').write(text)
 
 
 def dump(folder) -> list[str] | None:
-    """What the database says; nothing if SQLite itself finds it damaged."""
+    """Returns the database's content; nothing if SQLite itself finds it damaged."""
     with contextlib.closing(sqlite3.connect(folder / "pipe.db")) as database:
         database.text_factory = bytes
         try:

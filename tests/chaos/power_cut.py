@@ -1,4 +1,4 @@
-"""What a power cut leaves of a folder: of what was not synced, a part that chance chooses, in the worst order.
+"""Simulates a power cut on a folder: of the data that was not synced, a random part stays, in the worst order.
 
 A file system keeps what was synced (fsync). Of the rest, each file may be as it was before, empty, full of zeros though its size and time are right, or old and
 new page by page; a name may be missing, or name the file that it named before.

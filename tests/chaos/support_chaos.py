@@ -1,4 +1,4 @@
-"""What the chaos tests share: how much of it, seeds that can be repeated, changes of a disk that fail, and the figures.
+"""Shared parts of the chaos tests: their scale, seeds that can be repeated, changes of a disk that fail, and the figures.
 
 CHAOS_SCALE says how much: 1 takes about an hour, the default is what CI has time for. CHAOS_SEED repeats what a seed has found,
 CHAOS_ONLY=N[,M] only some of its rounds (a round that fails is shown with its number), CHAOS_MINUTES=N ends each row of rounds after so long. Figures are printed, and kept in the folder `chaos` of the build.
@@ -76,7 +76,7 @@ def rounds_at(changes: int, where: list[tuple], in_full: int, elsewhere: float =
 
 
 def figure(test: str, text: str):
-    """One line of the table."""
+    """A line of the table."""
     failed = ChaosTest.current and not ChaosTest.current._outcome.success  # what the text counts are the rounds that passed
     line = f"{test}: {'SOME ROUNDS HAVE FAILED; ' if failed else ''}{text}  ({REPEAT})"
     print(line, flush=True)
@@ -122,12 +122,12 @@ class ChaosTest(PipeTest):
                 "CHAOS_LOG": str(log), "CHAOS_AT": str(at), "CHAOS_DO": deed, "CHAOS_FOR": str(count)}
 
     def changes(self) -> list[str]:
-        """Those that the last command with disk() has made."""
+        """Returns the changes of the last command with disk()."""
         log = self.folder / "changes"
         return log.read_text().splitlines() if log.exists() else []
 
     def processes(self) -> list[str]:
-        """Those of this test: they work in its folder, or their command names it."""
+        """Returns this test's processes, which work in its folder or whose command names it."""
         found, own = [], str(self.folder)
         for process in pathlib.Path("/proc").iterdir():
             if not process.name.isdigit() or int(process.name) == os.getpid():
@@ -144,7 +144,7 @@ class ChaosTest(PipeTest):
         self.assertEqual([path.name for path in work.iterdir()] if work.is_dir() else [], [])
 
     def assert_database_whole(self):
-        """As SQLite sees a copy: the original stays as it is."""
+        """Reads a copy by SQLite, so that the original stays unchanged."""
         copy = self.folder / "copy-of-state"
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir()

@@ -22,7 +22,7 @@ class TwoMachines(MachinesTest, ChaosTest):
         self.write("quick.yaml", json.dumps({"name": "quick", "steps": {"one": {"command": "echo x > ${outputs.x}", "outputs": ["x"], "cache": False}}}))
 
     def test_a_run_is_left_alone_whoever_works_beside_it(self):
-        """One of the two drives; it may sleep meanwhile. The other does what it can."""
+        """One machine drives, and may sleep meanwhile; the other runs its commands."""
         self.write_pipeline()
         other = self.elsewhere()
         asleep = 0

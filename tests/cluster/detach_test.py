@@ -53,7 +53,7 @@ class DetachedTest(NamespaceTest):
         return {step["step"]: step["status"] for step in self.show()["steps"]}
 
     def cluster_objects(self) -> list[str]:
-        """What is there of ours, and has not been told to go."""
+        """Returns this test's objects that are not being deleted."""
         items = json.loads(self.in_namespace("get", "jobs,pods,leases,secrets", "-o", "json"))["items"]
         return [f"{item['kind']} {item['metadata']['name']}" for item in items
                 if item["metadata"]["name"].startswith("pipe-") and "token" not in item["metadata"]["name"] and "deletionTimestamp" not in item["metadata"]]

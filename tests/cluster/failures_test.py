@@ -1,4 +1,4 @@
-"""What the user sees when something goes wrong on a cluster, each provoked for real; word for word: tests/golden/cluster/NAME.txt (PIPE_ACCEPT=1 writes them)."""
+"""Messages of failures on a cluster, each provoked for real, word for word in tests/golden/cluster/NAME.txt (PIPE_ACCEPT=1 writes them)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the user sees when a node goes wrong, as failures_test.py has it: these disturb the whole cluster."""
+"""Messages of failures of nodes, as in failures_test.py; these disturb the whole cluster."""
 
 import json
 import unittest

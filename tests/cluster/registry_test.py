@@ -63,7 +63,7 @@ class RegistryTest(PipeTest):
         return json.loads(self.kubectl("get", "pods", "-o", "json"))["items"]
 
     def assert_pods_are_sent_away(self):
-        """They are gone, or told to go: when is the kubelet's matter."""
+        """Pods are gone or being deleted; the kubelet decides when."""
         self.assertEqual([pod["metadata"]["name"] for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]], [])
 
     def start_held_back(self, repository: str = "") -> subprocess.Popen:

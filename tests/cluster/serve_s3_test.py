@@ -21,7 +21,7 @@ from support_browser import BROWSER, Browser  # noqa: E402
 @needs_s3
 class ServedFromABucket(S3Bucket, detach_test.DetachedTest):
     def serve(self) -> str:
-        """By another user: with the profile, but without a state folder or a kubeconfig."""
+        """Reads as another user: with the profile, but without a state folder or a kubeconfig."""
         self.elsewhere = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         (self.elsewhere / "profiles.yaml").write_text((self.folder / "profiles.yaml").read_text())
         folder, self.folder = self.folder, self.elsewhere

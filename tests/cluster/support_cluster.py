@@ -1,4 +1,4 @@
-"""What tests of `pipe` against a cluster share: which one, and what was made there."""
+"""Shared parts of tests on a cluster: the cluster, and the objects made there."""
 
 import collections
 import json
@@ -61,7 +61,7 @@ class ClusterTest(PipeTest):
         return result
 
     def jobs(self) -> list[str]:
-        """Those that are there, of this test's pipeline."""
+        """Returns the existing objects of this test's pipeline."""
         return kubectl("get", "jobs", "-l", f"pipe.pipeline={self.mark}", "-o", "name").split()
 
     def pods_made(self) -> collections.Counter:

@@ -91,7 +91,7 @@ class KilledTraining:
         return json.loads(shown.split("lives", 1)[1].splitlines()[0])
 
     def check_killed_training(self):
-        """Of `step`, `driver` and `pod`, one is killed at a time, at random; each next life goes on with what was kept."""
+        """Kills `step`, `driver` or `pod` at random, one at a time; each next attempt continues from the kept state."""
         kills_wanted = max(3, round(50 * SCALE))
         chance = random.Random(int(os.environ.get("CHAOS_SEED", "16")))
         kills = {what: 0 for what in ("step", "driver", "pod", "pod at once")}

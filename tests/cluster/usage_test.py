@@ -1,4 +1,4 @@
-"""What steps use in pods, as the agent in the pod measures it; and what happens to one that needs more memory, or hangs."""
+"""Usage of steps in pods, as the pod's agent measures it; steps that need more memory, or hang."""
 
 import json
 import sys

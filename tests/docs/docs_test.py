@@ -54,7 +54,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(words, sorted(set(words), key=str.lower))
 
     def test_files_that_documents_name_exist(self):
-        """Those of the tasks in READMEs of rooms that are yet to be written are called systemd and disk."""
+        """Files to be written by the tasks in READMEs of rooms are called systemd and disk."""
         named = [
             (document, path)
             for document in (ROOT / "CONTRIBUTING.md", ROOT / "docs/architecture.md", *room_documents())
@@ -158,7 +158,7 @@ class OutputForPrograms(unittest.TestCase):
         cls.documented = {name for code in re.findall(r"`([^`\n]+)`", text) for name in re.findall(r"\w+", code)}
 
     def names(self, value) -> set:
-        """Those of maps whose keys are the user's, or whose content other documents describe, are left out."""
+        """Names in maps with the user's keys, or with content that other documents describe, are left out."""
         if isinstance(value, list):
             return set().union(*(self.names(each) for each in value))
         if not isinstance(value, dict):

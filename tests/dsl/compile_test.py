@@ -1,4 +1,4 @@
-"""What must not compile does not, and the first lines of the message say why in the user's terms. What the guide shows does compile."""
+"""Programs that must not compile do not, with the reason in the first lines of the message. The guide's programs compile."""
 
 import os
 import pathlib

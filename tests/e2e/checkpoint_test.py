@@ -1,4 +1,4 @@
-"""What failed attempts leave: their outputs, and the folder that a step keeps until it succeeds; artifacts by name."""
+"""Outputs of failed attempts, the folder that a step keeps until it succeeds, and artifacts by name."""
 
 import contextlib
 import hashlib

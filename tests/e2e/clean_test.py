@@ -39,7 +39,7 @@ class EnginePlayed(PipeTest):
     images: list = IMAGES
     history = components = whole = ...  # Answers of another form; `...`: as they are.
     volumes: list = []
-    used = USED  # What the engine refuses to remove.
+    used = USED  # Size of the images that the engine refuses to remove.
 
     def setUp(self):
         super().setUp()

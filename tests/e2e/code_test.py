@@ -1,4 +1,4 @@
-"""pipe code: what an attempt ran is given back as it was."""
+"""pipe code: lists and copies the code that an attempt ran."""
 
 import json
 import subprocess

@@ -243,7 +243,7 @@ class Commands(PipeTest):
         self.pipeline({"a": {"command": "echo x > ${outputs.x}", "outputs": ["x"]}, "b": {"command": "echo said; exit 3"}})
         run = self.pipe("run", "-o", "local", "--state", "other")
         self.assertEqual(run.code, 1, run)
-        for hint in ("all that it printed: ", "Copy one out: ", "Report: "):
+        for hint in ("its whole output: ", "Copy one out: ", "Report: "):
             line = next(line for line in (run.out + run.err).splitlines() if hint in line)
             words = line.split(hint)[1].replace("DEST", "copied").split()
             self.assertEqual(words[-2:], ["--state", "other"], line)

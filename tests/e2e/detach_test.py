@@ -17,7 +17,7 @@ from support_http import Server
 
 BIN = pathlib.Path(os.environ["BUILD_DIR"]) / "bin"
 
-# Prints until it may end, which nobody tells it: long enough for a terminal to be closed meanwhile.
+# Prints for three seconds, long enough for a terminal to be closed meanwhile.
 SLOW = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo line $i; sleep 0.15; done; "
 ENDLESS = "trap 'echo asked to stop; exit 1' TERM; echo begun; while :; do sleep 0.1; done"
 
@@ -47,7 +47,7 @@ class Typed:
         wait_until(lambda: text.encode() in self.read(), f"{text} on the terminal: {self.shown.decode()}")
 
     def close(self):
-        """As when its window is closed: who reads from it is hung up on."""
+        """Closes the terminal, as when its window is closed: its readers get SIGHUP."""
         os.close(self.terminal)
         os.waitpid(self.pid, 0)
 

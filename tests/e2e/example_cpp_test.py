@@ -78,7 +78,7 @@ class Digits(unittest.TestCase):
         return target
 
     def check_results(self) -> str:
-        """Of the latest run; its evaluation."""
+        """Returns the evaluation of the latest run."""
         text = self.copied("evaluate.result").read_text()
         evaluation = json.loads(text)
         self.assertGreater(evaluation["accuracy"], 0.95)

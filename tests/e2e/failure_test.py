@@ -1,4 +1,4 @@
-"""What goes wrong, what the user sees of it, the exit code, and that nothing is left behind."""
+"""Failures: their messages, exit codes, and that nothing remains."""
 
 import contextlib
 import json

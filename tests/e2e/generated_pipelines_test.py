@@ -117,7 +117,7 @@ class Generator:
         return {self.random.choice(FREE_KEYS): self.free(depth + 1) for _ in range(self.random.randint(1, 3))}
 
     def drop_unlikely(self, step: dict) -> None:
-        """What is nearly never right when it is made by chance, so that more than the reader of the file is tried."""
+        """Fixes parts that are nearly never valid by chance, so that more than the file's reader is tested."""
         docker = step.get("settings", {}).get("docker", {})
         for key in FILES:
             docker.pop(key, None)

@@ -26,7 +26,7 @@ class AskingForGpus(PipeTest):
         self.assertEqual(text.code, 0, text)
         self.assertIn("valid", text.out)
         self.assertEqual(text.err.count("warning:"), 1, "steps that share it are told together")
-        self.assertIn("steps 'a', 'b': `torch==2.1.0+cpu` is without CUDA (+cpu): the step has a GPU, and will not see any boost of it", text.err)
+        self.assertIn("steps 'a', 'b': `torch==2.1.0+cpu` is without CUDA (+cpu): the step has a GPU and will not see any boost from it", text.err)
         self.assertIn("require `torch==2.1.0`", text.err)
         result = self.pipe("validate", "pipeline.yaml", "--output", "json")
         self.assertEqual(result.code, 0, result)
@@ -96,7 +96,7 @@ class AskingForGpus(PipeTest):
         self.assertNotIn("g3.8xlarge", names)
         result = self.pipe("instances", "--class", "A100", "--gpu-memory", "80GiB", "--output", "json")
         self.assertEqual([each["instance_type"] for each in json.loads(result.out)], ["p4de.24xlarge"])
-        self.assertIn("no instance type has all of that", self.pipe("instances", "--gpus", "99").out)
+        self.assertIn("no instance type satisfies all of that", self.pipe("instances", "--gpus", "99").out)
         for wrong in (["--memory", "much"], ["--compute-capability", "new"], ["--gpus", "0"]):
             self.assertEqual(self.pipe("instances", *wrong).code, 2, wrong)
 

@@ -1,4 +1,4 @@
-"""What attempts use of their GPUs: sampled, shown, reported and advised on. The GPUs are those of the stand-in for libnvidia-ml."""
+"""GPU usage of attempts: sampled, shown, reported and advised on. The GPUs are those of the stand-in for libnvidia-ml."""
 
 import http.client
 import json

@@ -100,7 +100,7 @@ class AsProcesses(OnDocker):
         self.assertEqual(self.run_pipe().steps(), {"split": "cached", "all": "cached"})
 
     def test_wrong_items_fail_the_step_and_say_why(self):
-        for items, said in (({"a": 1}, "split.list is no list, but {\"a\":1}"), (["a", "b", "a"], "item 2 of split.list is \"a\", as item 0 is"),
+        for items, said in (({"a": 1}, "split.list is not a list, but {\"a\":1}"), (["a", "b", "a"], "item 2 of split.list is \"a\", as item 0 is"),
                             ([None], "item 0 of split.list is null"), (["a\nb\x1b"], "item 0 of split.list has control characters"),
                             (list(range(100_001)), "split.list has 100001 items, and a matrix makes at most 100000")):
             steps = over_list([])

@@ -1,4 +1,4 @@
-"""What a matrix takes of a step's output, seen from the output; and that what is kept of it goes with the runs."""
+"""The uses of a step's output in a matrix, seen from the output; their records are removed with the runs."""
 
 import json
 import os
@@ -79,7 +79,7 @@ class Lineage(PipeTest):
         self.assertEqual([each["uri"].split("/")[-1] for each in provenance["predicate"]["buildDefinition"]["resolvedDependencies"] if each["name"].startswith("input")], outputs)
 
     def test_a_long_chain_is_followed_in_bounded_memory(self):
-        """What each step says of its inputs was copied once for every step that came after it: 700 MB."""
+        """Each step's inputs were once copied for every later step: 700 MB."""
         count = 800
         steps = {"s0": {"command": "echo 0 > ${outputs.o}", "outputs": ["o"]}}
         for i in range(1, count):

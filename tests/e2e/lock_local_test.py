@@ -112,7 +112,7 @@ class LocalHistory(LocalLockTest):
         self.assertEqual(self.environments(), [], "no environment is made")
         self.assertEqual(self.lock_command("--check").code, 0)
         self.newer_versions()
-        self.assertIn("has all that the steps ask for", self.lock_command().out)
+        self.assertIn("has everything that the steps need", self.lock_command().out)
         before = self.lock()
         diff = self.lock_command("--upgrade", "--diff")
         self.assertEqual(re.findall(r"  ~ (.*)", diff.out), ["base 1.0 -> 1.1", "other 1.0 -> 1.1", "top 1.0 -> 1.1"])
@@ -208,7 +208,7 @@ class LocalHistory(LocalLockTest):
         self.assertGreater(os.stat(module).st_nlink, 1)
 
     def install_each_and_close_the_index(self):
-        """What is declared afterwards is locked and has been installed before."""
+        """A requirement that is declared later is locked and already installed."""
         for requirements in (("top",), ("other",)):
             self.declare(*requirements)
             self.run_pipe()

@@ -57,7 +57,7 @@ class Branches(LocalLockTest):
 
         merged = self.lock_command()
         self.assertEqual(merged.code, 0, merged)
-        self.assertIn("what both have locked is taken together", merged.out)
+        self.assertIn("both were merged", merged.out)
         self.assertIn("+ beta 1.0", merged.out)
         self.assertEqual(self.locked(), {"alpha": "1.0", "beta": "1.0", "gamma": "1.0", "other": "1.0", "zeta": "1.0"}, "as the branches had them, not the newest")
         self.assertEqual(self.lock().count("- parent:"), 1)

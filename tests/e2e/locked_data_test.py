@@ -77,7 +77,7 @@ class Locked(AtAnAddress):
         self.takes()
         self.run_pipe()
         self.server.requests.clear()
-        self.assertIn("has all that the steps ask for", self.upgrade())
+        self.assertIn("has everything that the steps need", self.upgrade())
         self.assertEqual([request.method for request in self.server.requests], ["HEAD"])
 
     def test_locked_refuses_what_the_file_lacks_and_check_names_it(self):
@@ -167,7 +167,7 @@ class Locked(AtAnAddress):
         self.server.server_close()
         planned = self.plan()["a"]
         self.assertEqual(planned["action"], "reuse")
-        self.assertIn("it is not known whether it has changed", planned["notes"][0])
+        self.assertIn("cannot find out whether it has changed", planned["notes"][0])
         self.assertEqual(self.run_pipe().steps(), {"a": "cached"})
 
     def test_a_damaged_lock_file_is_refused_with_its_line(self):

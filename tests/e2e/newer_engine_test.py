@@ -1,4 +1,4 @@
-"""What holds on an engine of today with containerd's image store (scripts/testbed/docker-engine-newer)."""
+"""Guarantees on a current engine with containerd's image store (scripts/testbed/docker-engine-newer)."""
 
 import hashlib
 import io

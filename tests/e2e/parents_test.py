@@ -28,7 +28,7 @@ class Parents(LockTest):
                 self.assertEqual(self.locked(), {"base": "1.0", "top": "1.0"})
 
     def test_the_first_python_on_path_gets_the_packages(self):
-        """As in images of conda, which have a Python in /opt/conda beside that of the distribution."""
+        """Like images of conda, which have a Python in /opt/conda beside that of the distribution."""
         parent = self.parent("python3 -m venv --without-pip --system-site-packages /opt/other", "ENV PATH=/opt/other/bin:/usr/local/bin:/usr/bin:/bin")
         self.assert_step_prints("prefix /opt/other top 1.0", parent)
 

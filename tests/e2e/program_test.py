@@ -94,7 +94,7 @@ class Program(unittest.TestCase):
         text = self.run_local("throws", code=1, TOKEN="s3cret-value")
         self.assertNotIn("s3cret-value", text)
         self.assertIn("std::invalid_argument: the value is ", text)
-        self.assertIn(f"all that it printed: {PROGRAM} logs ", text)
+        self.assertIn(f"its whole output: {PROGRAM} logs ", text)
         stored = b"".join(p.read_bytes() for p in (self.folder / ".pipe").rglob("*") if p.is_file() and p.stat().st_size < 1 << 22)
         self.assertNotIn(b"s3cret-value", stored)
 

@@ -200,7 +200,7 @@ class OverTls(HoweverReached, RemoteTest):
         self.assertIn("engine's own machine", " ".join(failed["hints"]))
 
     def test_a_checkpoint_survives_failed_attempts_and_runs(self):
-        """It comes back with each attempt, and goes there with the next one."""
+        """The checkpoint is copied back after each attempt, and to the engine for the next one."""
         command = ("echo $PIPE_ATTEMPT >> ${checkpoint}/lines; mkdir -p ${checkpoint}/deep; echo x >> ${checkpoint}/deep/x;"
                    " test $(wc -l < ${checkpoint}/lines) -ge 3; cat ${checkpoint}/lines ${checkpoint}/deep/x > ${outputs.all}")
         self.pipeline({"count": {"command": command, "outputs": ["all"], "retry": {"max_retries": 1, "delay": "0s"}}}, {"user": "4321:77", "skip_build": True})
@@ -286,7 +286,7 @@ class Unreachable(RemoteTest):
         self.expect("certificate is for another name", DOCKER_HOST=VARIABLES["TCP"].replace("127.0.0.1", "localhost"))
 
     def test_no_certificate_of_ones_own(self):
-        self.expect("wants to see a certificate of yours", "no cert.pem and no key.pem", **self.certificates(ca="ca.pem"))
+        self.expect("requires a client certificate", "no cert.pem and no key.pem", **self.certificates(ca="ca.pem"))
 
     def test_a_certificate_of_another_ca(self):
         folder = self.folder / "certificates"
@@ -337,8 +337,8 @@ subjectAltName = IP:127.0.0.1
         self.expect("has expired", DOCKER_HOST=f"tcp://127.0.0.1:{listener.getsockname()[1]}", DOCKER_CERT_PATH=str(folder))
 
     def test_no_tls_where_it_is_wanted_and_the_reverse(self):
-        self.expect("wants TLS", DOCKER_TLS_VERIFY="", DOCKER_HOST=VARIABLES["TCP"])
-        self.expect("speaks no TLS", DOCKER_HOST=VARIABLES["SSH"].replace("ssh://root@", "tcp://"))
+        self.expect("requires TLS", DOCKER_TLS_VERIFY="", DOCKER_HOST=VARIABLES["TCP"])
+        self.expect("does not use TLS", DOCKER_HOST=VARIABLES["SSH"].replace("ssh://root@", "tcp://"))
 
     def test_a_context_is_used_with_its_certificates(self):
         config = self.folder / "docker"

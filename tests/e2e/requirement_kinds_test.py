@@ -1,4 +1,4 @@
-"""What happens with each kind of requirement: docs/environments.md has the table. On `local`, as it is quick, and together in an image."""
+"""Each kind of requirement in the table of docs/environments.md, on `local` because it is quick, and together in an image."""
 
 import hashlib
 import re
@@ -60,7 +60,7 @@ def project_files(name: str, says: str = "", source: str = "") -> dict[str, str]
 
 
 class Kinds:
-    """What both orchestrators' tests share."""
+    """Shared parts of both orchestrators' tests."""
 
     def ask(self, *requirements, module: str = "base", **settings):
         self.declare(*requirements, **settings)

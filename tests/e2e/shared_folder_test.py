@@ -127,7 +127,7 @@ class Locally(PipeTest):
             self.skipTest("a container does not see the folder")
         result = self.run_pipe()
         self.assertEqual(result.steps(), {"load": "succeeded", "end": "succeeded"}, result)
-        self.assertIn(f"{self.url} has not got what '", " ".join(self.notices(result)))
+        self.assertIn(f"{self.url} lacks the results of '", " ".join(self.notices(result)))
 
     def test_users_of_a_group_share_what_is_in_it(self):
         os.chmod(self.shared, 0o2770)

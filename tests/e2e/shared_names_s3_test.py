@@ -117,7 +117,7 @@ class Names(S3Bucket, PipeTest):
         self.assertEqual([name for name in self.objects() if ".claims/" in name], [])
 
     def test_a_record_that_another_has_written_meanwhile_is_read_again(self):
-        """Of servers with conditional writes."""
+        """Holds for servers with conditional writes."""
         refused = []
 
         def trouble(method, path):
@@ -144,7 +144,7 @@ class Names(S3Bucket, PipeTest):
         self.assertEqual(run.steps(), {"train": "succeeded"})
         notices = [event["text"] for event in run.events("notice") if "not published" in event["text"]]
         self.assertEqual(len(notices), 1, run)
-        self.assertIn("what it made is not published as 'production' in s3://", notices[0])
+        self.assertIn("its output is not published as 'production' in s3://", notices[0])
         self.profile()
         self.assertEqual(self.run_pipe().steps(), {"train": "cached"})
         self.assertEqual(self.versions(), [(1, True)])

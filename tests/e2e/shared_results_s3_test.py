@@ -60,7 +60,7 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertEqual({event["reused_from"] for event in result.events("step_finished")}, {origin})
         self.assertEqual({name: self.artifact(name) for name in made}, made)
         self.assertIn(f"of {origin}", self.pipe("show", "latest").out)
-        self.assertIn("what it printed is on the machine that ran it", self.pipe("logs", "latest", "load").err)
+        self.assertIn("its output is on the machine that ran it", self.pipe("logs", "latest", "load").err)
         self.assert_nothing_left()
 
         self.profile(endpoint="https://10.213.68.2:1")
@@ -150,8 +150,8 @@ class OnDocker(S3Bucket, PipeTest):
         self.assertEqual(set(result.steps().values()), {"succeeded"}, result)
         notices = self.told(result)
         self.assertEqual(len(notices), 2, notices)
-        self.assertIn("what other machines have made cannot be reused: cannot read results/", notices[0])
-        self.assertIn(f"s3://{self.bucket}/team/pipe has not got what '", notices[1])
+        self.assertIn("results of other machines cannot be reused: cannot read results/", notices[0])
+        self.assertIn(f"s3://{self.bucket}/team/pipe lacks the results of '", notices[1])
         for step in result.steps():
             self.assertIn(f"'{step}'", notices[1])
         self.assertIn("AccessDenied: so it is", notices[1])
@@ -174,7 +174,7 @@ class OnDocker(S3Bucket, PipeTest):
         process.send_signal(signal.SIGINT)
         result = self.finish(process, timeout=30)
         self.assertEqual(result.steps(), {"load": "succeeded"}, result)
-        self.assertEqual(self.told(result), [f"s3://{self.bucket}/team/pipe has not got what 'load' made, so other machines make it again: the run was stopped"])
+        self.assertEqual(self.told(result), [f"s3://{self.bucket}/team/pipe lacks the results of 'load', so other machines make them again: the run was stopped"])
 
     def test_what_is_damaged_there_runs_again_and_is_mended(self):
         self.run_pipe()

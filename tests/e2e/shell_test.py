@@ -50,7 +50,7 @@ class ShellsLocally(PipeTest):
         text = (self.folder / "pipeline.yaml").read_text()
         self.write("pipeline.yaml", text.replace("fast", "slow"))
         changed = self.shell("latest", "train", "--", "sh", "-c", "echo $MODE")
-        self.assertIn("'train' is not in all as it was in run", changed.stderr)
+        self.assertIn("'train' has changed since run", changed.stderr)
         self.assertEqual(changed.stdout, "slow\n")
         self.write("pipeline.yaml", text.replace("0.5", "0.75"))
         self.assertEqual(self.pipe("shell", "latest", "load", "--", "true").code, 0)
@@ -81,7 +81,7 @@ class ShellsLocally(PipeTest):
         self.assertIn("did you mean 'train'?", self.shell("latest", "trian", code=2).stderr)
 
     def on_terminal(self, words: list[str], typed: list[tuple[str, bytes]]) -> tuple[bytes, int]:
-        """What a terminal shows; each text is typed once the one before it is seen."""
+        """Returns a terminal's content; each text is typed once the one before it is seen."""
         shown = b""
         pid, terminal = pty.fork()
         if pid == 0:

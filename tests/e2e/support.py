@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: a folder of their own with a pipeline and a state, the `pipe` command, and a look at what is left behind.
+"""Shared parts of the end-to-end tests: a folder with a pipeline and a state, the `pipe` command, and checks that nothing remains.
 
 PIPE names the command. Every container and image that a test makes carries its mark, so that tests can run side by side and clean up after themselves.
 """

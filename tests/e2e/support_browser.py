@@ -158,7 +158,7 @@ def axe() -> str | None:
 
 
 def violations(browser: Browser, script: str) -> list[str]:
-    """What axe finds wrong with the page as it is."""
+    """Returns the faults that axe finds in the page."""
     browser.js(script + "; true")
     found = browser.js("axe.run(document, {resultTypes: ['violations']}).then((result) => result.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html).slice(0, 3).join(' | ')))")
     return found

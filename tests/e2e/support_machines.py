@@ -61,7 +61,7 @@ class MachinesTest(PipeTest):
         raise AssertionError(process.stderr.read())
 
     def elsewhere(self) -> list[str]:
-        """What runs a command with process identifiers, a boot identifier and a name of its own: on another machine, as far as it can see."""
+        """Runs commands with their own process identifiers, boot identifier and host name, as on another machine."""
         boot = self.write("boot_id", OTHER_BOOT + "\n")
         words = ["unshare", "--mount", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
                  f"hostname elsewhere && mount --bind {boot} /proc/sys/kernel/random/boot_id && exec \"$@\"", "sh"]

@@ -1,4 +1,4 @@
-"""Who a step is in its container: a user by number has a name in /etc/passwd, also where the image knows none for it."""
+"""The user of a step in its container: a user by number has a name in /etc/passwd, also where the image knows none for it."""
 
 import os
 import pathlib

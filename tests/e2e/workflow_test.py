@@ -1,4 +1,4 @@
-"""What a day's work with the command comes to: lines that fail, parameters, tags, progress bars, and what is said on the way."""
+"""A day's work with the command: lines that fail, parameters, tags, progress bars, and what is said on the way."""
 
 import ctypes
 import json

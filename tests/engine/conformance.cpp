@@ -1,4 +1,4 @@
-// What holds for every orchestrator, on three kinds of engine: one that sees this machine's files,
+// The conformance suite on three kinds of engine: one that sees this machine's files,
 // one that maps its containers' users to others (userns-remap), and one that sees none of the
 // files, over TCP with TLS.
 #include <cstdlib>

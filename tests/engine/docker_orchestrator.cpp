@@ -34,7 +34,7 @@ class Kept : public orchestrators::LogSink {
   std::function<void()> on_write;
 };
 
-/// One step with folders of its own.
+/// A step with folders of its own.
 struct AttemptOptions {
   AttemptOptions(const fs::path& root, const std::string& name) : folder(root / name) {
     step.name = name;

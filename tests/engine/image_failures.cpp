@@ -1,4 +1,4 @@
-// What the user sees when an image cannot be made.
+// Messages for images that cannot be built.
 #include "engine/image_support.hpp"
 
 namespace pipeline::docker {
@@ -11,7 +11,7 @@ void expect_in(const std::string& text, std::initializer_list<const char*> parts
 
 TEST_F(ImageTest, a_requirement_that_does_not_exist_is_named) {
   auto text = failure_of(step("train", {.requirements = {"six==99.99"}}));
-  const bool podman = test::is_podman();  // It builds with another Dockerfile.
+  const bool podman = test::is_podman();  // Podman builds with another Dockerfile.
   expect_in(text, {podman ? "at line 16 of the Dockerfile" : "at line 11 of the Dockerfile",
                    "cannot build the image from python:3.11-slim-bookworm at line ",
                    "the Python packages could not be installed (exit code 1)", "| Dockerfile:",

@@ -114,7 +114,7 @@ class ImageTest : public testing::Test {
     return wait(builder.status(spec));
   }
 
-  /// What a command in the image prints.
+  /// Returns the output of a command in the image.
   std::string run(const std::string& image, const std::string& command) {
     auto id = wait(engine->create_container("", {{"Image", image},
                                                  {"Entrypoint", {"/bin/sh", "-c", command}},

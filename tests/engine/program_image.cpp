@@ -232,7 +232,7 @@ TEST_F(ProgramImage, is_one_layer_on_the_environment_which_a_rebuilt_program_lea
   EXPECT_EQ(layers[0], layers[1]) << "one layer differs";
   const auto parent =
       inspect("debian:bookworm-slim")["RootFS"]["Layers"].get<std::vector<std::string>>();
-  if (test::is_podman()) layers[0].resize(parent.size());  // It makes a layer of settings, too.
+  if (test::is_podman()) layers[0].resize(parent.size());  // Podman makes a layer of settings, too.
   EXPECT_EQ(layers[0], parent);
 
   events_.events.clear();

@@ -36,8 +36,8 @@ class RegistryPush : public ImageTest {
     setenv("DOCKER_CONFIG", config.c_str(), 1);
   }
 
-  /// Of a parent that is there, and a small layer that no other image has; one of many with the
-  /// same layers.
+  /// Builds an image of an existing parent and a small layer that no other image has; images with
+  /// different values share their layers.
   LocalImage build(const std::string& value = "1") {
     core::write_file_atomically(folder.path() / "layer", repository);
     core::write_file_atomically(
@@ -46,7 +46,7 @@ class RegistryPush : public ImageTest {
     const auto made = ensure(step("train", {.dockerfile = "Dockerfile"}));
     return {made.reference, made.image_id};
   }
-  /// By a run of its own.
+  /// Publishes the image as a run of its own.
   std::string publish(const LocalImage& image) {
     PublishedImages published(loop, *engine);
     events.events.clear();
@@ -76,13 +76,13 @@ class RegistryPush : public ImageTest {
     return wait(test::ask_registry(http, method,
                                    "/v2" + name.substr(name.find('/')) + "/manifests/" + tag));
   }
-  /// What the registry says of a name.
+  /// Returns the digest of the reference in the registry, or the status of its error.
   std::string digest_in_registry(const std::string& reference) {
     const auto answer = ask("HEAD", reference);
     return answer.status == 200 ? answer.header("docker-content-digest")
                                 : std::to_string(answer.status);
   }
-  /// The same image under another name, which is none of its own.
+  /// Returns the image under another name.
   LocalImage named(const LocalImage& image, const std::string& name) {
     wait(engine->tag_image(image.reference, name, "x"));
     others.push_back(name + ":x");
@@ -113,7 +113,7 @@ TEST_F(RegistryPush, image_is_pushed_once_and_known_by_the_digest_that_the_regis
 TEST_F(RegistryPush, layers_that_are_there_are_not_sent_again) {
   publish(build("1"));
   publish(build("2"));
-  EXPECT_THAT(events.text(), HasSubstr("nothing to push but its manifest, 2 layers were there"));
+  EXPECT_THAT(events.text(), HasSubstr("only the manifest pushed, 2 layers were there"));
 }
 
 TEST_F(RegistryPush, image_that_the_registry_has_lost_is_pushed_again) {
@@ -149,7 +149,7 @@ TEST_F(RegistryPush, cancelled_push_leaves_nothing_and_can_be_made_again) {
   EXPECT_EQ(by_digest, repository + "@" + digest_in_registry(image.reference));
 }
 
-/// No `golden` in its name: those run without a registry.
+/// The name has no `golden`, because such tests run without a registry.
 TEST_F(RegistryPush, users_are_told_why_a_push_fails_and_what_to_do) {
   const auto image = build(), other = build("2");
   EXPECT_EQ(failure(image), "pushed");
@@ -201,8 +201,7 @@ TEST_F(StepsInARegistry, steps_of_a_place_that_does_not_share_the_engine_run_by_
   EXPECT_EQ(split_reference(image.reference).second, digest_in_registry(image.reference));
   EXPECT_TRUE(wait(images.environment(spec)).ready);
 
-  // What has been pushed is as good as any other registry's image: used as it is, it is not pushed
-  // again.
+  // A pushed image is used like any other registry's image, and is not pushed again.
   const auto reference = wait(images.builder().status(spec)).reference;
   const auto as_it_is =
       prepared(images, step("again", {.parent_image = reference, .skip_build = true}));

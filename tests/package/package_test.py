@@ -1,4 +1,4 @@
-"""What is installed is enough: for a consumer's project, and as Debian packages."""
+"""Installed files suffice for a consumer's project, and as Debian packages."""
 
 import gzip
 import json
@@ -63,7 +63,7 @@ class Package(unittest.TestCase):
             self.assertNotIn(private, exported, "the installed package names a folder of the build")
 
     def check_pipeline(self, program):
-        """It runs, and what it has made can be had."""
+        """The program runs, and its outputs can be copied."""
         folder = self.folder / "work"
         folder.mkdir()
         run(program, "run", "-o", "local", "--param", "count=5", cwd=folder)

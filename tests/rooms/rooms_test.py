@@ -141,7 +141,7 @@ def public_graph(root):
     }
 
 
-# What would reach into the user's code: names that nobody asked for, and warnings that are off after the header.
+# Macros in headers that would affect the user's code: names, and warnings that stay off.
 LEAKS = (
     (re.compile(r"^\s*using\s+namespace\b"), "a using-directive leaks into the user's code"),
     (re.compile(r"^namespace detail\b|^namespace pipeline::detail\b"), "internals belong in include/pipeline/detail"),
@@ -272,7 +272,7 @@ class Rooms(unittest.TestCase):
 
 
 class TheCheckItself(unittest.TestCase):
-    """What is forbidden is found."""
+    """Forbidden includes are found."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

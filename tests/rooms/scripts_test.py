@@ -1,4 +1,4 @@
-"""What the scripts share (scripts/lib.sh), with stand-ins for the programs that they call. scripts/testbed/systems fresh tries them whole."""
+"""The functions that scripts share (scripts/lib.sh), with stand-ins for the programs that they call. scripts/testbed/systems fresh tries them whole."""
 
 import os
 import pathlib

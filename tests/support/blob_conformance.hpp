@@ -152,7 +152,7 @@ TEST_P(BlobConformance, a_conditional_write_finds_what_another_one_has_written) 
   EXPECT_FALSE(run_task(loop, store->has("k")));
 }
 
-/// Adds one to the number of a blob as often as that, over all conditions that are not so.
+/// Adds one to the number in a blob `times` times, and repeats writes whose condition fails.
 inline async::Task<> count_up(blobs::BlobStore& store, int times, int& lost) {
   while (times > 0) {
     auto found = co_await store.find_tagged("number");

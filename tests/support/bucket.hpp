@@ -97,7 +97,7 @@ class BucketServer {
   std::string tag_of(const std::string& object) const {
     return '"' + core::sha256(objects.at(object)).hex().substr(0, 16) + '"';
   }
-  /// Whether the condition of a conditional write holds.
+  /// Returns true if the condition of a conditional write holds.
   bool may_write(const HttpExchange& exchange) const {
     const bool is_there = objects.contains(exchange.target);
     if (exchange.headers.find("if-none-match: *") != std::string::npos) return !is_there;
@@ -105,7 +105,7 @@ class BucketServer {
     return is_there &&
            exchange.headers.find("if-match: " + tag_of(exchange.target)) != std::string::npos;
   }
-  /// The answer to a request for a list of folders, or of objects.
+  /// Returns the response to a request for a list of folders, or of objects.
   std::string list_of(const std::string& target) const {
     const auto begin = target.find("prefix=") + 7;
     auto prefix = target.substr(begin, target.find('&', begin) - begin);
@@ -118,7 +118,7 @@ class BucketServer {
         text += "<Contents><Key>" + object.substr(6) + "</Key></Contents>";
     return text + "</ListBucketResult>";
   }
-  /// The answer to a request for the folders below a path.
+  /// Returns the response to a request for the folders below a path.
   std::string folders_in(const std::string& path) const {
     std::set<std::string> names;
     for (const auto& [object, content] : objects)
@@ -133,7 +133,7 @@ class BucketServer {
   asio::io_context& loop;
   bool refuses = false;                        ///< Refuses every request.
   bool loses_answer = false;                   ///< Writes the next object, and gives no answer.
-  std::string parts;                           ///< Of the present upload.
+  std::string parts;                           ///< Parts of the current upload.
   std::map<std::string, std::string> objects;  ///< Keyed by path: `/team/pipe/KEY`.
   HttpServer server{loop, [this](HttpExchange& exchange) { return answer(exchange); }};
 };

@@ -32,7 +32,7 @@ struct Place {
 };
 inline void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
 
-/// For orchestrators that run containers.
+/// Returns settings for orchestrators that run containers.
 inline Settings slim() {
   Settings settings;
   settings.docker.parent_image = "debian:bookworm-slim";

@@ -128,7 +128,7 @@ class EngineProxy {
           co_await asio::async_write(client, asio::buffer(bytes, count), asio::use_awaitable);
       }
     }
-    // The other direction still refers to both.
+    // The other direction still refers to both sockets.
     client.close();
     server.close();
     co_await asio::post(loop_, asio::use_awaitable);

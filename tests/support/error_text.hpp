@@ -9,7 +9,7 @@
 
 namespace pipeline::test {
 
-/// Returns what the InputError of `read` says; `no error` if it throws none.
+/// Returns the text of the InputError that `read` throws; `no error` if it throws none.
 template <class Read>
 std::string error_text(Read&& read) {
   try {

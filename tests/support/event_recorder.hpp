@@ -1,5 +1,5 @@
 /// @file
-/// What keeps the events of a run, and what ignores them.
+/// Sinks of events: one that keeps them, and one that ignores them.
 #pragma once
 
 #include <string>

@@ -66,7 +66,7 @@ class HttpServer {
   std::string url() const {
     return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
   }
-  /// `GET /path` of all requests, in order.
+  /// Requests as `GET /path`, in order.
   std::vector<std::string> asked;
 
  private:

@@ -1,5 +1,5 @@
 /// @file
-/// A log that nothing is kept of.
+/// A log that keeps nothing.
 #pragma once
 
 #include "orchestrators/orchestrator.hpp"

@@ -1,5 +1,5 @@
 /// @file
-/// Whose words and layers a test may expect.
+/// Tells Podman from Docker, whose messages and layers differ.
 #pragma once
 
 #include "docker/engine_api.hpp"
@@ -8,7 +8,7 @@
 
 namespace pipeline::test {
 
-/// Returns whether the engine of DOCKER_HOST is Podman.
+/// Returns true if the engine of DOCKER_HOST is Podman.
 inline bool is_podman() {
   asio::io_context loop;
   docker::EngineApi engine(loop, docker::find_endpoint());

@@ -1,5 +1,5 @@
 /// @file
-/// What cannot be tested under a sanitizer, and why.
+/// Reasons why a test is left out under a sanitizer.
 #pragma once
 
 namespace pipeline::test {

@@ -43,7 +43,7 @@ inline std::string record(const std::string& key, const std::string& value) {
     if (auto text = std::to_string(length) + rest; text.size() == length) return text;
 }
 
-/// Two blocks of zeros.
+/// The end of an archive: two blocks of zeros.
 inline const std::string end(1024, '\0');
 
 }  // namespace pipeline::test::tar

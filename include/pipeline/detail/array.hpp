@@ -22,8 +22,7 @@ constexpr bool plain_fields(std::index_sequence<I...>) {
   return (plain_bytes<FieldType<T, I>>() && ...);
 }
 
-/// Returns true if the bytes of a T mean the same in every process: numbers, and types composed of
-/// them.
+/// Returns true if a T's bytes mean the same in every process: numbers, and types of them.
 template <class T>
 constexpr bool plain_bytes() {
   if constexpr (!std::is_trivially_copyable_v<T>)

@@ -138,8 +138,7 @@ struct JsonPath {
 void put_boolean(json& to, bool value);
 void put_integer(json& to, std::int64_t value);
 void put_unsigned(json& to, std::uint64_t value);
-/// JSON has no literals for NaN and the infinities: they are stored as the texts NaN, Infinity and
-/// -Infinity.
+/// NaN and the infinities are stored as the texts NaN, Infinity and -Infinity, as JSON lacks them.
 void put_number(json& to, double value);
 void put_text(json& to, std::string_view value);
 void put_json(json& to, const json& value);

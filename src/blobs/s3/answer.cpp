@@ -21,7 +21,7 @@ std::vector<std::string> advice_for(const std::string& code, long status, const 
     return {"the keys are from " + where.origin_of_keys +
             ": they are not this server's, or the secret is not the one of the key"};
   if (code == "ExpiredToken" || code == "InvalidToken")
-    return {"the session token, from " + where.origin_of_keys + ", has run out: log in again"};
+    return {"the session token, from " + where.origin_of_keys + ", has expired: log in again"};
   if (code == "RequestTimeTooSkewed")
     return {
         "this machine's clock and the server's differ by more than 15 minutes: set the clock "

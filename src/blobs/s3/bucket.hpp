@@ -21,8 +21,8 @@
 
 namespace pipeline::blobs::s3 {
 
-/// Returns true if no retry helps: a certificate is not trusted, or curl (1, 3) rejects the
-/// address.
+/// Returns true if no retry helps: an untrusted certificate, or an address that curl rejects (1,
+/// 3).
 bool is_permanent(const net::TransportError& error);
 
 /// An object of a list.

@@ -24,8 +24,7 @@ struct FoundKeys {
   std::optional<std::chrono::system_clock::time_point> runs_out;  ///< Expiry time, if known.
 };
 
-/// Parses the output of a `credential_process` (its Version 1). Throws EnvironmentError for invalid
-/// output.
+/// Parses the output of a `credential_process` (Version 1). Throws EnvironmentError.
 FoundKeys parse_process_output(std::string_view text, const std::string& program);
 
 class CredentialSource {

@@ -39,7 +39,7 @@ bool read_bucket(std::string_view text, BucketSettings& settings);
 
 /// Returns the settings of a store; without a bucket for a store of another kind.
 BucketSettings bucket_settings(const settings::RemoteStoreSettings& store);
-/// The reverse.
+/// Returns the store's settings for a bucket.
 settings::RemoteStoreSettings store_settings(const BucketSettings& settings);
 
 }  // namespace pipeline::blobs::s3

@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The attempt's own folder, released at destruction.
+/// The attempt's own folder; removed or reused at destruction.
 class WorkFolder {
  public:
   WorkFolder(WorkFolders& folders, const std::string& name,
@@ -58,7 +58,7 @@ class WorkFolder {
 
 Failure missing_output(const StepSpec& step, const OutputSpec& output) {
   return {FailureKind::missing_output,
-          "ended well but did not write its output '" + output.name + "'",
+          "succeeded but did not write its output '" + output.name + "'",
           {"'" + step.name + "' must write a file or folder at ${outputs." + output.name +
            "}, also in $" + core::variable_name("PIPE_OUTPUT_", output.name)},
           {}};
@@ -180,7 +180,7 @@ class AttemptRun {
   /// Stores the code, and checks and lays out the inputs. The outcome has a failure if the user's
   /// data has changed.
   async::Task<Prepared> prepare() {
-    // The output of an attempt that is joined is read from its beginning.
+    // An attempt that was joined is read from the beginning of its output.
     if (which_.joins) services_.store.metrics().remove(run_id(), step_.name, which_.number);
     auto code = co_await inputs_.store_code();
     outcome_.code = code.tree.digest.hex();
@@ -227,7 +227,7 @@ class AttemptRun {
     return is_linked;
   }
 
-  /// Stores the outputs of a success, and keeps those of a failure for the user to look at.
+  /// Stores the outputs of a success, and keeps those of a failure for the user.
   async::Task<> store(bool is_linked) {
     if (!outcome_.result.failure) co_await store_outputs();
     if (outcome_.result.failure && !is_linked)
@@ -318,13 +318,13 @@ class AttemptRun {
     }
   }
 
-  /// Arguments of processes may hold secrets.
+  /// Returns the calls that the step's processes wait in. Arguments of processes may hold secrets.
   async::Task<std::vector<std::string>> waits_of(const orchestrators::Attempt& attempt) {
     std::vector<std::string> lines;
     try {
       lines = co_await orchestrator().waits_of(attempt);
     } catch (const std::exception& error) {
-      core::log::info("what '" + step_.name + "' waits in is not known: " + error.what());
+      core::log::info("cannot find out what '" + step_.name + "' waits for: " + error.what());
     }
     for (auto& line : lines) {
       SecretMask mask(secret_values());
@@ -370,7 +370,7 @@ class AttemptRun {
   }
 
   /// Returns true if the step has replaced one of its folders by something else, such as a link.
-  /// Behind a link are files that are not the step's, and storing an output moves it.
+  /// Storing an output moves it, and files behind a link are not the step's.
   bool has_linked_folder() const {
     const auto& own = folder_->path();
     return std::ranges::any_of(
@@ -381,7 +381,7 @@ class AttemptRun {
         });
   }
 
-  /// Keeps what the failed attempt has written, in place of what the attempt before has.
+  /// Keeps the outputs of this failed attempt instead of those of an earlier one.
   void keep_outputs() {
     const auto outputs = *folder_ / "outputs";
     std::error_code error;
@@ -394,17 +394,17 @@ class AttemptRun {
       remove_kept();
       fs::rename(outputs, kept);
     } catch (const std::exception& failed) {
-      core::log::info(std::string("what a failed attempt has written is not kept: ") +
+      core::log::info(std::string("the outputs of a failed attempt are not kept: ") +
                       failed.what());
     }
   }
 
-  /// Removes what the attempts before have written.
+  /// Removes the kept outputs of earlier attempts.
   void remove_kept() const {
     for (auto number = which_.number; number-- > 1;) core::remove_tree(failed_folder(number));
   }
 
-  /// The same; files of another owner stay until the run is removed.
+  /// Removes the outputs of earlier attempts; files of another owner stay until the run is removed.
   void remove_earlier_outputs() {
     try {
       remove_kept();
@@ -484,7 +484,7 @@ class AttemptRun {
     const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
     const bool others_may_join = orchestrator().capabilities().outlives_driver;
     bool has_ended = false;
-    // Outputs that cannot be stored are of no use to another driver either.
+    // Another driver could not store the outputs either.
     const core::ScopeGuard clean_unless_ended([&] {
       if (!has_ended && outcome_.result.cleanup) outcome_.result.cleanup();
     });
@@ -541,7 +541,7 @@ class AttemptRun {
   MetricLog metrics_;
   StepLogWriter log_;
   AttemptOutcome outcome_;
-  std::optional<Failure> stalled_;  ///< Why it was ended, if that was for its silence.
+  std::optional<Failure> stalled_;  ///< Set if the attempt was ended because it had stalled.
 };
 
 }  // namespace
@@ -555,7 +555,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
   try {
     if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
-  } catch (...) {  // What a step or its user does to files meanwhile, and what the system lacks.
+  } catch (...) {  // A step or its user changes files meanwhile, or the system lacks resources.
     core::rethrow_as_environment_error();
   }
 }

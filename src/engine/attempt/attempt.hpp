@@ -24,7 +24,7 @@ struct AttemptContext {
   core::CancelSource& stop;         ///< Ends the attempt.
   std::set<core::Digest>& checked;  ///< Artifacts whose content need not be read again in this run.
   WorkFolders& folders;
-  DataInputs& data;  ///< The user's data as the step's key has it.
+  DataInputs& data;  ///< The user's data as the step's key covers it.
   Downloads& downloads;
 };
 

@@ -92,8 +92,8 @@ async::Task<std::vector<orchestrators::AttemptInput>> AttemptInputs::make() {
   co_return inputs;
 }
 
-/// Returns the user's data where it lies; for a cluster, a copy in the artifact store. Fetches
-/// what has a URL, unless the step's executor does.
+/// Returns the user's data at its own path; for a cluster, a copy in the artifact store. Fetches
+/// data that has a URL, unless the step's executor does.
 async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpec& input) {
   const auto& data = *input.data;
   if (!data.artifact.empty()) {
@@ -133,7 +133,7 @@ async::Task<orchestrators::AttemptInput> AttemptInputs::make_data(const InputSpe
                                         digest.hex()};
 }
 
-/// Returns the published artifact; an empty file if there is none.
+/// Returns the published artifact; an empty file if nothing is published yet.
 async::Task<orchestrators::AttemptInput> AttemptInputs::make_published(const InputSpec& input) {
   if (const auto* version = context_.data.artifact(*input.data)) {
     const auto& output = version->output;

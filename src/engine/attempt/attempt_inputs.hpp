@@ -1,5 +1,5 @@
 /// @file
-/// What an attempt reads: its code and its inputs, checked and laid out for the orchestrator.
+/// The code and the inputs of an attempt, checked and laid out for the orchestrator.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace pipeline::engine {
 
-/// The tree of a step's code, and what it has.
+/// The tree of a step's code, and its files.
 struct StoredCode {
   store::StoredArtifact tree;
   std::vector<store::TreeFile> files;
@@ -27,10 +27,10 @@ class AttemptInputs {
   /// Stores the step's code. A tree that is stored already is read once a run, as inputs are; if it
   /// is damaged, it is stored again.
   async::Task<StoredCode> store_code();
-  /// Reads small inputs completely, each once a run. Throws DamagedInput if one is not what its
-  /// step made.
+  /// Reads small inputs completely, each once a run. Throws DamagedInput if one differs from what
+  /// its step made.
   async::Task<> check();
-  /// Gathers, fetches and copies what is not a file of this machine yet.
+  /// Gathers, fetches and copies inputs that are not files of this machine yet.
   async::Task<std::vector<orchestrators::AttemptInput>> make();
   /// Remembers the state of the artifacts among the inputs, for damaged_artifact().
   void note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs);

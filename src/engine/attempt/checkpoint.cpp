@@ -48,7 +48,7 @@ std::shared_ptr<Checkpoint> Checkpoint::open(const std::filesystem::path& state,
 void Checkpoint::replace(const std::filesystem::path& fresh) {
   core::Descriptor lock(::open(fresh.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!lock) throw core::system_error("cannot open " + fresh.string(), errno);
-  // It is locked before it appears, so that no other driver takes it.
+  // The folder is locked before it appears, so that no other driver takes it.
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     core::log::info("cannot lock " + fresh.string());  // As in open().
   if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) != 0) {
@@ -64,7 +64,7 @@ void Checkpoint::replace(const std::filesystem::path& fresh) {
 void Checkpoint::remove() {
   try {
     core::remove_tree(folder_);
-  } catch (const core::EnvironmentError& error) {  // `pipe clean` removes it.
+  } catch (const core::EnvironmentError& error) {  // `pipe clean` removes the folder later.
     core::log::info(error.what());
   }
 }

@@ -13,9 +13,9 @@ namespace pipeline::engine {
 /// Name of the folder, below the state folder, that holds the steps' checkpoints by their keys.
 inline constexpr const char* checkpoints_folder = "checkpoints";
 
-/// Folder of a step with one key: attempts, retries, `pipe resume` and later runs find in it what
-/// earlier attempts wrote, until one succeeds. A lock shows that a driver uses it; it ends with the
-/// driver.
+/// Folder of a step with one key: attempts, retries, `pipe resume` and later runs find in it the
+/// files of earlier attempts, until one succeeds. A lock shows that a driver uses it; the lock ends
+/// with the driver.
 class Checkpoint {
  public:
   /// Creates the folder if there is none. Returns null while another driver uses it: two attempts
@@ -25,9 +25,9 @@ class Checkpoint {
 
   const std::filesystem::path& folder() const { return folder_; }
   std::string key() const { return folder_.filename(); }
-  /// Makes the content of another folder of the same file system that of this one, at once where
-  /// the file system can exchange folders. Removes what was there, and `fresh`. Throws
-  /// EnvironmentError if it cannot be locked or renamed.
+  /// Replaces the content by that of another folder on the same file system, at once where the file
+  /// system can exchange folders. Removes the old content, and `fresh`. Throws EnvironmentError if
+  /// the folder cannot be locked or renamed.
   void replace(const std::filesystem::path& fresh);
   /// Removes the folder, once the step's success is persisted.
   void remove();
@@ -37,7 +37,7 @@ class Checkpoint {
 
  private:
   std::filesystem::path folder_;
-  core::Descriptor lock_;  ///< Of the folder itself.
+  core::Descriptor lock_;  ///< The open folder, locked.
 };
 
 }  // namespace pipeline::engine

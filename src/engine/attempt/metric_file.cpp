@@ -107,7 +107,7 @@ FileMetrics read_metric_file(const std::filesystem::path& file, const std::files
          "`{\"accuracy\": 0.93}`"});
   };
   const auto text = core::read_untrusted_file(file, max_file_size);
-  if (!text) fail("it is no file of at most 16 MiB");
+  if (!text) fail("it is not a file of at most 16 MiB");
   const auto extension = name.extension();
   FileMetrics found;
   if (extension == ".csv" || extension == ".tsv") {

@@ -1,6 +1,5 @@
 /// @file
-/// A shell in place of a step's command: in its environment, with its code, inputs, variables and
-/// GPUs.
+/// A shell instead of a step's command, with its environment, code, inputs, variables and GPUs.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +13,7 @@
 
 namespace pipeline::engine {
 
-/// Folder of the state folder for what shells write.
+/// Folder of the state folder for the files that shells write.
 inline constexpr const char* shells_folder = "shells";
 
 struct ShellRequest {

@@ -1,5 +1,5 @@
 /// @file
-/// Notices that a step has printed nothing for a time.
+/// Detects that a step has printed nothing for a time.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ class StallWatch final : public orchestrators::LogSink {
   asio::steady_timer timer_;
   orchestrators::LogSink& log_;
   const std::optional<Duration> after_;
-  std::optional<Clock::time_point> heard_;  ///< Unset before the beginning.
+  std::optional<Clock::time_point> heard_;  ///< Unset before begin().
   bool is_reported_ = false, has_ended_ = false;
 };
 

@@ -1,6 +1,5 @@
 /// @file
-/// A step's output: masked, written to the attempt's log file as it arrives, and passed on line by
-/// line.
+/// A step's output: masked, written to the attempt's log file, and passed on line by line.
 #pragma once
 
 #include <array>

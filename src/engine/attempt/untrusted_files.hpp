@@ -1,5 +1,5 @@
 /// @file
-/// Files of an attempt's folder that its step can write, too: nothing in them is believed.
+/// Files of an attempt's folder that its step can write, too: their content is not trusted.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace pipeline::engine {
 
 /// Reads the step's own description of its failure, which has more information than the exit code.
-/// Nothing changes where there is none.
+/// Without such a file, nothing changes.
 /// @param secrets are masked in it
 void read_failure(const std::filesystem::path& file, const std::vector<std::string>& secrets,
                   Failure& failure);
@@ -29,7 +29,7 @@ class TakenOutputs {
       : scratch_(scratch), artifacts_(artifacts) {}
 
   void note(const std::string& output, const store::StoredArtifact& artifact) const;
-  /// Returns nothing unless the text is a digest of an artifact that the store has.
+  /// Returns nothing unless the text is the digest of an artifact in the store.
   std::optional<store::StoredArtifact> find(const std::string& output) const;
 
  private:

@@ -47,7 +47,7 @@ void WorkFolders::give_back(const fs::path& folder, const orchestrators::Capabil
       spare_[orchestrator.name].push_back(folder);
     else
       core::remove_tree(folder);
-  } catch (const std::exception&) {  // The next run finds what cannot be removed now.
+  } catch (const std::exception&) {  // The next run finds folders that cannot be removed now.
   }
 }
 

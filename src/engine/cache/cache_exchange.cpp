@@ -95,10 +95,10 @@ async::Task<std::optional<store::CacheEntry>> CacheExchange::download(const Step
     if (cache_is_up_ && !is_stopped())
       entry = co_await try_download(step, std::move(key), only_own);
   } catch (const DamagedCacheEntry& error) {
-    trouble = std::string(error.what()) + ": it runs again";
+    trouble = std::string(error.what()) + ": the step runs again";
   } catch (const core::EnvironmentError& error) {
     if (std::exchange(cache_is_up_, false))
-      trouble = "what other machines have made cannot be reused: " + words_of(error);
+      trouble = "results of other machines cannot be reused: " + words_of(error);
   }
   if (!trouble.empty() && !is_stopped()) context_.events.emit(event::Notice{step.name, trouble});
   co_return entry;
@@ -162,9 +162,9 @@ async::Task<> CacheExchange::publish_names(const StepSpec& step, std::string run
     }
     if (why.empty()) continue;
     lacks_names_ = true;
-    context_.events.emit(event::Notice{step.name, "what it made is not published as '" + name +
+    context_.events.emit(event::Notice{step.name, "its output is not published as '" + name +
                                                       "' in " + cache_.name() +
-                                                      ", which the next run does: " + why});
+                                                      "; the next run publishes it: " + why});
   }
 }
 
@@ -175,9 +175,8 @@ void CacheExchange::conclude() {
     names += (names.empty() ? "'" : ", '") + not_shared_[i] + "'";
   if (not_shared_.size() > max_named)
     names += " and " + std::to_string(not_shared_.size() - max_named) + " more";
-  context_.events.emit(
-      event::Notice{"", cache_.name() + " has not got what " + names +
-                            " made, so other machines make it again: " + why_not_});
+  context_.events.emit(event::Notice{"", cache_.name() + " lacks the results of " + names +
+                                             ", so other machines make them again: " + why_not_});
 }
 
 }  // namespace pipeline::engine

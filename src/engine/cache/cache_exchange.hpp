@@ -25,14 +25,13 @@ namespace pipeline::engine {
 store::CacheEntry entry_of(const RemoteCache& from, const StepSpec& step, const std::string& key,
                            const RemoteResult& result);
 
-/// Where an output is downloaded to.
+/// The destination of a download.
 struct DownloadTarget {
   store::ArtifactStore& artifacts;
-  std::filesystem::path path;  ///< On the artifacts' file system; nothing is there.
+  std::filesystem::path path;  ///< On the artifacts' file system; nothing exists at this path.
   asio::thread_pool& pool;
 };
-/// Downloads the output into the artifact store. Throws DamagedCacheEntry if it differs from its
-/// record.
+/// Downloads the output into the artifact store. Throws DamagedCacheEntry if it is damaged.
 async::Task<> download(RemoteCache& from, const RemoteOutput& output, DownloadTarget target,
                        core::CancelSource& cancel);
 
@@ -68,7 +67,7 @@ class CacheExchange {
   /// the next run publishes them.
   async::Task<> publish_names(const StepSpec& step, std::string run,
                               std::vector<store::OutputRecord> outputs);
-  /// Returns true unless the names have all that was to be published.
+  /// Returns true if a name lacks an output that was to be published under it.
   bool lacks_names() const { return lacks_names_; }
   /// Reports what could not be sent.
   void conclude();

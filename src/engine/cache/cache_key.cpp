@@ -98,7 +98,7 @@ bool replace_code(std::vector<KeyPart>& parts, const std::vector<KeyPart>& code)
 const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& files) {
   const auto found = fingerprint_.find(&files);
   if (found != fingerprint_.end()) return found->second;
-  std::vector<store::TreeFile> read;  // Kept once it is complete: a file may be unreadable.
+  std::vector<store::TreeFile> read;  // Kept once it is complete, because a file may be unreadable.
   read.reserve(files.size());
   for (const auto& file : files) {
     const bool executable = (std::filesystem::status(file.source).permissions() &

@@ -17,7 +17,7 @@ namespace pipeline::engine {
 
 /// Returns the digests of code files as key parts. Large sets are grouped by their first folder.
 std::vector<store::KeyPart> code_parts(std::vector<store::TreeFile> files);
-/// Puts these in place of a key's parts of code, if it has any. Returns false if they are the same.
+/// Replaces the code parts of a key, if it has any. Returns false if they are the same.
 bool replace_code(std::vector<store::KeyPart>& parts, const std::vector<store::KeyPart>& code);
 
 /// The code_parts() of a step's files, memoised by the set's identity.

@@ -1,5 +1,5 @@
 /// @file
-/// The versions that a step's outputs become under the names that it publishes them as.
+/// The versions that a step's outputs become under their published names.
 #pragma once
 
 #include <string>

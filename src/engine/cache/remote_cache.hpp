@@ -46,8 +46,7 @@ class RemoteCache {
   /// content is missing; the caller compares it with the record.
   virtual async::Task<> fetch(const RemoteOutput& output, std::filesystem::path to,
                               core::CancelSource& cancel) = 0;
-  /// Reports that content from fetch() differs from its record; publishing the output again then
-  /// replaces it.
+  /// Reports that content from fetch() differs from its record; publishing it again replaces it.
   virtual void invalidate(const RemoteOutput& output) = 0;
   /// Sends the outputs that the cache lacks, then the record.
   virtual async::Task<> publish(store::CacheEntry entry, core::CancelSource& cancel) = 0;

@@ -24,8 +24,7 @@ class Results {
   /// The user's data as this run has read it.
   DataInputs& data() { return keys_.data(); }
 
-  /// Returns this machine's result if the step may reuse it. A resumed run always uses its own
-  /// results.
+  /// Returns this machine's result if the step may reuse it. A resumed run may reuse its own.
   std::optional<store::CacheEntry> find_local(const StepSpec& step, const std::string& key);
   /// For a plan: find_local() need not look, because the run store has no results at all.
   void expect_none() { has_any_ = false; }
@@ -40,13 +39,12 @@ class Results {
   async::Task<std::optional<store::CacheEntry>> fetch_remote(const StepSpec& step,
                                                              const StepKey& key);
 
-  /// Returns true if the step's result is sent to the remote cache. A driver without this one's
-  /// files takes the run's own results from there, even if nothing else may be reused.
+  /// Returns true if the step's result is sent to the remote cache. A driver on another machine
+  /// takes the run's own results from there, even if nothing else may be reused.
   bool are_shared(const StepSpec& step) const {
     return exchange_ && (step.cache || options_.wait_until_persisted);
   }
-  /// Returns true for results made before the interruption of the run, which may not have been
-  /// sent.
+  /// Returns true for results from before the run's interruption, which may not have been sent.
   bool may_be_unsent(const StepSpec& step, const store::CacheEntry& entry) const {
     return options_.resume && entry.run == options_.run_id && are_shared(step);
   }
@@ -59,11 +57,11 @@ class Results {
                               std::vector<store::OutputRecord> outputs) {
     return exchange_->publish_names(step, std::move(run), std::move(outputs));
   }
-  /// Returns false if a name lacks what this run was to publish.
+  /// Returns false if a name lacks an output that this run was to publish.
   bool has_published() const { return !exchange_ || !exchange_->lacks_names(); }
 
-  /// For a successful attempt: sends its outputs, and cleans up once no driver of the run can need
-  /// what it has left.
+  /// Publishes the outputs of a successful attempt, and removes its remains once no driver of the
+  /// run can need them.
   async::Task<> publish_and_clean_up(const StepSpec& step, store::CacheEntry entry,
                                      std::function<void()> cleanup);
   /// Cleans up after a failed attempt.

@@ -68,7 +68,7 @@ void look_at_data(RunFingerprint& fingerprint, const std::filesystem::path& path
   if (error) fingerprint.invalidate();
 }
 
-/// Returns the fingerprint's run if all that it depends on is as it was.
+/// Returns the fingerprint's run if nothing that it depends on has changed.
 async::Task<std::optional<UnchangedRun>> unchanged_run(std::string_view text,
                                                        orchestrators::Routes& routes,
                                                        store::ArtifactStore& artifacts) {
@@ -161,8 +161,8 @@ void look_at_sources(RunFingerprint& fingerprint, const Services& services,
       fingerprint.looked_at(function->program->executable);
       for (const auto& library : function->program->libraries) fingerprint.looked_at(library);
     }
-    // A step that runs each time, whose result grows too old, or that may be missing a secret, must
-    // be checked by each run. One that waits for a failure does not run in a run that succeeds.
+    // A step that runs each time, whose result grows too old, or that takes a secret, must be
+    // checked by each run. A step that waits for a failure does not run in a run that succeeds.
     if ((!step->cache && step->run_on != RunOn::failure) || step->cache_max_age ||
         !step->secrets.empty())
       fingerprint.invalidate();

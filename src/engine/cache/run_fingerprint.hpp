@@ -1,5 +1,5 @@
 /// @file
-/// The fingerprint of a successful run: everything that it looked at. While nothing of that
+/// The fingerprint of a successful run: everything that the run looked at. While none of that
 /// changes, the next run has nothing to do, and finds this out without reading the pipeline.
 #pragma once
 
@@ -36,7 +36,7 @@ class RunFingerprint {
 
   /// @param run     the run whose rows have the steps
   /// @param skipped how many of the steps were skipped by their conditions
-  /// @param tags    those that the pipeline gives its runs
+  /// @param tags    tags that the pipeline gives its runs
   void save(store::RunStore& store, const std::string& run, std::size_t steps,
             std::size_t skipped = 0, const std::vector<std::string>& tags = {}) const;
 

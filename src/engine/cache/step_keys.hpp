@@ -29,11 +29,11 @@ class StepKeys {
   /// Returns all parts except the inputs; `environment_id` must not be empty.
   std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
   StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
-  /// Returns the key of what ran: the code may have changed since the step's key was made.
-  /// @param tree the digest of the code that ran, hex @param files what that tree has
+  /// Returns the key of the code that ran, which may have changed since the step's key was made.
+  /// @param tree the digest of that code, hex @param files the files in that tree
   StepKey as_it_ran(StepKey key, const std::string& tree,
                     const std::vector<store::TreeFile>& files);
-  /// Reads the step's code, which takes as long as it is large; later keys need not.
+  /// Reads the step's code once, so that later keys need not.
   void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
   /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
   /// decides whether the step may reuse it.

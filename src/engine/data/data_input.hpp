@@ -1,5 +1,5 @@
 /// @file
-/// Inputs that come from outside of the pipeline: files and folders of the user's, and downloads.
+/// Inputs from outside of the pipeline: the user's files and folders, and downloads.
 #pragma once
 
 #include <map>
@@ -23,8 +23,8 @@ class DataInputs {
   explicit DataInputs(const Services& services)
       : stats_(services.stats), published_(services.store.published()), pins_(services) {}
 
-  /// Asks the remote cache for the names of all artifacts that the steps take, in which they then
-  /// are instead of in this state folder. @param cache may be null
+  /// Asks the remote cache for all artifact names that the steps take; without a cache, this state
+  /// folder has them. @param cache may be null
   async::Task<> look_up(const PipelineSpec& pipeline, RemoteCache* cache);
   /// Returns the remote cache that has the names; null: this state folder has them.
   RemoteCache* cache() const { return cache_; }
@@ -33,7 +33,7 @@ class DataInputs {
   /// Returns the version of a published artifact; null if it is optional and there is none. Throws
   /// EnvironmentError if there is none.
   const store::PublishedVersion* artifact(const DataSpec& data);
-  /// The content of addresses.
+  /// Returns the contents of addresses.
   PinnedData& pins() { return pins_; }
   /// Returns the parts of a step's key for this input, which has data.
   std::vector<store::KeyPart> parts(const InputSpec& input);

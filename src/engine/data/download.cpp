@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 /// Files of one folder that are fetched at a time.
 constexpr std::size_t max_files_at_once = 8;
-/// Files of a folder that a plan names.
+/// Maximum number of changed files of a folder that a plan lists.
 constexpr std::size_t max_listed_changes = 10;
 /// Kind of the blobs with the last list of a folder.
 constexpr auto list_kind = "listed data";
@@ -46,7 +46,7 @@ std::string list_text(const std::vector<fetch::Object>& objects) {
   return text;
 }
 
-/// Returns what stands before each path.
+/// Returns the sizes and ETags by path.
 std::map<std::string_view, std::string_view> files_in(std::string_view text) {
   std::map<std::string_view, std::string_view> files;
   for (const auto line : core::split(text, '\n'))
@@ -60,20 +60,20 @@ std::map<std::string_view, std::string_view> files_in(std::string_view text) {
 /// One download.
 struct Downloads::Wanted {
   DataSpec data;
-  std::string sha256;  ///< Hex; empty: whatever comes.
+  std::string sha256;  ///< Hex; empty: any content is accepted.
   std::optional<std::uint64_t> size;
-  fetch::ContentState state;  ///< Of new content.
-  std::string version;        ///< Of the object to read.
+  fetch::ContentState state;  ///< State of new content.
+  std::string version;        ///< Version of the object to read.
   core::CancelSource& stop;   ///< Ends the download.
-  bool is_of_lock = false;    ///< The lock file says the digest, and not the pipeline.
+  bool is_of_lock = false;    ///< The digest comes from the lock file, not from the pipeline.
 
-  /// Name of the incomplete content: the same for a later process, and another for other content.
+  /// Name of the incomplete content: the same in a later process, and different for other content.
   std::string name() const {
     if (!sha256.empty()) return sha256;
     core::Hasher hasher;
     for (const auto& text : {data.url, data.version, state.etag, state.modified})
       hasher.field(text);
-    // What a crash of the machine has spoiled would not be noticed.
+    // A crash of the machine could damage the content unnoticed.
     if (!state.objects.empty()) hasher.field(fetch::boot_id());
     return hasher.finish().hex();
   }
@@ -116,7 +116,7 @@ async::Task<fetch::ContentState> Downloads::state(const DataSpec& data, core::Ca
   auto state = co_await from.state(address, stop, retries);
   if (state.etag.empty() && state.modified.empty())
     throw core::EnvironmentError(
-        "the server says neither an ETag nor a date (Last-Modified) of " + name_of(data) +
+        "the server gives neither an ETag nor a date (Last-Modified) of " + name_of(data) +
             ", so that a change there would not be noticed",
         {"write `{url: ..., sha256: ...}`; `curl -L URL | sha256sum` prints the digest"});
   co_return state;
@@ -150,7 +150,7 @@ async::Task<core::Digest> Downloads::fetch_new(DataSpec data, fetch::ContentStat
   co_return co_await share_download(wanted);
 }
 
-/// Downloads the content once for all who want it at the same time.
+/// Downloads the content once for all steps that need it at the same time.
 async::Task<core::Digest> Downloads::share_download(const Wanted& wanted) {
   const auto executor = co_await asio::this_coro::executor;
   const auto name = wanted.name();
@@ -176,7 +176,7 @@ std::optional<orchestrators::RemoteContent> Downloads::remote(const DataSpec& da
   return content;
 }
 
-/// Returns what the address has, each file with a URL that needs no login.
+/// Returns the files at the address, each with a URL that needs no login.
 async::Task<std::vector<orchestrators::RemoteFile>> Downloads::files(fetch::DataAddress address) {
   auto& from = sources(co_await asio::this_coro::executor);
   std::vector<orchestrators::RemoteFile> found;
@@ -220,7 +220,7 @@ async::Task<core::Digest> Downloads::download(const Wanted& wanted) {
   core::make_folders(folder_);
   const auto path = folder_ / wanted.name();
   fetch::PartFile lock(folder_ / (wanted.name() + ".lock"), true);
-  while (!lock.try_lock()) {  // Another run fetches it.
+  while (!lock.try_lock()) {  // Another run fetches the content.
     co_await async::sleep(std::chrono::milliseconds(200), &wanted.stop);
     if (wanted.stop.level() != core::StopLevel::none) throw stopped(wanted.data);
   }
@@ -258,7 +258,7 @@ async::Task<> Downloads::receive_file(const Wanted& wanted, const fetch::DataAdd
   part.forget_progress();
 }
 
-/// Fetches the files of a folder that are not there yet. A file that has its name is complete.
+/// Fetches the missing files of a folder. A file under its final name is complete.
 async::Task<> Downloads::receive_folder(const Wanted& wanted, const fetch::DataAddress& from,
                                         const fs::path& folder) {
   auto& sources = this->sources(co_await asio::this_coro::executor);
@@ -295,15 +295,15 @@ core::EnvironmentError Downloads::wrong_content(const Wanted& wanted,
   if (wanted.is_of_lock)
     return core::EnvironmentError(
         name_of(wanted.data) + " has changed at the source since it was locked: it has " + found,
-        {"`pipe lock --upgrade " + name_of(wanted.data) + "` takes what is there now",
+        {"`pipe lock --upgrade " + name_of(wanted.data) + "` takes the new content",
          "another machine whose store has the locked content can run the pipeline as it is"});
-  return core::EnvironmentError("what " + name_of(wanted.data) +
-                                    " gives is not what the pipeline says: its SHA-256 is " +
-                                    found + ", not " + wanted.sha256,
+  return core::EnvironmentError("the content of " + name_of(wanted.data) +
+                                    " does not match the pipeline: its SHA-256 is " + found +
+                                    ", not " + wanted.sha256,
                                 {"if the change is wanted, write the new `sha256`"});
 }
 
-/// Moves the content into the store, if it is the wanted one.
+/// Moves the content into the store if its digest is right.
 async::Task<core::Digest> Downloads::keep(const Wanted& wanted, const fs::path& path) {
   if (!pool_) pool_ = std::make_unique<asio::thread_pool>(1);
   std::string other;

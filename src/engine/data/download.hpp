@@ -1,6 +1,6 @@
 /// @file
-/// Fetches inputs from elsewhere into the artifact store: once and verified. What has a URL is
-/// continued where a connection was cut.
+/// Fetches remote inputs into the artifact store: once and verified. A download by URL continues
+/// after a cut connection.
 #pragma once
 
 #include <memory>
@@ -26,17 +26,16 @@ inline constexpr auto downloads_folder = "downloads";
 
 class Downloads {
  public:
-  /// Keeps references to the objects in `services`, to the events and to the stop, which ends
-  /// downloads.
+  /// Keeps references to the objects in `services`, the events and the stop.
   Downloads(const Services& services, EventSink& events, core::CancelSource& stop);
   ~Downloads();
 
   /// Returns the artifact with the content of the URL, which is fetched unless the store has it.
-  /// Throws EnvironmentError if it cannot be fetched, or is not what `pin` says.
+  /// Throws EnvironmentError if it cannot be fetched, or differs from `pin`.
   /// @param stop ends this download alone
   async::Task<core::Digest> fetch(DataSpec data, lockfile::LockedData pin,
                                   core::CancelSource& stop);
-  /// Fetches the content, whatever it is. Throws EnvironmentError if it changes meanwhile.
+  /// Fetches whatever content there is. Throws EnvironmentError if it changes meanwhile.
   /// @param state what state() has returned
   async::Task<core::Digest> fetch_new(DataSpec data, fetch::ContentState state);
   /// Returns how an executor fetches the content by itself; nothing for an address that only this
@@ -45,18 +44,16 @@ class Downloads {
                                                      const lockfile::LockedData& pin);
   /// Returns the size of a file that was fetched.
   std::uint64_t size_of(const core::Digest& digest) const;
-  /// Returns what the server says of the content. Throws EnvironmentError also if it says nothing
-  /// by which a change would be noticed.
+  /// Returns the server's data about the content. Throws EnvironmentError also if that data would
+  /// not show a change.
   async::Task<fetch::ContentState> state(const DataSpec& data, core::CancelSource& stop,
                                          async::RetryPolicy retries);
-  /// Returns lines that say what has changed; of a folder, whose list this machine may have kept,
-  /// file by file.
+  /// Returns lines that describe the changes, by file for a folder whose list was kept.
   std::vector<std::string> changes_since(const lockfile::LockedData& locked,
                                          const lockfile::LockedData& now,
                                          const fetch::ContentState& state) const;
-  /// Fetches an artifact that has a name, unless the store has it. Throws EnvironmentError if it
-  /// cannot be had.
-  /// @param cache what has the name; null: this state folder
+  /// Fetches a published artifact unless the store has it. Throws EnvironmentError.
+  /// @param cache the cache that has the name; null: this state folder
   async::Task<> fetch_named(const DataSpec& data, const store::PublishedVersion& version,
                             RemoteCache* cache, asio::thread_pool& pool);
 

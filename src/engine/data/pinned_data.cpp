@@ -33,7 +33,7 @@ std::map<std::string, std::set<std::string>> names_of(const PipelineSpec& pipeli
   return names;
 }
 
-/// Without a digest, which only the content has.
+/// Returns the data without a digest, which only the content has.
 lockfile::LockedData asked(const DataSpec& data, const fetch::ContentState& state) {
   return {.address = address_of(data),
           .sha256 = {},
@@ -123,7 +123,7 @@ async::Task<> PinnedData::lock(const std::vector<const StepSpec*>& steps, Downlo
   } catch (...) {
     error = std::current_exception();
   }
-  // What was fetched before something failed is not fetched again.
+  // Contents that were fetched before an error are not fetched again.
   std::erase_if(fetched, [&](const auto& each) {
     return each.address.empty() || (each.sha256.empty() && !lock_->options().dry_run);
   });
@@ -140,7 +140,7 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
   std::erase_if(wanted, [&](const Asked& each) {
     return !each.data->version.empty() && lock_->find_data(each.address);
   });
-  std::map<std::string, std::string> silent;  // Servers that do not answer, and why.
+  std::map<std::string, std::string> silent;  // Servers that do not respond, with the error.
   const std::function<async::Task<>(std::size_t)> ask_for = [&](std::size_t i) -> async::Task<> {
     const auto& data = *wanted[i].data;
     const auto server = fetch::address_of(data.url, {}).server();
@@ -165,7 +165,7 @@ async::Task<> PinnedData::ask(const std::vector<const StepSpec*>& steps, Downloa
         problem = error.what();
       }
     }
-    if (!problem.empty()) said = {"it is not known whether it has changed: " + problem};
+    if (!problem.empty()) said = {"cannot find out whether it has changed: " + problem};
   };
   co_await fetch::for_each(wanted.size(), max_asked_at_once, ask_for);
 }

@@ -1,6 +1,6 @@
 /// @file
-/// Data at addresses whose content the lock file says: fetched and locked by the first run, the
-/// same for all later ones, and newer only by `pipe lock --upgrade`.
+/// Data at addresses whose content the lock file pins: fetched and locked by the first run, the
+/// same for all later ones, and updated only by `pipe lock --upgrade`.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ namespace pipeline::engine {
 
 class Downloads;
 
-/// True for an address whose digest the pipeline does not say.
+/// Returns true for an address whose digest the pipeline does not give.
 bool is_locked_data(const DataSpec& data);
 
 class PinnedData {
@@ -33,16 +33,16 @@ class PinnedData {
   std::optional<lockfile::LockedData> of(const DataSpec& data) const;
   /// Returns a diagnostic for each address of the steps that the lock file lacks.
   std::vector<core::Diagnostic> missing(const std::vector<const StepSpec*>& steps) const;
-  /// Fetches what the lock file lacks, or is to be upgraded and has changed at its source, and
-  /// writes the file. With a dry run asks the servers only. Throws InputError if the file is
+  /// Fetches the data that the lock file lacks, or that is to be upgraded and has changed at its
+  /// source, and writes the file. A dry run only asks the servers. Throws InputError if the file is
   /// frozen and lacks something.
   async::Task<> lock(const std::vector<const StepSpec*>& steps, Downloads& downloads,
                      EventSink& events, core::CancelSource& stop);
-  /// Asks the servers what has changed since it was locked, many at a time. What has its digest or
-  /// version in the pipeline is not asked for, and nothing is with a frozen lock file.
+  /// Asks the servers for changes since the data was locked, many at a time. Skips data whose
+  /// digest or version is in the pipeline; with a frozen lock file, skips all.
   async::Task<> ask(const std::vector<const StepSpec*>& steps, Downloads& downloads,
                     core::CancelSource& stop);
-  /// Returns what ask() has found out about an input, for the user.
+  /// Returns the findings of ask() about an input, for the user.
   std::vector<std::string> said_of_source(const InputSpec& input) const;
 
  private:
@@ -54,7 +54,7 @@ class PinnedData {
 
   const PipelineSpec& pipeline_;
   lockfile::LockFile* lock_;
-  std::map<std::string, std::vector<std::string>> said_;  ///< By address.
+  std::map<std::string, std::vector<std::string>> said_;  ///< Keyed by address.
 };
 
 }  // namespace pipeline::engine

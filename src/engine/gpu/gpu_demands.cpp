@@ -1,4 +1,4 @@
-// What a run's steps ask of the machine's GPUs, checked before anything is built.
+// Requests of a run's steps for the machine's GPUs, checked before anything is built.
 #include <algorithm>
 
 #include "async/on_pool.hpp"
@@ -12,8 +12,8 @@
 namespace pipeline::engine {
 
 /// Returns the requests of the steps that run on the engine's machine, where GPUs are reserved
-/// here; elsewhere a scheduler does that. Throws InputError for requests that the orchestrators do
-/// not support.
+/// here; elsewhere a scheduler reserves them. Throws InputError for requests that the orchestrators
+/// do not support.
 std::vector<GpuReserver::Request> GpuReserver::requests_of(
     const std::vector<const StepSpec*>& steps, const PipelineSpec& pipeline) const {
   std::vector<Request> requests;
@@ -42,16 +42,15 @@ std::vector<GpuReserver::Request> GpuReserver::requests_of(
           {"gpu-choice",
            "step '" + requests.front().first->name + "' takes GPUs of " + place.name + ", step '" +
                step->name + "' those of " + other.name +
-               ", which are on another machine: one run looks after those of one machine",
+               ", which are on another machine: a run reserves the GPUs of one machine only",
            {.line = step->line, .column = 1, .file = step->file},
            {},
-           "run both in the same place"});
+           "run both on the same machine"});
   refuse(wrong, pipeline);
   return requests;
 }
 
-/// Returns the GPUs of the machine that the step runs on; nothing if its orchestrator chooses them
-/// itself.
+/// Returns the GPUs of the step's machine; nothing if its orchestrator chooses them.
 async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const StepSpec& step) {
   const bool is_this_machine = routes_.capabilities_of(step).gpus_of_this_machine;
   gpu::Inventory inventory;
@@ -70,8 +69,8 @@ async::Task<std::optional<gpu::Inventory>> GpuReserver::inventory_for(const Step
   co_return there;
 }
 
-/// Adds the step's demand, or the errors in it. Throws EnvironmentError if the machine lacks what
-/// the step asks for.
+/// Adds the step's demand, or the errors in it. Throws EnvironmentError if the machine lacks the
+/// requested GPUs.
 void GpuReserver::add_demand(const Request& request, const gpu::Inventory& inventory,
                              std::vector<core::Diagnostic>& wrong) {
   const auto* step = request.first;

@@ -1,5 +1,5 @@
 /// @file
-/// Samples what an attempt uses of its GPUs: the driver keeps no account of it.
+/// Samples the GPU usage of an attempt, which the driver does not add up.
 #pragma once
 
 #include <string>

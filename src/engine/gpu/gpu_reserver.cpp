@@ -59,7 +59,7 @@ const gpu::Demand& GpuReserver::demand_of(const StepSpec& step) const {
   static const gpu::Demand none;
   auto found = demands_.find(step.name);
   if (found == demands_.end() && step.instance)
-    found = demands_.find(step.instance->of);  // It was made after the check.
+    found = demands_.find(step.instance->of);  // The instance was made after the check.
   return found == demands_.end() ? none : found->second;
 }
 
@@ -85,7 +85,7 @@ async::Task<std::optional<GpuReservation>> GpuReserver::acquire(
                                               [&](core::StopLevel) { ticket.offered.open(); });
 
   std::optional<GpuReservation> reservation;
-  ticket.offered.open();  // No other step may want them.
+  ticket.offered.open();  // No other step may want GPUs.
   while (stop.level() == core::StopLevel::none) {
     co_await ticket.offered.wait();
     if (stop.level() != core::StopLevel::none) break;
@@ -125,7 +125,8 @@ async::Task<> GpuReserver::offer_gpus() {
         for (auto* ticket : tickets_)
           if (is_of(entries[grant.index], *ticket)) ticket->offered.open();
       for (auto* ticket : tickets_)
-        if (!shortage_of(*ticket).empty()) ticket->offered.open();  // It is to fail.
+        if (!shortage_of(*ticket).empty())
+          ticket->offered.open();  // The step fails when it gets its turn.
       report_reasons(session, entries);
       session.put_queue(entries);
     }
@@ -184,7 +185,7 @@ async::Task<> GpuReserver::refresh_processes() {
   }
 }
 
-/// Says why the request cannot be met any more; empty if it can be.
+/// Returns the reason why the request cannot be satisfied any more; empty if it can be.
 std::string GpuReserver::shortage_of(const Ticket& ticket) const {
   if (lost_.empty()) return {};
   const auto& demand = ticket.waiting.demand;
@@ -210,7 +211,7 @@ async::Task<> GpuReserver::refresh_containers() {
     holds = co_await routes_.gpus_in_use();
   } catch (const core::EnvironmentError&) {
     co_return;
-  }  // The steps themselves will report it.
+  }  // The steps themselves will report the error.
   in_containers_.clear();
   for (const auto& hold : holds)
     if (hold.run != context_.options.run_id) in_containers_.insert(hold.uuid);
@@ -264,8 +265,7 @@ std::vector<gpu::DeviceState> GpuReserver::devices(const Session& session) const
 }
 
 async::Task<std::optional<GpuReservation>> GpuReserver::try_reserve(Ticket& ticket) {
-  // After a wait, offer_gpus() has just read the processes, so GPUs do not idle while they are read
-  // again.
+  // After a wait, offer_gpus() has just read the processes; reading again would idle GPUs.
   const bool is_first_try = ticket.waiting.number == 0;
   if (is_first_try || processes_matter_) co_await refresh_processes();
   if (is_first_try) co_await refresh_containers();

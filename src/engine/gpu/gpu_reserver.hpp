@@ -33,7 +33,7 @@ namespace pipeline::engine {
 ///   offer_gpus()    one for the run, while steps wait: merges their requests into the machine's
 ///                   queue -> opens the offers of those that are granted something ->
 ///                   wait_for_change()
-///   wake()          ends that wait; what changes in the machine's lock folder does so too
+/// wake()          ends that wait, as does any change in the machine's lock folder
 ///
 /// An offer is a hint: only try_reserve(), which holds the folder's mutex, takes GPUs.
 class GpuReserver {
@@ -42,16 +42,15 @@ class GpuReserver {
   GpuReserver(const RunContext& context, async::Semaphore& slots);
   ~GpuReserver();
 
-  /// Looks what the machine has; before anything is built. Throws InputError for what the steps can
-  /// never get here, all of it at once, and EnvironmentError where there is no driver. Costs
-  /// nothing if no step asks for GPUs.
+  /// Finds the machine's GPUs, before anything is built. Throws InputError with all requests that
+  /// can never be satisfied here, and EnvironmentError if there is no driver. Costs nothing if no
+  /// step asks for GPUs.
   async::Task<> check(const std::vector<const StepSpec*>& steps, const PipelineSpec& pipeline);
 
   bool wants(const StepSpec& step) const { return demand_of(step).count > 0; }
 
-  /// Waits for the step's GPUs and a job slot. Returns with both, or, when `stop` is stopped, with
-  /// nothing.
-  /// @param avoided UUIDs that others are preferred to
+  /// Waits for the step's GPUs and a job slot. Returns both, or nothing once `stop` is stopped.
+  /// @param avoided UUIDs of GPUs that are used only if no others are left
   async::Task<std::optional<GpuReservation>> acquire(const StepSpec& step, std::size_t rank,
                                                      core::CancelSource& stop,
                                                      const std::set<std::string>& avoided);
@@ -92,13 +91,13 @@ class GpuReserver {
   orchestrators::Routes& routes_;
   async::Semaphore& slots_;
 
-  std::map<std::string, gpu::Demand> demands_;  ///< By step.
-  gpu::Machine* machine_;  ///< Nothing: the GPUs are elsewhere, or NVML is not in use yet.
+  std::map<std::string, gpu::Demand> demands_;  ///< Keyed by step.
+  gpu::Machine* machine_;  ///< Null: the GPUs are on another machine, or NVML is not in use yet.
   std::unique_ptr<gpu::Machine> own_machine_;
   std::vector<gpu::Unit> units_;
   std::set<std::string> lost_;  ///< Units that have stopped working since the run's start.
   std::set<std::string>
-      in_containers_;  ///< Occupied where the orchestrator runs things, by other runs' attempts.
+      in_containers_;  ///< Occupied by other runs' attempts on the orchestrator's machine.
   std::optional<gpu::LockFolder> folder_;
   std::list<Ticket*> tickets_;  ///< In the order of arrival.
   bool processes_matter_ = false;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t max_condition_input = 1 << 20;
 
-/// Returns what is wrong if fewer outputs are there than an input's `at_least`.
+/// Returns the error if fewer outputs exist than an input's `at_least`.
 std::string too_few(const StepSpec& step, const Predecessors& before) {
   for (const auto& input : step.inputs) {
     const auto lost = std::ranges::count_if(input.sources, [&](const SourceSpec& source) {

@@ -13,13 +13,13 @@
 
 namespace pipeline::engine {
 
-/// What a condition comes to.
+/// The result of a condition.
 struct ConditionValue {
   std::optional<bool> value;  ///< Unset if it depends on outputs that do not exist yet.
-  /// If it is not true: why, such as `when is false: evaluate.metrics.accuracy is 0.85
+  /// If not true: the reason, such as `when is false: evaluate.metrics.accuracy is 0.85
   /// (${evaluate.metrics.accuracy} > 0.9)`.
   std::string reason;
-  /// If an output has no such value, or one of a wrong type: what is wrong.
+  /// Set if an output has no such value, or a value of the wrong type.
   std::string error;
 };
 
@@ -31,18 +31,18 @@ using FindOutput = std::function<const store::OutputRecord*(const SourceSpec&)>;
 ConditionValue evaluate(const Condition& condition, const FindOutput& find_output,
                         store::ArtifactStore& artifacts, const std::string& key = "when");
 
-/// How a step ended, as far as that is known. tolerated: it failed, and has `allow_failure`.
+/// The end of a step, as far as it is known. tolerated: the step failed and has `allow_failure`.
 enum class Outcome { unknown, made, failed, skipped, tolerated };
 
 /// The steps before a step.
 struct Predecessors {
   std::function<Outcome(const std::string& step)> outcome_of;
-  /// The outcomes of all of them: `failed` if one has failed, else `unknown` if one is not known.
+  /// The outcomes together: `failed` if one has failed, else `unknown` if one is not known.
   Outcome all;
   FindOutput find_output;
 };
 
-/// Returns why a step that this one needs keeps it from running; empty if none does.
+/// Returns the reason why a step that this one needs keeps it from running; empty if none does.
 std::string lost_need(const StepSpec& step, const Predecessors& before);
 
 /// Decides whether a step runs: by `run_on`, by whether the steps that it needs have made their

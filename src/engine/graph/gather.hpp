@@ -26,8 +26,7 @@ using OutputsOf = std::function<MadeOutput(const SourceSpec&)>;
 /// for a gathered input a digest over all of its outputs, in order.
 std::string content_of(const InputSpec& input, const OutputsOf& outputs);
 
-/// The folder of a gathered input. Its texts are composed by the constructor, the folder is created
-/// by make().
+/// The folder of a gathered input: composed by the constructor, created by make().
 class GatheredFolder {
  public:
   /// @param outputs the records that it refers to must outlive this object
@@ -50,13 +49,13 @@ class GatheredFolder {
   std::vector<Entry> entries_;
 };
 
-/// What a gathered input consists of: its digest in the step's key, and its artifacts.
+/// A gathered input: its digest in the step's key, and its artifacts.
 using GatheredInput = std::pair<core::Digest, std::vector<store::GatheredPiece>>;
 
 /// The artifacts behind a step's inputs that its key does not name.
 struct InputOrigins {
   std::vector<GatheredInput> gathered;
-  store::MatrixInputs taken;  ///< By its matrix.
+  store::MatrixInputs taken;  ///< Values of its matrix.
 };
 
 InputOrigins origins_of(const StepSpec& step, const OutputsOf& outputs);

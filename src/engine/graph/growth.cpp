@@ -11,7 +11,7 @@ namespace {
 /// gathers all instances of another one in each of its own multiplies them.
 constexpr std::size_t max_connections = 2'000'000;
 
-/// An input of its own takes precedence over an item.
+/// Returns true if the step has an input of this name, which takes precedence over an item.
 bool has_input(const StepSpec& step, const std::string& name) {
   return std::ranges::find(step.inputs, name, &InputSpec::name) != step.inputs.end();
 }
@@ -101,7 +101,8 @@ StepSpec Growth::instance(const StepSpec& step, std::size_t k) const {
   StepSpec made = step;
   made.matrix.reset();
   made.name = names_.at(step.name)[k];
-  if (!made.instance) made.instance = InstanceSpec{.of = step.name};  // It may be one of a round.
+  if (!made.instance)
+    made.instance = InstanceSpec{.of = step.name};  // The step may belong to a round.
   replace_sources(made);
   for (auto& input : made.inputs)
     for (auto& source : input.sources)

@@ -40,9 +40,10 @@ class Growth {
 
   std::vector<const StepSpec*> steps_;
   const MatrixSpec& matrix_;
-  std::vector<std::vector<MatrixItem>> items_;  ///< Of each axis.
+  std::vector<std::vector<MatrixItem>> items_;  ///< Items of each axis.
   std::vector<Row> rows_;
-  std::unordered_map<std::string, std::vector<std::string>> names_;  ///< By step.
+  std::unordered_map<std::string, std::vector<std::string>>
+      names_;  ///< Names of the instances, keyed by step.
 };
 
 }  // namespace pipeline::engine

@@ -49,13 +49,12 @@ nlohmann::json read_json(const store::OutputRecord& output, const std::string& n
                          store::ArtifactStore& artifacts, std::uint64_t max_bytes) {
   if (output.is_directory) throw std::runtime_error(name + " is a folder, not a JSON file");
   if (output.bytes > max_bytes)
-    throw std::runtime_error(name + " has " + core::format_bytes(output.bytes) +
-                             "; of such an output at most " + core::format_bytes(max_bytes) +
-                             " are read");
+    throw std::runtime_error(name + " has " + core::format_bytes(output.bytes) + "; at most " +
+                             core::format_bytes(max_bytes) + " of such an output are read");
   if (!artifacts.is_intact(output.digest)) throw std::runtime_error(name + " is damaged");
   const auto text = core::read_file(artifacts.path(output.digest));
   auto value = core::parse_json(text);
-  // Python writes NaN, of which a condition on another member takes no note.
+  // Python writes NaN, which must not affect a condition on another member.
   if (value.is_discarded()) value = core::parse_json(model::with_quoted_numbers(text));
   if (value.is_discarded()) throw std::runtime_error(name + " is not JSON");
   return value;

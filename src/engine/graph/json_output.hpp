@@ -13,8 +13,8 @@
 
 namespace pipeline::engine {
 
-/// Returns the member of the JSON output. Throws std::runtime_error, with what is wrong, if there
-/// is none, or if the output is larger than `max_bytes`.
+/// Returns the member of the JSON output. Throws std::runtime_error, with the reason, if there is
+/// none, or if the output is larger than `max_bytes`.
 nlohmann::json read_member(const store::OutputRecord& output, const OutputValue& value,
                            store::ArtifactStore& artifacts, std::uint64_t max_bytes);
 

@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A list of 100,000 texts of some length.
+/// Enough for a list of 100,000 texts.
 constexpr std::uint64_t max_list_bytes = 32 << 20;
-/// Longer texts are content, not names of something.
+/// Longer texts are content, not names.
 constexpr std::size_t max_item_size = 4096;
 
 std::string name_of_items(const OutputValue& items) {
@@ -33,7 +33,7 @@ void check_count(std::size_t count, const std::string& name) {
     throw core::InputError(name + " has " + std::to_string(count) +
                                " items, and a matrix makes at most " +
                                std::to_string(model::most_instances) + " steps of one",
-                           "let each item stand for several things, such as a range");
+                           "let each item cover more, such as a range");
 }
 
 /// Throws InputError unless the item can be a value of a parameter.
@@ -46,11 +46,11 @@ void check_item(const nlohmann::json& item, const std::string& what) {
                                  std::to_string(max_item_size),
                              "write a folder with a file for each item");
     if (!settings::formats::text.accepts(text) || !core::is_utf8(text))
-      throw core::InputError(what + " has control characters in it, or is no UTF-8");
+      throw core::InputError(what + " has control characters, or is not UTF-8");
   } else if (!item.is_boolean() && !item.is_number()) {
     throw core::InputError(what + " is null");
   } else if (item.is_number_float() && !std::isfinite(item.get<double>())) {
-    throw core::InputError(what + " is beyond what a parameter can hold");
+    throw core::InputError(what + " is more than a parameter can hold");
   }
 }
 
@@ -95,14 +95,14 @@ std::vector<MatrixItem> items_of_list(const OutputValue& items, const store::Out
     throw core::InputError(error.what());
   }
   if (!list.is_array())
-    throw core::InputError(name + " is no list, but " + shown_json(list),
+    throw core::InputError(name + " is not a list, but " + shown_json(list),
                            "a matrix takes a JSON list, or a folder with an entry for each item");
   check_count(list.size(), name);
   std::vector<MatrixItem> found;
   found.reserve(list.size());
   std::unordered_map<std::string, std::size_t> seen;
   for (auto& item : list) {
-    // A parameter is one value: a structure is its JSON, in a text.
+    // A parameter is one value: a map or list becomes its JSON text.
     if (item.is_structured()) item = json_text(item);
     const auto what = "item " + std::to_string(found.size()) + " of " + name;
     check_item(item, what);

@@ -17,14 +17,14 @@ namespace pipeline::engine {
 /// One value of an axis.
 struct MatrixItem {
   nlohmann::json value;
-  /// For an entry of a folder: where it lies.
+  /// The path of an entry of a folder.
   std::optional<std::filesystem::path> entry = {};
 };
 
-/// Returns the items of the list that a JSON output has, or the entries of a folder
-/// by their names, numbers in them by their value; without hidden ones. A map or list among the
-/// items becomes its JSON, in a text. Steps wrote them: each is checked as a value in the pipeline
-/// file is. Throws InputError for an output that has no such items.
+/// Returns the items of the list in a JSON output, or the visible entries of a folder, ordered by
+/// their names with numbers by value. A map or list among the items becomes its JSON text. Steps
+/// wrote the items, so each is checked like a value in the pipeline file. Throws InputError for an
+/// output without such items.
 std::vector<MatrixItem> items_of(const OutputValue& items, const store::OutputRecord& output,
                                  store::ArtifactStore& artifacts);
 

@@ -11,7 +11,7 @@ using model::round_name;
 
 namespace {
 
-/// Returns the steps in an order in which each comes after those that it needs.
+/// Returns the steps in an order in which each comes after the steps that it needs.
 std::vector<const StepSpec*> in_order(const std::vector<const StepSpec*>& steps) {
   std::vector<std::vector<model::StepIndex>> needs(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -41,7 +41,7 @@ std::size_t Rounds::position_of(const std::string& step) const {
   return static_cast<std::size_t>(found - steps_.begin());
 }
 
-/// Returns the name of what the step is in the round; other steps keep their name.
+/// Returns the step's name in the round; a step that is not repeated keeps its name.
 std::string Rounds::name_in(const std::string& step, unsigned round) const {
   return position_of(step) < steps_.size() ? round_name(step, round) : step;
 }
@@ -57,7 +57,7 @@ std::vector<StepSpec> Rounds::steps_of(unsigned round,
 StepSpec Rounds::step_of(const StepSpec& step, unsigned round) const {
   StepSpec made = step;
   made.repeat.reset();
-  made.when.reset();  // It decided about all rounds.
+  made.when.reset();  // The condition decided about all rounds.
   made.name = round_name(step.name, round);
   if (!made.instance) made.instance = InstanceSpec{step.name, {}};
   made.instance->values.emplace_back("round", Json(round));

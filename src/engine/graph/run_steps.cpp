@@ -24,7 +24,7 @@ RunSteps::RunSteps(const PipelineSpec& pipeline, const std::string& only_step)
   note_repeats();
 }
 
-/// Remembers the steps that become their instances. Of repeated steps, those of each round do.
+/// Remembers the steps that become instances, among repeated steps those of each round.
 void RunSteps::note_dynamic(const std::vector<model::StepIndex>& steps) {
   std::map<std::string_view, std::size_t> matrices;
   for (const auto i : steps) {
@@ -49,7 +49,7 @@ void RunSteps::note_repeats() {
   }
 }
 
-/// Remembers a step that gathers the instances of a step that has none yet.
+/// Remembers a step that gathers the instances of a step without instances so far.
 void RunSteps::note_reads(model::StepIndex i) {
   for (const auto& input : spec(i).inputs) {
     if (!input.gathered) continue;

@@ -1,7 +1,7 @@
 /// @file
-/// The steps of a run: those that it selects, how far each has come, and what each has made. Steps
-/// whose matrix has values of another step become their instances when that step has made them, and
-/// repeated steps become those of one round after the other.
+/// The selected steps of a run, their progress and their outputs. Steps whose matrix has values of
+/// another step are replaced by instances when that step has made them, and repeated steps by those
+/// of one round after the other.
 #pragma once
 
 #include <deque>
@@ -27,14 +27,13 @@ struct StepState {
   Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
   /// In a plan: a condition over outputs that are not known yet decides whether the step runs.
   bool may_be_skipped = false;
-  /// Set once the step is its instances: the first of them, and their number. It ends with them.
-  /// Of the first of the steps that are repeated together, all steps of the current round; of the
-  /// others none, since they end with it.
+  /// Set once the step is replaced by instances: the first of them, and their number; it ends with
+  /// them. The head of a loop has all steps of the current round; the other steps of the loop have
+  /// none, since they end with the head.
   std::optional<std::pair<model::StepIndex, std::size_t>> instances = {};
 };
 
-/// A step's index counts the selected steps, in the file's order, and then the instances that have
-/// been made.
+/// A step's index counts the selected steps, in the file's order, and then the instances.
 class RunSteps {
  public:
   /// Keeps a reference to the pipeline. Throws InputError if there is no step `only_step`.
@@ -43,9 +42,9 @@ class RunSteps {
 
   std::size_t size() const { return states_.size(); }
   const StepSpec& spec(model::StepIndex i) const { return *specs_[i]; }
-  /// The pipeline's own step, with the sources that its file has. @param i a selected one
+  /// The pipeline's own step, with the sources in its file. @param i a selected one
   const StepSpec& declared(model::StepIndex i) const { return pipeline_.steps[selected_[i]]; }
-  /// The dependencies of the selected steps; it does not grow.
+  /// The dependencies of the selected steps; without instances and rounds.
   const model::Graph& graph() const { return graph_; }
   /// The dependencies of a step, as they were when it was selected or made.
   std::vector<model::StepIndex> needs(model::StepIndex i) const;
@@ -54,13 +53,12 @@ class RunSteps {
   StepState& state_of(const std::string& name) { return states_[position_.at(name)]; }
   model::StepIndex index_of(const std::string& name) const { return position_.at(name); }
 
-  /// Returns the step that has made the outputs of `name`: of repeated steps, that of the last
-  /// round.
+  /// Returns the step that made the outputs of `name`; for a repeated one, in the last round.
   model::StepIndex producer(const std::string& name) const;
 
   std::vector<const StepSpec*> with(StepStatus status) const;
-  /// Returns for each step from `first` on whether it waits for the end of the steps before it
-  /// instead of for their success: it runs on their failure, or may do without some of them.
+  /// Returns for each step from `first` on whether it waits for the end, not the success, of
+  /// earlier steps: it runs on their failure, or may do without some of them.
   std::vector<bool> wait_for_ends(model::StepIndex first = 0) const;
   /// The function refers to this object.
   OutputsOf outputs_of() const;
@@ -77,29 +75,30 @@ class RunSteps {
   /// The dependencies of each instance of a step.
   using InstanceNeeds = std::vector<std::vector<model::StepIndex>>;
   /// Adds the instances of steps that share one matrix, and makes them the sources of those that
-  /// gather the steps. Throws InputError if the values are none of a matrix; nothing is added then.
+  /// gather the steps. Throws InputError, and adds nothing, if the values are not valid for a
+  /// matrix.
   /// @param steps as take_dynamic_matrix() returns them
-  /// @return for each of the steps
+  /// @return the needs of each of the steps
   std::vector<InstanceNeeds> expand(const std::vector<model::StepIndex>& steps,
                                     store::ArtifactStore& artifacts);
 
-  /// Returns true for the step that has the `repeat` of those that are repeated together.
+  /// Returns true for the step that has the `repeat` of its loop.
   bool is_loop_head(model::StepIndex i) const { return repeats_.contains(i); }
-  /// Returns the steps that are repeated together, that one first.
+  /// Returns the steps of the loop, the head first.
   std::vector<const StepSpec*> repeated_with(model::StepIndex head) const;
   /// The number of rounds that have begun.
   unsigned rounds(model::StepIndex head) const;
   /// Adds the steps of the next round.
-  /// @return for each of them, its dependencies
+  /// @return the dependencies of each of them
   InstanceNeeds add_round(model::StepIndex head);
   /// Decides whether the current round, which has ended, is the last one, as far as this machine
-  /// has what it made. See Rounds::is_last().
+  /// has its outputs. See Rounds::is_last().
   ConditionValue is_last_round(model::StepIndex head, store::ArtifactStore& artifacts) const;
-  /// Gives the repeated steps what the current round has made.
+  /// Gives the repeated steps the outputs of the current round.
   void end_rounds(model::StepIndex head);
-  /// The same for all loops that have ended, after one of their steps has run again.
+  /// Calls end_rounds() for all loops that have ended, after one of their steps has run again.
   void refresh_loops();
-  /// Returns the steps of all rounds, each with the repeated step that it is one of.
+  /// Returns the steps of all rounds, each with its repeated step.
   std::vector<std::pair<model::StepIndex, model::StepIndex>> steps_of_rounds(
       model::StepIndex head) const;
 
@@ -127,14 +126,15 @@ class RunSteps {
   model::Graph graph_;
   std::deque<StepState> states_;
   std::vector<const StepSpec*> specs_;
-  /// Steps that were made, and those that gather them. They stay where they are.
+  /// The instances, and the steps that gather them, at stable addresses.
   std::deque<StepSpec> made_;
   std::unordered_map<std::string_view, model::StepIndex> position_;
   /// The steps of each matrix whose values are not known yet.
   std::vector<std::vector<model::StepIndex>> dynamic_;
   /// For a step with such a matrix, those that gather its outputs.
   std::unordered_map<model::StepIndex, std::vector<model::StepIndex>> readers_;
-  std::unordered_map<model::StepIndex, Repeat> repeats_;  ///< By the step that has the `repeat`.
+  std::unordered_map<model::StepIndex, Repeat>
+      repeats_;  ///< Keyed by the step that has the `repeat`.
 };
 
 }  // namespace pipeline::engine

@@ -20,8 +20,8 @@ std::unordered_map<std::string_view, std::size_t> positions_by_name(const Pipeli
   return positions;
 }
 
-/// Lets the first of the steps that are repeated together wait for what any of them needs from
-/// outside, and the others for it: they end when it does.
+/// Lets the head of a loop wait for everything that its steps need from outside, and the other
+/// steps for the head: they end with it.
 void wait_together(const PipelineSpec& pipeline, const std::vector<std::size_t>& selected,
                    const std::unordered_map<std::string_view, std::uint32_t>& position,
                    std::vector<std::vector<std::uint32_t>>& needs) {
@@ -40,14 +40,14 @@ void wait_together(const PipelineSpec& pipeline, const std::vector<std::size_t>&
   }
 }
 
-/// Adds to the needs of a step what they need in turn.
+/// Adds to the needs of a step the needs of those steps.
 void add_ancestors(std::uint32_t step, std::vector<std::vector<std::uint32_t>>& needs) {
   std::vector<bool> seen(needs.size());
   auto all = needs[step];
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (seen[all[k]]) continue;
     seen[all[k]] = true;
-    // One by one, because g++ 14 warns of an overflow where the range is inserted.
+    // Pushed singly, because g++ 14 warns of an overflow where the range is inserted.
     for (const auto need : needs[all[k]]) all.push_back(need);
   }
   std::ranges::sort(all);

@@ -1,5 +1,5 @@
 /// @file
-/// The steps that names and options of the user mean, and what they depend on.
+/// Resolves the names and options of the user to steps, with the steps that these depend on.
 #pragma once
 
 #include <cstdint>

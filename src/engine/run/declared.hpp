@@ -1,5 +1,5 @@
 /// @file
-/// What a pipeline declares of its steps, as it is kept with a run.
+/// The pipeline's declarations of its steps, as they are recorded with a run.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace pipeline::engine {
 
-/// Returns a JSON object: for each step the steps that it needs and the resources that it asks for;
-/// the instances of a matrix are one step. `{"train": {"needs": ["load"], "memory": 1073741824}}`.
+/// Returns a JSON object with the needs and the resources of each step, as `{"train": {"needs":
+/// ["load"], "memory": 1073741824}}`; the instances of a matrix are one step.
 std::string declared(const std::vector<const StepSpec*>& steps);
 
 }  // namespace pipeline::engine

@@ -16,7 +16,7 @@ void DryStarter::note(model::StepIndex i, Decision decision) {
 void DryStarter::end_instances(model::StepIndex i) {
   auto& state = steps_[i];
   const auto& step = steps_.spec(i);
-  if (step.repeat && !steps_.is_loop_head(i)) {  // It ends with the head of its loop.
+  if (step.repeat && !steps_.is_loop_head(i)) {  // The step ends with the head of its loop.
     const auto& head = steps_[steps_.index_of(step.repeat->of)];
     state.status = head.status;
     state.may_be_skipped = head.may_be_skipped;

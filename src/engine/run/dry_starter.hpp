@@ -19,7 +19,7 @@ class DryStarter : public StepStarter {
   async::Task<bool> wait() override { co_return false; }
 
  protected:
-  /// Notes what is known of the step, and ends it, so that those behind it have their turn.
+  /// Records the decision, and ends the step, so that its dependents get their turn.
   void note(model::StepIndex i, Decision decision);
 
   RunSteps& steps_;

@@ -39,11 +39,11 @@ class Environments {
   void stop(core::StopLevel level) { stop_.stop(level); }
   /// Stops all preparations in progress.
   void stop_all(core::StopLevel level);
-  /// Lets preparations begin again after stop(); those that it ended begin once more.
+  /// Lets preparations begin again after stop(), including those that stop() ended.
   void rearm();
   /// Throws the exception of a failed preparation, if there is one.
   void rethrow() const;
-  /// The same of this step's.
+  /// Throws the exception of this step's preparation, if it failed.
   void rethrow(model::StepIndex i) const;
   /// Returns true if the preparation has failed, and was not stopped.
   bool has_failed(model::StepIndex i) const { return states_[i].error && !states_[i].was_stopped; }
@@ -53,13 +53,13 @@ class Environments {
     std::unique_ptr<async::Gate> prepared;  ///< Created when preparation begins.
     orchestrators::Environment environment;
     std::exception_ptr error;
-    bool was_stopped = false;  ///< The error is that of stop().
+    bool was_stopped = false;  ///< The error was caused by stop().
   };
   async::Task<> prepare(model::StepIndex i, const StepSpec& step);
 
   const RunContext& context_;
   std::function<void(model::StepIndex)> on_failure_;
-  core::CancelSource stop_, final_stop_;  ///< The second one is of steps with a `run_on`.
+  core::CancelSource stop_, final_stop_;  ///< The second one is for steps with a `run_on`.
   std::deque<State> states_;              ///< References to them stay valid.
 };
 

@@ -32,7 +32,7 @@ async::Task<> GraphWalk::start_ready_steps(StepStarter& starter) {
         end_or_repeat(*i, starter);
       } else if (!starter.excludes(*i)) {
         auto decision = co_await decide(*i);
-        // Its environment could not be prepared meanwhile.
+        // The preparation of its environment has failed meanwhile.
         if (scheduler_.is_gone(*i)) continue;
         starter.take(*i, std::move(decision));
       }
@@ -65,7 +65,7 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   Decision decision;
   if (!is_conditional(step) && !steps_.has_lost_need(i)) return decision;
   auto& artifacts = context_.services.artifacts;
-  if (step.matrix) {  // Its instances have the condition.
+  if (step.matrix) {  // The instances have the condition.
     decision.reason = lost_need(step, steps_.before(i, artifacts));
     if (!decision.reason.empty()) decision.action = Decision::Action::skip;
     if (step.when) decision.condition = "when: " + step.when->text;
@@ -92,8 +92,8 @@ Decision GraphWalk::decide_by_conditions(model::StepIndex i) {
   return decision;
 }
 
-/// Returns a step whose outputs the step takes and which may run again in a plan; empty if there is
-/// none.
+/// Returns the name of a step that may run again in a plan and whose outputs the step takes; empty
+/// if there is none.
 std::string GraphWalk::unknown_source(const StepSpec& step) const {
   std::string unknown;
   for (const auto& input : step.inputs)
@@ -105,7 +105,7 @@ std::string GraphWalk::unknown_source(const StepSpec& step) const {
   return unknown;
 }
 
-/// Makes the instances of the steps whose matrices are known by now.
+/// Adds the instances of the steps whose matrices are now known.
 void GraphWalk::expand_matrices(StepStarter& starter) {
   for (auto steps = steps_.take_dynamic_matrix(); !steps.empty();
        steps = steps_.take_dynamic_matrix()) {
@@ -139,7 +139,7 @@ void GraphWalk::expand(const std::vector<model::StepIndex>& steps, StepStarter& 
   }
 }
 
-/// Returns true if this machine has the outputs with the matrix's values. A plan fetches none.
+/// Returns true if this machine has the outputs with the matrix's values; a plan fetches none.
 bool GraphWalk::has_values(const MatrixSpec& matrix) const {
   const auto outputs = steps_.outputs_of();
   return std::ranges::all_of(matrix.axes, [&](const AxisSpec& axis) {
@@ -148,7 +148,7 @@ bool GraphWalk::has_values(const MatrixSpec& matrix) const {
   });
 }
 
-/// Ends a step that is its instances, or begins the next round of steps that are repeated.
+/// Ends a step that was replaced by instances, or begins the next round of a loop.
 void GraphWalk::end_or_repeat(model::StepIndex i, StepStarter& starter) {
   if (!steps_.is_loop_head(i)) return starter.end_instances(i);
   if (!(steps_[i].instances ? has_further_round(i, starter) : begins_rounds(i, starter))) return;

@@ -1,6 +1,7 @@
 /// @file
-/// The walk over a pipeline's graph: for each step that has its turn, whether it runs, is reused or
-/// is skipped, and why. A run, a plan and the checks before a run differ only in the StepStarter.
+/// The walk over a pipeline's graph: decides for each step in turn whether it runs, is reused or is
+/// skipped, with the reason. A run, a plan and the checks before a run differ only in the
+/// StepStarter.
 #pragma once
 
 #include <optional>
@@ -14,21 +15,21 @@
 
 namespace pipeline::engine {
 
-/// What is to be done with a step, and why.
+/// The action for a step, with the reason.
 struct Decision {
   /// unknown: outputs that the step takes, or the values of its matrix, do not exist yet, and
   /// nothing makes them, because this is a plan.
   enum class Action { run, reuse, skip, unknown } action = Action::run;
-  std::string reason;     ///< skip: why.
-  std::string error;      ///< Its condition cannot be evaluated: why. The step fails.
+  std::string reason;     ///< The reason of `skip`.
+  std::string error;      ///< The error of a condition that cannot be evaluated; the step fails.
   std::string condition;  ///< The condition that may still skip the step, in a plan.
-  std::string waits_for;  ///< unknown: the step whose outputs are not known.
+  std::string waits_for;  ///< For `unknown`: the step whose outputs are not known.
   orchestrators::Environment environment;
   std::optional<StepKey> key;  ///< Unset if it is unknown, or known only with the environment.
-  store::CacheEntry entry;     ///< reuse: the earlier result.
+  store::CacheEntry entry;     ///< For `reuse`: the earlier result.
 };
 
-/// Carries out what the walk has decided. Every step that it is given must end by a call of the
+/// Carries out the decisions of the walk. Every step that it is given must end by a call of the
 /// scheduler's succeeded() or failed(), at once or by the time that wait() returns.
 class StepStarter {
  public:

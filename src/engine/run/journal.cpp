@@ -218,7 +218,7 @@ store::AttemptRecord Journal::attempt_began(const StepSpec& step, const std::str
   record.attempts = number;
   record.image = environment;
   commit([&] {
-    // Attempts before the run was resumed have no part in what the step makes now.
+    // Attempts before the resumption do not contribute to the step's result.
     if (number == 1 && is_resumed_) store_.attempts().remove(record_.id, step.name);
     store_.runs().put_step(record);
     store_.attempts().put(attempt);

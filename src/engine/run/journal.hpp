@@ -18,7 +18,7 @@ namespace pipeline::engine {
 struct UnchangedRun {
   std::string run;
   std::size_t steps = 0, skipped = 0;
-  std::vector<std::string> tags;  ///< Those of the pipeline.
+  std::vector<std::string> tags;  ///< The pipeline's tags.
 };
 
 struct AttemptStart {
@@ -60,12 +60,12 @@ class Journal {
   void reused(Reuse reuse);
   void succeeded(const StepSpec& step, const StepKey& key, const AttemptOutcome& outcome,
                  const AttemptCounts& counts, InputOrigins origins);
-  /// Notes that a step, which has ended so, runs again in this run.
+  /// Records that a step, which has ended with this status, runs again in this run.
   /// @return the number of its attempts so far
   unsigned restarted(const StepSpec& step, StepStatus ended_as);
   /// Persists what was collected.
   void flush();
-  /// The same if there are reused steps, which none but the next write would publish.
+  /// Calls flush() if there are reused steps, which would otherwise wait for the next write.
   void flush_reused();
   /// Records that the step failed or was cancelled; `lost` are the steps that can no longer run.
   void failed(const StepSpec& step, Failure failure, const std::string& key,
@@ -109,8 +109,7 @@ class Journal {
   void announce(const Success& success);
   void put_left_out(const std::vector<const StepSpec*>& steps, const std::string& reason,
                     StepStatus status, bool is_failure);
-  /// Publishes outputs under the names that the step gives them, unless the remote cache has the
-  /// names.
+  /// Publishes outputs under the step's names for them, unless the remote cache has the names.
   void publish(const StepSpec& step, const std::string& run,
                const std::vector<store::OutputRecord>& outputs);
   /// Makes the step pending again, unless it has succeeded before the run was interrupted.
@@ -130,7 +129,7 @@ class Journal {
   RunSummary summary_{};
   bool lacks_copies_ = false;
   std::size_t tolerated_ = 0;  ///< Failed steps with `allow_failure`; not among summary_.failed.
-  /// Of a resumed run, by step: those that it has not come to yet.
+  /// Steps of a resumed run that it has not reached yet.
   std::map<std::string, store::StepRecord> earlier_;
   /// Ends that are not persisted yet. A step comes before those that depend on it.
   std::vector<std::variant<Reuse, Success>> ended_;

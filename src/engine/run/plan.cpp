@@ -20,7 +20,7 @@ std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
   return differences(old, own);
 }
 
-/// What the pipeline's newest run recorded of steps without an earlier success.
+/// The statuses that the pipeline's newest run recorded for steps without an earlier success.
 class NewestRun {
  public:
   NewestRun(store::RunStore& store, const std::string& pipeline)
@@ -56,7 +56,7 @@ class NullEventSink : public EventSink {
   void emit(const Event& /*event*/) override {}
 };
 
-/// Writes down what a run would do.
+/// Records the decisions of the walk as plans.
 class Planner final : public DryStarter {
  public:
   Planner(const RunContext& context, Results& results, GraphWalk& walk, bool with_keys)
@@ -122,14 +122,15 @@ class Planner final : public DryStarter {
   void fail(model::StepIndex i, Failure failure) override {
     auto& plan = plan_of(i);
     plan.changes = {"fails: " + failure.message};
-    if (!steps_.spec(i).repeat) return;  // Its matrix has wrong values; it has its turn later.
+    if (!steps_.spec(i).repeat)
+      return;  // A step whose matrix has wrong values gets its turn later.
     if (!steps_.rounds(i)) return leave_open(i, plan.changes.front());
     plan.action = StepPlan::Action::run;
     scheduler_.succeeded(i);
   }
 
   void leave_open(model::StepIndex i, const std::string& reason) override {
-    if (!steps_.spec(i).repeat) return;  // A matrix: the step has its turn later.
+    if (!steps_.spec(i).repeat) return;  // A step with a matrix gets its turn later.
     auto& plan = plan_of(i);
     const auto& repeat = *steps_.spec(i).repeat;
     const auto rounds = steps_.rounds(i);
@@ -171,7 +172,7 @@ class Planner final : public DryStarter {
         for (const auto& [step, base] : steps_.steps_of_rounds(i)) add_in_order(step, base, all);
       if (!steps_.is_loop_head(i) || !steps_.rounds(i)) {
         add_in_order(i, i, all);
-      } else if (!plans_[i].changes.empty()) {  // What is not known of further rounds.
+      } else if (!plans_[i].changes.empty()) {  // The text about further rounds.
         plans_[i].spec = &steps_.declared(i);
         all.push_back(std::move(plans_[i]));
       }
@@ -180,8 +181,7 @@ class Planner final : public DryStarter {
   }
 
  private:
-  /// Adds the step's plan, or those of its instances.
-  /// @param base the pipeline's own step that it is, or is made of
+  /// Adds the step's plan, or those of its instances. @param base the pipeline's own step
   void add_in_order(model::StepIndex i, model::StepIndex base, std::vector<StepPlan>& all) {
     const auto [first, count] = steps_[i].instances.value_or(std::pair(i, std::size_t{1}));
     for (auto k = first; k < first + count; ++k) {
@@ -244,7 +244,7 @@ class Planner final : public DryStarter {
 
   /// Plans a step whose instances are not known.
   static void leave_unknown(StepPlan& plan, const MatrixSpec& matrix, std::string condition) {
-    if (!plan.changes.empty()) return;  // Its matrix has wrong values.
+    if (!plan.changes.empty()) return;  // The matrix has wrong values.
     plan.action = StepPlan::Action::unknown;
     std::string items;
     for (const auto& axis : matrix.axes)
@@ -289,7 +289,7 @@ class Planner final : public DryStarter {
   std::vector<std::pair<model::StepIndex, Decision>> waiting_;  ///< The steps of the lookups.
 };
 
-/// Asks the servers of the steps' data what has changed there.
+/// Asks the servers of the steps' data for changes.
 async::Task<> ask_sources(const RunContext& context, Results& results, const RunSteps& steps) {
   Downloads downloads(context.services, context.events, context.user_stop);
   const auto all = steps.with(StepStatus::pending);

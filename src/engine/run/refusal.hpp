@@ -19,8 +19,7 @@ std::vector<core::SourceText> sources_of(const PipelineSpec& pipeline);
 /// Widens each span, which has only a line, to the key with which the line begins.
 void mark_keys(std::vector<core::Diagnostic>& wrong, const std::vector<core::SourceText>& sources);
 
-/// Throws InputError with all diagnostics, each at the line where its step begins; returns if there
-/// are none.
+/// Throws InputError with all diagnostics, if any, each at the line where its step begins.
 void refuse(std::vector<core::Diagnostic> wrong, const PipelineSpec& pipeline);
 
 /// Calls Orchestrator::environment(), which builds nothing; reports errors of the step's settings

@@ -25,8 +25,7 @@ bool is_named(const FailedAttempt& failed, const StringList& patterns);
 
 class Retries {
  public:
-  /// @param infrastructure number of retries after infrastructure failures, if the settings do not
-  /// set it
+  /// @param infrastructure default for the number of retries after infrastructure failures
   Retries(const RetrySettings& settings, unsigned infrastructure)
       : settings_(settings),
         infrastructure_(settings.max_infrastructure_retries.value_or(infrastructure)),
@@ -49,7 +48,7 @@ class Retries {
     if (failed_by == FailureKind::out_of_memory)
       if (const auto more = more_than(failed.memory))
         return Retry{std::chrono::milliseconds(0), more};
-    // `stalled: true` and `on` alone mean one more try.
+    // Without `max_retries`, `stalled: true` and `on` mean one more try.
     const bool is_wanted = failed_by == FailureKind::stalled || settings_.on;
     const auto most = settings_.max_retries.value_or(is_wanted ? 1 : 0);
     if (++counts.failures > most || (settings_.on && !is_named(failed, settings_.on)))
@@ -58,7 +57,7 @@ class Retries {
                                            delay_ * settings_.backoff.value_or(1.0)))};
   }
 
-  /// Returns the limit after this one; nothing if the step may not have more.
+  /// Returns the limit after this one; nothing if the step may not have more memory.
   std::optional<Bytes> more_than(const std::optional<Bytes>& memory) const {
     const auto& [factor, max] = settings_.on_oom;
     if (!memory || !max || *memory >= *max) return std::nullopt;

@@ -26,8 +26,7 @@
 namespace pipeline::engine {
 namespace {
 
-/// A cluster has a queue of its own, but each attempt there costs this driver a connection for its
-/// log.
+/// A cluster has its own queue, but each attempt there costs a connection for its log.
 constexpr unsigned max_remote_attempts = 100;
 
 /// Returns how many attempts at a time the limit of open files allows.
@@ -47,9 +46,9 @@ JobSlots slots_for(unsigned jobs) {
           .remote = slots(max_remote_attempts)};
 }
 
-/// Carries out what the walk over the graph decides: starts steps, and records how they end. Events
-/// are persisted before they are published. All coroutines of the run are tasks of `tasks_`; they
-/// end before execute() returns.
+/// Carries out the decisions of the walk: starts steps, and records how they end. Events are
+/// persisted before they are published. All coroutines of the run are tasks of `tasks_`; they end
+/// before execute() returns.
 class Run final : public StepStarter {
  public:
   Run(const Services& services, EventSink& events, core::CancelSource& user_stop,
@@ -101,7 +100,7 @@ class Run final : public StepStarter {
 
  private:
   const StepSpec& spec(model::StepIndex i) const { return steps_.spec(i); }
-  /// Returns what ends the step: steps with a `run_on` are not stopped by fail_fast.
+  /// Returns the source that ends the step: steps with a `run_on` are not stopped by fail_fast.
   core::CancelSource& stop_of(model::StepIndex i) {
     return spec(i).run_on == RunOn::success ? stop_ : context_.user_stop;
   }
@@ -131,7 +130,7 @@ class Run final : public StepStarter {
   const PipelineSpec& pipeline_;
   orchestrators::Routes& routes_;
   const EngineOptions options_;
-  async::Gate wake_;  ///< Open when there may be something to do for the walk.
+  async::Gate wake_;  ///< Open when the walk may have something to do.
   async::PairOfThreads pool_;
   core::CancelSource stop_;  ///< Stopped by the user or by fail_fast.
   async::TaskGroup tasks_;
@@ -187,7 +186,7 @@ async::Task<> Run::prepare_detached() {
 
 async::Task<RunSummary> Run::execute() {
   const auto steps = steps_.with(StepStatus::pending);
-  // First, so that the next run notices whatever changes from here on.
+  // Comes first, so that the next run notices whatever changes from here on.
   if (fingerprint_) look_at_sources(*fingerprint_, services_, options_.sources, steps);
   co_await check_run(context_, results_, gpus_, steps);
   if (options_.resume) {
@@ -241,7 +240,7 @@ async::Task<RunSummary> Run::execute() {
 /// Waits until a step has ended, or the run is stopped.
 async::Task<bool> Run::wait() {
   journal_.flush_reused();
-  // With a remote cache, it is called once a step is known to run.
+  // With a remote cache, find_result() calls it once a step is known to run.
   if (!results_.has_remote_cache() || !options_.use_cache) co_await prefetch();
   if (tasks_.is_empty() && !(scheduler_.has_ready() && may_start() && !fatal_)) co_return false;
   // Builds in progress are no longer needed.
@@ -260,7 +259,7 @@ void Run::remember() {
       continue;
     }
     if (steps_[i].status == StepStatus::skipped) {
-      ++skipped;  // By a condition over parameters and artifacts, which stay the same.
+      ++skipped;  // Skipped by a condition over parameters and artifacts, which stay the same.
       continue;
     }
     if (const auto environment = routes_.fingerprint_of(spec(i), environments_.of(i));
@@ -338,7 +337,7 @@ void Run::task_ended(const std::exception_ptr& error) {
   wake_.open();
 }
 
-/// Runs a step that has its turn, or one that has ended and must be made again.
+/// Runs a step that has its turn, or one that has ended and must run again.
 async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
   const auto ready = Clock::now();
@@ -367,9 +366,9 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   outcomes_.fail(i, std::move(*failure), key ? key->key : "", counts);
 }
 
-/// Runs the step. If an output of a step before it turns out to be damaged, that step runs again,
-/// once, and then this one with what it has made.
-/// @param since when everything that it needs was made
+/// Runs the step. If an output of an earlier step turns out to be damaged, runs that step again,
+/// once, and then this one with the new output.
+/// @param since when everything that the step needs was made
 async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_point since,
                                               StepKey& key, AttemptCounts& counts) {
   std::set<std::string> made_again;
@@ -398,7 +397,7 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_po
   }
 }
 
-/// Runs a step again whose outputs are damaged, unless that has been done meanwhile. Throws
+/// Runs a step with damaged outputs again, unless another step has already had that done. Throws
 /// EnvironmentError if it fails.
 async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
   if (const auto found = running_again_.find(i); found != running_again_.end()) {
@@ -491,7 +490,7 @@ async::Task<> Run::remove_orphans() {
       return run && run->status == RunStatus::running;
     });
   } catch (const core::EnvironmentError& error) {
-    notice = std::string("cannot remove what the run had left: ") + error.what();
+    notice = std::string("cannot remove the remains of the run: ") + error.what();
   }
   if (!notice.empty()) context_.events.emit(event::Notice{"", notice});
 }

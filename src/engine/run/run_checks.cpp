@@ -20,7 +20,7 @@ void check_secrets(const std::vector<const StepSpec*>& steps) {
   }
 }
 
-/// Reports steps that use more of a limit than there is, and limits that no profile sets.
+/// Reports steps that use more than a whole limit, and limits that no profile sets.
 std::vector<core::Diagnostic> check_limits(const RunContext& context,
                                            const std::vector<const StepSpec*>& steps) {
   std::vector<core::Diagnostic> wrong;
@@ -44,8 +44,7 @@ std::vector<core::Diagnostic> check_limits(const RunContext& context,
   return wrong;
 }
 
-/// Reads the data and the code of all steps, which takes as long as they are large: on the loop it
-/// would keep signals waiting.
+/// Reads the steps' data and code away from the loop, where large files would delay signals.
 void read_files(Results& results, const std::vector<const StepSpec*>& steps) {
   for (const auto* step : steps) {
     for (const auto& input : step->inputs)

@@ -10,9 +10,10 @@
 
 namespace pipeline::engine {
 
-/// Checks what the steps need, and fetches data that the lock file lacks, because the steps' keys
-/// depend on it. Throws InputError or EnvironmentError if a secret, published artifact or GPU is
-/// missing, the orchestrator cannot run a step, or the remote cache is needed and cannot be used.
+/// Checks the requirements of the steps, and fetches data that the lock file lacks, because the
+/// steps' keys depend on it. Throws InputError or EnvironmentError if a secret, published artifact
+/// or GPU is missing, the orchestrator cannot run a step, or the remote cache is needed and cannot
+/// be used.
 /// @param all the steps of the run; those that their conditions rule out are not checked
 async::Task<> check_run(const RunContext& context, Results& results, GpuReserver& gpus,
                         const std::vector<const StepSpec*>& all);

@@ -99,13 +99,13 @@ void StepOutcomes::end_instances(model::StepIndex i) {
   journal_.lost(*instance, steps_[i].status, skip_dependents(i));
 }
 
-/// Removes the steps that can no longer run because this one does not.
+/// Removes and returns the steps that can no longer run because this one does not.
 std::vector<const StepSpec*> StepOutcomes::skip_dependents(model::StepIndex i) {
   std::vector<const StepSpec*> lost;
   if (scheduler_.is_gone(i)) return lost;
   for (const auto dependent : scheduler_.failed(i)) {
     steps_[dependent].status = StepStatus::skipped;
-    // A repeated step is its rounds once they have begun.
+    // A repeated step is replaced by its rounds once they have begun.
     if (!steps_[dependent].instances) lost.push_back(&steps_.spec(dependent));
   }
   return lost;

@@ -1,5 +1,5 @@
 /// @file
-/// Records how steps have ended, and what follows for the steps that need them.
+/// Records the outcomes of steps, and their consequences for dependent steps.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace pipeline::engine {
 
-/// A step that has ended may run again, if its outputs are damaged: the steps that need it have had
+/// Allows a step that has ended to run again, if its outputs are damaged: its dependents have had
 /// their turn then.
 class StepOutcomes {
  public:
@@ -32,7 +32,7 @@ class StepOutcomes {
   void skip(model::StepIndex i, const std::string& reason);
   /// Records that the step does not start, if a failure prevents that.
   bool skip_if_stopped(model::StepIndex i);
-  /// Ends a step that is its instances, which have ended.
+  /// Ends a step whose instances have ended.
   void end_instances(model::StepIndex i);
   /// Records the steps that were not started because the run was stopped.
   void skip_remaining(bool by_user);

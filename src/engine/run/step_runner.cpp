@@ -33,7 +33,7 @@ std::optional<Bytes> raised_before(const ReadyStep& step, const Retries& retries
   return memory > *asked ? std::optional(memory) : std::nullopt;
 }
 
-/// Says why `retry.on_oom` gave the step no more memory.
+/// Adds advice if `retry.on_oom` gave the step no more memory.
 void explain_limit(const StepSpec& step, const std::optional<Bytes>& memory, Failure& failure) {
   const auto& max = step.retry.on_oom.max;
   if (failure.kind != FailureKind::out_of_memory || !max) return;
@@ -116,8 +116,7 @@ async::Task<AttemptOutcome> StepRunner::run(const ReadyStep& step, AttemptCounts
   }
 }
 
-/// Waits for a job slot and the step's GPUs. Returns nothing, and holds nothing, if the run is
-/// stopped.
+/// Waits for a job slot and the step's GPUs. Returns and holds nothing if the run is stopped.
 async::Task<std::optional<GpuReservation>> StepRunner::reserve(
     const ReadyStep& step, const std::set<std::string>& avoided) {
   auto& slots = slots_.of(routes_.capabilities_of(step.spec));

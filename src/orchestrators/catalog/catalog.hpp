@@ -22,7 +22,7 @@ struct ConnectionField {
     job,   ///< A JSON merge patch of a Kubernetes Job, as JSON.
   } kind = Kind::word;
   std::string option_help = {};     ///< Help of the option `--NAME`; empty: there is none.
-  bool identifies_service = false;  ///< What a run has left is found with it after the run's death.
+  bool identifies_service = false;  ///< The field helps to find the remains of a dead run.
 };
 
 /// A map in a profile, all keys of which are required.
@@ -34,13 +34,15 @@ struct ConnectionMap {
   std::string excludes_artifact_store = {};
 };
 
-/// What holds for an orchestrator on every machine; Capabilities has what depends on the machine.
+/// The traits of an orchestrator on every machine; Capabilities has those that depend on the
+/// machine.
 struct Traits {
   bool uses_images = false;     ///< Steps run in images, not among the files of a machine.
   bool needs_engine = false;    ///< A Docker Engine runs the steps or builds their images.
   bool runs_on_engine = false;  ///< Attempts are containers of that engine, which has their images.
   bool evaluates_constraints = false;  ///< Placement constraints are matched with its own nodes.
-  bool renders_manifests = false;      ///< `render` prints what would be created for a step.
+  bool renders_manifests =
+      false;                ///< `render` prints the objects that would be created for a step.
   bool can_detach = false;  ///< A run's driver can be started there, beside the run's steps.
 };
 
@@ -64,10 +66,10 @@ const std::vector<std::string>& orchestrator_names();
 /// Returns null for a name that is not in the catalog, as that of a C++ executor.
 const Entry* find_entry(std::string_view name);
 
-/// Returns those of an orchestrator in the catalog, and for other names none.
+/// Returns the orchestrator's traits; the default traits for names outside the catalog.
 Traits traits_of(std::string_view name);
 
-/// Throws InputError for an unknown name: it has the known names, and a similar one.
+/// Throws InputError, with the known names and a similar one, for an unknown name.
 const Entry& entry_of(std::string_view name);
 
 /// Returns `docker, in containers; local, as processes of this machine`.
@@ -76,7 +78,7 @@ std::string describe_orchestrators();
 /// Returns the values of this orchestrator's fields.
 StringMap connection_of(const Entry& entry, const StringMap& all);
 
-/// Returns the values of those fields with which what a dead run has left is found.
+/// Returns the values of the fields that identify the service of a dead run.
 StringMap service_of(const Entry& entry, const StringMap& all);
 
 /// Returns the value of a field; an empty text if it is not set.

@@ -39,7 +39,7 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
     failure.message =
         "could not start: the engine's machine has no docker-init, the first process of containers";
     failure.hints = {"install it there: it belongs to Docker's packages, and to `tini` in Debian",
-                     "or do without it: `run_args: {init: false}` in `settings.docker`"};
+                     "or run without it: `run_args: {init: false}` in `settings.docker`"};
   } else if (has("executable file not found") ||
              (text.starts_with(gate_name) && has("not found")) ||
              has("No such file or directory") || has("no such file or directory")) {
@@ -66,7 +66,7 @@ std::optional<Failure> not_executed(std::string_view text, const AttemptSpec& at
         "]`"};
   } else if (has("Exec format error") || has("exec format error")) {
     failure.message = "could not start: '" + program + "' in the image " + image +
-                      " is no program for this machine";
+                      " is not a program for this machine";
     failure.hints = {"check `platform`; a script needs a first line such as `#!/bin/sh`"};
   } else {
     return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
   if (end.exit_code == 137 && end.oom_killed)
     return Failure{FailureKind::out_of_memory,
                    "was killed because it used too much memory (" + memory_limit(attempt) + ")",
-                   {"raise `resources.memory`, or let the step hold less at a time"},
+                   {"raise `resources.memory`, or reduce the step's memory use"},
                    {}};
   const bool by_init = end.first_errors.starts_with("[FATAL tini") ||
                        end.first_errors.find("catatonit") != std::string::npos ||

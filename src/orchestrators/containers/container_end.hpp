@@ -1,5 +1,5 @@
 /// @file
-/// Explains how a container ended, in terms that the step's author can act on. Pure.
+/// Explains how a container ended, in terms that help the step's author. Pure.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace pipeline::orchestrators::containers {
 
 struct ContainerEnd {
   int exit_code = 0;
-  bool oom_killed = false;   ///< The kernel killed a process in it for lack of memory; not
-                             ///< necessarily the one that ended it.
+  bool oom_killed = false;   ///< The kernel killed a process of the container for lack of memory,
+                             ///< not necessarily the one that ended it.
   std::string first_errors;  ///< The beginning of its stderr.
   std::string last_output;   ///< The end of its output, both streams.
 };

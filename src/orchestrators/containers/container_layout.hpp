@@ -1,6 +1,5 @@
 /// @file
-/// The paths at which a step finds its files in a container or pod, and the settings that change
-/// what it does there.
+/// The paths of a step's files in a container or pod, and settings that change its behaviour.
 #pragma once
 
 #include <string>

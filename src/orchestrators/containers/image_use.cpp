@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An empty file for each image, whose time is that of the last use.
+/// Returns the path of an empty file for the image, whose time is that of the last use.
 fs::path record_of(const std::string& id) {
   return cache_folder() / "images" / id.substr(id.find(':') + 1);
 }

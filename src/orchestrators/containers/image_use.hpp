@@ -1,5 +1,5 @@
 /// @file
-/// When images were last used by steps of this user: engines do not record it.
+/// Times of the last use of images by steps of this user, which engines do not record.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace pipeline::orchestrators::containers {
 
-/// Records that a step uses the image now; a failure is no error.
+/// Records that a step uses the image now; a failure is ignored.
 /// @param id `sha256:...`
 void note_use(const std::string& id);
 

@@ -18,8 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns true if the settings and the engine's images alone determine the image. If files of the
-/// pipeline's folder or the machine's own Python do too, looking at the images is not enough.
+/// Returns true if only the settings and the engine's images determine the image; not if files of
+/// the pipeline's folder or the machine's own Python do, too.
 bool images_decide(const DockerSettings& settings) {
   return settings.parent_image && !settings.dockerfile && !settings.pyproject_path &&
          !settings.local_project_install_command &&
@@ -27,13 +27,13 @@ bool images_decide(const DockerSettings& settings) {
          !settings.prevent_build_reuse.value_or(false);
 }
 
-/// Returns true if the image was built here, not pulled from a registry.
+/// Returns true if the image is built on the engine, not pulled from a registry.
 bool is_built(const StepSpec& step, const docker::ImageStatus& status) {
   return status.reference !=
          step.settings->docker.parent_image.value_or(std::string(settings::default_parent_image));
 }
 
-/// Names an image whose packages are not known yet, and so its reference.
+/// Describes an image whose packages, and so its reference, are not known yet.
 std::string description_of(const DockerSettings& settings) {
   constexpr std::size_t named = 3;
   auto text = "image from " + settings.parent_image.value_or(settings.dockerfile.value_or(
@@ -46,8 +46,8 @@ std::string description_of(const DockerSettings& settings) {
   return text;
 }
 
-/// The program is a separate part of the key. Here it only determines what has to be built, and
-/// where the step runs.
+/// Adds the program to the environment; only for what to build and where to run, because it is a
+/// separate part of the key.
 void add_program(Environment& environment, const docker::ImageStatus& image) {
   environment.description = image.reference;
   environment.ready = !image.image_id.empty();
@@ -138,7 +138,7 @@ async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
     if (!published)
       throw core::EnvironmentError("cannot run the step '" + step.name + "': its image " +
                                        status.reference + " was rebuilt since it was pushed",
-                                   {"run again: it is pushed then"});
+                                   {"run again: that pushes the image"});
     image.reference = *published;
     image.only_here = false;
   } else if (published_ && !image.only_here) {
@@ -173,7 +173,7 @@ async::Task<Environment> StepImages::environment_of(const StepSpec& step,
   if (step.settings->docker.runtime_environment.contains("NVIDIA_VISIBLE_DEVICES") ||
       step.environment.contains("NVIDIA_VISIBLE_DEVICES"))
     environment.notices.push_back(
-        "NVIDIA_VISIBLE_DEVICES names the GPUs that a step holds, whatever its settings say: ask "
+        "NVIDIA_VISIBLE_DEVICES names the GPUs that a step holds: ask "
         "for some with `gpu_count`, `devices` or `gpus`");
   if (!status.digest.empty())
     environment.id = core::Hasher()

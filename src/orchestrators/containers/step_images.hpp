@@ -20,7 +20,7 @@ struct StepImage {
   std::string id;          ///< `sha256:...`.
   std::string reference;   ///< `pipe:env-<digest>`, or the parent's reference; for published images
                            ///< `HOST/NAME@sha256:...`, if known.
-  bool only_here = false;  ///< Built on the engine, and in no registry.
+  bool only_here = false;  ///< Built on the engine, and not in any registry.
   std::vector<std::string>
       program;  ///< For a step with StepSpec::program: the command that starts the program there.
 };

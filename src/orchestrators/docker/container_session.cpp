@@ -51,8 +51,7 @@ void ContainerSession::take_output(bool is_stderr, std::string_view bytes, Posit
   if (!bytes.empty()) log_.write(is_stderr ? Stream::err : Stream::out, bytes);
 }
 
-/// Attaches before the start. Returns once the stream has ended; the container may still be running
-/// then.
+/// Attaches before the start. Returns once the stream has ended, perhaps before the container.
 async::Task<> ContainerSession::attach() {
   Position position = seen_;
   const std::function<void(bool, std::string_view)> on_bytes =
@@ -287,7 +286,7 @@ async::Task<> ContainerSession::measure() {
   usage::GroupUsage group(usage::find_container_group(id_));
   const auto first = first_process(group.folders());
   const int file = first > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, first, 0)) : -1;
-  if (file < 0) {  // It has ended already.
+  if (file < 0) {  // The container has ended already.
     usage_ = group.read();
     co_return;
   }
@@ -301,7 +300,7 @@ async::Task<> ContainerSession::measure() {
                      });
   const core::CancelSource::Listener listener(ended_, [&](core::StopLevel) { process.cancel(); });
   const auto start = Clock::now();
-  group.sample();  // Of a short one nothing else may be seen.
+  group.sample();  // A short container may have no other sample.
   for (auto next_memory = start + shortest_sample_pause;;) {
     const auto age = Clock::now() - start;
     pause.expires_after(std::max<Clock::duration>(shortest_cpu_pause, age / samples_share));

@@ -170,7 +170,7 @@ void add_gpus(json& body, const AttemptSpec& attempt, const ContainerOptions& pl
 
 std::string container_name(const AttemptSpec& attempt) {
   return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number) +
-         // A shell is no attempt, and there may be several.
+         // A shell is not an attempt, and there may be several.
          (attempt.shell ? "-shell-" + std::to_string(::getpid()) : "");
 }
 

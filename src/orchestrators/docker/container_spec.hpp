@@ -48,8 +48,7 @@ StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& p
 /// after the driver's death.
 inline constexpr const char* gpus_label = "pipe.gpus";
 std::string gpus_text(const std::vector<AssignedGpu>& gpus);
-/// Returns the body of POST /containers/create. It contains the secrets' values and must not be
-/// shown.
+/// Returns the body of POST /containers/create, which has secrets and must not be shown.
 nlohmann::json container_body(const AttemptSpec& attempt, const ContainerOptions& place);
 /// Returns a failure if a folder of `docker.volumes` does not exist on this machine, if the engine
 /// runs here.

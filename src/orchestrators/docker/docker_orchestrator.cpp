@@ -205,8 +205,7 @@ class DockerOrchestrator : public Orchestrator {
     co_return result;
   }
 
-  /// Runs in the step's image if it exists, else in its parent; if neither exists, the step's image
-  /// is built.
+  /// Runs in the step's image or else its parent; if neither exists, builds the step's image.
   async::Task<std::optional<gpu::Inventory>> gpus(const StepSpec& step, EventSink& events,
                                                   core::CancelSource& cancel) override {
     if (!inventory_) {

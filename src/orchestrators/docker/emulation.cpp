@@ -36,7 +36,8 @@ bool cannot_execute(const std::string& platform, const std::string& architecture
     return true;
   const auto handlers = proc / "sys/fs/binfmt_misc";
   std::error_code error;
-  if (!fs::exists(handlers / "register", error)) return false;  // It is not mounted here.
+  if (!fs::exists(handlers / "register", error))
+    return false;  // The file system is not mounted here.
   for (const auto& entry : fs::directory_iterator(handlers, error)) {
     const auto name = entry.path().filename().string();
     if (name == "register" || name == "status") continue;

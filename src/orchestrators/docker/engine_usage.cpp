@@ -59,7 +59,7 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
   if (!stats.is_object()) return;
   const auto all = stat_at(stats, "/cpu_stats/cpu_usage/total_usage");
   const auto memory = memory_of_stats(stats);
-  if (all == 0 && memory == 0) return;  // It has ended.
+  if (all == 0 && memory == 0) return;  // The container has ended.
   constexpr std::uint64_t most = std::uint64_t{1} << 62U;
   const auto user = stat_at(stats, "/cpu_stats/cpu_usage/usage_in_usermode");
   const auto system = stat_at(stats, "/cpu_stats/cpu_usage/usage_in_kernelmode");
@@ -76,8 +76,7 @@ void add_engine_sample(const json& stats, core::Usage& usage) {
   }
   if (memory > 0) keep_most(usage.peak_memory, memory);
   if (const auto read = bytes_of(stats, 'r')) keep_most(usage.read, *read);
-  // Version 1 counts for no group what the kernel writes by itself, at any time: the rest says
-  // nothing.
+  // Version 1 does not count the kernel's own delayed writes for any group.
   const json::json_pointer only_of_version_1("/memory_stats/stats/total_cache");
   if (const auto written = bytes_of(stats, 'w'); written && !stats.contains(only_of_version_1))
     keep_most(usage.written, *written);

@@ -1,5 +1,5 @@
 /// @file
-/// What a container has used, by the accounts of its engine, which may be on another machine.
+/// Resource usage of a container, from the accounts of its engine, which may be on another machine.
 #pragma once
 
 #include <nlohmann/json.hpp>

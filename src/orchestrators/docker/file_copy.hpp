@@ -1,7 +1,7 @@
 /// @file
 /// A step's files on an engine of another machine, where this machine's folders cannot be mounted.
-/// They are copied into the container before the start, and the outputs are copied out after the
-/// end. They are in an anonymous volume that is removed with the container.
+/// Inputs are copied into an anonymous volume before the start, and outputs out of it after the
+/// end; the volume is removed with the container.
 #pragma once
 
 #include "docker/engine_api.hpp"
@@ -26,8 +26,8 @@ async::Task<> copy_in(docker::EngineApi& engine, const Attempt& attempt,
 /// Copies the step's outputs to the attempt's outputs folder.
 async::Task<> copy_out(docker::EngineApi& engine, const Attempt& attempt,
                        const std::string& container);
-/// Copies what a failed attempt leaves: its checkpoint, and its outputs as far as they can be had.
-/// What prevents it is a line of the step's log, since the attempt has failed for another reason.
+/// Copies the remains of a failed attempt: its checkpoint, and its outputs if they can be read.
+/// Failures are reported in the step's log only, since the attempt has failed for another reason.
 /// @param outputs copied as well
 async::Task<> copy_rest(docker::EngineApi& engine, const Attempt& attempt,
                         const std::string& container, bool outputs);

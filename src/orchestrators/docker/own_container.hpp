@@ -1,6 +1,5 @@
 /// @file
-/// The container of an attempt: created, or found where a dead driver of the same attempt has left
-/// it.
+/// The container of an attempt: created, or found where a dead driver has left it.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace pipeline::orchestrators::docker_engine {
 
 struct OwnContainer {
   std::string id;
-  bool started = false;  ///< It runs or has ended already.
+  bool started = false;  ///< The container runs or has ended already.
   bool gated = false;    ///< Its command is behind the preflight's gate.
   bool usable = false;   ///< It writes to this attempt's folder, or to a volume that can be copied;
                          ///< otherwise it must be removed.

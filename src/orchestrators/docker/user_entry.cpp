@@ -20,7 +20,7 @@ constexpr std::uint64_t longest_passwd = 4 << 20;
 class OneFile final : public file_tree::TarReader::Sink {
  public:
   void begin(const file_tree::TarReader::Entry& entry) override {
-    if (entry.type != '0' && entry.type != '7') file_tree::refuse("/etc/passwd is no file");
+    if (entry.type != '0' && entry.type != '7') file_tree::refuse("/etc/passwd is not a file");
   }
   void content(std::string_view bytes) override { text += bytes; }
   void end() override {}

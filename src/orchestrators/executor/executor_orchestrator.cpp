@@ -17,12 +17,14 @@ class ExecutorOrchestrator final : public Orchestrator {
   ExecutorOrchestrator(asio::io_context& loop, Executor& executor)
       : loop_(loop),
         executor_(executor),
-        capabilities_{.name = executor.name(),
-                      .traits = {.uses_images = true},  // Where it runs steps is not known here.
-                      .gpus = true,
-                      .gpus_of_this_machine = false,
-                      .memory_limits = true,
-                      .cpu_limits = true} {}
+        capabilities_{
+            .name = executor.name(),
+            .traits = {.uses_images =
+                           true},  // The machine on which the executor runs steps is unknown.
+            .gpus = true,
+            .gpus_of_this_machine = false,
+            .memory_limits = true,
+            .cpu_limits = true} {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

@@ -17,7 +17,7 @@ namespace {
 
 using gpu::NodeTerm;
 using nlohmann::json;
-using Terms = std::vector<NodeTerm>;  ///< One of the terms has to hold; none: any node.
+using Terms = std::vector<NodeTerm>;  ///< At least one of the terms has to hold; none: any node.
 
 /// The label of GPU models depends on the cluster: NVIDIA's and AMD's feature discovery, GKE, EKS,
 /// Karpenter.

@@ -10,7 +10,7 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// One object for each run.
+/// Created once for each run.
 class AgentImages {
  public:
   /// @param run_id label of built images

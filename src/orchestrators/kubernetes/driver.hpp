@@ -1,6 +1,5 @@
 /// @file
-/// Handles drivers in a cluster from outside: checks their requirements, starts, queries and
-/// removes them.
+/// Handles drivers in a cluster from outside: checks, starts, queries and removes them.
 #pragma once
 
 #include <string>
@@ -24,8 +23,7 @@ async::Task<> try_out_driver(kubernetes_api::Client& client, DriverJob driver);
 /// Creates the Job, its Secret and its Lease.
 async::Task<> start_driver(kubernetes_api::Client& client, DriverJob driver);
 
-/// Returns `metadata.ownerReferences` for objects owned by the Job of this name; null if there is
-/// no such Job.
+/// Returns `metadata.ownerReferences` for objects of the Job of this name; null without such a Job.
 async::Task<nlohmann::json> owned_by_driver(kubernetes_api::Client& client, std::string name);
 
 /// The status of a driver's Job.

@@ -14,7 +14,7 @@
 namespace pipeline::orchestrators::kubernetes {
 
 struct DriverImage {
-  std::string reference;             ///< By digest if it has a registry.
+  std::string reference;             ///< Has the digest if the image has a registry.
   bool pull = false;                 ///< Nodes may pull it; otherwise they have it.
   std::vector<std::string> command;  ///< The command that starts the program there.
   std::string architecture;          ///< The program's, as a node's label says it: `amd64`.

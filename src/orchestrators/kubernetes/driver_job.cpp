@@ -17,7 +17,7 @@ json metadata_of(const DriverJob& driver) {
   return {{"name", driver_name(driver.run_id)},
           {"labels",
            {{"app.kubernetes.io/managed-by", "pipe"},
-            // Not pipe.run, because the driver is no attempt and must not be removed with attempts.
+            // Not pipe.run: the driver is not an attempt and must not be removed with attempts.
             {"pipe.driver", label_value(driver.run_id)},
             {"pipe.pipeline", label_value(driver.pipeline)},
             {"pipe.state", driver.owner}}}};

@@ -27,7 +27,7 @@ class JobInformer {
   /// the error that ended a watch.
   async::Task<> ready();
 
-  /// One Job and its pod, as far as they have been seen.
+  /// The state of a Job and its pod, as far as it was observed.
   struct Entry {
     nlohmann::json job,
         pod;  ///< Null: not seen yet. If a Job has several pods, the first; the others replaced it.

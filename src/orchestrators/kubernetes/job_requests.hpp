@@ -10,7 +10,7 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Deletes the Job and its pod. A missing Job is no error.
+/// Deletes the Job and its pod. A missing Job is not an error.
 /// @param uid deletes only the Job with this uid; if empty, any Job of the name
 async::Task<> delete_job(kubernetes_api::Client& client, std::string name, std::string uid = {});
 

@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t job_error_tail = 512, job_output_tail = 8192;
 constexpr auto longest_log_silence = 10s;  // For a log whose pod has ended.
-constexpr auto longest_reading = 600s;     // Of one log: a stream can stall when its files rotate.
+constexpr auto longest_reading = 600s;     // For a log: a stream can stall when its files rotate.
 constexpr auto first_look = 1s;            // At events and nodes, after a pod begins to wait.
 constexpr auto look_again = 5s;
 
@@ -410,8 +410,7 @@ std::optional<Failure> JobRun::judge() {
   return std::nullopt;  // How the user has left it.
 }
 
-/// Downloads the outputs and the reason of a failure from the remote store, if the agent has sent
-/// them.
+/// Downloads the outputs and the failure's reason from the remote store, if the agent sent them.
 async::Task<> JobRun::take_files(AttemptResult& result) {
   const bool sent = step_has_ended(result.failure) ||
                     (watch_.stopping() == core::StopLevel::graceful && frames_.ended());

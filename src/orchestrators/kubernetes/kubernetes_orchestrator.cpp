@@ -166,8 +166,7 @@ class KubernetesOrchestrator : public Orchestrator {
   bool stages_files() const {
     return options_.artifacts && blobs::can_presign(options_.artifacts->url());
   }
-  /// Throws InputError if pods neither share files with this machine nor can reach the remote
-  /// store.
+  /// Throws InputError if pods neither share this machine's files nor reach the remote store.
   void require_files() const {
     if (!options_.artifacts || stages_files() ||
         !connection_field(options_.connection, "claim").empty())
@@ -231,8 +230,8 @@ class KubernetesOrchestrator : public Orchestrator {
   std::map<std::string, JobInformer>
       boards_;  ///< Keyed by selector; there is one, except in tests.
   Removals removals_;
-  std::map<const Attempt*, std::string> waits_;  ///< Of those that run, as their agents wrote it.
-  std::string owner_, user_;  ///< Of Jobs, and of their pods; determined when needed.
+  std::map<const Attempt*, std::string> waits_;  ///< As running agents wrote.
+  std::string owner_, user_;  ///< The Jobs' and their pods'; determined when needed.
   std::filesystem::path agent_;
   GpuModels gpu_models_;  ///< GPU models of the cluster's nodes, if known.
 };

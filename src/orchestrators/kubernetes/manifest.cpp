@@ -197,7 +197,7 @@ void let_fetch(json& container, json& volumes, const std::string& secret, const 
   container["volumeMounts"] = files.mounts;
 }
 
-/// What pipe relies on: an attempt is one pod of one Job, found by its name and labels.
+/// Fields that pipe relies on: an attempt is one pod of one Job, found by its name and labels.
 constexpr std::array relied_on{"/metadata/name",
                                "/metadata/namespace",
                                "/spec/backoffLimit",

@@ -16,8 +16,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// The stager's two documents for a pod that sees no file of this machine (stager/staging.hpp).
-/// They contain signed URLs and must not be shown.
+/// The stager's two documents for a pod that sees no file of this machine (stager/staging.hpp). The
+/// documents contain signed URLs and must not be shown.
 struct StagedFiles {
   std::string fetch, collect;
 };
@@ -47,11 +47,9 @@ inline const std::string agent_container = "agent";
 inline constexpr const char *agent_in_image = "/pipe/agent", *stager_in_image = "/pipe/stager",
                             *authorities_in_image = "/pipe/ca.pem";
 
-/// File in Attempt::scratch by which the driver asks the agent to kill a step that was asked to
-/// stop.
+/// File in Attempt::scratch by which the driver asks the agent to kill a stopped step.
 inline constexpr std::string_view stop_file_name = ".pipe-stop";
-/// File in Attempt::scratch in which the agent keeps the step's whole output, if the driver sees
-/// that folder.
+/// File in Attempt::scratch with the step's whole output, if the driver sees that folder.
 inline constexpr std::string_view kept_log_name = ".pipe-log";
 
 /// Returns `pipe-STEP-DIGEST`, a function of the attempt alone; a DNS label that leaves room for

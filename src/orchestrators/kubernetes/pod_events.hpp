@@ -1,5 +1,5 @@
 /// @file
-/// What a cluster's events say of a Job or a pod, beside its status.
+/// Information from a cluster's events that a Job or pod lacks in its status.
 #pragma once
 
 #include <string>

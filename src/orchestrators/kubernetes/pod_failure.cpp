@@ -29,8 +29,7 @@ const json& container_of(const json& pod) {
   return none;
 }
 
-/// Returns true for an init container that runs beside the step until its end, such as a service
-/// mesh injects.
+/// Returns true for an init container that runs beside the step, as a service mesh injects.
 bool is_sidecar(const json& pod, const json& status) {
   for (const auto& container : list_at(pod, "/spec/initContainers"))
     if (text_at(container, "/name") == text_at(status, "/name"))
@@ -50,8 +49,7 @@ const json& bringer_of(const json& pod) {
   return none;
 }
 
-/// Returns the failure in a message of the pod's stager (stager/main.cpp); nothing for other
-/// messages.
+/// Returns the failure in a message of the pod's stager (stager/main.cpp), if any.
 std::optional<Failure> not_carried(const std::string& message, const std::string& place) {
   const auto report = core::parse_json(message);
   if (!report.is_object()) return std::nullopt;

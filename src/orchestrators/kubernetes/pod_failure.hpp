@@ -23,10 +23,10 @@ struct PodState {
   Phase phase = Phase::waiting;
   std::string
       stage;  ///< While it waits: the general reason. The time limit restarts with each stage.
-  std::string waits_for;  ///< What it waits for, if the user should know: the scheduler's message,
-                          ///< the missing image, its node.
-  std::optional<Failure> failure;  ///< The failure if that lasts for `limit`. Unset: a queue, in
-                                   ///< which the pod waits for its turn.
+  std::string waits_for;  ///< The reason of the wait, if the user should know it: the scheduler's
+                          ///< message, the missing image, its node.
+  std::optional<Failure> failure;  ///< The failure if the wait lasts for `limit`. Unset: a queue,
+                                   ///< in which the pod waits for its turn.
   std::chrono::seconds limit{0};
   bool in_quota_queue = false;  ///< The cluster tries again only after growing pauses.
   std::string
@@ -35,7 +35,7 @@ struct PodState {
   bool node_is_away = false;  ///< The cluster has lost contact with its node.
 };
 /// @param startup time limit for a pod that does not start, unless it waits in a queue
-/// @param room what the nodes say of a pod that has none
+/// @param room the nodes' room for a pod that has no node yet
 PodState pod_state_of(const nlohmann::json& pod,
                       std::chrono::seconds startup = std::chrono::minutes(10),
                       Room room = Room::not_looked);
@@ -45,12 +45,11 @@ PodState job_status_of(const nlohmann::json& job,
                        std::chrono::seconds startup = std::chrono::minutes(10),
                        const std::string& refused = {});
 
-/// What the driver has observed besides the pod itself.
+/// Observations of the driver besides the pod itself.
 struct PodEnd {
   std::string first_errors, last_output;  ///< See ContainerEnd.
 };
-/// Returns the failure of a pod that has ended or is being deleted by another program. Nothing for
-/// exit code 0.
+/// Returns the failure of a pod that has ended or is being deleted by another program, if any.
 std::optional<Failure> failure_of_pod(const nlohmann::json& pod, const AttemptSpec& attempt,
                                       const std::string& image, const PodEnd& end);
 /// Returns true if the pod was deleted and its status has no reason (before Kubernetes 1.26), or

@@ -82,8 +82,7 @@ class BuiltImages : public PodImages {
   }
 
  private:
-  /// Returns the repository of the agent's image; empty if pods find the agent among this machine's
-  /// files.
+  /// Returns the repository of the agent's image; empty if pods find the agent in shared files.
   std::string agent_repository(const StepSpec& step) const {
     return carries_ ? step.settings->docker.target_repository.value_or("pipe")
                     : registry_repository(step);
@@ -131,7 +130,7 @@ class LockedImages : public PodImages {
  private:
   const LockedImage& of(const StepSpec& step) const {
     if (const auto found = lock_.find(step.name); found != lock_.end()) return found->second;
-    // What a run makes of a step has the step's image.
+    // An instance that a run makes of a step has the step's image.
     if (step.instance)
       if (const auto found = lock_.find(step.instance->of); found != lock_.end())
         return found->second;

@@ -176,7 +176,7 @@ async::Task<> PodStaging::download(const Attempt& attempt, const AttemptOutput& 
   if (received != sent.digest)
     throw core::EnvironmentError(
         "the output '" + output.name +
-        "' came damaged through the remote store: its SHA-256 is not what it was in the pod");
+        "' was damaged in the remote store: its SHA-256 differs from that in the pod");
 }
 
 /// Afterwards the store also has the artifact by digest.

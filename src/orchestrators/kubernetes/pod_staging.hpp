@@ -28,14 +28,13 @@ class PodStaging {
   /// Throws EnvironmentError with advice unless blobs can be written, read and removed.
   async::Task<> probe() { return artifacts_.probe(); }
 
-  /// Uploads the attempt's inputs that the store lacks, and returns the documents for the pod's
-  /// stager.
+  /// Uploads inputs that the store lacks, and returns the documents for the pod's stager.
   async::Task<StagedFiles> bring(const Attempt& attempt);
-  /// Uploads what the pod's stager cannot have from its address, and returns then, or
-  /// once the pod has what it needs. Throws EnvironmentError.
+  /// Uploads content that the pod's stager cannot fetch from its address, until the pod has
+  /// everything. Throws EnvironmentError.
   async::Task<> help(const Attempt& attempt, core::CancelSource& enough);
-  /// Downloads what the pod has uploaded: outputs, and the reason of a failure. Returns a failure
-  /// if that is incomplete or invalid, of an attempt that succeeded.
+  /// Downloads the pod's outputs, and the reason of a failure. Returns a failure if the outputs of
+  /// a successful attempt are incomplete or invalid.
   async::Task<std::optional<Failure>> take(const Attempt& attempt, bool succeeded);
   /// Aborts uploads that will not be completed, for attempts without take().
   async::Task<> abandon(const Attempt& attempt);
@@ -70,7 +69,7 @@ class PodStaging {
   blobs::PodAccess& pods_;
   std::map<std::string, std::map<std::string, std::string>>
       uploads_;  ///< Ids of uploads that were begun and not completed, by attempt and key.
-  std::set<std::string> unreached_;   ///< Servers from which a pod could not have something.
+  std::set<std::string> unreached_;   ///< Servers that a pod could not reach.
   std::set<std::string> long_lists_;  ///< Keys of lists that shorten() has stored.
   std::set<std::string> kept_;        ///< Keys of artifacts that a pod has to upload.
   asio::thread_pool pool_;            ///< Computes digests.

@@ -1,5 +1,5 @@
 /// @file
-/// What a pod's agent has measured of its step, and the cluster of its pod.
+/// Resource usage of a step as its pod's agent measured it, and facts of the pod from the cluster.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,7 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Reads the frame in which the agent says what the step has used, and of which GPUs, and sets what
-/// is in it.
+/// Reads the agent's frame of the step's usage and GPUs, and sets the values in it.
 /// @param text JSON, untrusted: a step can write to its agent's log
 /// @return how long the step's process ran
 std::optional<std::chrono::milliseconds> read_pod_usage(std::string_view text,

@@ -1,5 +1,5 @@
 /// @file
-/// What the processes of a pod's step wait in, as its agent writes it.
+/// The calls that the processes of a pod's step wait in, as its agent writes them.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace pipeline::orchestrators::kubernetes {
 
-/// Reads the frame that the agent writes of a step that has stalled (kubernetes/agent/waits.hpp).
-/// Returns a line for each process, as waits_of_processes() does; what cannot be read is left out.
+/// Reads the frame that the agent writes for a stalled step (agent/waits.hpp). Returns a line for
+/// each process, as waits_of_processes() does, without unreadable ones.
 /// @param text untrusted: a step can write to its agent's log
 std::vector<std::string> read_pod_waits(std::string_view text);
 

@@ -51,8 +51,7 @@ std::vector<StepGroup> alike(const std::vector<const StepSpec*>& steps) {
   return all;
 }
 
-/// Keeps only the checked members of a node: a large cluster has many nodes, each with the list of
-/// its images.
+/// Keeps only the checked members of a node, which also lists all of its images.
 json essence_of(const json& node) {
   json kept;
   for (const auto* place : {"/metadata/name", "/metadata/labels", "/spec/taints",

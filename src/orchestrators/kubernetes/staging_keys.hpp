@@ -22,11 +22,11 @@ inline std::string output_key(const std::string& folder, const std::string& name
 inline std::string list_key(const std::string& folder, const std::string& input) {
   return folder + "inputs/" + input + ".json";
 }
-/// A list of the pod's documents that is too long for its Secret: `items` or `outputs`.
+/// Key of a list that is too long for the pod's Secret: `items` or `outputs`.
 inline std::string document_key(const std::string& folder, const std::string& list) {
   return folder + list + ".json";
 }
-/// What the pod cannot have from addresses.
+/// Key of the pod's list of content that it cannot fetch from addresses.
 inline std::string wanted_key(const std::string& folder) { return folder + "wanted.json"; }
 
 }  // namespace pipeline::orchestrators::kubernetes

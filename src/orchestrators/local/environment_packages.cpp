@@ -56,7 +56,7 @@ std::string describe_new_environment(const fs::path& environments,
     known.insert(files.begin(), files.end());
     // An environment of which most would go is another one, say of another pipeline.
     if (2 * shared < files.size()) continue;
-    // Of two with as many packages in common, the one with fewer others is nearer.
+    // If two share as many packages, the one with fewer others is nearer.
     if (shared > most ||
         (shared == most && shared > 0 && other.packages.size() < nearest.packages.size())) {
       most = shared;

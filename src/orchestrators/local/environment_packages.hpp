@@ -14,8 +14,8 @@ namespace pipeline::orchestrators::local {
 void write_packages(const std::filesystem::path& environment,
                     const lockfile::LockedEnvironment& packages);
 
-/// Returns what differs from the environment that shares most packages: `added tabulate 0.9.0; 35
-/// KiB to download`. What any environment has is in the installer's cache.
+/// Returns the differences from the environment that shares most packages: `added tabulate 0.9.0;
+/// 35 KiB to download`. The packages of all environments are in the installer's cache.
 /// @param environments the folder with all environments
 std::string describe_new_environment(const std::filesystem::path& environments,
                                      const lockfile::LockedEnvironment& packages);

@@ -1,5 +1,5 @@
 /// @file
-/// What to do about an installation of Python packages that failed.
+/// Advice for an installation of Python packages that failed.
 #pragma once
 
 #include <filesystem>

@@ -236,7 +236,7 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
   variables_ = caller_variables();
   for (const char* other : {"VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX",
                             "PIP_REQUIRE_VIRTUALENV", "__PYVENV_LAUNCHER__"})
-    variables_.erase(other);  // It would make the installer use another folder.
+    variables_.erase(other);  // The variable would make the installer use another folder.
   for (auto [name, value] : {std::pair{"PIP_DISABLE_PIP_VERSION_CHECK", "1"},
                              {"PIP_NO_INPUT", "1"},
                              {"PIP_PROGRESS_BAR", "off"},
@@ -324,7 +324,7 @@ async::Task<bool> Installer::run(std::vector<std::string> command, const fs::pat
   co_return !end.start_error && end.exited && end.code == 0;
 }
 
-/// What the process has written is shown meanwhile.
+/// Runs the process, and reports its output meanwhile.
 async::Task<ProcessEnd> Installer::run_reported(ProcessOptions options, OutputCallback output) {
   const auto executor = co_await asio::this_coro::executor;
   core::CancelSource over;
@@ -361,8 +361,7 @@ core::BuildError Installer::failure(const std::string& what) const {
       std::move(details), advice_for_failed_install(output, plan_.python, root_));
 }
 
-/// Returns the uv on PATH, or one that pipe has installed in its cache. Empty if there is none; pip
-/// is then used.
+/// Returns the uv on PATH, or the one in pipe's cache. Empty if there is none; pip is then used.
 async::Task<fs::path> Installer::find_uv() {
   if (auto installed = find_program("uv", variables_["PATH"]); !installed.empty())
     co_return installed;
@@ -429,7 +428,7 @@ async::Task<> Installer::make_with_uv(const fs::path& uv) {
     co_await install_with_uv(install, file);
 }
 
-/// What was locked earlier is probably in uv's cache; then no index is asked.
+/// Installs with uv, whose cache may have the locked packages, so that no index is asked.
 async::Task<> Installer::install_with_uv(std::vector<std::string> install,
                                          const fs::path& requirements) {
   install.insert(install.end(), {"--requirements", requirements.string()});

@@ -1,6 +1,5 @@
 /// @file
-/// Memory and CPU limits for a process and its descendants, by control groups where this user may
-/// create them.
+/// Memory and CPU limits of a process tree, by control groups where this user may create them.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +22,7 @@ struct ControlGroups {
   std::filesystem::path memory, cpu;  ///< Folders in which a group may be created; empty: none.
 };
 
-/// Searches from this process's own group upwards. No side effects: checks permissions without
-/// trying.
+/// Searches from this process's own group upwards; only checks permissions.
 /// @param proc,mounts replaced in tests
 ControlGroups find_control_groups(const std::filesystem::path& proc = "/proc/self/cgroup",
                                   const std::filesystem::path& mounts = "/sys/fs/cgroup");

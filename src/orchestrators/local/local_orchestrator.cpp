@@ -41,8 +41,7 @@ bool comes_with_environment(const std::string& program) {
   return program.starts_with("python") || program.starts_with("pip");
 }
 
-/// Kills living processes that have left the attempt's process group, found by the attempt's own
-/// variables.
+/// Kills processes outside of the attempt's process group, found by the attempt's variables.
 void kill_strays(const Attempt& attempt) {
   std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id,
                                  "PIPE_STEP_NAME=" + attempt.step.name,
@@ -315,7 +314,7 @@ const fs::path& LocalOrchestrator::python_folder(const fs::path& python3) {
   const auto known = pythons_.find(python3);
   if (known != pythons_.end()) {
     if (access((known->second.path() / "python").c_str(), X_OK) == 0) return known->second.path();
-    pythons_.erase(known);  // It was removed as an old temporary file.
+    pythons_.erase(known);  // Removed as an old temporary file.
   }
   return pythons_.emplace(python3, make_python_folder(python3)).first->second.path();
 }
@@ -488,7 +487,7 @@ async::Task<> LocalOrchestrator::remove_orphans(
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(options_.state / reapers_folder, none))
     if (!is_alive(entry.path().filename().string())) locks.push_back(entry.path());
-  constexpr int most_looks = 5000;  // Of 2 ms each: a process that cannot be killed is left.
+  constexpr int most_looks = 5000;  // Looks of 2 ms each; a process that cannot be killed is left.
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (const auto& lock : locks)
     for (int looks = 0; looks < most_looks && !ProcessReaper::has_ended(lock); ++looks) {

@@ -38,14 +38,15 @@ class LocalOrchestrator : public Orchestrator {
   async::Task<> remove_orphans(const std::function<bool(const std::string&)>& is_alive) override;
 
  private:
-  /// What a step runs in. Steps with the same programs and settings share one.
+  /// The local environment that steps with the same programs and settings share.
   struct HostContext {
     Environment environment;
     std::optional<EnvironmentPlan> plan;
-    std::vector<std::filesystem::path> programs;  ///< Those that the command names by their paths.
-    std::string identity;                         ///< Digest over the programs.
-    std::vector<std::string> notices;             ///< Of the settings.
-    nlohmann::json fingerprint;                   ///< See matches().
+    std::vector<std::filesystem::path>
+        programs;                      ///< Programs that the command names by their paths.
+    std::string identity;              ///< Digest over the programs.
+    std::vector<std::string> notices;  ///< Notices about the settings.
+    nlohmann::json fingerprint;        ///< See matches().
   };
   HostContext& host(const StepSpec& step);
   void look_at(HostContext& host, const StepSpec& step, const std::string& path,

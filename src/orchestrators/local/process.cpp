@@ -67,9 +67,8 @@ constexpr std::chrono::milliseconds stop_pause{10};
 /// How long to wait for the end of a sample before the next look.
 constexpr std::chrono::milliseconds shortest_look{1};
 
-/// What the event loop shares with the pool's thread: each uses it while the other does not, as
-/// `is_busy` says. Neither refers to anything else of the other's, so that a loop may be destroyed
-/// while a sample is taken.
+/// The data that the event loop shares with the pool's thread; `is_busy` tells which of them may
+/// use it. Nothing else is shared, so that a loop may be destroyed while a sample is taken.
 struct Sampling {
   explicit Sampling(pid_t process) : tree(process) {}
 
@@ -204,7 +203,7 @@ class Running {
 
   enum class ReadState { more, nothing_now, closed };
 
-  /// Reads once. An exception of the callback ends the process; it is kept, and further output is
+  /// Reads once. An exception of the callback is kept and ends the process; later output is
   /// dropped.
   ReadState take(asio::posix::stream_descriptor& pipe, Stream stream) {
     std::array<char, 65536> buffer;

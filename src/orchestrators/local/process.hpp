@@ -42,12 +42,12 @@ struct ProcessEnd {
   bool exited = false;        ///< False if a signal ended it.
   int code = 0;               ///< Exit code, or the signal's number.
   int start_error = 0;        ///< errno if it could not be started.
-  bool stopped = false;       ///< It was stopped by `cancel`.
+  bool stopped = false;       ///< The process was stopped by `cancel`.
   bool ignored_stop = false;  ///< SIGTERM did not end it within `grace`.
   bool pipe_held =
       false;     ///< A process that could not be killed still has its stdout or stderr open.
   int left = 0;  ///< Number of descendants that this user may not kill.
-  core::Usage usage = {};  ///< Of the process and its descendants.
+  core::Usage usage = {};  ///< Usage of the process and its descendants.
   std::chrono::steady_clock::time_point began{}, ended{};
 };
 

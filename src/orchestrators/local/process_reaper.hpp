@@ -35,8 +35,8 @@ struct LaunchStart {
 struct LaunchEnd {
   int code = 0, status = 0;  ///< Same as in siginfo_t.
   int left = 0;              ///< Number of its descendants that this user may not kill.
-  /// Of the process and all descendants that were waited for. Its memory is that of the largest
-  /// process; CPU times are sums.
+  /// Usage of the process and all descendants that were waited for. The memory is that of the
+  /// largest process; CPU times are sums.
   rusage usage = {};  ///< ru_maxrss is 0 if it is not known.
 };
 

@@ -1,5 +1,5 @@
 /// @file
-/// What an interpreter says of itself.
+/// An interpreter's description of itself.
 #pragma once
 
 #include <filesystem>

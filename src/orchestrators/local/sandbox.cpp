@@ -80,7 +80,7 @@ void Sandbox::allow_except(const fs::path& path, const fs::path& hidden) {
 int Sandbox::enter(int descriptor) {
   if (syscall(SYS_landlock_restrict_self, descriptor, 0) == 0) return 0;
   if (errno != EPERM) return errno;
-  // Who is not root has to give up gaining rights by exec.
+  // A process without root must first give up gaining rights by exec.
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
       syscall(SYS_landlock_restrict_self, descriptor, 0) == 0)
     return 0;

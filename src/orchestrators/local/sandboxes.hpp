@@ -1,5 +1,5 @@
 /// @file
-/// What the processes of steps may read, for each step.
+/// The files that the processes of each step may read.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,7 @@ namespace pipeline::orchestrators::local {
 class Workspace;
 struct ProcessOptions;
 
-/// Steps with the same programs, volumes and data share a sandbox: what else they read is in the
-/// state folder.
+/// Steps with the same programs, volumes and data share a sandbox; the rest is in the state folder.
 class Sandboxes {
  public:
   /// @param root         the pipeline's folder

@@ -36,7 +36,7 @@ class IgnoredInterrupts {
   }, quit_{};
 };
 
-/// What the child needs, prepared before its start.
+/// Data for the child, prepared before its start.
 struct TerminalLaunch {
   const ProcessOptions& options;
   char* const* arguments;

@@ -172,7 +172,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
     plan.project_command = *settings.local_project_install_command;
     plan.project = docker::project_files(step.code_root.empty() ? root_ : step.code_root,
                                          step.code.items(), state_);
-    if (lock_)  // It says what is installed beside the project.
+    if (lock_)  // The lock lists the packages that are installed beside the project.
       std::erase_if(plan.project, [&](const auto& file) { return file.source == lock_->path(); });
   }
   plan.by_name = !settings.pyproject_path && !settings.local_project_install_command &&
@@ -364,8 +364,7 @@ async::Task<> VirtualEnvironments::make_locked(const EnvironmentPlan& plan, cons
   }
   try {
     core::remove_tree(target);
-    // Without its mark the environment is not used, and the next process that creates it removes
-    // it.
+    // Without its mark the environment is not used; the next process that creates it removes it.
   } catch (const core::EnvironmentError&) {
   }
   events.emit(event::BuildFinished{name, {}, took(), failure});

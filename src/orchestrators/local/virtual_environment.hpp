@@ -32,11 +32,11 @@ struct EnvironmentPlan {
   std::string digest;  ///< Hex digest over what is installed; empty while that is not resolved.
   FoundProgram python;
   std::vector<std::string>
-      looked_up;        ///< Names on PATH that determine the choice of Python and installer.
-  bool by_name = true;  ///< It is determined by names and versions of packages only, not by files.
+      looked_up;          ///< Names on PATH that determine the choice of Python and installer.
+  bool by_name = true;    ///< Names and versions of packages determine the environment, not files.
   bool resolves = false;  ///< Versions are chosen when it is made: see python_packages::resolves().
   python_packages::PythonRequirements asked;
-  std::optional<lockfile::LockRequest> request;  ///< What the lock file is asked for; unset: its
+  std::optional<lockfile::LockRequest> request;  ///< The request to the lock file; unset: its
                                                  ///< packages are not locked.
   docker::Locked locked;                         ///< The answer; null: they have to be resolved.
   bool is_fresh = false;        ///< `locked` was resolved just now, so the index can be reached.
@@ -75,8 +75,7 @@ class VirtualEnvironments {
   }
   /// False for an empty digest.
   bool ready(const std::string& digest) const;
-  /// Says what an environment that is not ready consists of, compared with the most similar one of
-  /// this machine.
+  /// Describes an environment that is not ready, compared with this machine's most similar one.
   std::string reason_to_make(const EnvironmentPlan& plan) const;
   /// Returns a digest over the names and versions of what is installed in a ready environment.
   std::string packages(const std::string& digest) const;
@@ -103,13 +102,12 @@ class VirtualEnvironments {
   ProcessReaper& reaper_;
   std::filesystem::path root_, state_, cache_, template_dir_;
   lockfile::LockFile* lock_;
-  std::map<std::string, PythonFacts> facts_;      ///< By FoundProgram::identity.
+  std::map<std::string, PythonFacts> facts_;      ///< Keyed by FoundProgram::identity.
   async::SingleFlight<std::string> resolutions_;  ///< Why they cannot be locked, or empty.
   std::map<std::string, std::unique_ptr<Build>> builds_;
 };
 
-/// Returns all of the user's environment variables, for tools that work for the user, not for
-/// steps.
+/// Returns all variables of the user, for tools that work for the user, not for steps.
 StringMap caller_variables();
 
 }  // namespace pipeline::orchestrators::local

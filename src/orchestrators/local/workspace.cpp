@@ -31,8 +31,7 @@ constexpr std::string_view temporary_prefix = "pipe-local-";
 /// artifact itself, as with its inputs.
 constexpr off_t largest_copy = 16 << 20;
 
-/// Creates a hard link `to` a large file; returns false if the file is small, or if there are no
-/// links.
+/// Creates a hard link `to` a large file; returns false for a small file or without links.
 bool link_large(int source, const fs::path& from, const fs::path& to) {
   struct stat info;
   if (fstat(source, &info) != 0 || info.st_size <= largest_copy) return false;

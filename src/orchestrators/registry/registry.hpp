@@ -1,5 +1,5 @@
 /// @file
-/// Creates orchestrators by name. Who only needs data about them uses the catalog.
+/// Creates orchestrators by name. Code that needs only data about them uses the catalog.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ using Factory = std::unique_ptr<Orchestrator>(asio::io_context& loop, Orchestrat
 /// Returns the functions that create orchestrators, by name.
 const std::map<std::string, Factory*>& factories();
 
-/// Throws InputError for an unknown name: it has the known names, and a similar one.
+/// Throws InputError, with the known names and a similar one, for an unknown name.
 std::unique_ptr<Orchestrator> make_orchestrator(const std::string& name, asio::io_context& loop,
                                                 OrchestratorOptions options);
 

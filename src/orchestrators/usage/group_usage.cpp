@@ -21,7 +21,7 @@ core::Descriptor open_to_read(const fs::path& file) {
   return core::Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-/// Reads an open file of the kernel's from its beginning; empty if its group is gone.
+/// Reads an open kernel file from its beginning; empty if its group is gone.
 std::string text_again(const core::Descriptor& file) {
   char buffer[4096];
   const auto count = file ? ::pread(file.get(), buffer, sizeof buffer, 0) : 0;
@@ -50,8 +50,9 @@ std::uint64_t sum_after(const std::string& text, std::string_view word) {
   return sum;
 }
 
-/// The file pages that the kernel holds for the group and can drop. The kernel computes the whole
-/// file for each reader, which costs more than all other accounts together: it is read once.
+/// Returns the size of the file pages that the kernel holds for the group and can drop. The kernel
+/// computes the whole file for each reader, which costs more than all other accounts together, so
+/// the file is read once.
 std::uint64_t cached_bytes(const GroupFolders& group) {
   const auto text = "\n" + kernel_text(group.memory / "memory.stat");
   const auto cache = sum_after(text, group.unified ? "\nfile " : "\ntotal_cache ");
@@ -67,8 +68,8 @@ std::uint64_t difference(std::uint64_t a, std::uint64_t b) { return a - std::min
 
 constexpr const char* bytes_of_version_1 = "blkio.throttle.io_service_bytes";
 
-/// Version 1 counts nothing for a disk without a throttle in newer kernels: each group has the line
-/// `Total 0` then, as one that has used no disk.
+/// Returns true if the text counts nothing: with version 1, newer kernels write only `Total 0` for
+/// a group without a throttled disk, as for a group that has used no disk.
 bool counts_no_bytes(const GroupFolders& group, const std::string& text) {
   constexpr std::string_view of_a_disk = " Read ";
   return !group.unified && text.find(of_a_disk) == text.npos &&
@@ -80,8 +81,7 @@ void read_blocks(const GroupFolders& group, core::Usage& usage) {
   if (text.empty() && (group.unified || !fs::exists(group.blocks))) return;
   if (counts_no_bytes(group, text)) return;
   usage.read = sum_after(text, group.unified ? "rbytes=" : " Read ");
-  // Version 1 counts for no group what the kernel writes by itself, at any time: the rest says
-  // nothing.
+  // Version 1 does not count the kernel's own delayed writes for any group.
   if (group.unified) usage.written = sum_after(text, "wbytes=");
 }
 

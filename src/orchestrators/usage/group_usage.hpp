@@ -1,6 +1,5 @@
 /// @file
-/// What the processes of a control group have used, from the kernel's own accounts (versions 1
-/// and 2).
+/// Resource usage of a control group, from the kernel's own accounts (versions 1 and 2).
 #pragma once
 
 #include <sys/types.h>
@@ -15,8 +14,8 @@
 
 namespace pipeline::orchestrators::usage {
 
-/// The folders of one group. With version 2 they are one folder; with version 1 each controller
-/// has its own. Empty: the controller is not there.
+/// The folders of one group. With version 2 they are one folder; with version 1 each controller has
+/// its own, which is empty if the controller is missing.
 struct GroupFolders {
   bool unified = false;
   std::filesystem::path memory, cpu, blocks;
@@ -24,7 +23,7 @@ struct GroupFolders {
   bool exists() const { return !memory.empty() || !cpu.empty(); }
 };
 
-/// Finds the group of a container of this machine by the places where engines make groups.
+/// Finds the group of a container of this machine in the folders where engines make groups.
 /// @param mounts replaced in tests
 GroupFolders find_container_group(const std::string& container,
                                   const std::filesystem::path& mounts = "/sys/fs/cgroup");
@@ -43,19 +42,18 @@ class GroupUsage {
   const GroupFolders& folders() const { return folders_; }
   /// Reads the CPU time until now.
   void sample_cpu();
-  /// Reads what has been used until now, and the memory that cannot be reclaimed: the kernel
-  /// records only the peak of all memory, and that counts the files that it has cached for the
-  /// group.
+  /// Reads the usage until now, and the memory that cannot be reclaimed: the kernel records only
+  /// the peak of all memory, which includes files that it caches for the group.
   void sample();
-  /// Returns what has been used until now; a value that cannot be read, because the group is gone,
-  /// is that of the last sample, or unset.
+  /// Returns the usage until now; a value that cannot be read, because the group is gone, is that
+  /// of the last sample, or unset.
   core::Usage read();
 
  private:
   void note(const char* memory_file);
   void note_memory(const char* file);
   GroupFolders folders_;
-  core::Descriptor cpu_, cpu_user_, cpu_system_;  ///< The latter two of version 1.
+  core::Descriptor cpu_, cpu_user_, cpu_system_;  ///< The latter two exist only with version 1.
   core::Usage last_;
   std::uint64_t sampled_peak_ = 0;
 };

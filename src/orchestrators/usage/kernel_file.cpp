@@ -12,7 +12,7 @@ namespace pipeline::orchestrators::usage {
 
 namespace {
 
-/// Arguments and variables of a program together have at most this (execve(2)).
+/// Maximum size of a program's arguments and variables together (execve(2)).
 constexpr std::size_t most_variables = 6 << 20;
 
 std::string beginning_of(const std::filesystem::path& file, std::size_t most) {

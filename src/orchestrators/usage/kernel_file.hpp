@@ -1,5 +1,5 @@
 /// @file
-/// Reads what the kernel tells in small files of /proc and /sys.
+/// Reads small generated files of /proc and /sys.
 #pragma once
 
 #include <filesystem>

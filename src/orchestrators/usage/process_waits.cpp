@@ -52,7 +52,7 @@ std::optional<ThreadState> state_in(const std::string& stat) {
 std::string function_in(const fs::path& thread) {
   auto function = proc_text(thread / "wchan");
   if (!function.empty() && function != "0") return function;
-  // Some kernels show it to root alone, in `[<0>] hrtimer_nanosleep+0x74/0xf0`.
+  // Some kernels show the function only to root, in `[<0>] hrtimer_nanosleep+0x74/0xf0`.
   const auto stack = proc_text(thread / "stack");
   const auto begin = stack.find("] "), end = stack.find('+');
   if (begin == std::string::npos || end == std::string::npos || end < begin) return {};

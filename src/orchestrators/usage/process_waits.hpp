@@ -1,5 +1,5 @@
 /// @file
-/// What processes of this machine wait in, as the kernel shows it.
+/// The calls that processes of this machine wait in, as the kernel shows them.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ std::vector<pid_t> process_tree(pid_t root, const std::filesystem::path& proc = 
 std::vector<std::string> waits_of_processes(const std::vector<pid_t>& pids,
                                             const std::filesystem::path& proc = "/proc");
 
-/// The numbers of threads of one process by what they wait in: state and function.
+/// Numbers of threads of one process by state and function.
 using ProcessWaits = std::map<std::pair<char, std::string>, std::size_t>;
 
 /// Returns the line of one process. @param process its number and command

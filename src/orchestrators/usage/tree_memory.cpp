@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The shares of pages are read in one of so many parts of a CPU's time.
+/// Reading shares of pages takes at most one part in so many of a CPU's time.
 constexpr int shares_cost_share = 300;
-/// The pause doubles with each look that has found no more, up to this long.
+/// Longest pause between two looks; it doubles with each look that has found no more.
 constexpr std::chrono::seconds quiet_pause{2};
 constexpr int most_doublings = 8;
 /// The first worker is often seen before the others begin; a look at it alone would delay theirs.
@@ -70,7 +70,7 @@ bool append_children(pid_t parent, const fs::path& proc, std::vector<pid_t>& tre
   return has_list;
 }
 
-/// Returns the bytes that a line such as `Pss_Anon:  12 kB` tells; nothing without that line.
+/// Returns the bytes in a line such as `Pss_Anon:  12 kB`; nothing without that line.
 std::optional<std::uint64_t> kibibytes_at(const std::optional<std::string>& text,
                                           std::string_view word) {
   const auto line = text ? text->find(word) : std::string::npos;
@@ -101,7 +101,8 @@ std::vector<pid_t> descendants_of(pid_t root, const fs::path& proc) {
 
 ProcessMemory resident_memory_of(pid_t process, const fs::path& proc) {
   const auto text = opened_text(proc / std::to_string(process) / "statm");
-  std::array<std::uint64_t, 3> pages{};  // All that it could have, what it has, and not of its own.
+  std::array<std::uint64_t, 3>
+      pages{};  // Pages that it could have, that it has, and that are not its own.
   std::size_t field = 0;
   each_number(text.value_or(""), [&](std::uint64_t number) {
     if (field < pages.size()) pages[field++] = number;
@@ -115,7 +116,7 @@ ProcessMemory shared_out_memory_of(pid_t process, const fs::path& proc) {
   const auto text = opened_text(folder / "smaps_rollup");
   const auto data = kibibytes_at(text, "\nPss_Anon:"), shared = kibibytes_at(text, "\nPss_Shmem:");
   if (!data || !shared) return resident_memory_of(process, proc);
-  // Of the same look: a process can grow meanwhile.
+  // Read at the same moment as the shares, because a process can grow meanwhile.
   const auto held = kibibytes_at(text, "\nAnonymous:");
   const auto files = kibibytes_at(opened_text(folder / "status"), "\nRssFile:");
   return {.data = *data,
@@ -158,7 +159,7 @@ std::chrono::nanoseconds TreeMemory::sample() {
     }
   const auto cost = cpu_time_of_thread() - start;
   const bool has_changed = tree != std::exchange(last_, tree);
-  if (resident <= peak_) return cost;  // Without what they have in common it is even less.
+  if (resident <= peak_) return cost;  // Without the shared part, the sum is even less.
   const auto patience = has_changed ? patience_with_changes : std::chrono::milliseconds(0);
   if (std::chrono::steady_clock::now() >= next_shares_ + patience)
     read_shares(std::move(tree));

@@ -1,4 +1,4 @@
-// One argument for a function that takes two.
+// A function that takes two arguments gets one.
 // expect: number_of_arguments() [with
 // expect: int Given = 1
 // expect: int Wanted = 2

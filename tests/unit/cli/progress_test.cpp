@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace event;
 
-/// What a display writes, with a clock and a window of the test's own.
+/// The output of a display, with a clock and a window of the test's own.
 struct Screen {
   std::string written;
   driver::SteadyTime now{};
@@ -273,7 +273,7 @@ c failed: killed for lack of memory (limit 64 MiB)
   | loading
   | fitting
   hint: raise settings.resources.memory
-  all that it printed: pipe logs r c
+  its whole output: pipe logs r c
 
 digits failed in 1.0s: 3 failed, 1 skipped  (run r)
 Report: pipe report r

@@ -70,21 +70,21 @@ TEST(DockerIgnore, malformed_lines_are_reported_all_at_once_with_their_places) {
         "web.dockerignore:2:1: error: malformed pattern '[a'\n"
         "    [a\n"
         "    ^~\n"
-        "  note: a class is closed, as in [a-z], and '\\' is followed by the character that it "
+        "  note: close the class, as in [a-z]; '\\' must be followed by the character that it "
         "escapes\n"
         "web.dockerignore:3:1: error: a '!' without a pattern\n"
         "    !\n"
         "    ^\n"
-        "  note: '!' in front of a pattern includes again what an earlier line has left out\n"
+        "  note: '!' in front of a pattern includes paths again that an earlier line has excluded\n"
         "web.dockerignore:4:1: error: malformed pattern 'b\\'\n"
         "    b\\\n"
         "    ^~\n"
-        "  note: a class is closed, as in [a-z], and '\\' is followed by the character that it "
+        "  note: close the class, as in [a-z]; '\\' must be followed by the character that it "
         "escapes");
   }
 }
 
-/// Random trees and rules, judged by git itself.
+/// Random trees and rules, compared with git itself.
 TEST(GitIgnore, agrees_with_git) {
   const TemporaryFolder root;
   const auto shell = [&](const std::string& command) {

@@ -136,7 +136,7 @@ TEST(JsonValue, containers_need_not_be_the_standards) {
   EXPECT_EQ(round_trip(map), map);
   EXPECT_EQ(*Json(map), (json{{"a", {1, 2, 3}}}));
 }
-// What would lose something, or has no place for items.
+// Types that would lose something, or have no place for items.
 static_assert(!JsonAble<std::multimap<int, int>> && !JsonAble<std::string_view> &&
               !JsonAble<std::filesystem::path> && !JsonAble<std::wstring> &&
               !JsonAble<std::forward_list<int>> && !JsonAble<std::set<elsewhere::Handle*>>);

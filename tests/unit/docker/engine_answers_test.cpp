@@ -1,4 +1,4 @@
-// What an engine answers need not be what its API says.
+// Responses of an engine that differ from its API.
 #include <algorithm>
 #include <cstdlib>
 
@@ -33,7 +33,7 @@ class EngineAnswers : public testing::Test {
 
   asio::io_context loop_;
   std::string answer_;
-  bool is_broken_ = false;  ///< It answers with 500 once its version is known.
+  bool is_broken_ = false;  ///< Responds with 500 once its version is known.
   HttpServer engine_{loop_, [this](HttpExchange& call) {
                        const bool is_version = call.target == "/version";
                        if (is_broken_ && !is_version && call.target != "/_ping")

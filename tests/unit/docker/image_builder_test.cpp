@@ -79,7 +79,7 @@ class CutBuilds : public testing::Test {
     if (call.target.ends_with("/_ping")) return call.answer(200, "OK");
     if (call.target.find("/build?") != std::string::npos)
       return call.answer(200, nlohmann::json{{"error", error_}}.dump() + "\n",
-                         "Connection: close\r\n");  // It does not read the whole context.
+                         "Connection: close\r\n");  // The server does not read the whole context.
     if (call.target.ends_with("/info")) return call.answer(200, "{}");
     return call.answer(404, R"({"message": "No such image"})");
   }

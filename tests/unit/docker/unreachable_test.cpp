@@ -48,7 +48,7 @@ const std::vector<UnreachableCase> unreachable_cases{
          "start line"},
     {tcp, true, get_ping + "error:0A00010B:SSL routines::wrong version number"},
     {tcp, false,
-     "what answers is not a Docker Engine: GET /version came back with status 400, Client sent an "
+     "this is not a Docker Engine: GET /version returned status 400, Client sent an "
      "HTTP request to an HTTPS server."},
     {ssh, false, "me@build.example: Permission denied (publickey)."},
     {ssh, false,

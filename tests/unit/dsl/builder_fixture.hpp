@@ -1,5 +1,5 @@
 /// @file
-/// What the tests of declared pipelines share: a spec as JSON, and the same from YAML.
+/// Shared parts of the tests of declared pipelines: a spec as JSON, and the same from YAML.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -80,7 +80,7 @@ class Shelf final : public RemoteCache {
   bool is_closed = false, is_gone = false, is_damaged = false;
   std::string refuses;
   int checks = 0, asked = 0, most_at_once = 0;
-  store::ArtifactStore* artifacts = nullptr;  ///< Of the machine that runs.
+  store::ArtifactStore* artifacts = nullptr;  ///< Artifacts of the machine that runs.
 
  private:
   static void fail_if(bool fails) {
@@ -288,8 +288,9 @@ TEST_F(SharingTest, a_store_that_goes_away_costs_no_step) {
   EXPECT_THAT(
       notices(),
       ElementsAre(
-          HasSubstr("what other machines have made cannot be reused: the store does not answer"),
-          "s3://team/pipe has not got what 'load', 'train', 'plot' made, so other machines make it "
+          HasSubstr("results of other machines cannot be reused: the store does not answer"),
+          "s3://team/pipe lacks the results of 'load', 'train', 'plot' made, so other machines "
+          "make it "
           "again: "
           "cannot write to the store: it is full; make room"));
   EXPECT_EQ(shelf.asked, 1) << "who does not answer is not asked again";
@@ -311,7 +312,7 @@ TEST_F(SharingTest, a_record_that_makes_no_sense_is_as_none) {
   run("here");
   for (auto& [key, result] : shelf.results) result.outputs[0].record.name = "../../out";
   EXPECT_EQ(run("there").succeeded, 3u);
-  EXPECT_THAT(notices(), ::testing::Each(HasSubstr("has no output 'out': it runs again")));
+  EXPECT_THAT(notices(), ::testing::Each(HasSubstr("has no output 'out': the step runs again")));
   EXPECT_EQ(plan("elsewhere")[0].action, StepPlan::Action::reuse) << "they were written anew";
   shelf.is_damaged = true;
   EXPECT_EQ(plan("beyond")[0].action, StepPlan::Action::run);

@@ -135,18 +135,19 @@ class FakeOrchestrator final : public orchestrators::Orchestrator {
   }
 
   std::map<std::string, StepFunction>
-      steps;  ///< What a step does; by default it writes its name to its outputs.
+      steps;  ///< The function of each step; by default it writes the step's name to its outputs.
   std::set<std::string> blocking;  ///< Steps that run until they are stopped.
   std::map<std::string, std::chrono::milliseconds> begins_after;  ///< Steps that wait for a place.
   std::set<std::string> broken_images;
   std::set<std::string> slow_images;     ///< Their preparation takes until other steps have ended.
   std::function<void()> when_checked;    ///< Called before the run begins.
-  std::set<std::string> changed_images;  ///< Those that matches() denies.
+  std::set<std::string> changed_images;  ///< Images for which matches() is false.
   bool known_before_build = true;
-  std::map<std::string, std::string> packages_of;  ///< Of images whose requirements are not pinned.
+  std::map<std::string, std::string>
+      packages_of;  ///< Packages of images whose requirements are not pinned.
   std::function<std::vector<orchestrators::GpuHold>()> in_use;
   bool chooses_gpus_itself = false;
-  std::optional<gpu::Inventory> gpus_elsewhere;  ///< Those of another machine, where the steps run.
+  std::optional<gpu::Inventory> gpus_elsewhere;  ///< GPUs of another machine, where the steps run.
   std::map<std::string, int> started;
   std::vector<std::string> order, joined, given_up;
   int builds = 0, most_at_once = 0;

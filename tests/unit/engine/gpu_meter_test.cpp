@@ -21,7 +21,7 @@ class MeterOfGpu : public testing::Test {
     ::unsetenv("PIPE_NVML");
     ::unsetenv("PIPE_NVML_STAND_IN");
   }
-  /// What an attempt of this length uses of a GPU that the stand-in describes so.
+  /// Returns the usage that an attempt of this length has of the stand-in's GPU.
   core::GpuUsage measure(const std::string& gpu, std::chrono::milliseconds length) {
     core::write_file_atomically(folder_.path() / "gpus.json",
                                 R"({"gpus": [{"uuid": "GPU-meter", )" + gpu + "}]}");

@@ -77,7 +77,7 @@ TEST_F(MatrixItems, of_a_folder_are_its_entries_as_people_count) {
 }
 
 TEST_F(MatrixItems, that_no_parameter_can_have_are_refused) {
-  EXPECT_THAT(error_of(list("{}")), HasSubstr("split.files is no list, but {}"));
+  EXPECT_THAT(error_of(list("{}")), HasSubstr("split.files is not a list, but {}"));
   EXPECT_THAT(error_of(list("[1")), HasSubstr("split.files is not JSON"));
   EXPECT_THAT(error_of(list("[null]")), HasSubstr("item 0 of split.files is null"));
   EXPECT_THAT(error_of(list(R"(["a", "a"])")),

@@ -72,7 +72,7 @@ TEST_F(RunInPlaces, an_environment_is_looked_at_again_by_the_place_that_it_is_of
   EXPECT_THAT(answers, ElementsAre(false, true, true, false));
 }
 
-/// What a driver leaves that is killed while `step` runs.
+/// Leaves the state of a driver that was killed while `step` ran.
 class ResumedRun : public RunInPlaces {
  protected:
   void kill_during(const std::string& step) {

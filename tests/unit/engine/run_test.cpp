@@ -98,7 +98,7 @@ TEST_F(RunTest, stop_on_failure_starts_nothing_further_but_lets_running_steps_en
   EXPECT_THAT(recorder.end_of("later").failure->message, HasSubstr("since 'bad' failed"));
 }
 
-/// What a gathered input shows: each entry with its content, then the index.
+/// Returns the content of a gathered input: each entry, then the index.
 std::string listing(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files(std::filesystem::directory_iterator(folder), {});
   std::ranges::sort(files);

@@ -1,4 +1,4 @@
-// What travels of a folder is a tar like any other.
+// The content of a folder is sent as an ordinary tar.
 #include "file_tree/content.hpp"
 
 #include <gtest/gtest.h>

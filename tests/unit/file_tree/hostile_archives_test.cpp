@@ -139,7 +139,7 @@ class Generator {
                  chance(50) ? std::uint64_t{077777777777}
                             : std::uint64_t{1} << 20);  // a size that is not true
   }
-  /// What comes before an entry to describe it; mostly nothing.
+  /// Returns an entry that describes the next one; mostly nothing.
   std::string described() {
     if (!chance(is_polite_ ? 3 : 15)) return "";
     if (chance(30)) return entry('L', "././@LongLink", path() + std::string(1, '\0'));
@@ -247,7 +247,7 @@ class HostileArchives : public testing::Test {
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
 
-  /// What has become of the archive: the digest of what was unpacked, or that it was refused.
+  /// Returns the result for the archive: the digest of the unpacked files, or that it was refused.
   std::string unpack(std::uint64_t own_seed) {
     core::remove_tree(target);
     fs::create_directory(target);

@@ -153,7 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
               "asks for GPU 2, which is divided by MIG and cannot be used as a whole",
               "name a slice, as `2:0`"},
         Wrong{"ambiguous", named({"GPU-0a"}), "gpu-ambiguous",
-              "asks for GPU-0a, and the UUIDs of more than one GPU begin so", "GPU-0aaa, GPU-0abb"},
+              "asks for GPU-0a, which is the beginning of more than one GPU's UUID",
+              "GPU-0aaa, GPU-0abb"},
         Wrong{"twice", named({"0", "GPU-0aaa"}), "gpu-twice", "names GPU 0 twice, once as GPU-0aaa",
               "name it once"},
         Wrong{"class", with(count(1), "B200"), "no-matching-gpu",
@@ -161,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"memory", with(count(1), {}, 100 * gib), "no-matching-gpu",
               "asks for GPUs with at least 100 GiB, and this machine has none", "H100"},
         Wrong{"named_but_too_small", with(named({"0"}), {}, 20 * gib), "no-matching-gpu",
-              "asks for GPUs with at least 20 GiB, and names GPU 0, which is none",
+              "asks for GPUs with at least 20 GiB, and names GPU 0, which does not match",
               "it is GPU 0: Tesla"}),
     [](const auto& one) { return std::string(one.param.name); });
 

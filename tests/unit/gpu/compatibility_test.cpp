@@ -281,9 +281,9 @@ TEST(Compatibility, a_gpu_step_without_cuda_will_not_see_any_boost) {
   const GpuHost any = host("600.1");
   EXPECT_EQ(
       told(facts("python:3.11-slim", {"numpy"}), any),
-      "warning cuda-missing: the image python:3.11-slim has no CUDA, and no requirement brings it: "
-      "the step has a GPU, and will not see any "
-      "boost of it -> set "
+      "warning cuda-missing: the image python:3.11-slim has no CUDA, and no requirement installs "
+      "it: "
+      "the step has a GPU and will not see any boost from it -> set "
       "`parent_image` to one with CUDA, such as pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime or "
       "nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04, or require `torch`");
   EXPECT_THAT(told(facts("python:3.11-slim", {"torch==2.1.0+cpu"}), any),

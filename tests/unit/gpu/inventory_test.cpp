@@ -161,7 +161,7 @@ TEST_F(GpuInventory, a_library_that_is_another_one_is_a_value_not_a_crash) {
   EXPECT_NE(inventory.unavailable->reason.find("nvmlInit"), std::string::npos);
 }
 
-/// What is shown of four GPUs, the third of which is divided into two slices.
+/// The text for four GPUs, the third of which is divided into two slices.
 class GpuVisible : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 TEST_P(GpuVisible, is_what_cuda_shows) {
   Inventory inventory;

@@ -28,7 +28,7 @@ std::vector<DeviceState> devices(const Texts& free, const Texts& occupied = {}) 
   return result;
 }
 
-/// Who gets what: `0:ab` for each grant.
+/// Returns the grants: `0:ab` for each.
 Texts granted(const std::vector<Waiting>& waiting, const std::vector<DeviceState>& devices) {
   Texts lines;
   for (const auto& grant : grants(waiting, devices)) {

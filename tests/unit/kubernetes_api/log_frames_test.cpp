@@ -33,7 +33,7 @@ class TheLogFrames : public testing::Test {
   PodLogFrames frames = fresh();
 };
 
-/// As the agent writes it.
+/// Frames a line as the agent does.
 std::string framed(std::size_t& place, char kind, const std::string& text) {
   auto line = kind + std::to_string(place) +
               (kind == '.' ? "" : " " + std::to_string(text.size()) + " " + text) + "\n";
@@ -200,7 +200,7 @@ class TheAgent : public TheLogFrames {
   }
   std::string stop_file() const { return folder.path() / "stop"; }
   std::string log_file() const { return folder.path() / "log"; }
-  int number_ = 0;  ///< Of the lines: each is later than the one before.
+  int number_ = 0;  ///< Number of the line: each is later than the one before.
   asio::io_context loop;
   core::TemporaryFolder folder;
 };

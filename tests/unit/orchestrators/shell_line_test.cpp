@@ -18,7 +18,7 @@ namespace pipeline {
 using namespace orchestrators;
 namespace {
 
-/// What the machine's own shell makes of it.
+/// Returns the text as the machine's own shell reads it.
 std::string output_of_shell(const std::string& line) {
   core::TemporaryFolder folder;
   auto script = "cd " + core::shell_quote(folder.path().string()) + " && sh -c " +

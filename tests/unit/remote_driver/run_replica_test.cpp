@@ -251,7 +251,7 @@ TEST_F(ARunInABucket, is_taken_over_as_it_is_when_its_earlier_driver_saves_meanw
                  [&](const std::exception_ptr& error, bool done) {
                    if (!error) taken = done;
                  });
-  // As soon as the successor has read the head.
+  // Runs as soon as the successor has read the head.
   const auto reads = server.asked.size();
   while (server.asked.size() == reads) loop.run_one();
   there.runs().put_step(

@@ -19,7 +19,7 @@ const fs::path golden_folder = fs::path(PIPELINE_SOURCE_DIR) / "tests/golden/err
 
 std::vector<std::string> names() { return test::golden_names(golden_folder, {".yaml", ".json"}); }
 
-/// What the author sees, with this checkout's place left out.
+/// Returns the messages without this checkout's path.
 std::string printed(const std::string& name) {
   const std::string folder = golden_folder.string();
   const std::string file =

@@ -94,7 +94,7 @@ class TaskDefinition : public testing::Test {
     }
     return "no error";
   }
-  /// One container with these further members, of a task that has these.
+  /// Returns a task with these members, and a container with these further members.
   static std::string with(const std::string& container, const std::string& task = "") {
     return R"({"family": "f", )" + task + (task.empty() ? "" : ", ") +
            R"("containerDefinitions": [{"name": "c", "image": "i", "command": ["true"])" +

@@ -1,4 +1,4 @@
-// What a step keeps, sent and restored through a server that may lose or damage what it has.
+// A step's checkpoint, sent and restored through a server that may lose or damage it.
 #include "stager/checkpoint.hpp"
 
 #include <atomic>

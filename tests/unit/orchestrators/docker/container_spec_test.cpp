@@ -39,7 +39,7 @@ class ContainerSpec : public testing::Test {
     const auto all = environment();
     return std::find(all.begin(), all.end(), variable) != all.end();
   }
-  /// Of the mount at the target.
+  /// Returns the mount at the target.
   json mount(const std::string& target) {
     const auto mounts = body()["HostConfig"]["Mounts"];
     for (const auto& each : mounts)

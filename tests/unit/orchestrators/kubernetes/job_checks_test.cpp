@@ -1,4 +1,4 @@
-// What a Job refers to, how it is patched, and which settings a refused field is of.
+// Objects that a Job refers to, its patch, and the setting of a refused field.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-/// As container runtimes say it: Docker 20.10, containerd 1.6 and 1.7, CRI-O.
+/// Messages of container runtimes: Docker 20.10, containerd 1.6 and 1.7, CRI-O.
 const char* const docker =
     "Failed to pull image \"I\": rpc error: code = Unknown desc = Error response from daemon: ";
 const char* const containerd =

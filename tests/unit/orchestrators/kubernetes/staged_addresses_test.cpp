@@ -1,4 +1,4 @@
-// What a pod is told of inputs at addresses, and what the driver brings for it.
+// The documents for a pod about inputs at addresses, and the driver's part of their transfer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

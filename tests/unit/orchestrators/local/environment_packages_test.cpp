@@ -1,4 +1,4 @@
-// What a new virtual environment changes, compared with those that this machine has.
+// Changes of a new virtual environment, compared with those that this machine has.
 #include <gtest/gtest.h>
 
 #include "core/file.hpp"
