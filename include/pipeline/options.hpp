@@ -94,7 +94,7 @@ struct StepOptions {
   /// Folder that receives copies of the results on success, as in YAML:
   /// `"./results/${params.sample}"`.
   std::string publish_to = {};
-  /// Whether the run goes on, and can succeed, if the step fails.
+  /// Whether the run continues, and can succeed, if the step fails.
   bool allow_failure = false;
   /// Maximum number of instances that run at the same time; 0: no limit.
   unsigned max_parallel = 0;

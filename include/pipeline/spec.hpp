@@ -211,7 +211,7 @@ struct StepSpec {
   std::optional<Duration> cache_max_age = {};
   /// A part of the key: an earlier success is reused until this text changes.
   std::string cache_until = {};
-  /// Whether the run goes on, and can succeed, if the step fails.
+  /// Whether the run continues, and can succeed, if the step fails.
   bool allow_failure = false;
   /// Maximum number of the step's instances that run at the same time; 0: no limit.
   unsigned max_parallel = 0;

@@ -17,10 +17,10 @@ void rethrow_as_environment_error() {
   } catch (const std::filesystem::filesystem_error& error) {
     throw EnvironmentError(error.what());
   } catch (const std::system_error& error) {
-    throw system_error("cannot go on", error.code().value());
+    throw system_error("cannot continue", error.code().value());
   } catch (const boost::system::system_error& error) {
     if (error.code().category() == boost::system::system_category())
-      throw system_error("cannot go on", error.code().value());
+      throw system_error("cannot continue", error.code().value());
     throw EnvironmentError(error.what());
   } catch (const std::bad_alloc&) {
     throw system_error("out of memory", ENOMEM);

@@ -239,11 +239,11 @@ class StepsCheck {
                "step '" + name + "' gathers '" + argument.name + "' from no step at all");
       // The reader of the document checks the first source.
       for (std::size_t i = 1; i < argument.sources.size(); ++i)
-        if (const auto& [source, output, least] = argument.sources[i];
-            !outputs_.contains({source, output}))
+        if (const auto& source = argument.sources[i];
+            !outputs_.contains({source.step, source.output}))
           report("unknown-step",
-                 "step '" + name + "' gathers '" + argument.name + "' from '" + source + '.' +
-                     output + "', which no step of this pipeline makes",
+                 "step '" + name + "' gathers '" + argument.name + "' from '" + source.step + '.' +
+                     source.output + "', which no step of this pipeline makes",
                  {"an artifact belongs to the pipeline that its step was added to"});
       if (argument.of_pipeline) collect(argument);
     }

@@ -45,7 +45,7 @@ LinkEnd follow(const fs::path& root, const std::string& link, const FolderNames&
   fs::path place;
   std::size_t steps = 0;
   for (int links = 0; !rest.empty();) {
-    if (links > 1 && ++steps > max_chain_steps) return false;
+    if (links > 1 && ++steps > max_chain_steps) return LinkEnd::loop;
     const auto component = rest.front();
     rest.pop_front();
     if (component.empty() || component == ".") continue;

@@ -215,7 +215,7 @@ json step_schema() {
       "`./data/${params.sample}.csv` is another one for each instance of a matrix.");
   properties["allow_failure"] = described(
       {{"type", "boolean"}},
-      "Whether the run goes on, and can succeed, if the step fails. Steps `after` it run; "
+      "Whether the run continues, and can succeed, if the step fails. Steps `after` it run; "
       "those that take its outputs are skipped. Default: false.");
   properties["max_parallel"] =
       described({{"type", "integer"}, {"minimum", 1}, {"maximum", 10'000}},

@@ -114,7 +114,7 @@ void Database::open() {
   core::make_folders(file_.parent_path());
   if (std::filesystem::is_symlink(std::filesystem::symlink_status(file_)))
     throw core::EnvironmentError(file_.string() + " is a link",
-                                 {"somebody may have tampered with the state folder: look at it"});
+                                 {"another user may have changed the state folder: look at it"});
   sqlite3* database = nullptr;
   const int code = sqlite3_open_v2(file_.c_str(), &database,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,

@@ -58,7 +58,7 @@ core::Descriptor open_locks(const fs::path& state, int mode) {
   if ((!file && errno == ELOOP) ||
       (file && ::fstat(file.get(), &status) == 0 && !S_ISREG(status.st_mode)))
     throw core::EnvironmentError(path.string() + " is not a plain file",
-                                 {"somebody may have tampered with the state folder: look at it"});
+                                 {"another user may have changed the state folder: look at it"});
   return file;
 }
 

@@ -281,7 +281,7 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
                      const AttemptCounts& counts, const std::vector<const StepSpec*>& lost) {
   const bool cancelled = failure.kind == FailureKind::cancelled;
   if (step.allow_failure && !cancelled)
-    failure.hints.emplace_back("the run goes on, because the step has `allow_failure: true`");
+    failure.hints.emplace_back("the run continues, because the step has `allow_failure: true`");
   auto record =
       record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.image = counts.image;

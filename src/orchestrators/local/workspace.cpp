@@ -195,7 +195,7 @@ void remove_old_temporary_folders() {
     pid_t pid = 0;
     auto digits = std::string_view(name).substr(temporary_prefix.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-    // Another process may have got the driver's number, but nobody else its lock.
+    // Another process may have got the driver's number, but no other process has its lock.
     const bool may_be_new = time(nullptr) - info.st_mtime < 60;
     if (pid <= 0 || (may_be_new && (kill(pid, 0) == 0 || errno != ESRCH))) continue;
     const core::Descriptor folder(
