@@ -33,8 +33,8 @@ std::vector<std::string> named_servers() {
   std::vector<std::string> servers;
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     servers.push_back(core::variable(name));
-  const auto files = spec::profile_files({});
-  const auto own = files.size() > 1 ? files.back() : std::filesystem::path();
+  const auto candidates = spec::profile_files({});
+  const auto own = candidates.size() > 1 ? candidates.back() : std::filesystem::path();
   if (std::error_code error; core::is_in_project(own) || !std::filesystem::exists(own, error))
     return servers;
   for (const auto& [name, profile] : spec::parse_profiles(core::read_file(own), own))
