@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/address.hpp"
-#include "core/system_failure.hpp"
+#include "async/system_failure.hpp"
 #include "core/text.hpp"
 
 namespace pipeline::driver {
@@ -37,7 +37,7 @@ ErrorFacts facts_of(const std::exception_ptr& error) {
     return {.message = "cannot use '" + e.path1().string() + "': " + e.code().message()};
   } catch (const std::exception& e) {
     try {
-      core::rethrow_as_environment_error();
+      async::rethrow_as_environment_error();
     } catch (const core::EnvironmentError& lacking) {
       return {.message = lacking.what(), .advice = lacking.advice()};
     } catch (...) {

@@ -210,7 +210,8 @@ std::string failure_text(const fs::path& file) {
 }  // namespace
 
 void complete(json& document, Transfer& transfer) {
-  for (const auto& [key, url] : document.value("lists", json::object()).items()) {
+  const auto lists = document.value("lists", json::object());
+  for (const auto& [key, url] : lists.items()) {
     std::string text;
     transfer.receive("the list of " + key, url.get<std::string>(),
                      [&](std::string_view bytes) { text += bytes; });

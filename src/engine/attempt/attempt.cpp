@@ -15,7 +15,7 @@
 #include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
-#include "core/system_failure.hpp"
+#include "async/system_failure.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
@@ -556,7 +556,7 @@ async::Task<AttemptOutcome> run_attempt(AttemptContext context, const StepSpec& 
     if (which.shell) co_return co_await attempt.run_shell(std::move(gpus));
     co_return co_await attempt.run(std::move(gpus));
   } catch (...) {  // A step or its user changes files meanwhile, or the system lacks resources.
-    core::rethrow_as_environment_error();
+    async::rethrow_as_environment_error();
   }
 }
 

@@ -27,13 +27,14 @@ class ProfileTest : public testing::Test {
   core::TemporaryFolder folder;
 };
 
-TEST_F(ProfileTest, one_beside_the_pipeline_wins_over_the_users_own) {
-  write("mine.yaml", "lab: {orchestrator: local}\nhome: {orchestrator: docker, jobs: 3}\n");
+TEST_F(ProfileTest, the_users_own_wins_over_one_beside_the_pipeline) {
+  write("mine.yaml", "both: {orchestrator: local}\nhome: {orchestrator: docker, jobs: 3}\n");
   write("profiles.yaml",
         "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: "
-        "r.example:5000/team, state: shared, service_account: driver}\n");
+        "r.example:5000/team, state: shared, service_account: driver}\nboth: {orchestrator: docker}\n");
   const auto profiles = find_profiles(folder.path());
-  ASSERT_EQ(profiles.size(), 2u);
+  ASSERT_EQ(profiles.size(), 3u);
+  EXPECT_EQ(profiles.at("both").orchestrator, "local");
   const auto& lab = profiles.at("lab");
   EXPECT_EQ(lab.orchestrator, "kubernetes");
   EXPECT_EQ(lab.field("context"), "lab");

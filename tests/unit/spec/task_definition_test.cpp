@@ -239,8 +239,8 @@ TEST_F(TaskDefinition, what_describe_task_definition_prints_is_taken) {
 TEST_F(TaskDefinition, json_that_is_no_yaml_is_read_all_the_same) {
   const auto pipeline = read(
       "{\n\t\"family\":\t\"f\",\r\n\t\"containerDefinitions\":[{\"name\":\"c\",\"image\":\"i\","
-      "\"command\":[\"\\ud83d\\ude00 \\/ \\u00e9\\t\"]}]}\n");
-  EXPECT_THAT(words(pipeline.steps[0].command), ElementsAre("\xF0\x9F\x98\x80 / é\t"));
+      "\"command\":[\"echo\",\"\\ud83d\\ude00 \\/ \\u00e9\\t\"]}]}\n");
+  EXPECT_THAT(words(pipeline.steps[0].command), ElementsAre("echo", "\xF0\x9F\x98\x80 / é\t"));
 }
 
 TEST_F(TaskDefinition, a_pipeline_file_is_not_imported) {

@@ -1,4 +1,4 @@
-#include "core/system_failure.hpp"
+#include "async/system_failure.hpp"
 
 #include <cerrno>
 #include <filesystem>
@@ -9,22 +9,22 @@
 
 #include "core/error.hpp"
 
-namespace pipeline::core {
+namespace pipeline::async {
 
 void rethrow_as_environment_error() {
   try {
     throw;
   } catch (const std::filesystem::filesystem_error& error) {
-    throw EnvironmentError(error.what());
+    throw core::EnvironmentError(error.what());
   } catch (const std::system_error& error) {
-    throw system_error("cannot continue", error.code().value());
+    throw core::system_error("cannot continue", error.code().value());
   } catch (const boost::system::system_error& error) {
     if (error.code().category() == boost::system::system_category())
-      throw system_error("cannot continue", error.code().value());
-    throw EnvironmentError(error.what());
+      throw core::system_error("cannot continue", error.code().value());
+    throw core::EnvironmentError(error.what());
   } catch (const std::bad_alloc&) {
-    throw system_error("out of memory", ENOMEM);
+    throw core::system_error("out of memory", ENOMEM);
   }
 }
 
-}  // namespace pipeline::core
+}  // namespace pipeline::async
