@@ -78,9 +78,10 @@ RunDriver::RunDriver(Workspace& workspace, RunRequest request, RunObserver& obse
       session_(workspace, request_.run, request_.detached) {}
 
 RunEnd RunDriver::run() {
+  std::vector<store::RunRecord> recovered;
   if (!is_in_cluster())
-    recovered_ = recover_dead_runs(workspace_, session_.store, request_.run,
-                                   request_.mode == RunMode::take_over ? request_.run : "");
+    recovered = recover_dead_runs(workspace_, session_.store, request_.run,
+                                  request_.mode == RunMode::take_over ? request_.run : "");
   auto settings = options();
   observer_.begin(workspace_.loop());
   std::optional<core::CancelSource::Listener> stop;
@@ -93,7 +94,7 @@ RunEnd RunDriver::run() {
     outcome = drive(settings);
   }
   observer_.end();
-  if (!recovered_.empty()) remove_left_by(recovered_, workspace_, session_.store);
+  if (!recovered.empty()) remove_left_by(recovered, workspace_, session_.store);
   return conclude(*outcome);
 }
 

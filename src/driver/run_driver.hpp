@@ -73,7 +73,6 @@ class RunDriver {
   std::future<std::optional<vcs::SourceState>> source_;  ///< Not valid in the cluster.
   Session session_;
   Events events_{*this};
-  std::vector<store::RunRecord> recovered_;  ///< Runs whose drivers had died.
   std::optional<EventLog> log_;
 };
 

@@ -101,10 +101,10 @@ class Measured(PipeTest):
         few, many = attempts
         self.check(few, many, 200)
         grown = (many["usage"]["peak_memory"] - few["usage"]["peak_memory"]) / (200 * MEBIBYTE)
-        share = (self.cpu(many) - self.cpu(few)) / (known[1] - known[0])
-        print(f"{self.orchestrator}: memory {grown:.4f}, CPU time {share:.4f} of what the program knows of", flush=True)
+        used, own = self.cpu(many) - self.cpu(few), known[1] - known[0]  # The start of a container, which is dear on a busy machine, drops out.
+        print(f"{self.orchestrator}: memory {grown:.4f}, CPU time {used / own:.4f} of what the program knows of", flush=True)
         self.assertGreaterEqual(self.cpu(many), known[1] * 0.98)
-        self.assertAlmostEqual(share, 1, delta=0.05, msg="the start of a container, which is dear on a busy machine, drops out; its end is beside it")
+        self.assertLess(used, own * 1.02 + 0.02, "its end is beside it")
 
     def workers(self, shared: int, own: int, count: int) -> int:
         """Peak of a step whose forked workers share some MiB and hold some of their own each."""
