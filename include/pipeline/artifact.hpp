@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <pipeline/codec.hpp>
+#include <pipeline/detail/handle.hpp>
 
 namespace pipeline {
 
@@ -71,12 +72,8 @@ struct CommandHandle : StepHandle {
   AnyArtifact output_named(std::string_view output) const;
 };
 
-namespace detail {
-template <class T>
-concept Handle = std::is_base_of_v<AnyArtifact, T> || std::is_base_of_v<StepHandle, T>;
-template <Handle T>
-inline constexpr bool names_file<T> = true;
-}  // namespace detail
+template <detail::Handle T>
+inline constexpr bool detail::names_file<T> = true;
 
 /// Data at an address, as an input of a command: `https://...`, `s3://BUCKET/KEY`, or
 /// `s3://BUCKET/FOLDER/`.

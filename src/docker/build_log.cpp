@@ -127,7 +127,7 @@ const std::vector<BuildCause>& build_causes() {
        "free space where the engine keeps images and build caches: `pipe clean --images`, `docker "
        "builder "
        "prune`, `docker image prune`"},
-      {Topic::requirement, "Because ([A-Za-z0-9_.-]+) was not found in the package registry",
+      {Topic::requirement, "Because ([A-Za-z0-9_.-]+) was not found in the package",
        no_such_requirement},
       {Topic::requirement,
        "(?:No matching distribution found for|Because there is no version of) ([^\\s]+)",

@@ -40,5 +40,5 @@ else
   certificates=
 fi
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1 PIP_PROGRESS_BAR=off PIP_CACHE_DIR="$cache/pip"
-export UV_CACHE_DIR="$cache/uv" UV_LINK_MODE=copy UV_NO_PROGRESS=1 UV_PYTHON_DOWNLOADS=never
+export UV_CACHE_DIR="$cache/uv" UV_LINK_MODE=copy UV_NO_PROGRESS=1 UV_NO_WRAP=1 UV_PYTHON_DOWNLOADS=never
 mkdir -p "$cache"

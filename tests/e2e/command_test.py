@@ -60,14 +60,14 @@ class Commands(PipeTest):
         self.assertEqual(self.pipe("logs", "latest").out, "[a] one\n[a] two\n[b] begun\n")
         follower = self.start("logs", "latest", "-f")
         self.write("go", "")
-        self.assertEqual(self.finish(follower).out, "[a] one\n[a] two\n[b] begun\n[b] half\n")
+        self.assertEqual(self.finish(follower).out, "[a] one\n[a] two\n[b] begun\n[b] half\n[c] pipe: line 1 ended with exit code 1: false\n")
         self.assertEqual(self.finish(run).code, 1)
         lines = [json.loads(line) for line in self.pipe("logs", "latest", "--output", "json").out.splitlines()]
-        self.assertEqual([(line["step"], line["line"]) for line in lines], [("a", "one"), ("a", "two"), ("b", "begun"), ("b", "half")])
+        self.assertEqual([(line["step"], line["line"]) for line in lines], [("a", "one"), ("a", "two"), ("b", "begun"), ("b", "half"), ("c", "pipe: line 1 ended with exit code 1: false")])
         again = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
         self.assertEqual(again.code, 1, again)
         reused = self.pipe("logs", "latest")
-        self.assertEqual(reused.out, "")
+        self.assertEqual(reused.out, "[c] pipe: line 1 ended with exit code 1: false\n")
         self.assertIn("2 steps were reused", reused.err)
 
     def test_an_output_goes_to_standard_output(self):

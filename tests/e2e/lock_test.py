@@ -165,6 +165,8 @@ class History(LockTest):
         self.assertEqual(self.pipe("lock", "pipeline.yaml", "--check", "--diff").code, 2, "they exclude each other")
 
     def test_a_wheel_that_was_swapped_at_the_index_is_refused_by_its_hash(self):
+        make_wheel(self.index.folder / "simple" / "base", "base", "1.0", says=self.mark)  # No cache has it.
+        self.index.list("base")
         self.declare("top")
         self.assertEqual(self.pipe("lock", "pipeline.yaml").code, 0)
         make_wheel(self.index.folder / "simple" / "base", "base", "1.0", says="something else")

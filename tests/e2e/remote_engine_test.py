@@ -6,10 +6,12 @@ import json
 import os
 import pathlib
 import pty
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import unittest
 
@@ -38,7 +40,10 @@ class RemoteTest(PipeTest):
 
     def ssh(self, *options: str, script: str = "") -> dict:
         """A `ssh` with these options in front."""
-        file = self.write("bin/ssh", script or f"#!/bin/sh\nexec {VARIABLES['SSH_PATH']}/ssh {' '.join(options)} \"$@\"\n")
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="pipe-e2e-ssh-"))  # A command that only looks runs no program of the project.
+        self.addCleanup(shutil.rmtree, folder)
+        file = folder / "ssh"
+        file.write_text(script or f"#!/bin/sh\nexec {VARIABLES['SSH_PATH']}/ssh {' '.join(options)} \"$@\"\n")
         file.chmod(0o755)
         return {"DOCKER_HOST": VARIABLES["SSH"], "PATH": f"{file.parent}:{os.environ['PATH']}"}
 

@@ -265,7 +265,7 @@ TEST_P(Conformance, stop_leaves_time_to_all_programs_of_a_step) {
 
 TEST_P(Conformance, files_are_renamed_and_linked_between_folders) {
   AttemptBuilder step(
-      shell("for at in $PIPE_OUTPUT_O $PIPE_SCRATCH $TMPDIR; do mkdir -p $at/a $at/b; "
+      shell("for at in $PIPE_OUTPUT_O $PIPE_SCRATCH/s $TMPDIR/t; do mkdir -p $at/a $at/b; "
             "echo x > $at/a/f; ln $at/a/f $at/b/l; mv -T $at/a/f $at/b/f; mv $at/a $at/b; done"));
   step.output("o", "o");
   const auto result = run(step);

@@ -2,21 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 #include "async/deadline.hpp"
 #include "async/finally.hpp"
 #include "async/joinable_task.hpp"
 #include "async/on_pool.hpp"
 #include "async/sleep.hpp"
+#include "async/system_failure.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
 #include "core/log.hpp"
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
-#include "async/system_failure.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
+#include "engine/attempt/failure_advice.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
 #include "engine/attempt/secret_mask.hpp"
@@ -69,41 +69,6 @@ Failure linked_folder() {
           "has replaced the folder of its outputs, or of its other files, by a link or a file",
           {"write the outputs into the folder that is there, or copy them there"},
           {}};
-}
-
-/// Returns true for a script whose first line ends as on Windows.
-bool has_windows_lines(const fs::path& file) {
-  std::string line;
-  std::ifstream in(file, std::ios::binary);
-  constexpr int max_line = 256;
-  for (char c = 0; line.size() < max_line && in.get(c) && c != '\n';) line += c;
-  return line.ends_with('\r') && (line.starts_with("#!") || file.extension() == ".sh");
-}
-
-/// Returns advice for a script that the command or the log names; nothing if there is none.
-std::optional<std::string> windows_script(const StepSpec& step, const CodeProvider& code,
-                                          std::string_view log) {
-  std::string named(log);
-  for (const auto& argument : step.command.arguments) named += text_of(argument) + "\n";
-  for (const auto& file : code.files(step))
-    if (named.find(fs::path(file.relative_path).filename()) != named.npos &&
-        has_windows_lines(file.source))
-      return "'" + file.relative_path +
-             "' has Windows line ends, which shells and `#!` take for a part of the last word: "
-             "`sed -i 's/\\r$//' " +
-             file.relative_path + "`, and in .gitattributes `*.sh text eol=lf`";
-  return std::nullopt;
-}
-
-void explain(const StepSpec& step, const CodeProvider& code, const StepLogWriter& log,
-             Failure& failure) {
-  if (auto advice = windows_script(step, code, log.tail_text())) {
-    failure.hints = {std::move(*advice)};
-    return;
-  }
-  if (!code.missing_file) return;
-  if (auto advice = code.missing_file(step, log.tail_text()))
-    failure.hints.push_back(std::move(*advice));
 }
 
 /// One attempt; its member functions are called in the order of run().
@@ -477,7 +442,7 @@ class AttemptRun {
     if (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal)
       read_failure(*folder_ / "scratch" / orchestrators::failure_file_name.data(), secret_values(),
                    *failure);
-    if (failure->kind != FailureKind::cancelled) explain(step_, services_.code, log_, *failure);
+    if (failure->kind != FailureKind::cancelled) advise(step_, services_.code, log_.tail_text(), *failure);
   }
 
   async::Task<> store_outputs() {

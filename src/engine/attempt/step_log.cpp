@@ -32,10 +32,7 @@ void StepLogWriter::write(Stream stream, std::string_view bytes) {
 
 void StepLogWriter::put(Stream stream, std::string_view masked) {
   if (masked.empty()) return;
-  if (!file_) open();
-  if ((!file_ || std::fwrite(masked.data(), 1, masked.size(), file_.get()) != masked.size()) &&
-      !write_error_)
-    write_error_ = errno;
+  write_file(stream, masked);
   auto& line = lines_[stream == Stream::err];
   while (!masked.empty()) {
     const auto end = masked.find('\n');
@@ -46,6 +43,31 @@ void StepLogWriter::put(Stream stream, std::string_view masked) {
     masked.remove_prefix(end + 1);
   }
   show_row(line);
+}
+
+void StepLogWriter::write_file(Stream stream, std::string_view masked) {
+  if (!open_ || *open_ == stream) {
+    append(stream, masked);
+    if (!open_ && !waiting_.empty())
+      append(stream == Stream::out ? Stream::err : Stream::out, std::exchange(waiting_, {}));
+    return;
+  }
+  waiting_ += masked;
+  if (waiting_.find('\n') == waiting_.npos && waiting_.size() < max_line_size) return;
+  const auto cut = *open_;
+  append(cut, "\n");
+  was_cut_[cut == Stream::err] = true;
+  append(stream, std::exchange(waiting_, {}));
+}
+
+void StepLogWriter::append(Stream stream, std::string_view bytes) {
+  if (!file_) open();
+  if (std::exchange(was_cut_[stream == Stream::err], false) && bytes.starts_with('\n'))
+    bytes.remove_prefix(1);
+  if ((!file_ || std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) &&
+      !write_error_)
+    write_error_ = errno;
+  open_ = bytes.empty() || bytes.ends_with('\n') ? std::nullopt : std::optional(stream);
 }
 
 void StepLogWriter::show_row(std::string& line) {
@@ -80,6 +102,11 @@ void StepLogWriter::finish() {
     put(stream, masks_[stream == Stream::err].finish());
     if (auto& line = lines_[stream == Stream::err]; !line.empty())
       put_line(stream, std::exchange(line, {}));
+  }
+  if (!waiting_.empty()) {
+    const auto last = *open_ == Stream::out ? Stream::err : Stream::out;
+    append(*open_, "\n");
+    append(last, std::exchange(waiting_, {}));
   }
   file_.reset();
   if (write_error_)

@@ -241,6 +241,7 @@ Installer::Installer(const EnvironmentPlan& plan, InstallerFolders folders, Proc
                              {"PIP_NO_INPUT", "1"},
                              {"PIP_PROGRESS_BAR", "off"},
                              {"UV_NO_PROGRESS", "1"},
+                             {"UV_NO_WRAP", "1"},
                              {"NO_COLOR", "1"}})
     variables_[name] = value;
   // uv does not read pip's configuration, and installers bring authorities of their own.

@@ -53,5 +53,25 @@ TEST(StepLogWriter, a_bar_that_is_drawn_for_hours_takes_no_memory_and_is_one_lin
   EXPECT_EQ(log_of(pieces).lines.size(), 1u);
 }
 
+std::string file_of(const std::vector<std::pair<Stream, std::string>>& pieces) {
+  const core::TemporaryFolder folder;
+  StepLogWriter log(folder.path() / "step.log", {}, [](Stream, const std::string&) {});
+  for (const auto& [stream, piece] : pieces) log.write(stream, piece);
+  log.finish();
+  return core::read_file(folder.path() / "step.log");
+}
+
+TEST(StepLogWriter, a_line_of_the_file_is_of_one_stream) {
+  using enum Stream;
+  EXPECT_EQ(file_of({{out, "to stdout"}, {err, "to stderr"}, {out, "\n"}, {err, "\n"}}),
+            "to stdout\nto stderr\n");
+  EXPECT_EQ(file_of({{out, "to stdout"}, {err, "to stderr"}, {err, "\n"}, {out, "\n"}}),
+            "to stdout\nto stderr\n");
+  EXPECT_EQ(file_of({{out, "half"}, {err, "pipe: ended\n"}}), "half\npipe: ended\n");
+  EXPECT_EQ(file_of({{out, "go on? "}, {err, "one\ntwo"}, {out, "yes\n"}}),
+            "go on? \none\ntwo\nyes\n");
+  EXPECT_EQ(file_of({{out, "left"}, {err, "over"}}), "left\nover");
+}
+
 }  // namespace
 }  // namespace pipeline::engine

@@ -1,0 +1,50 @@
+#include "engine/attempt/failure_advice.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+namespace pipeline::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns true for a script whose first line ends as on Windows.
+bool has_windows_lines(const fs::path& file) {
+  std::string line;
+  std::ifstream in(file, std::ios::binary);
+  constexpr int max_line = 256;
+  for (char c = 0; line.size() < max_line && in.get(c) && c != '\n';) line += c;
+  return line.ends_with('\r') && (line.starts_with("#!") || file.extension() == ".sh");
+}
+
+/// Returns advice for a script that the command or the log names; nothing if there is none.
+std::optional<std::string> windows_script(const StepSpec& step, const CodeProvider& code,
+                                          std::string_view log) {
+  std::string named(log);
+  for (const auto& argument : step.command.arguments) named += text_of(argument) + "\n";
+  for (const auto& file : code.files(step))
+    if (named.find(fs::path(file.relative_path).filename()) != named.npos &&
+        has_windows_lines(file.source))
+      return "'" + file.relative_path +
+             "' has Windows line ends, which shells and `#!` take for a part of the last word: "
+             "`sed -i 's/\\r$//' " +
+             file.relative_path + "`, and in .gitattributes `*.sh text eol=lf`";
+  return std::nullopt;
+}
+
+}  // namespace
+
+void advise(const StepSpec& step, const CodeProvider& code, std::string_view log,
+            Failure& failure) {
+  if (auto advice = windows_script(step, code, log)) {
+    failure.hints = {std::move(*advice)};
+    return;
+  }
+  if (!code.missing_file) return;
+  if (auto advice = code.missing_file(step, log))
+    failure.hints.push_back(std::move(*advice));
+}
+
+}  // namespace pipeline::engine
