@@ -22,6 +22,7 @@ struct Output {
   std::string name;
   std::string file_name;
   bool metrics = false;  ///< Whether its numbers are recorded as metrics; for JSON and CSV.
+  bool temp = false;     ///< Whether it is removed when no step of the run needs it any more.
   Output(const char* output) : Output(std::string(output)) {}
   Output(std::string output) : Output(output, output) {}
   Output(std::string output, std::string file)
@@ -31,6 +32,12 @@ struct Output {
   Output as_metrics() const {
     Output same = *this;
     same.metrics = true;
+    return same;
+  }
+  /// Returns a copy with `temp`.
+  Output as_temp() const {
+    Output same = *this;
+    same.temp = true;
     return same;
   }
 };
@@ -96,6 +103,8 @@ struct StepOptions {
   std::string publish_to = {};
   /// Whether the run continues, and can succeed, if the step fails.
   bool allow_failure = false;
+  /// A question to a person, who lets the step begin or not.
+  std::string wait = {};
   /// Maximum number of instances that run at the same time; 0: no limit.
   unsigned max_parallel = 0;
   /// Units of a profile's `limits` that an attempt holds: `{{"license", 1}}`.

@@ -132,6 +132,9 @@ enum class Accelerator {
   automatic,  ///< `auto` in YAML: GPUs if the machine has them.
 };
 
+/// The notation in which CUDA_VISIBLE_DEVICES names a step's GPUs.
+enum class GpuIds { uuid, index };
+
 /// Whether a GPU step checks its GPUs before its command runs.
 enum class Preflight { off, on };
 
@@ -164,6 +167,9 @@ struct ResourceSettings {
   std::optional<std::string> instance_type = {};
   /// Expressions of ECS's cluster query language that the host must satisfy.
   StringList placement_constraints = {};
+  /// How CUDA_VISIBLE_DEVICES names the step's GPUs. Default: `uuid` for processes; unset in
+  /// containers, which see no other GPUs.
+  std::optional<GpuIds> gpu_ids = {};
   /// Whether a GPU step runs nvidia-smi before its command. Default: on.
   std::optional<Preflight> preflight = {};
 };

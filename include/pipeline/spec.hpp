@@ -103,6 +103,7 @@ struct OutputSpec {
   std::string name = {};
   std::string file_name = {};  ///< Last component of that path. Default: the output's name.
   bool metrics = false;        ///< A JSON or CSV file; its numbers are stored as metrics.
+  bool temp = false;           ///< Removed when no step of the run needs it any more.
 };
 
 /// A C++ program whose functions are steps: the files that are needed to start it again.
@@ -185,6 +186,8 @@ struct StepSpec {
   /// The step is skipped if this is false.
   Rare<Condition> when = {};
   RunOn run_on = RunOn::success;
+  /// A question to a person: the step does not begin before it is approved. Empty: none.
+  std::string wait = {};
   /// Files, folders and globs below PipelineSpec::root. Unset: those that the command names.
   StringList code = {};
   /// Absolute path of the folder that `code` and the command's paths refer to, for a step of an

@@ -118,6 +118,8 @@ json output_json(Context& context, const remote_cache::RunOutputs& outputs, cons
              {"digest", output.digest.hex()},
              {"directory", output.is_directory},
              {"bytes", output.bytes}};
+  if (output.temp) entry["temporary"] = true;
+  if (output.temp && !context.artifacts().has(output.digest)) return entry;
   if (outputs.is_here(output))
     entry["path"] = context.artifacts().path(output.digest).string();
   else

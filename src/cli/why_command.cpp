@@ -19,7 +19,8 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
   auto text = paint(Colour::bold,
                     entry["step"].get<std::string>() + "." + entry.value("output", std::string())) +
               "  " + digest.substr(0, driver::shown_digits) + "  " +
-              core::format_bytes(entry.value("bytes", std::uint64_t{0}));
+              core::format_bytes(entry.value("bytes", std::uint64_t{0})) +
+              (entry.contains("temporary") ? ", temporary" : "");
   if (entry.contains("shown_before")) return text + "  (see above)\n";
   text += "\n";
   const auto line = [&](std::string name, const std::string& value) {

@@ -8,6 +8,7 @@
 
 #include "core/file.hpp"
 #include "core/inline_script.hpp"
+#include "core/notebook.hpp"
 
 namespace pipeline::code {
 namespace {
@@ -157,6 +158,8 @@ void CodeDiscovery::add_path(const std::string& path, bool is_command, const std
             reason);  // In a script, `mkdir -p out` gives no information about code.
       break;
     case CodeTree::Kind::none:
+      if (is_command && relative->find_first_of("./") != std::string::npos)
+        tree_.check_left_out(*relative);
       for (std::string folder = folder_of(*relative); !folder.empty(); folder = folder_of(folder)) {
         if (tree_.kind(folder) != CodeTree::Kind::folder) continue;
         if (is_command) tree_.check_submodule(folder);
@@ -288,6 +291,12 @@ const CodeDiscovery::Source& CodeDiscovery::source_of(const std::string& file) {
   const auto path = tree_.path_of(file);
   const auto name = base_name(file);
   const bool has_extension = name.find('.', 1) != std::string_view::npos;
+  if (core::is_notebook(name)) {
+    source.language = Language::python;
+    if (const auto cells = core::notebook_code(path))
+      source.imports = python_imports(core::python_of(*cells));
+    return sources_.emplace(file, std::move(source)).first->second;
+  }
   if (name.ends_with(".py") || name.ends_with(".pyw"))
     source.language = Language::python;
   else if (name.ends_with(".sh") || name.ends_with(".bash") || name.ends_with(".zsh") ||

@@ -36,6 +36,8 @@ GitRules::GitRules(const fs::path& root) : root_(root) {
   if (!top) return;
   const fs::path git = named_folder(*top / ".git", "gitdir: ", *top / ".git");
   index_ = git / "index";
+  std::error_code error;
+  is_sparse_ = fs::exists(git / "info/sparse-checkout", error);
   const fs::path exclude = named_folder(git / "commondir", "", git) / "info/exclude";
   sources_.push_back(exclude);
   ignore_.add("", core::read_if_file(exclude));

@@ -30,6 +30,9 @@ class GitRules {
   /// @param looked_at receives git's index if the result depends on it
   bool exclude(const std::string& relative, bool is_folder, std::set<std::string>& looked_at);
 
+  /// Returns true if the repository is a sparse checkout, or was one.
+  bool is_sparse() const { return is_sparse_; }
+
   /// The files above the root that the rules come from, whether they exist or not.
   const std::vector<std::filesystem::path>& sources() const { return sources_; }
 
@@ -40,6 +43,7 @@ class GitRules {
   std::string prefix_;  ///< The root below the repository's top, ends with `/`; empty for the top,
                         ///< and where rules above do not count.
   std::vector<std::filesystem::path> sources_;
+  bool is_sparse_ = false;
   core::GitIgnore ignore_;
   std::optional<std::vector<std::string>> tracked_;  ///< Read when a rule first matches.
 };

@@ -93,7 +93,8 @@ std::vector<ShownResult> results_of(Session& session) {
     for (const auto* made : recorded.of(step)) {
       const auto& name = step.matrix ? made->name : step.name;
       for (const auto& output : made->outputs)
-        if (results.size() < most_results && is_shown(output))
+        if (results.size() < most_results && is_shown(output) &&
+            !(output.temp && !artifacts.has(output.digest)))
           results.push_back(
               {name + "." + output.name, link_to_output(artifacts, name, output), output.bytes});
     }

@@ -16,13 +16,14 @@ struct Use {
 };
 
 /// Returns each artifact that a run's record names, with one of its uses.
-std::map<core::Digest, Use> uses_of(store::RunStore& store,
+std::map<core::Digest, Use> uses_of(store::RunStore& store, const store::ArtifactStore& artifacts,
                                     const std::vector<store::RunRecord>& recorded) {
   std::map<core::Digest, Use> uses;
   for (const auto& run : recorded) {
     const bool may_be_elsewhere = run.driver.is_elsewhere() || detached_of(store, run.id);
     for (const auto& step : store.runs().steps(run.id))
       for (const auto& output : step.outputs) {
+        if (output.temp && !artifacts.has(output.digest)) continue;
         auto& use =
             uses.try_emplace(output.digest, Use{run.id, step.name, output.name, output.bytes, true})
                 .first->second;
@@ -63,7 +64,7 @@ Verification verify(Workspace& workspace, const std::string& run) {
   result.database = store.check();
   if (!result.database.empty()) return result;
   const auto uses = uses_of(
-      store, run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
+      store, workspace.artifacts(), run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
   auto& artifacts = workspace.artifacts();
   std::set<core::Digest> all;
   for (const auto& [digest, use] : uses) all.insert(digest);

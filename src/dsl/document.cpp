@@ -175,7 +175,9 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input);
   for (const auto& output : step.outputs) {
     auto& written = outputs[output.name] = output.file_name;
-    if (output.metrics) written = {{"file", output.file_name}, {"metrics", true}};
+    if (output.metrics || output.temp)
+      written = {
+          {"file", output.file_name}, {"metrics", output.metrics}, {"temp", output.temp}};
   }
   if (!axes.members.empty())
     set(map, "matrix", std::move(axes));
@@ -201,6 +203,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   add_some(map, "publish", json(options.publish));
   if (!options.publish_to.empty()) add(map, "publish_to", json(options.publish_to));
   if (options.allow_failure) add(map, "allow_failure", json(true));
+  if (!options.wait.empty()) add(map, "wait", json(options.wait));
   if (options.max_parallel) add(map, "max_parallel", json(options.max_parallel));
   add_some(map, "uses", json(options.uses));
   if (options.run_on)

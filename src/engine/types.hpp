@@ -64,6 +64,7 @@ struct AttemptOutcome {
   std::shared_ptr<const void> folder;      ///< For a success: owns the attempt's folders, which are
                                            ///< removed with it once the success is recorded.
   std::shared_ptr<Checkpoint> checkpoint;  ///< For a success: to be removed once it is recorded.
+  std::shared_ptr<const void> key_lock;    ///< Held until the end is recorded (equal_steps.hpp).
 };
 
 /// The content of an input differs from what its step has made.

@@ -224,6 +224,12 @@ bool has_pipe(const Command& command) {
   return line.has_pipe();
 }
 
+bool sets_variable(const StepSpec& step, const std::string& name) {
+  const auto& docker = step.settings->docker;
+  return step.environment.contains(name) || docker.runtime_environment.contains(name) ||
+         docker.environment.contains(name);
+}
+
 StringMap variables_of(const AttemptSpec& attempt, const Layout& layout) {
   StringMap variables{{"PIPE_RUN_ID", attempt.run_id},
                       {"PIPE_STEP_NAME", attempt.step.name},

@@ -48,5 +48,7 @@ bool has_pipe(const Command& command);
 /// declared environment, the settings' runtime_environment and the secrets; later ones take
 /// precedence in this order. For a shell, PIPE_COMMAND has the step's command.
 StringMap variables_of(const AttemptSpec& attempt, const Layout& layout);
+/// Returns true if the step's environment or its settings set the variable.
+bool sets_variable(const StepSpec& step, const std::string& name);
 
 }  // namespace pipeline::orchestrators

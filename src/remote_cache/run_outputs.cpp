@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "async/await.hpp"
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "engine/cache/cache_exchange.hpp"
 #include "remote_cache/blob_cache.hpp"
@@ -29,6 +30,10 @@ std::string RunOutputs::location(const store::OutputRecord& output) const {
 }
 
 void RunOutputs::fetch(const store::StepRecord& step, const store::OutputRecord& output) {
+  if (output.temp && !remote_ && !artifacts_.has(output.digest))
+    throw core::InputError("the output '" + step.name + "." + output.name +
+                               "' is temporary: it was removed when no step needed it any more",
+                           "leave out its `temp: true`, and run again");
   if (is_here(output)) return;
   const core::EnvironmentError lost("the output '" + step.name + "." + output.name +
                                     "' is not on this machine, and " + cache_->name() +

@@ -28,6 +28,7 @@ class Lineage {
       if (output.digest == artifact) {
         entry["output"] = output.name;
         entry["bytes"] = output.bytes;
+        if (output.temp) entry["temporary"] = true;
       }
     if (!seen_.insert(artifact.hex() + step->run + "." + step->name).second) {
       entry["shown_before"] = true;

@@ -31,6 +31,12 @@ struct Choices<Accelerator> {
       std::pair{"auto", Accelerator::automatic}, std::pair{"cuda", Accelerator::gpu}};
 };
 template <>
+struct Choices<GpuIds> {
+  static constexpr const char* expected = "`uuid` or `index`";
+  static constexpr std::array words{std::pair{"uuid", GpuIds::uuid},
+                                    std::pair{"index", GpuIds::index}};
+};
+template <>
 struct Choices<Preflight> {
   static constexpr const char* expected = "`on` or `off`";
   static constexpr std::array words{
@@ -198,6 +204,10 @@ void fields(Visitor&& visit, const ResourceSettings*) {
               "`attribute:ecs.instance-type == g5.xlarge`, or a map "
               "`{type: memberOf, expression: ...}`.",
               &formats::word});
+  visit(Field{"gpu_ids", &S::gpu_ids,
+              "How CUDA_VISIBLE_DEVICES names the step's GPUs: `index`, for programs that read "
+              "numbers in it, or `uuid`. Default: `uuid` for processes; containers, which see no "
+              "other GPUs, have no such variable."});
   visit(Field{
       "preflight", &S::preflight,
       "Run nvidia-smi before the command of a step with GPUs, and fail if it does. Default: on."});

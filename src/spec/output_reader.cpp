@@ -1,5 +1,6 @@
 #include "spec/output_reader.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -34,7 +35,8 @@ std::optional<OutputSpec> meant_output(const core::Value& written) {
 
 void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostics& diagnostics) {
   std::unordered_map<std::string, std::string> makers;  // From a file name to its output.
-  const auto add = [&](const core::Value& name, const core::Value& file, bool metrics = false) {
+  const auto add = [&](const core::Value& name, const core::Value& file, bool metrics = false,
+                       bool temp = false) {
     if (name.kind != core::Value::Kind::scalar || !slot_name.accepts(name.scalar)) {
       const auto meant = meant_output(name);
       settings::report(diagnostics, "bad-name",
@@ -65,27 +67,29 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
                            "' have the same file name '" + file.scalar + "'",
                        file.span);
     else
-      step.outputs.push_back({name.scalar, file.scalar, metrics});
+      step.outputs.push_back({name.scalar, file.scalar, metrics, temp});
   };
   if (value.kind == core::Value::Kind::list)
     for (const core::Value& item : value.items) add(item, item);
   else if (value.kind == core::Value::Kind::map)
     for (const auto& [name, file] : value.members) {
       const core::Value* written = &file;
-      bool metrics = false;
+      bool metrics = false, temp = false;
       if (file.kind == core::Value::Kind::map) {
-        static const std::vector<std::string> keys{"file", "metrics"};
+        static const std::vector<std::string> keys{"file", "metrics", "temp"};
         settings::report_unknown_keys(file, keys, "an output", diagnostics);
         if (const core::Value* flag = file.find("metrics"))
           metrics = settings::read_bool("metrics", *flag, diagnostics).value_or(false);
+        if (const core::Value* flag = file.find("temp"))
+          temp = settings::read_bool("temp", *flag, diagnostics).value_or(false);
         written = file.find("file");
       }
       const bool is_named = written && written->kind != core::Value::Kind::null;
-      add(name, is_named ? *written : name, metrics);
+      add(name, is_named ? *written : name, metrics, temp);
     }
   else
     settings::report_type(diagnostics, "outputs",
-                          "a list of names, or a map of names to file names or {file, metrics}",
+                          "a list of names, or a map of names to file names or {file, metrics, temp}",
                           value);
 }
 
@@ -110,6 +114,38 @@ void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnost
       refuse(step, "'" + other->second->name + "' and '" + step.name + "' would both write " +
                        other->first);
     }
+  }
+}
+
+void check_temporary(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics) {
+  std::map<std::pair<std::string, std::string>, const StepSpec*> temporary;
+  const auto refuse = [&](const StepSpec& step, const std::string& output, const std::string& why) {
+    settings::report(diagnostics, "contradiction",
+                     "the output '" + output + "' of '" + step.name + "' is `temp`, " + why,
+                     {step.line, 1, 1, step.file}, {},
+                     "leave `temp: true` out, or let the step make a second, small output");
+  };
+  for (const auto& step : steps)
+    for (const auto& output : step.outputs) {
+      if (!output.temp) continue;
+      temporary[{step.name, output.name}] = &step;
+      if (step.repeat) refuse(step, output.name, "and the step is repeated");
+      if (output.metrics) refuse(step, output.name, "and reused metrics are read from it");
+      if (step.publish.contains(output.name)) refuse(step, output.name, "and is published");
+    }
+  if (temporary.empty()) return;
+  const auto check = [&](const StepSpec& reader, const SourceSpec& source) {
+    const auto found = temporary.find({source.step, source.output});
+    if (found != temporary.end())
+      refuse(*found->second, source.output,
+             "and decides about '" + reader.name + "' in later runs, too");
+  };
+  for (const auto& step : steps) {
+    if (step.when)
+      for (const auto& [name, value] : step.when->outputs) check(step, value.source);
+    if (step.matrix)
+      for (const auto& axis : step.matrix->axes)
+        if (axis.items) check(step, axis.items->source);
   }
 }
 

@@ -27,4 +27,7 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
 /// one, would write the same files.
 void check_result_folders(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics);
 
+/// Reports temporary outputs that something needs besides the inputs of steps.
+void check_temporary(const std::vector<StepSpec>& steps, settings::Diagnostics& diagnostics);
+
 }  // namespace pipeline::spec

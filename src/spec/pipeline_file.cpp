@@ -218,6 +218,7 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   pipeline.parameters = std::move(main.defaults.parameters);
   pipeline.steps = expand(steps, std::move(specs), diagnostics);
   check_result_folders(pipeline.steps, diagnostics);
+  check_temporary(pipeline.steps, diagnostics);
   order_final_steps(pipeline.steps);
   return pipeline;
 }

@@ -152,7 +152,10 @@ json step_schema() {
                      {{"file", described(file, "Its file name. Default: the output's name.")},
                       {"metrics", described({{"type", "boolean"}},
                                             "Whether it is a JSON or CSV file whose numbers are "
-                                            "metrics of the run.")}}},
+                                            "metrics of the run.")},
+                      {"temp", described({{"type", "boolean"}},
+                                         "Whether it is removed when no step of the run needs it "
+                                         "any more.")}}},
                     {"additionalProperties", false}};
   json command = any_of({list_of(scalar()), text()});
   command["anyOf"][0]["minItems"] = 1;
@@ -231,7 +234,7 @@ json step_schema() {
       any_of({list_of(name), map_of(any_of({file, output}))}),
       "Files or folders that the step writes: a list of names, or a map of names to file names or "
       "to `{file: NAME, metrics: true}`: the numbers in such a JSON or CSV file are metrics of the "
-      "run.");
+      "run. `temp: true`: it is removed when no step of the run needs it any more.");
   properties["after"] = described(
       list_of(text()), "Steps that must have succeeded before, besides those of the inputs.");
   properties["when"] = described(

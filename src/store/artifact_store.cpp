@@ -411,6 +411,14 @@ std::vector<core::Digest> ArtifactStore::all() const {
   return found;
 }
 
+void ArtifactStore::remove(const core::Digest& digest) {
+  const auto place = path(digest);
+  // Hidden at once, so that an interrupted removal leaves no partial artifact behind.
+  ::chmod(place.c_str(), 0755);
+  const Staging staging(folder_);
+  ::rename(place.c_str(), staging.content().c_str());
+}
+
 std::uint64_t ArtifactStore::collect(const std::function<bool(const core::Digest&)>& is_used) {
   std::uint64_t freed = 0;
   const auto remove = [&](const fs::path& path) {

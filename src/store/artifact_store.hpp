@@ -82,6 +82,8 @@ class ArtifactStore {
   /// Its files are hard links to the artifact's; they are copied where the file system cannot link,
   /// or not that often. For callers that read the copy and then remove it.
   void link_out(const core::Digest& digest, const std::filesystem::path& target) const;
+  /// Removes an artifact, if the store has it. The caller knows that nothing uses it.
+  void remove(const core::Digest& digest);
   /// Returns all artifacts in the store.
   std::vector<core::Digest> all() const;
   /// Removes every artifact for which `is_used` returns false, damaged artifacts, and files left by

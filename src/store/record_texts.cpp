@@ -127,9 +127,11 @@ Driver read_driver(std::int64_t pid, std::string text) {
 
 std::string write_outputs(const std::vector<OutputRecord>& outputs) {
   auto list = nlohmann::json::array();
-  for (const auto& output : outputs)
+  for (const auto& output : outputs) {
     list.push_back(
         {output.name, output.file_name, output.digest.hex(), output.is_directory, output.bytes});
+    if (output.temp) list.back().push_back("temp");
+  }
   return list.dump();
 }
 
@@ -137,7 +139,7 @@ std::vector<OutputRecord> read_outputs(const std::string& text) try {
   std::vector<OutputRecord> outputs;
   for (const auto& row : list_of(text)) {
     outputs.push_back({row.at(0), row.at(1), core::Digest::from_hex(row.at(2).get<std::string>()),
-                       row.at(3), core::integer_of<std::uint64_t>(row.at(4))});
+                       row.at(3), core::integer_of<std::uint64_t>(row.at(4)), row.size() > 5});
     // These names become parts of paths, and a run may have been downloaded from a bucket.
     for (const auto& name : {outputs.back().name, outputs.back().file_name})
       if (!core::is_name(name))

@@ -57,6 +57,7 @@ struct OutputRecord {
   core::Digest digest;
   bool is_directory = false;
   std::uint64_t bytes = 0;
+  bool temp = false;  ///< The artifact may have been removed (OutputSpec::temp).
 };
 
 struct StepRecord {

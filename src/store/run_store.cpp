@@ -140,13 +140,14 @@ void RunStore::import_run(const RunStore& from, const std::string& run) {
   if (failed) std::rethrow_exception(failed);
 }
 
-std::vector<core::Digest> RunStore::referenced_artifacts() {
+std::vector<core::Digest> RunStore::referenced_artifacts(bool temporary) {
   std::set<core::Digest> digests;
   auto row = self_->database.prepare(
       "SELECT outputs FROM steps WHERE outputs <> '[]' UNION SELECT outputs FROM cache WHERE "
       "outputs <> '[]'");
   while (row.step())
-    for (const auto& output : read_outputs(row.text(0))) digests.insert(output.digest);
+    for (const auto& output : read_outputs(row.text(0)))
+      if (temporary || !output.temp) digests.insert(output.digest);
   auto code = self_->database.prepare(
       "SELECT DISTINCT json_extract(usage, '$.code') AS code FROM attempts WHERE "
       "json_valid(usage) AND length(code) = 64 AND code NOT GLOB '*[^0-9a-f]*'");

@@ -73,8 +73,9 @@ class RunStore {
   /// when needed.
   void import_run(const RunStore& from, const std::string& run);
   /// Returns every artifact digest that a run, a cache entry or a published name names, and those
-  /// of the code of attempts.
-  std::vector<core::Digest> referenced_artifacts();
+  /// of the code of attempts. @param temporary whether also those that only outputs with `temp`
+  /// name
+  std::vector<core::Digest> referenced_artifacts(bool temporary = true);
 
   /// Reads the whole database. @return its errors, one sentence each
   std::vector<std::string> check();

@@ -30,6 +30,8 @@ class StateLock {
   static constexpr std::int64_t artifacts = 0;
   /// The byte that the driver of this run locks.
   static std::int64_t driver_of(const std::string& run);
+  /// The byte that a driver locks while it makes the result of a step with this key.
+  static std::int64_t key(const std::string& key) { return driver_of("key " + key); }
 
   /// Returns nothing if another lock conflicts. If the file system has no locks or is read-only,
   /// returns an object that locks nothing.

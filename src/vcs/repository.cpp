@@ -163,6 +163,25 @@ std::vector<std::string> tracked_files(const std::filesystem::path& folder) try 
   return {};
 }
 
+bool is_left_out(const std::filesystem::path& folder, const std::string& path) try {
+  const Repository repository = open_repository(folder);
+  git_index* opened = nullptr;
+  if (!repository || git::repository_index(&opened, repository.get()) != 0) return false;
+  const Index index(opened);
+  const auto prefix = path_in(repository.get(), folder);
+  const auto wanted = (prefix.empty() ? "" : prefix + "/") + path;
+  for (std::size_t i = 0, count = git::index_entrycount(opened); i < count; ++i) {
+    const git_index_entry* entry = git::index_get_byindex(opened, i);
+    const std::string_view known = entry->path;
+    if ((entry->flags_extended & GIT_INDEX_ENTRY_SKIP_WORKTREE) &&
+        (known == wanted || known.starts_with(wanted + "/")))
+      return true;
+  }
+  return false;
+} catch (const core::EnvironmentError&) {
+  return false;
+}
+
 bool is_submodule(const std::filesystem::path& folder) try {
   const Repository repository = open_repository(folder.parent_path());
   git_index* opened = nullptr;

@@ -63,6 +63,43 @@ class Code(PipeTest):
         git(self.folder, "clone", "-q", "repo", "clone")
         self.assertIn("git submodule update --init external", self.pipe("run", "clone/pipeline.yaml", "-o", "local").err)
 
+    def test_what_a_sparse_checkout_leaves_out_is_named(self):
+        def git(*words):
+            subprocess.run(["git", "-c", "user.name=e2e", "-c", "user.email=e2e@example.com", *words], cwd=self.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.write("src/train.py", "print('trains')\n")
+        self.write("lib/x.py", "\n")
+        self.pipeline({"train": {"command": ["python3", "src/train.py"]}})
+        git("init", "-q")
+        git("add", "src", "lib", "pipeline.yaml")
+        git("commit", "-qm", "first")
+        self.assertIn("trains", self.run_pipe().text)
+        git("sparse-checkout", "set", "--cone", "lib")
+        refused = self.run_pipe(code=2)
+        self.assertIn("'src/train.py' is left out of this sparse checkout", refused.err)
+        self.assertIn("git sparse-checkout add src", refused.err)
+        self.pipeline({"train": {"command": ["ls"], "code": ["src"]}})
+        self.assertIn("'src' is left out of this sparse checkout", self.run_pipe(code=2).err)
+        git("sparse-checkout", "add", "src")
+        self.run_pipe()
+
+    def test_notebooks_are_their_code_cells_and_what_these_import(self):
+        def save(source, output):
+            self.write("nb.ipynb", json.dumps({"cells": [{"cell_type": "code", "source": source.splitlines(True), "outputs": [output], "execution_count": len(output),
+                                                          "metadata": {}}], "metadata": {"when": output}, "nbformat": 4, "nbformat_minor": 5}))
+        self.write("helper.py", "X = 1\n")
+        self.write("setup.py", "Y = 1\n")
+        self.pipeline({"nb": {"command": ["ls", "nb.ipynb"]}})
+        save("%matplotlib inline\n%run setup.py\nimport helper\n!ls\nprint(helper.X)\n", "a")
+        self.run_pipe()
+        self.assertEqual(set(self.copied("latest", "nb")), {"nb.ipynb", "helper.py", "setup.py"})
+        save("%matplotlib inline\n%run setup.py\nimport helper\n!ls\nprint(helper.X)\n", "other")
+        self.assertEqual(self.plan()["nb"]["action"], "reuse")
+        self.assertEqual(self.run_pipe().steps(), {"nb": "cached"})
+        save("import helper\nprint(helper.X + 1)\n", "other")
+        self.assertIn("code nb.ipynb changed", self.plan()["nb"]["changes"])
+        self.write("helper.py", "X = 2\n")
+        self.assertIn("code helper.py changed", self.plan()["nb"]["changes"])
+
     def test_code_is_kept_as_long_as_its_run(self):
         self.write("train.py", "print(1)\n")
         self.pipeline({"train": {"command": ["python3", "train.py"]}})

@@ -94,6 +94,7 @@ class OneRun(GpuTest):
             "two": {"command": show, "outputs": ["seen"], **resources(gpu_count=2)},
             "named": {"command": show, "outputs": ["seen"], **resources(devices=[3, 1])},
             "own": {"command": show, "outputs": ["seen"], "environment": {"CUDA_VISIBLE_DEVICES": "7"}},
+            "numbers": {"command": show, "outputs": ["seen"], **resources(devices=[3, 1], gpu_ids="index")},
         })
         result = self.run_pipe("--jobs", "1")
         self.assertEqual(self.artifact("none.seen"), "[] [] [void]\n")
@@ -102,8 +103,9 @@ class OneRun(GpuTest):
         named = f"{UUIDS[1]},{UUIDS[3]}"
         self.assertEqual(self.artifact("named.seen"), f"[{named}] [PCI_BUS_ID] [{named}]\n")
         self.assertEqual(self.artifact("own.seen"), "[7] [] [void]\n")
+        self.assertEqual(self.artifact("numbers.seen"), f"[1,3] [PCI_BUS_ID] [{named}]\n")
         started = {event["step"]: [gpu["index"] for gpu in event.get("gpus", [])] for event in result.events("step_started")}
-        self.assertEqual(started, {"none": [], "two": [0, 1], "named": [1, 3], "own": []})
+        self.assertEqual(started, {"none": [], "two": [0, 1], "named": [1, 3], "own": [], "numbers": [1, 3]})
         shown = json.loads(self.pipe("show", "--output", "json").out)
         attempt = next(step for step in shown["steps"] if step["step"] == "named")["attempts"][0]
         self.assertEqual([gpu["uuid"] for gpu in attempt["gpus"]], [UUIDS[1], UUIDS[3]])

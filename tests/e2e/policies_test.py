@@ -6,7 +6,7 @@ import signal
 import time
 import unittest
 
-from support import PipeTest
+from support import PipeTest, wait_until
 
 
 def fails_for(n: str, then: str = "exit 1") -> str:
@@ -125,6 +125,37 @@ class Locally(PipeTest):
         self.assertIn("step 'greedy' uses 3 of the limit 'license', which is 2", refused.err)
         self.assertIn("no profile sets the limit 'license'", self.run_pipe().out)
 
+    def test_equal_steps_of_two_runs_run_once(self):
+        room = self.folder / "room"
+        room.mkdir()
+        room.chmod(0o777)
+        self.pipeline({"slow": {"command": "echo $PIPE_RUN_ID >> $ROOM/begun; while [ ! -e $ROOM/gate ]; do sleep 0.1; done; [ ! -e $ROOM/fail ]; echo made > ${outputs.o}",
+                                "outputs": ["o"], "environment": {"ROOM": str(room)}, "settings": {"docker": {"volumes": [f"{room}:{room}"]}}}})
+
+        def two_runs(first_ends: int, second_ends: int) -> dict:
+            (room / "begun").unlink(missing_ok=True)
+            words = ("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+            first = self.start(*words)
+            wait_until((room / "begun").exists, "a first step")
+            second = self.start(*words)
+            for line in second.stdout:
+                if (event := json.loads(line))["event"] == "step_waits":
+                    break
+            self.assertRegex(event["reason"], "^step 'slow' of run .*, which makes the same$")
+            (room / "gate").touch()
+            self.assertEqual(self.finish(first).code, first_ends)
+            rest = self.finish(second)
+            self.assertEqual(rest.code, second_ends, rest)
+            return rest.steps()
+
+        self.assertEqual(two_runs(0, 0), {"slow": "cached"})
+        self.assertEqual(len((room / "begun").read_text().splitlines()), 1)
+        (room / "gate").unlink()
+        (room / "fail").touch()
+        self.pipe("clean", "--runs", "--keep", "0")
+        self.assertEqual(two_runs(1, 1), {"slow": "failed"}, "it tries itself")
+        self.assertEqual(len((room / "begun").read_text().splitlines()), 2)
+
     def test_a_profile_called_default_applies_where_none_is_named(self):
         self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "local"}}))
         self.pipeline({"one": {"command": "true"}})
@@ -154,6 +185,43 @@ class Locally(PipeTest):
         self.write("samples.csv", "sample,lane,memory\na,01,256MB\nb,2,512MB\nc,3,1GB\n")
         refused = self.run_pipe(code=2)
         self.assertIn("the data './data/c.txt' does not exist", refused.err)
+
+
+    def test_temporary_outputs_go_when_no_step_needs_them(self):
+        steps = {
+            "align": {"command": "seq 1000 > ${outputs.bam}; echo few > ${outputs.stats}", "outputs": {"bam": {"file": "x.bam", "temp": True}, "stats": "stats.txt"}},
+            "sort": {"command": "sort -rn ${inputs.bam} > ${outputs.sorted}", "inputs": {"bam": "align.bam"}, "outputs": ["sorted"]},
+            "index": {"command": "wc -l < ${inputs.bam} > ${outputs.lines}", "inputs": {"bam": "align.bam"}, "outputs": ["lines"]},
+        }
+        self.pipeline(steps)
+        self.run_pipe()
+        self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
+        self.assertEqual(self.artifact("align.stats"), "few\n")
+        refused = self.pipe("artifacts", "latest", "align.bam", "--copy", "x.bam")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("is temporary: it was removed when no step needed it any more", refused.err)
+        self.assertEqual(self.pipe("verify").code, 0)
+        self.assertIn("temporary", self.pipe("why", "latest", "sort.sorted").out)
+        self.assertEqual(set(self.run_pipe("--jobs", "2").steps().values()), {"cached"})
+        steps["index"]["command"] = "wc -c < ${inputs.bam} > ${outputs.lines}"
+        self.pipeline(steps)
+        plan = self.plan()
+        self.assertEqual({name: step["action"] for name, step in plan.items()}, {"align": "run", "sort": "reuse", "index": "run"})
+        self.assertEqual(plan["align"]["changes"], ["its temporary output 'bam' was removed, and 'index' needs it"])
+        steps["index"]["command"] += "; exit 1"
+        self.pipeline(steps)
+        self.run_pipe(code=1)
+        self.assertNotIn("temporary, removed", self.pipe("artifacts", "latest").out)
+        steps["index"]["command"] = "wc -c < ${inputs.bam} > ${outputs.lines}"
+        self.pipeline(steps)
+        self.assertEqual(self.run_pipe().steps(), {"align": "cached", "sort": "cached", "index": "succeeded"})
+        self.assertEqual(self.artifact("index.lines"), "3893\n")
+        self.assertIn("temporary, removed", self.pipe("artifacts", "latest").out)
+        steps["index"]["when"] = "${align.bam} == 1"
+        self.pipeline(steps)
+        refused = self.pipe("validate", "pipeline.yaml")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("the output 'bam' of 'align' is `temp`, and decides about 'index' in later runs, too", refused.err)
 
 
 class InContainers(Locally):

@@ -34,6 +34,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds slow_storing{5};
+
 /// The attempt's own folder; removed or reused at destruction.
 class WorkFolder {
  public:
@@ -194,7 +196,7 @@ class AttemptRun {
 
   /// Stores the outputs of a success, and keeps those of a failure for the user.
   async::Task<> store(bool is_linked) {
-    if (!outcome_.result.failure) co_await store_outputs();
+    if (!outcome_.result.failure) co_await store_and_report();
     if (outcome_.result.failure && !is_linked)
       keep_outputs();
     else if (which_.number > 1)
@@ -445,6 +447,23 @@ class AttemptRun {
     if (failure->kind != FailureKind::cancelled) advise(step_, services_.code, log_.tail_text(), *failure);
   }
 
+  /// Stores the outputs, and reports it if that takes long.
+  async::Task<> store_and_report() {
+    core::CancelSource stored;
+    async::JoinableTask report(context_.run.executor, report_slow_storing(stored));
+    co_await async::finally(store_outputs(), [&] {
+      stored.stop(core::StopLevel::graceful);
+      return report.join();
+    });
+  }
+
+  async::Task<> report_slow_storing(core::CancelSource& stored) {
+    co_await async::sleep(slow_storing, &stored);
+    if (stored.level() == core::StopLevel::none)
+      context_.run.events.emit(event::Notice{
+          step_.name, "has ended, and its outputs are being stored: many or large files"});
+  }
+
   async::Task<> store_outputs() {
     const TakenOutputs taken(*folder_ / "scratch", services_.artifacts);
     const bool others_may_join = orchestrator().capabilities().outlives_driver;
@@ -460,7 +479,8 @@ class AttemptRun {
             context_.run.pool, [&] { return store_output(output, taken, others_may_join); });
         context_.checked.insert(stored.digest);
         outcome_.outputs.push_back(
-            {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes});
+            {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes,
+             output.temp});
       }
     } catch (const core::ContentError& error) {
       outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/notebook.hpp"
 #include "settings/accelerator.hpp"
 
 namespace pipeline::engine {
@@ -67,6 +68,16 @@ bool has_readable_value(const std::string& name) {
 
 }  // namespace
 
+void digest_notebook(store::TreeFile& file, const std::filesystem::path& place) {
+  if (!core::is_notebook(file.path)) return;
+  const auto cells = core::notebook_code(place);
+  if (!cells) return;
+  core::Hasher hasher;
+  hasher.field("notebook");
+  for (const auto& cell : *cells) hasher.field(cell);
+  file.digest = hasher.finish();
+}
+
 std::vector<KeyPart> code_parts(std::vector<store::TreeFile> files) {
   if (!std::ranges::is_sorted(files, {}, &store::TreeFile::path))
     std::ranges::sort(files, {}, &store::TreeFile::path);
@@ -104,6 +115,7 @@ const std::vector<KeyPart>& CodeParts::of(const std::vector<store::TreeEntry>& f
     const bool executable = (std::filesystem::status(file.source).permissions() &
                              std::filesystem::perms::owner_exec) != std::filesystem::perms::none;
     read.push_back({file.relative_path, stats_.digest(file.source), executable});
+    digest_notebook(read.back(), file.source);
   }
   return fingerprint_.emplace(&files, code_parts(std::move(read))).first->second;
 }

@@ -15,6 +15,9 @@
 
 namespace pipeline::engine {
 
+/// Takes the digest of a notebook's code cells in place of the file's: its outputs and metadata
+/// change each time that it is run. @param place where the file is
+void digest_notebook(store::TreeFile& file, const std::filesystem::path& place);
 /// Returns the digests of code files as key parts. Large sets are grouped by their first folder.
 std::vector<store::KeyPart> code_parts(std::vector<store::TreeFile> files);
 /// Replaces the code parts of a key, if it has any. Returns false if they are the same.

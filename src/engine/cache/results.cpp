@@ -18,7 +18,9 @@ Results::Results(const RunContext& context)
 std::optional<store::CacheEntry> Results::find_local(const StepSpec& step, const std::string& key) {
   const bool any = may_be_reused(step);
   if (!has_any_ || (!any && !options_.resume)) return std::nullopt;
-  auto entry = keys_.success_of(key);
+  const bool is_asked_for =
+      options_.only_step == (step.instance ? step.instance->of : step.name);
+  auto entry = keys_.success_of(step, key, is_asked_for);
   if (entry && entry->run != options_.run_id && (!any || is_too_old(step, *entry))) entry.reset();
   return entry;
 }
@@ -38,6 +40,7 @@ async::Task<std::optional<store::CacheEntry>> Results::fetch_remote(const StepSp
                                                                     const StepKey& key) {
   auto entry = co_await exchange_->download(step, key.key, !may_be_downloaded(step));
   if (entry) {
+    mark_temporary(step, entry->outputs);
     auto own = *entry;
     own.run = options_.run_id;
     store_.cache().add(own, pipeline_.name, key.parts);

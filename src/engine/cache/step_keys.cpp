@@ -27,16 +27,29 @@ StepKey StepKeys::key(const StepSpec& step, const std::string& environment_id,
 StepKey StepKeys::as_it_ran(StepKey key, const std::string& tree,
                             const std::vector<store::TreeFile>& files) {
   const auto [ran, is_new] = parts_of_trees_.try_emplace(tree);
-  if (is_new) ran->second = code_parts(files);
+  if (is_new) {
+    auto code = files;
+    for (auto& file : code)
+      digest_notebook(file, artifacts_.path(core::Digest::from_hex(tree)) / file.path);
+    ran->second = code_parts(std::move(code));
+  }
   if (replace_code(key.parts, ran->second)) key.key = key_of(key.parts);
   return key;
 }
 
-std::optional<store::CacheEntry> StepKeys::success_of(const std::string& key) {
+void mark_temporary(const StepSpec& step, std::vector<store::OutputRecord>& outputs) {
+  for (auto& output : outputs)
+    output.temp = std::ranges::any_of(
+        step.outputs, [&](const auto& each) { return each.temp && each.name == output.name; });
+}
+
+std::optional<store::CacheEntry> StepKeys::success_of(const StepSpec& step,
+                                                      const std::string& key, bool needs_all) {
   auto entry = store_.cache().find(key);
   if (!entry) return std::nullopt;
+  mark_temporary(step, entry->outputs);
   if (std::ranges::all_of(entry->outputs, [&](const auto& output) {
-        return artifacts_.looks_whole(output.digest);
+        return artifacts_.looks_whole(output.digest) || (output.temp && !needs_all);
       }))
     return entry;
   store_.cache().remove(key);

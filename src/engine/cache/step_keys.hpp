@@ -15,6 +15,9 @@
 
 namespace pipeline::engine {
 
+/// Notes which of the step's outputs are temporary now.
+void mark_temporary(const StepSpec& step, std::vector<store::OutputRecord>& outputs);
+
 class StepKeys {
  public:
   explicit StepKeys(const Services& services)
@@ -37,7 +40,9 @@ class StepKeys {
   void read_code(const StepSpec& step) { code_parts_.of(code_.files(step)); }
   /// Returns the earlier success with this key if its artifacts exist and are intact. The caller
   /// decides whether the step may reuse it.
-  std::optional<store::CacheEntry> success_of(const std::string& key);
+  /// @param needs_all whether temporary outputs that were removed count as missing
+  std::optional<store::CacheEntry> success_of(const StepSpec& step, const std::string& key,
+                                              bool needs_all = false);
   DataInputs& data() { return data_; }
 
  private:

@@ -27,6 +27,7 @@ struct StepState {
   Rare<ResumePoint> resume_point;            ///< Set in a resumed run.
   /// In a plan: a condition over outputs that are not known yet decides whether the step runs.
   bool may_be_skipped = false;
+  bool runs_again = false;  ///< It has ended, and is made again for steps that need its outputs.
   /// Set once the step is replaced by instances: the first of them, and their number; it ends with
   /// them. The head of a loop has all steps of the current round; the other steps of the loop have
   /// none, since they end with the head.

@@ -82,7 +82,7 @@ void Journal::put(const Reuse& reuse) {
 }
 
 void Journal::put(const Success& success) {
-  const auto& [step, attempt, parts, origins, spec] = success;
+  const auto& [step, attempt, parts, origins, spec, key_lock] = success;
   store_.attempts().put(attempt);
   store_.runs().put_step(step);
   store_.cache().add({step.key, record_.id, step.name, step.outputs}, record_.pipeline, parts);
@@ -273,7 +273,8 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
   ended_.push_back(
-      Success{std::move(record), outcome.record, key.parts, std::move(origins), &step});
+      Success{std::move(record), outcome.record, key.parts, std::move(origins), &step,
+              outcome.key_lock});
   ++summary_.succeeded;
 }
 

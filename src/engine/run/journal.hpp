@@ -100,6 +100,7 @@ class Journal {
     std::vector<store::KeyPart> parts;
     InputOrigins origins;
     const StepSpec* spec;
+    std::shared_ptr<const void> key_lock;
   };
   /// Commits the writes of `write` together with what was collected, and publishes the latter.
   void commit(const std::function<void()>& write);

@@ -240,6 +240,31 @@ class Planner final : public DryStarter {
       plan.changes.insert(plan.changes.begin(), std::move(condition));
     }
     note(i, std::move(decision));
+    need_inputs(i, plans_[i].action);
+  }
+
+  /// Plans the steps that make the temporary inputs of a step again, if these were removed.
+  void need_inputs(model::StepIndex i, StepPlan::Action action) {
+    if (action != StepPlan::Action::run && action != StepPlan::Action::depends) return;
+    const bool runs = action == StepPlan::Action::run;
+    for (const auto& input : steps_.spec(i).inputs)
+      for (const auto& source : input.sources) {
+        const auto* output = steps_.outputs_of()(source).output;
+        if (!output || !output->temp || services_.artifacts.has(output->digest)) continue;
+        auto& plan = plans_[steps_.index_of(source.step)];
+        if (plan.action != StepPlan::Action::reuse && !(runs && is_restored(plan))) continue;
+        plan.action = action;
+        plan.changes = {std::string(needed_again) + source.output + "' was removed, and '" +
+                        steps_.spec(i).name + (runs ? "' needs it" : "' needs it if it runs")};
+        need_inputs(steps_.index_of(source.step), action);
+      }
+  }
+
+  static constexpr std::string_view needed_again = "its temporary output '";
+  /// Returns true if need_inputs() has planned the step, but was not sure.
+  static bool is_restored(const StepPlan& plan) {
+    return plan.action == StepPlan::Action::depends && !plan.changes.empty() &&
+           plan.changes.front().starts_with(needed_again);
   }
 
   /// Plans a step whose instances are not known.
@@ -272,7 +297,7 @@ class Planner final : public DryStarter {
 
   std::string why_not_reused(const StepSpec& step, const Decision& decision) {
     if (step.cache_max_age && decision.key)
-      if (const auto old = results_.keys().success_of(decision.key->key))
+      if (const auto old = results_.keys().success_of(step, decision.key->key))
         return "its earlier result is older than `max_age: " +
                core::format_duration(*step.cache_max_age) + "`";
     return "its earlier result is gone";

@@ -13,11 +13,13 @@
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/joined.hpp"
 #include "core/scope_guard.hpp"
 #include "core/text.hpp"
 #include "engine/cache/run_fingerprint.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
+#include "engine/run/equal_steps.hpp"
 #include "engine/run/run_checks.hpp"
 #include "engine/run/step_outcomes.hpp"
 #include "engine/run/step_runner.hpp"
@@ -68,6 +70,7 @@ class Run final : public StepStarter {
         environments_(context_, steps_.size(),
                       [this](model::StepIndex i) { environment_failed(i); }),
         gpus_(context_, slots_.local),
+        equal_steps_(context_),
         journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         outcomes_(context_, walk_, journal_, results_, stop_),
         runner_(context_, journal_, slots_, gpus_, results_) {
@@ -112,7 +115,11 @@ class Run final : public StepStarter {
   async::Task<> run_step(model::StepIndex i, std::optional<StepKey> key);
   async::Task<AttemptOutcome> run_attempts(model::StepIndex i, Clock::time_point since,
                                            StepKey& key, AttemptCounts& counts);
-  async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged);
+  async::Task<bool> restore_inputs(model::StepIndex i);
+  async::Task<> restore(std::string output, model::StepIndex i, model::StepIndex reader);
+  async::Task<> try_restore(std::string output, model::StepIndex i, model::StepIndex reader);
+  async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged,
+                           const std::string& why);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
   async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
@@ -142,6 +149,7 @@ class Run final : public StepStarter {
   model::Scheduler& scheduler_;
   Environments environments_;
   GpuReserver gpus_;
+  EqualSteps equal_steps_;
   Journal journal_;
   StepOutcomes outcomes_;
   StepRunner runner_;
@@ -227,6 +235,8 @@ async::Task<RunSummary> Run::execute() {
   if (!left.empty()) context_.events.emit(event::Notice{"", left});
   outcomes_.skip_remaining(context_.user_stop.level() != core::StopLevel::none);
   results_.conclude();
+  co_await outcomes_.temp_outputs().run_ended(steps_.with(StepStatus::failed).empty() &&
+                                              stop_.level() == core::StopLevel::none);
   services_.stats.save();
   if (outcomes_.result_folders().has_failed()) journal_.lacks_copies();
   auto summary = journal_.run_ended(context_.user_stop.level() != core::StopLevel::none);
@@ -265,7 +275,8 @@ void Run::remember() {
     if (const auto environment = routes_.fingerprint_of(spec(i), environments_.of(i));
         seen.insert(environment).second)
       fingerprint_->ran_in(environment);
-    for (const auto& output : steps_[i].outputs) fingerprint_->made(output.digest);
+    for (const auto& output : steps_[i].outputs)
+      if (!output.temp) fingerprint_->made(output.digest);
   }
   for (const auto& copy : outcomes_.result_folders().copies()) fingerprint_->looked_at(copy);
   if (options_.final_sources) {
@@ -342,6 +353,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
   AttemptCounts counts;
   const auto ready = Clock::now();
   std::optional<Failure> failure;
+  std::shared_ptr<const void> key_lock;
   try {
     if (scheduler_.is_gone(i)) {
       key = co_await key_to_run_again(i, counts);
@@ -349,11 +361,24 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
       const bool has_result = co_await find_result(i, key);
       if (has_result) co_return;
       show_notices(i);
+      bool has_waited = false;
+      if (results_.may_be_reused(spec(i)))
+        key_lock = co_await equal_steps_.acquire(spec(i), key->key, stop_of(i), has_waited);
+      if (auto entry = has_waited ? results_.find_local(spec(i), key->key) : std::nullopt)
+        co_return outcomes_.reuse(i, std::move(*entry));
     }
+    const bool is_restored = co_await restore_inputs(i);
+    if (is_restored)
+      key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
     auto outcome = co_await run_attempts(i, ready, *key, counts);
     failure = outcome.result.failure;
+    outcome.key_lock = key_lock;
     if (!failure) {
-      const auto ran = results_.keys().as_it_ran(std::move(*key), outcome.code, outcome.code_files);
+      const auto ran = results_.keys().as_it_ran(*key, outcome.code, outcome.code_files);
+      if (ran.key != key->key)
+        context_.events.emit(event::Notice{
+            spec(i).name, "ran code that has changed since the run began: " +
+                              core::joined(differences(key->parts, ran.parts), ", ")});
       outcomes_.succeed(i, ran, std::move(outcome), counts);
       co_return;
     }
@@ -391,15 +416,50 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_po
       damaged = error;
     }
     journal_.retried(spec(i), counts.attempts, orchestrators::failure_of(*damaged), Retry{});
-    co_await make_again(steps_.producer(damaged->producer()), *damaged);
+    co_await make_again(steps_.producer(damaged->producer()), *damaged,
+                        "because its output is damaged");
     key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
     since = Clock::now();
   }
 }
 
+/// Runs the steps again that made temporary inputs of this one, if these were removed.
+/// @return whether there were any
+async::Task<bool> Run::restore_inputs(model::StepIndex i) {
+  std::vector<std::pair<std::string, model::StepIndex>> removed;
+  for (const auto& input : spec(i).inputs)
+    for (const auto& source : input.sources)
+      if (const auto* output = steps_.outputs_of()(source).output;
+          output && output->temp && !services_.artifacts.has(output->digest))
+        removed.emplace_back(source.step + "." + source.output, steps_.index_of(source.step));
+  for (const auto& [output, producer] : removed)
+    if (removed.size() > 1) tasks_.spawn(try_restore(output, producer, i));
+  for (const auto& [output, producer] : removed) co_await restore(output, producer, i);
+  co_return !removed.empty();
+}
+
+/// @param output a temporary output of the step `i`, `STEP.OUTPUT` @param reader the step that
+/// needs it
+async::Task<> Run::restore(std::string output, model::StepIndex i, model::StepIndex reader) {
+  const DamagedInput gone("the temporary output '" + output + "' was removed", {}, spec(i).name);
+  const auto why = "because '" + spec(reader).name + "' needs its temporary output";
+  if (steps_[i].status != StepStatus::failed) co_await make_again(i, gone, why);
+  if (steps_[i].status == StepStatus::failed)
+    throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
+}
+
+/// Begins to make the output again; who waits for it reports the failure.
+async::Task<> Run::try_restore(std::string output, model::StepIndex i, model::StepIndex reader) {
+  try {
+    co_await restore(std::move(output), i, reader);
+  } catch (const core::EnvironmentError&) {
+  }
+}
+
 /// Runs a step with damaged outputs again, unless another step has already had that done. Throws
 /// EnvironmentError if it fails.
-async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
+async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged,
+                              const std::string& why) {
   if (const auto found = running_again_.find(i); found != running_again_.end()) {
     const auto done = found->second;
     co_await done->wait();
@@ -411,8 +471,10 @@ async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged) {
     co_return;
   const auto done = std::make_shared<async::Gate>(context_.executor);
   running_again_.emplace(i, done);
-  context_.events.emit(event::Notice{spec(i).name, "runs again, because its output is damaged"});
+  context_.events.emit(event::Notice{spec(i).name, "runs again, " + why});
+  steps_[i].runs_again = true;
   const core::ScopeGuard at_end([&] {
+    steps_[i].runs_again = false;
     running_again_.erase(i);
     done->open();
   });

@@ -15,7 +15,8 @@ StepOutcomes::StepOutcomes(const RunContext& context, GraphWalk& walk, Journal& 
       journal_(journal),
       results_(results),
       stop_(stop),
-      result_folders_(context) {}
+      result_folders_(context),
+      temp_outputs_(context, steps_, journal, results) {}
 
 void StepOutcomes::reuse(model::StepIndex i, store::CacheEntry entry) {
   const auto& step = steps_.spec(i);
@@ -26,6 +27,7 @@ void StepOutcomes::reuse(model::StepIndex i, store::CacheEntry entry) {
   steps_[i].outputs = entry.outputs;
   steps_[i].status = StepStatus::cached;
   journal_.reused({&step, std::move(entry)});
+  temp_outputs_.step_ended(i);
   scheduler_.succeeded(i);
 }
 
@@ -48,6 +50,7 @@ void StepOutcomes::succeed(model::StepIndex i, const StepKey& key, AttemptOutcom
   }
   if (results_.shares_names(step))
     context_.tasks.spawn(results_.publish_names(step, journal_.run_id(), steps_[i].outputs));
+  temp_outputs_.step_ended(i);
   if (!scheduler_.is_gone(i)) scheduler_.succeeded(i);
 }
 

@@ -9,6 +9,7 @@
 #include "engine/run/graph_walk.hpp"
 #include "engine/run/journal.hpp"
 #include "engine/run/result_folders.hpp"
+#include "engine/run/temp_outputs.hpp"
 
 namespace pipeline::engine {
 
@@ -39,6 +40,7 @@ class StepOutcomes {
   /// Returns true if a failure prevents other steps from starting.
   bool has_stopped() const { return !stopped_by_.empty(); }
   const ResultFolders& result_folders() const { return result_folders_; }
+  TempOutputs& temp_outputs() { return temp_outputs_; }
 
  private:
   std::vector<const StepSpec*> skip_dependents(model::StepIndex i);
@@ -52,6 +54,7 @@ class StepOutcomes {
   Results& results_;
   core::CancelSource& stop_;
   ResultFolders result_folders_;
+  TempOutputs temp_outputs_;
   std::string stopped_by_;  ///< The step whose failure prevents others from starting.
   bool flushes_soon_ = false;
 };

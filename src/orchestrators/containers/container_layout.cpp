@@ -14,7 +14,7 @@ const Layout& container_layout() {
   return layout;
 }
 
-void add_defaults(StringMap& variables, const AttemptSpec& attempt) {
+void add_defaults(StringMap& variables, const AttemptSpec& attempt, std::size_t gpus) {
   const auto& image = attempt.step.settings->docker.environment;
   const auto* scratch = container_scratch.c_str();
   for (const auto& [name, value] : {
@@ -24,6 +24,12 @@ void add_defaults(StringMap& variables, const AttemptSpec& attempt) {
            std::pair("PYTHONUNBUFFERED", "1"),         // Python would write to a pipe in blocks.
        })
     if (!image.contains(name)) variables.try_emplace(name, value);
+  if (gpus == 0 || attempt.step.settings->resources.gpu_ids != GpuIds::index ||
+      image.contains("CUDA_VISIBLE_DEVICES"))
+    return;
+  std::string indices = "0";  // CUDA counts the container's GPUs.
+  for (std::size_t i = 1; i < gpus; ++i) indices += "," + std::to_string(i);
+  variables.try_emplace("CUDA_VISIBLE_DEVICES", indices);
 }
 
 std::string runtime_part(const DockerSettings& settings) {

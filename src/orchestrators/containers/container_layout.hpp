@@ -14,7 +14,8 @@ inline const std::string container_folder = "/pipe", container_scratch = "/pipe/
 const Layout& container_layout();
 
 /// Adds the variables of every container that neither the step nor `docker.environment` sets.
-void add_defaults(StringMap& variables, const AttemptSpec& attempt);
+/// @param gpus how many GPUs the container sees
+void add_defaults(StringMap& variables, const AttemptSpec& attempt, std::size_t gpus);
 
 /// Returns the settings that change what a step does in an equal image, as one text for a digest.
 std::string runtime_part(const DockerSettings& settings);

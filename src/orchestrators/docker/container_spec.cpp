@@ -140,7 +140,7 @@ json mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
 json environment(const AttemptSpec& attempt, const ContainerOptions& place) {
   auto variables = variables_of(attempt, containers::container_layout());
   const auto& image = attempt.step.settings->docker.environment;
-  containers::add_defaults(variables, attempt);
+  containers::add_defaults(variables, attempt, attempt.gpus.size());
   // Python's getpass, and with it torch's caches, look here before they look the user up.
   if (!place.user_name.empty())
     for (const auto* name : {"USER", "LOGNAME"})

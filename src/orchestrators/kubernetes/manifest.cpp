@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
@@ -81,9 +82,12 @@ namespace {
 
 json environment(const AttemptSpec& attempt, const Layout& layout) {
   auto variables = variables_of(attempt, layout);
-  containers::add_defaults(variables, attempt);
+  std::size_t gpus = 0;
+  for (const auto& [name, amount] : gpus_on_cluster(attempt.step))
+    gpus += std::strtoul(amount.c_str(), nullptr, 10);
+  containers::add_defaults(variables, attempt, gpus);
   // Images by NVIDIA request all GPUs of their node.
-  if (gpus_on_cluster(attempt.step).empty())
+  if (gpus == 0)
     variables.insert_or_assign("NVIDIA_VISIBLE_DEVICES", "void");
   else if (const auto request = settings::gpu_request(attempt.step.settings->resources);
            !request.capabilities.empty())

@@ -152,12 +152,11 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
   auto notices = ignored_settings(step.settings, capabilities_);
   constexpr const char* gpus = "CUDA_VISIBLE_DEVICES";
   if (settings::gpu_request(step.settings->resources).wanted() &&
-      (step.environment.contains(gpus) ||
-       step.settings->docker.runtime_environment.contains(gpus) ||
-       step.settings->docker.environment.contains(gpus)))
+      sets_variable(step, gpus))
     notices.push_back(std::string(gpus) +
                       " of the step has no effect: it gets the GPUs that are reserved for it; "
-                      "`resources.gpus` names them");
+                      "`resources.gpus` names them, and `resources.gpu_ids: index` gives their "
+                      "indices");
   auto [entry, is_new] = known_.try_emplace(host_key(step, path, names, notices));
   if (!is_new) return entry->second;
   try {
@@ -329,7 +328,8 @@ StringMap LocalOrchestrator::variables(const Attempt& attempt, const Workspace& 
       "1";
   for (auto& [name, value] : attempt.step.settings->docker.environment) variables[name] = value;
   for (auto& [name, value] : variables_of(attempt, workspace.layout())) variables[name] = value;
-  show_gpus(attempt.gpus, variables);
+  show_gpus(attempt.gpus, attempt.step.settings->resources.gpu_ids.value_or(GpuIds::uuid),
+            variables);
   // For a `pipe` that the step starts: the GPUs of this step form a machine of their own, on which
   // all GPUs are free.
   if (!attempt.gpus.empty())

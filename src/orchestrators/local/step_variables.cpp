@@ -53,16 +53,20 @@ StringMap passed_on_variables() {
   return variables;
 }
 
-void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables) {
+void show_gpus(const std::vector<AssignedGpu>& gpus, GpuIds ids, StringMap& variables) {
   if (gpus.empty()) {
     variables.try_emplace("CUDA_VISIBLE_DEVICES", "");
     variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
     return;
   }
-  std::string uuids;
-  for (const auto& gpu : gpus) uuids += (uuids.empty() ? "" : ",") + gpu.uuid;
+  std::string uuids, indices;
+  for (const auto& gpu : gpus) {
+    uuids += (uuids.empty() ? "" : ",") + gpu.uuid;
+    indices += (indices.empty() ? "" : ",") + std::to_string(gpu.index);
+    if (!gpu.profile.empty()) ids = GpuIds::uuid;  // CUDA has no index for a MIG slice.
+  }
   variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  variables["CUDA_VISIBLE_DEVICES"] = uuids;
+  variables["CUDA_VISIBLE_DEVICES"] = ids == GpuIds::index ? indices : uuids;
   variables["NVIDIA_VISIBLE_DEVICES"] = uuids;
 }
 

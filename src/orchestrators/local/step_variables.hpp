@@ -21,9 +21,9 @@ std::string path_of(const StepSpec& step);
 /// cache key does not cover.
 StringMap passed_on_variables();
 
-/// Makes CUDA show the process only its reserved GPUs: by UUID, in the order of their indices. A
-/// step without GPUs sees none, because other steps may hold them, unless it sets the variable
-/// itself.
-void show_gpus(const std::vector<AssignedGpu>& gpus, StringMap& variables);
+/// Makes CUDA show the process only its reserved GPUs, in the order of their indices. MIG slices
+/// are always named by UUID. A step without GPUs sees none, because other steps may hold them,
+/// unless it sets the variable itself.
+void show_gpus(const std::vector<AssignedGpu>& gpus, GpuIds ids, StringMap& variables);
 
 }  // namespace pipeline::orchestrators::local

@@ -182,5 +182,71 @@ TEST_F(RunPolicies, outputs_are_copied_to_the_folder_again_when_they_are_gone) {
   EXPECT_EQ(run().status, RunStatus::failed) << "a folder that it has not made is left alone";
 }
 
+class TemporaryOutputs : public RunPolicies {
+ protected:
+  /// `sort` and `index` take what `align` makes, and `align` what `trim` makes.
+  TemporaryOutputs() {
+    pipeline.steps = {engine::step("trim"), engine::step("align", {"trim"}),
+                      engine::step("sort", {"align"}), engine::step("index", {"align"})};
+    pipeline.steps[0].outputs[0].temp = pipeline.steps[1].outputs[0].temp = true;
+  }
+  bool has(const std::string& name) { return !artifact_path(name).empty(); }
+  std::string artifact_path(const std::string& name) {
+    store::RunStore store(folder.path() / "state");
+    const store::ArtifactStore artifacts(folder.path() / "state" / "artifacts");
+    for (const auto& record : store.runs().steps("run-" + std::to_string(count)))
+      if (record.name == name && artifacts.has(record.outputs.at(0).digest))
+        return artifacts.path(record.outputs[0].digest);
+    return {};
+  }
+};
+
+TEST_F(TemporaryOutputs, go_when_no_step_needs_them_and_come_back_when_one_does) {
+  EXPECT_EQ(run().succeeded, 4u);
+  EXPECT_FALSE(has("trim") || has("align"));
+  EXPECT_TRUE(has("sort") && has("index"));
+  EXPECT_EQ(run().cached, 4u);
+  pipeline.steps[3].version = "2";
+  const auto end = run();
+  EXPECT_EQ(end.status, RunStatus::succeeded);
+  EXPECT_EQ(end.succeeded, 3u);
+  EXPECT_EQ(end.cached, 1u) << "sort";
+  EXPECT_EQ(orchestrator.started["trim"], 2);
+  EXPECT_EQ(orchestrator.started["sort"], 1);
+  EXPECT_FALSE(has("trim") || has("align"));
+}
+
+TEST_F(TemporaryOutputs, stay_while_a_step_that_takes_them_has_failed) {
+  orchestrator.steps["index"] = fails_until(9, fails_with(1));
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_TRUE(has("align"));
+  EXPECT_FALSE(has("trim"));
+  orchestrator.steps.erase("index");
+  EXPECT_EQ(run().cached, 3u);
+  EXPECT_FALSE(has("align"));
+}
+
+TEST_F(TemporaryOutputs, stay_if_no_step_takes_them_or_something_else_has_their_content) {
+  pipeline.steps.pop_back();
+  pipeline.steps.pop_back();
+  pipeline.steps.push_back(engine::step("kept", {"align"}));
+  orchestrator.steps["kept"] = orchestrator.steps["trim"] =
+      [](const orchestrators::Attempt& attempt) { return writes(attempt, "the same"); };
+  EXPECT_EQ(run().succeeded, 3u);
+  EXPECT_TRUE(has("trim") && has("kept"));
+  EXPECT_FALSE(has("align"));
+  EXPECT_EQ(run({.only_step = "align"}).succeeded, 1u);
+  EXPECT_TRUE(has("align")) << "it is what was asked for";
+}
+
+TEST_F(TemporaryOutputs, that_cannot_be_made_again_fail_the_step_that_needs_them) {
+  EXPECT_EQ(run().succeeded, 4u);
+  orchestrator.steps["trim"] = fails_until(9, fails_with(1));
+  pipeline.steps[3].version = "2";
+  EXPECT_EQ(run().status, RunStatus::failed);
+  EXPECT_EQ(status_of("sort"), StepStatus::cached);
+  EXPECT_THAT(recorder.end_of("index").failure->message, HasSubstr("temporary output 'align.out'"));
+}
+
 }  // namespace
 }  // namespace pipeline::engine

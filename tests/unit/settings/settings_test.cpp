@@ -109,6 +109,7 @@ TEST(Settings, every_key_survives_the_round) {
         {"compute_capability", "8.0"},
         {"instance_type", "g5.xlarge"},
         {"placement_constraints", {"attribute:a == b"}},
+        {"gpu_ids", "index"},
         {"preflight", "off"}}},
       {"kubernetes",
        {{"node_selectors", {{"example.org/pool", "gpu"}}},

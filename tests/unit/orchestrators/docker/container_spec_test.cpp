@@ -161,6 +161,15 @@ TEST_F(ContainerSpec, a_step_with_gpus_gets_those_and_its_container_says_which) 
   EXPECT_EQ(body()["Labels"]["pipe.gpus"], "GPU-a,GPU-b");
 }
 
+TEST_F(ContainerSpec, gpus_are_counted_for_programs_that_read_numbers) {
+  step.settings->resources.gpu_ids = GpuIds::index;
+  EXPECT_FALSE(has("CUDA_VISIBLE_DEVICES=0")) << "it has none";
+  hold({"GPU-a", "GPU-b"});
+  EXPECT_TRUE(has("CUDA_VISIBLE_DEVICES=0,1"));
+  step.settings->docker.runtime_environment = {{"CUDA_VISIBLE_DEVICES", "1"}};
+  EXPECT_TRUE(has("CUDA_VISIBLE_DEVICES=1") && !has("CUDA_VISIBLE_DEVICES=0,1"));
+}
+
 TEST_F(ContainerSpec, the_gate_is_before_the_command_only_where_it_is_wanted) {
   hold({"GPU-a"});
   EXPECT_EQ(body()["Entrypoint"], json::parse(R"(["python", "train.py"])"));

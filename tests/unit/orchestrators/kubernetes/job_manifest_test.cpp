@@ -345,6 +345,12 @@ TEST_F(JobManifest, gpus_by_other_names_are_gpus) {
   EXPECT_THAT(pod().dump(), HasSubstr("/dev/shm"));
 }
 
+TEST_F(JobManifest, gpus_are_counted_for_programs_that_read_numbers) {
+  step.settings->resources = {.gpu_count = 2, .gpu_ids = GpuIds::index};
+  EXPECT_THAT(container()["env"],
+              testing::Contains(json({{"name", "CUDA_VISIBLE_DEVICES"}, {"value", "0,1"}})));
+}
+
 TEST_F(JobManifest, what_pipe_relies_on_is_not_patched) {
   step.settings->kubernetes.job_patch = {{"spec", json{{"backoffLimit", 3}}}};
   EXPECT_THAT(refusal(), HasSubstr("step 'train': `kubernetes.job_patch` or "

@@ -1,0 +1,51 @@
+#include "core/notebook.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+
+namespace pipeline::core {
+
+std::optional<std::vector<std::string>> notebook_code(const std::filesystem::path& file) try {
+  const auto notebook = parse_json(read_file(file));
+  std::vector<std::string> cells;
+  for (const auto& cell : notebook.at("cells")) {
+    if (cell.at("cell_type") != "code") continue;
+    auto& text = cells.emplace_back();
+    if (const auto tags = cell.value("/metadata/tags"_json_pointer, nlohmann::json()); !tags.empty())
+      text = "# tags: " + tags.dump() + "\n";
+    const auto& source = cell.at("source");
+    if (source.is_string()) text += source.get<std::string>();
+    else
+      for (const auto& line : source) text += line.get<std::string>();
+  }
+  return cells;
+} catch (const nlohmann::json::exception&) {
+  return std::nullopt;
+} catch (const EnvironmentError&) {
+  return std::nullopt;
+}
+
+std::string python_of(const std::vector<std::string>& cells) {
+  std::string text;
+  for (const auto& cell : cells)
+    for (std::size_t begin = 0; begin < cell.size();) {
+      const auto end = std::min(cell.find('\n', begin), cell.size());
+      auto line = cell.substr(begin, end - begin);
+      begin = end + 1;
+      if (line.starts_with("%run ") && line.ends_with(".py")) {
+        line = "import " + line.substr(5, line.size() - 8);
+        std::ranges::replace(line, '/', '.');
+      } else if (line.starts_with('%') || line.starts_with('!')) {
+        line.clear();
+      }
+      text += line + "\n";
+    }
+  return text;
+}
+
+}  // namespace pipeline::core

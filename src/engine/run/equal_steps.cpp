@@ -1,0 +1,41 @@
+#include "engine/run/equal_steps.hpp"
+
+#include "async/sleep.hpp"
+#include "store/state_lock.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+/// Interval of looks whether another run has made the result.
+constexpr std::chrono::milliseconds look_again(200);
+
+}  // namespace
+
+async::Task<std::shared_ptr<const void>> EqualSteps::acquire(const StepSpec& step,
+                                                             const std::string& key,
+                                                             core::CancelSource& stop,
+                                                             bool& has_waited) {
+  using store::StateLock;
+  for (has_waited = false; stop.level() == core::StopLevel::none; has_waited = true) {
+    auto lock = StateLock::try_take(context_.services.store.folder(), StateLock::key(key),
+                                    StateLock::Kind::exclusive);
+    if (lock) co_return std::make_shared<const StateLock>(std::move(*lock));
+    if (!has_waited) context_.events.emit(event::StepWaits{step.name, owner_of(key)});
+    co_await async::sleep(look_again, &stop);
+  }
+  co_return nullptr;
+}
+
+/// Returns `step 'train' of run 20261121-8f3a, which makes the same`.
+std::string EqualSteps::owner_of(const std::string& key) const {
+  auto& runs = context_.services.store.runs();
+  for (const auto& run : runs.list()) {
+    if (run.status != RunStatus::running) continue;
+    for (const auto& step : runs.steps(run.id))
+      if (step.key == key && step.status == StepStatus::running)
+        return "step '" + step.name + "' of run " + run.id + ", which makes the same";
+  }
+  return "another step, which makes the same";
+}
+
+}  // namespace pipeline::engine

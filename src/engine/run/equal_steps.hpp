@@ -1,0 +1,30 @@
+/// @file
+/// Steps of several runs, or of one, that come to the same key: one of them runs, and the others
+/// wait for its result.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "async/task.hpp"
+#include "engine/run_context.hpp"
+
+namespace pipeline::engine {
+
+class EqualSteps {
+ public:
+  explicit EqualSteps(const RunContext& context) : context_(context) {}
+
+  /// Waits until nothing else makes the result of this key, or `stop` is stopped.
+  /// @param has_waited set to whether somebody has had the key
+  /// @return the right to make it, while the object lives
+  async::Task<std::shared_ptr<const void>> acquire(const StepSpec& step, const std::string& key,
+                                                   core::CancelSource& stop, bool& has_waited);
+
+ private:
+  std::string owner_of(const std::string& key) const;
+
+  const RunContext& context_;
+};
+
+}  // namespace pipeline::engine

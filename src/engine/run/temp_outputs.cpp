@@ -1,0 +1,102 @@
+#include "engine/run/temp_outputs.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "async/on_pool.hpp"
+#include "async/sleep.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+bool is_made(StepStatus status) {
+  return status == StepStatus::succeeded || status == StepStatus::cached;
+}
+
+}  // namespace
+
+TempOutputs::TempOutputs(const RunContext& context, RunSteps& steps, Journal& journal,
+                         Results& results)
+    : context_(context),
+      steps_(steps),
+      journal_(journal),
+      results_(results),
+      has_any_(std::ranges::any_of(context.services.pipeline.steps, [](const StepSpec& step) {
+        return std::ranges::any_of(step.outputs, &OutputSpec::temp);
+      })) {}
+
+void TempOutputs::step_ended(model::StepIndex i) {
+  if (!has_any_) return;
+  index();
+  const auto outputs_of = steps_.outputs_of();
+  for (const auto& input : steps_.spec(i).inputs)
+    for (const auto& source : input.sources) {
+      const auto made = outputs_of(source);
+      // A machine that uploads results needs them until the end of the run.
+      if (!made.output || !made.output->temp || results_.are_shared(*made.step) ||
+          is_needed({source.step, source.output}, false))
+        continue;
+      drop(steps_.index_of(source.step), source.output);
+    }
+  if (!dropped_.empty() && !std::exchange(is_removing_, true)) context_.tasks.spawn(remove());
+}
+
+async::Task<> TempOutputs::run_ended(bool succeeded) {
+  if (!has_any_) co_return;
+  index();
+  for (const auto& [source, readers] : readers_)
+    if (const auto i = steps_.index_of(source.first);
+        is_made(steps_[i].status) && !is_needed(source, succeeded))
+      drop(i, source.second);
+  if (!dropped_.empty()) co_await remove();
+}
+
+/// Notes who takes the temporary outputs, if steps were added since the last call.
+void TempOutputs::index() {
+  if (std::exchange(indexed_, steps_.size()) == steps_.size()) return;
+  readers_.clear();
+  for (model::StepIndex i = 0; i < steps_.size(); ++i)
+    for (const auto& input : steps_.spec(i).inputs)
+      for (const auto& source : input.sources)
+        readers_[{source.step, source.output}].push_back(i);
+}
+
+/// @param has_ended whether steps that were skipped need nothing any more
+bool TempOutputs::is_needed(const Source& source, bool has_ended) const {
+  return std::ranges::any_of(readers_.at(source), [&](auto reader) {
+    const auto status = steps_[reader].status;
+    return steps_[reader].runs_again ||
+           (!is_made(status) && !(has_ended && status == StepStatus::skipped));
+  });
+}
+
+void TempOutputs::drop(model::StepIndex i, const std::string& output) {
+  for (const auto& made : steps_[i].outputs)
+    if (made.name == output && made.temp && context_.services.artifacts.has(made.digest))
+      dropped_.push_back(made.digest);
+}
+
+/// Removes what was dropped, in one go with what is dropped soon after.
+async::Task<> TempOutputs::remove() {
+  co_await async::sleep(std::chrono::milliseconds(100), &context_.user_stop);
+  is_removing_ = false;
+  const auto dropped = std::exchange(dropped_, {});
+  auto& store = context_.services.store;
+  journal_.flush();
+  for (const auto& run : store.runs().list())
+    if (run.status == RunStatus::running && run.id != journal_.run_id()) co_return;
+  std::set<core::Digest> kept;
+  for (const auto& digest : store.referenced_artifacts(false)) kept.insert(digest);
+  try {
+    co_await async::on_pool(context_.pool, [&] {
+      for (const auto& digest : dropped)
+        if (!kept.contains(digest)) context_.services.artifacts.remove(digest);
+    });
+  } catch (const core::EnvironmentError& error) {
+    core::log::warn(error.what());
+  }
+}
+
+}  // namespace pipeline::engine

@@ -1,0 +1,46 @@
+/// @file
+/// Removes the artifacts of outputs with `temp: true` once no step of the run needs them any more.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "engine/cache/results.hpp"
+#include "engine/graph/run_steps.hpp"
+#include "engine/run/journal.hpp"
+
+namespace pipeline::engine {
+
+/// An artifact stays while another run of the state folder is in progress, and if something else
+/// names it: an output without `temp`, of whatever run, or a published name.
+class TempOutputs {
+ public:
+  TempOutputs(const RunContext& context, RunSteps& steps, Journal& journal, Results& results);
+
+  /// Called when a step has succeeded or is reused: its inputs may no longer be needed.
+  void step_ended(model::StepIndex i);
+  /// Removes what is left. @param succeeded whether nothing of the run has to be tried again
+  async::Task<> run_ended(bool succeeded);
+
+ private:
+  /// A step's name, and that of an output.
+  using Source = std::pair<std::string, std::string>;
+  void index();
+  bool is_needed(const Source& source, bool has_ended) const;
+  void drop(model::StepIndex i, const std::string& output);
+  async::Task<> remove();
+
+  const RunContext& context_;
+  RunSteps& steps_;
+  Journal& journal_;
+  Results& results_;
+  bool has_any_;  ///< The pipeline has such outputs.
+  /// The steps that take an output; made for `indexed_` steps.
+  std::map<Source, std::vector<model::StepIndex>> readers_;
+  std::size_t indexed_ = 0;
+  std::vector<core::Digest> dropped_;
+  bool is_removing_ = false;
+};
+
+}  // namespace pipeline::engine
