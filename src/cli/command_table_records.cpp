@@ -287,6 +287,23 @@ constexpr CommandEntry attach_row{
     "The exit code is the run's.",
     add_attach_options, attach_command};
 
+void add_answer_options(CLI::App& app, Options& o) {
+  add_run(app, o, true);
+  app.add_option("STEP", o.step, "A step that waits; default: lists the run's questions")
+      ->type_name("");
+  app.add_option("ANSWER", o.answer.yes_or_no, "yes or no")
+      ->type_name("")
+      ->check(one_of({"yes", "no"}).description(""));
+  app.add_option("--note", o.answer.note, "Why; recorded with the answer")->type_name("TEXT");
+  add_state(app, o);
+}
+
+constexpr CommandEntry answer_row{
+    "answer", "Answer a step that waits for a person (`wait:`)",
+    "Examples:\n  pipe answer latest\n  pipe answer latest deploy yes --note 'looks right'\n\nWho "
+    "answered, and when, is recorded. After no, the step fails.",
+    add_answer_options, answer_command};
+
 void add_cancel_options(CLI::App& app, Options& o) {
   add_run(app, o, true);
   app.add_flag("--now", o.cancel.now, "Kill its steps at once instead of asking them to end");
@@ -353,9 +370,10 @@ constexpr CommandEntry import_row{
     CommandEntry::For::files};
 
 constexpr std::array record_commands_rows{
-    runs_row,  show_row,      metrics_row, compare_row, tag_row,    note_row,   report_row,
-    serve_row, advise_row,    why_row,     used_row,    sbom_row,   logs_row,   code_row,
-    shell_row, artifacts_row, attach_row,  cancel_row,  resume_row, verify_row, import_row};
+    runs_row,   show_row,   metrics_row, compare_row,   tag_row,    note_row,
+    report_row, serve_row,  advise_row,  why_row,       used_row,   sbom_row,
+    logs_row,   code_row,   shell_row,   artifacts_row, attach_row, answer_row,
+    cancel_row, resume_row, verify_row,  import_row};
 
 }  // namespace
 

@@ -35,6 +35,7 @@ core::ExitCode serve_command(Context& context);
 core::ExitCode logs_command(Context& context);
 core::ExitCode artifacts_command(Context& context);
 core::ExitCode attach_command(Context& context);
+core::ExitCode answer_command(Context& context);
 core::ExitCode cancel_command(Context& context);
 core::ExitCode verify_command(Context& context);
 core::ExitCode import_command(Context& context);

@@ -58,6 +58,10 @@ struct CompletionOptions {
   std::string words;  ///< The text to complete.
 };
 
+struct AnswerOptions {
+  std::string yes_or_no, note;
+};
+
 struct AdviseOptions {
   bool patch_only = false;
 };
@@ -110,6 +114,7 @@ struct Options : driver::WorkspaceOptions {
 
   // For single commands.
   AdviseOptions advise;
+  AnswerOptions answer;
   ArtifactsOptions artifacts;
   driver::CancelRequest cancel;
   driver::CleanUp clean;

@@ -18,6 +18,7 @@
 #include "driver/session.hpp"
 #include "model/instance.hpp"
 #include "report/run_values.hpp"
+#include "store/questions.hpp"
 
 namespace pipeline::cli {
 namespace {
@@ -203,6 +204,14 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   }
   for (const auto& image : images) line("image:      ", image);
   line("key:        ", step.key);
+  if (const auto all = store::questions_of(store, step.run); all.contains(step.name)) {
+    const auto& asked = all.at(step.name);
+    line("asked:      ", asked.text);
+    line("answer:     ", asked.answer.empty() ? "none yet"
+                                              : asked.answer + " by " + asked.who + " at " +
+                                                    core::format_time(asked.answered) +
+                                                    (asked.note.empty() ? "" : ": " + asked.note));
+  }
   if (step.parameters != "{}") line("parameters: ", step.parameters);
   for (const auto& output : step.outputs)
     line("output:     ", output.name + ", " + core::format_bytes(output.bytes));

@@ -16,10 +16,12 @@ std::optional<std::vector<std::string>> notebook_code(const std::filesystem::pat
   for (const auto& cell : notebook.at("cells")) {
     if (cell.at("cell_type") != "code") continue;
     auto& text = cells.emplace_back();
-    if (const auto tags = cell.value("/metadata/tags"_json_pointer, nlohmann::json()); !tags.empty())
+    if (const auto tags = cell.value("/metadata/tags"_json_pointer, nlohmann::json());
+        !tags.empty())
       text = "# tags: " + tags.dump() + "\n";
     const auto& source = cell.at("source");
-    if (source.is_string()) text += source.get<std::string>();
+    if (source.is_string())
+      text += source.get<std::string>();
     else
       for (const auto& line : source) text += line.get<std::string>();
   }

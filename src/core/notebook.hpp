@@ -13,7 +13,8 @@ namespace pipeline::core {
 inline bool is_notebook(std::string_view path) { return path.ends_with(".ipynb"); }
 
 /// Returns the sources of the code cells, each after a comment with the cell's tags, which
-/// papermill reads. Returns nothing if the file is not a notebook, or larger than read_file() reads.
+/// papermill reads. Returns nothing if the file is not a notebook, or larger than read_file()
+/// reads.
 std::optional<std::vector<std::string>> notebook_code(const std::filesystem::path& file);
 
 /// Returns the cells as one Python text: `%run x.py` as an import, other magics left out.

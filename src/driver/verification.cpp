@@ -63,8 +63,9 @@ Verification verify(Workspace& workspace, const std::string& run) {
   Verification result;
   result.database = store.check();
   if (!result.database.empty()) return result;
-  const auto uses = uses_of(
-      store, workspace.artifacts(), run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
+  const auto uses =
+      uses_of(store, workspace.artifacts(),
+              run.empty() ? store.runs().list() : std::vector{workspace.find_run(store, run)});
   auto& artifacts = workspace.artifacts();
   std::set<core::Digest> all;
   for (const auto& [digest, use] : uses) all.insert(digest);

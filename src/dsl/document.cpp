@@ -176,8 +176,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   for (const auto& output : step.outputs) {
     auto& written = outputs[output.name] = output.file_name;
     if (output.metrics || output.temp)
-      written = {
-          {"file", output.file_name}, {"metrics", output.metrics}, {"temp", output.temp}};
+      written = {{"file", output.file_name}, {"metrics", output.metrics}, {"temp", output.temp}};
   }
   if (!axes.members.empty())
     set(map, "matrix", std::move(axes));

@@ -26,8 +26,8 @@ namespace {
 using Parameters = std::map<std::string, Json>;
 
 constexpr std::string_view opening = "${params.";
-constexpr std::array filled_keys{"settings", "retry",         "timeout",
-                                 "cache",    "stalled_after", "publish_to"};
+constexpr std::array filled_keys{"settings",      "retry",      "timeout", "cache",
+                                 "stalled_after", "publish_to", "wait"};
 
 /// Returns a parameter, or a member of one; null if only the run will know it.
 const nlohmann::json& parameter_named(const std::string& name, const Parameters& parameters) {
@@ -141,10 +141,12 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
     if (const auto* written = body.find("settings"))
       settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
     const auto publish_to = own.publish_to;
+    const auto wait = own.wait;
     inherit(own, pipeline);
     for (const auto& [key, value] : body.members) {
       take(own, key.scalar, spec);
       if (key.scalar == "publish_to") spec.publish_to = publish_to;
+      if (key.scalar == "wait") spec.wait = wait;
     }
     if (const auto* retry = body.find("retry"))
       check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,

@@ -33,7 +33,8 @@ struct Defaults {
   std::optional<bool> cache;
   std::optional<Duration> cache_max_age;  ///< With `cache`, as `cache_until`.
   std::string cache_until;
-  std::filesystem::path publish_to;  ///< Of a step only.
+  std::filesystem::path publish_to;  ///< Of a step only, as `wait`.
+  std::string wait;
 };
 
 struct FileScope;

@@ -230,6 +230,11 @@ json step_schema() {
       text(),
       "Folder that receives copies of the outputs when the step has succeeded or is reused: "
       "`./results/${params.sample}`. What was there is replaced at once.");
+  properties["wait"] = described(text(),
+                                 "A question to a person, `Deploy ${params.model}?`: the step "
+                                 "begins once `pipe answer RUN STEP "
+                                 "yes` was said, and fails after `no`. Such a step is not reused, "
+                                 "unless it has `cache: true`.");
   properties["outputs"] = described(
       any_of({list_of(name), map_of(any_of({file, output}))}),
       "Files or folders that the step writes: a list of names, or a map of names to file names or "

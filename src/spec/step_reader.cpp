@@ -108,6 +108,9 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
       const auto folder =
           settings::read_text("publish_to", value, settings::formats::path, diagnostics_);
       if (folder) defaults.publish_to = user_path(*folder, root_);
+    } else if (key.scalar == "wait") {
+      defaults.wait =
+          settings::read_text("wait", value, settings::formats::line, diagnostics_).value_or("");
     } else if (key.scalar == "code") {
       if (value.kind == core::Value::Kind::scalar) {
         if (auto pattern =
@@ -299,11 +302,13 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   spec.cache_max_age = own.cache_max_age;
   spec.cache_until = own.cache_until;
   spec.publish_to = own.publish_to;
+  spec.wait = own.wait;
   if (const auto* retry = step.body->find("retry"); retry && !names_parameters(*retry))
     check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                 diagnostics_);
-  // A notification or a clean-up has effects, which an earlier result does not replace.
-  spec.cache = own_cache.value_or(spec.run_on == RunOn::success && own.cache.value_or(true));
+  // A notification, a clean-up or an approval is not replaced by an earlier result.
+  spec.cache = own_cache.value_or(spec.run_on == RunOn::success && !step.body->find("wait") &&
+                                  own.cache.value_or(true));
   spec.code = std::move(own.code);
   spec.command.interpreter = std::move(own.shell).value_or(Strings{});
 }

@@ -20,6 +20,8 @@ inline constexpr const char* detached_kind = "detached";
 inline constexpr const char *saved_kind = "saved", *brought_kind = "brought";
 /// The same: the pipeline's declarations of the run's steps, see declared.hpp of the engine.
 inline constexpr const char* declared_kind = "declared";
+/// The same: the run's questions to persons, see questions.hpp.
+inline constexpr const char* questions_kind = "questions";
 
 class KeyValues {
  public:

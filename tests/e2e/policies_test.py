@@ -156,6 +156,53 @@ class Locally(PipeTest):
         self.assertEqual(two_runs(1, 1), {"slow": "failed"}, "it tries itself")
         self.assertEqual(len((room / "begun").read_text().splitlines()), 2)
 
+    def test_a_step_waits_for_a_persons_answer(self):
+        self.pipeline({"build": {"command": "true"},
+                       "deploy": {"wait": "Deploy ${params.model}?", "command": "echo out > ${outputs.o}", "outputs": ["o"], "after": ["build"]},
+                       "beside": {"command": "echo $PIPE_RUN_ID", "after": ["build"]}}, parameters={"model": "m1"})
+        plan = self.plan()
+        self.assertEqual(plan["deploy"]["notes"], ["waits for an answer: Deploy m1?"])
+
+        def asked(process) -> list[str]:
+            ended = []
+            for line in process.stdout:
+                event = json.loads(line)
+                if event["event"] == "step_finished":
+                    ended.append(event["step"])
+                if event["event"] == "step_waits":
+                    self.assertEqual(event["reason"], "an answer: Deploy m1?")
+                    return ended
+            return self.fail("it has not asked")
+
+        process = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--jobs", "1", "--output", "json")
+        asked(process)
+        self.assertIn("has not asked about a step 'beside'", self.pipe("answer", "latest", "beside", "yes").err)
+        questions = json.loads(self.pipe("answer", "latest", "--output", "json").out)["questions"]
+        self.assertEqual([(each["step"], each["question"]) for each in questions], [("deploy", "Deploy m1?")])
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        resumed = self.start("resume", "latest", "--output", "json")
+        asked(resumed)
+        self.assertEqual(self.pipe("answer", "latest", "deploy", "yes", "--note", "looks right").code, 0)
+        done = self.finish(resumed)
+        self.assertEqual((done.code, done.steps().get("deploy")), (0, "succeeded"), done)
+        shown = self.pipe("show", "latest", "deploy").out
+        self.assertRegex(shown, "answer: +yes by .+@.+ at .+: looks right")
+        again = self.pipe("answer", "latest", "deploy", "no")
+        self.assertEqual(again.code, 2, again)
+        second = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+        asked(second)
+        self.assertEqual(self.pipe("answer", "latest", "deploy", "no").code, 0)
+        rejected = self.finish(second)
+        self.assertEqual((rejected.code, rejected.steps()["deploy"]), (1, "failed"), rejected)
+        self.assertIn("was rejected by", rejected.failure("deploy")["message"])
+        third = self.start("run", "pipeline.yaml", "--orchestrator", self.orchestrator, "--output", "json")
+        asked(third)
+        os.kill(third.pid, signal.SIGTERM)
+        self.assertEqual(self.finish(third).code, 130)
+        self.pipeline({"deploy": {"wait": ["Deploy?"], "command": "true"}})
+        self.assertEqual(self.pipe("validate", "pipeline.yaml").code, 2)
+
     def test_a_profile_called_default_applies_where_none_is_named(self):
         self.write("profiles.yaml", json.dumps({"default": {"orchestrator": "local"}}))
         self.pipeline({"one": {"command": "true"}})

@@ -444,7 +444,8 @@ class AttemptRun {
     if (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal)
       read_failure(*folder_ / "scratch" / orchestrators::failure_file_name.data(), secret_values(),
                    *failure);
-    if (failure->kind != FailureKind::cancelled) advise(step_, services_.code, log_.tail_text(), *failure);
+    if (failure->kind != FailureKind::cancelled)
+      advise(step_, services_.code, log_.tail_text(), *failure);
   }
 
   /// Stores the outputs, and reports it if that takes long.
@@ -478,9 +479,8 @@ class AttemptRun {
         const auto stored = co_await async::on_pool(
             context_.run.pool, [&] { return store_output(output, taken, others_may_join); });
         context_.checked.insert(stored.digest);
-        outcome_.outputs.push_back(
-            {output.name, output.file_name, stored.digest, stored.is_directory, stored.bytes,
-             output.temp});
+        outcome_.outputs.push_back({output.name, output.file_name, stored.digest,
+                                    stored.is_directory, stored.bytes, output.temp});
       }
     } catch (const core::ContentError& error) {
       outcome_.result.failure = Failure{FailureKind::bad_output, error.what(), error.advice(), {}};

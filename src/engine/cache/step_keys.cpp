@@ -43,8 +43,8 @@ void mark_temporary(const StepSpec& step, std::vector<store::OutputRecord>& outp
         step.outputs, [&](const auto& each) { return each.temp && each.name == output.name; });
 }
 
-std::optional<store::CacheEntry> StepKeys::success_of(const StepSpec& step,
-                                                      const std::string& key, bool needs_all) {
+std::optional<store::CacheEntry> StepKeys::success_of(const StepSpec& step, const std::string& key,
+                                                      bool needs_all) {
   auto entry = store_.cache().find(key);
   if (!entry) return std::nullopt;
   mark_temporary(step, entry->outputs);

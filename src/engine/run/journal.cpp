@@ -272,9 +272,8 @@ void Journal::succeeded(const StepSpec& step, const StepKey& key, const AttemptO
   auto record = record_of(step, StepStatus::succeeded, key.key, counts);
   record.image = outcome.result.image;
   record.outputs = outcome.outputs;
-  ended_.push_back(
-      Success{std::move(record), outcome.record, key.parts, std::move(origins), &step,
-              outcome.key_lock});
+  ended_.push_back(Success{std::move(record), outcome.record, key.parts, std::move(origins), &step,
+                           outcome.key_lock});
   ++summary_.succeeded;
 }
 

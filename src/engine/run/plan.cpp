@@ -84,6 +84,8 @@ class Planner final : public DryStarter {
       plan.changes = {decision.reason};
       return note(i, std::move(decision));
     }
+    if (!step.wait.empty() && decision.action != Decision::Action::reuse)
+      plan.notes.push_back("waits for an answer: " + step.wait);
     plan.environment = decision.environment.description;
     if (!decision.environment.ready) plan.build = decision.environment.reason;
     if (step.matrix) {

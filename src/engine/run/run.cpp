@@ -20,6 +20,7 @@
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
 #include "engine/run/equal_steps.hpp"
+#include "engine/run/questions.hpp"
 #include "engine/run/run_checks.hpp"
 #include "engine/run/step_outcomes.hpp"
 #include "engine/run/step_runner.hpp"
@@ -118,8 +119,7 @@ class Run final : public StepStarter {
   async::Task<bool> restore_inputs(model::StepIndex i);
   async::Task<> restore(std::string output, model::StepIndex i, model::StepIndex reader);
   async::Task<> try_restore(std::string output, model::StepIndex i, model::StepIndex reader);
-  async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged,
-                           const std::string& why);
+  async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged, const std::string& why);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
   async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
@@ -175,6 +175,11 @@ std::string Run::orchestrators_of(const std::vector<const StepSpec*>& steps) con
 
 async::Task<> Run::prepare_detached() {
   const auto steps = steps_.with(StepStatus::pending);
+  for (const auto* step : steps)
+    if (!step->wait.empty())
+      throw core::InputError("step '" + step->name +
+                                 "' has a `wait`, and nobody can answer a driver that is elsewhere",
+                             "run it without --detach, or leave `wait` out");
   for (const auto* step : steps)
     if (!step->publish_to.empty())
       throw core::InputError("step '" + step->name +
@@ -361,6 +366,8 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
       const bool has_result = co_await find_result(i, key);
       if (has_result) co_return;
       show_notices(i);
+      failure = co_await ask(context_, spec(i), stop_of(i));
+      if (failure) co_return outcomes_.fail(i, std::move(*failure), key->key, counts);
       bool has_waited = false;
       if (results_.may_be_reused(spec(i)))
         key_lock = co_await equal_steps_.acquire(spec(i), key->key, stop_of(i), has_waited);

@@ -59,8 +59,7 @@ void TempOutputs::index() {
   readers_.clear();
   for (model::StepIndex i = 0; i < steps_.size(); ++i)
     for (const auto& input : steps_.spec(i).inputs)
-      for (const auto& source : input.sources)
-        readers_[{source.step, source.output}].push_back(i);
+      for (const auto& source : input.sources) readers_[{source.step, source.output}].push_back(i);
 }
 
 /// @param has_ended whether steps that were skipped need nothing any more

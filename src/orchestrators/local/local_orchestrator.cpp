@@ -151,8 +151,7 @@ LocalOrchestrator::HostContext& LocalOrchestrator::host(const StepSpec& step) {
   const auto path = path_of(step);
   auto notices = ignored_settings(step.settings, capabilities_);
   constexpr const char* gpus = "CUDA_VISIBLE_DEVICES";
-  if (settings::gpu_request(step.settings->resources).wanted() &&
-      sets_variable(step, gpus))
+  if (settings::gpu_request(step.settings->resources).wanted() && sets_variable(step, gpus))
     notices.push_back(std::string(gpus) +
                       " of the step has no effect: it gets the GPUs that are reserved for it; "
                       "`resources.gpus` names them, and `resources.gpu_ids: index` gives their "

@@ -73,10 +73,11 @@ TEST_F(RunTest, code_that_changes_before_its_step_begins_is_in_its_key_as_it_ran
   };
   run();
   EXPECT_EQ(artifact("run-1", "second"), "new");
-  EXPECT_THAT(recorder.of<event::Notice>(),
-              ::testing::Contains(::testing::Field(
-                  &event::Notice::text, "ran code that has changed since the run began: code "
-                                        "second.py changed")));
+  EXPECT_THAT(
+      recorder.of<event::Notice>(),
+      ::testing::Contains(::testing::Field(&event::Notice::text,
+                                           "ran code that has changed since the run began: code "
+                                           "second.py changed")));
   run();
   EXPECT_EQ(status_of("second"), StepStatus::cached);
   sources["second"]["second.py"] = "old";
@@ -88,9 +89,10 @@ TEST_F(RunTest, code_that_changes_before_its_step_begins_is_in_its_key_as_it_ran
 TEST_F(RunTest, notebook_is_its_code_cells) {
   const auto notebook = [](const std::string& source, const std::string& output) {
     return R"({"cells": [{"cell_type": "markdown", "source": "# Title"}, {"cell_type": "code",
-      "execution_count": )" + std::to_string(output.size()) +
-           R"(, "source": ["import numpy\n", ")" + source + R"("], "outputs": [")" + output +
-           R"("]}], "metadata": {"kernelspec": {"name": ")" + output + R"("}}, "nbformat": 4})";
+      "execution_count": )" +
+           std::to_string(output.size()) + R"(, "source": ["import numpy\n", ")" + source +
+           R"("], "outputs": [")" + output + R"("]}], "metadata": {"kernelspec": {"name": ")" +
+           output + R"("}}, "nbformat": 4})";
   };
   pipeline.steps = {step("report")};
   sources["report"]["report.ipynb"] = notebook("x = 1", "a");

@@ -1,0 +1,44 @@
+#include "engine/run/questions.hpp"
+
+#include "async/sleep.hpp"
+#include "core/quantity.hpp"
+#include "engine/clock.hpp"
+#include "store/questions.hpp"
+
+namespace pipeline::engine {
+namespace {
+
+/// Interval of looks for an answer.
+constexpr std::chrono::milliseconds look_again(200);
+
+}  // namespace
+
+async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpec& step,
+                                        core::CancelSource& stop) {
+  if (step.wait.empty()) co_return std::nullopt;
+  auto& store = context.services.store;
+  const auto& run = context.options.run_id;
+  auto question = store::questions_of(store, run)[step.name];
+  if (question.answer.empty()) {
+    if (question.text != step.wait)
+      store::put_question(store, run, step.name, {.text = step.wait, .asked = wall_now()});
+    context.events.emit(event::StepWaits{step.name, "an answer: " + step.wait});
+    context.events.emit(event::Notice{step.name, "asks: " + step.wait + " (`pipe answer " + run +
+                                                     " " + step.name + " yes`, or `no`)"});
+  }
+  for (std::int64_t seen = -1; question.answer.empty() && stop.level() == core::StopLevel::none;) {
+    co_await async::sleep(look_again, &stop);
+    if (const auto version = store.version(); std::exchange(seen, version) != version)
+      question = store::questions_of(store, run)[step.name];
+  }
+  const auto by = " by " + question.who + " at " + core::format_time(question.answered) +
+                  (question.note.empty() ? "" : ": " + question.note);
+  if (question.answer == "yes") context.events.emit(event::Notice{step.name, "approved" + by});
+  if (question.answer != "no") co_return std::nullopt;
+  co_return Failure{FailureKind::not_started,
+                    "was rejected" + by,
+                    {"a new run asks again, and `pipe resume` does not"},
+                    {}};
+}
+
+}  // namespace pipeline::engine
