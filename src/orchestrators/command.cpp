@@ -29,7 +29,8 @@ const std::string* written_at(const Json& parameter, const std::string& path) {
 /// Returns JSON in which numbers have the digits that were written.
 /// @param member the value at `path` of the parameter
 std::string json_of(const Json& parameter, const nlohmann::json& member, const std::string& path) {
-  if (const auto* text = written_at(parameter, path); text && !core::parse_json(*text).is_discarded())
+  if (const auto* text = written_at(parameter, path);
+      text && !core::parse_json(*text).is_discarded())
     return *text;
   if (!member.is_structured() || !parameter.written) return member.dump();
   std::string items;

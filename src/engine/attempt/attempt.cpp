@@ -442,7 +442,8 @@ class AttemptRun {
     if (failure->kind == FailureKind::exit_code || failure->kind == FailureKind::signal)
       read_failure(*folder_ / "scratch" / orchestrators::failure_file_name.data(), secret_values(),
                    *failure);
-    if (failure->kind != FailureKind::cancelled) advise(step_, services_.code, log_.tail_text(), *failure);
+    if (failure->kind != FailureKind::cancelled)
+      advise(step_, services_.code, log_.tail_text(), *failure);
   }
 
   async::Task<> store_outputs() {

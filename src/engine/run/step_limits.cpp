@@ -56,7 +56,8 @@ std::optional<std::vector<core::Descriptor>> StepLimits::units_of(
   std::vector<core::Descriptor> all;
   for (const auto& [name, count] : step.uses) {
     const auto limit = context_.services.pipeline.limits.find(name);
-    if (limit == context_.services.pipeline.limits.end()) continue;  // The start of the run reported it.
+    if (limit == context_.services.pipeline.limits.end())
+      continue;  // The start of the run reported it.
     auto taken = session.take_units(name, count, limit->second);
     if (taken.empty()) return std::nullopt;
     all.insert(all.end(), std::make_move_iterator(taken.begin()),
