@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/address.hpp"
 #include "async/system_failure.hpp"
+#include "core/address.hpp"
 #include "core/text.hpp"
 
 namespace pipeline::driver {

@@ -43,8 +43,7 @@ void advise(const StepSpec& step, const CodeProvider& code, std::string_view log
     return;
   }
   if (!code.missing_file) return;
-  if (auto advice = code.missing_file(step, log))
-    failure.hints.push_back(std::move(*advice));
+  if (auto advice = code.missing_file(step, log)) failure.hints.push_back(std::move(*advice));
 }
 
 }  // namespace pipeline::engine

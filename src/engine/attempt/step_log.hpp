@@ -34,8 +34,8 @@ class StepLogWriter final : public orchestrators::LogSink {
  private:
   void put(Stream stream, std::string_view masked);
   void put_line(Stream stream, std::string line);
-  /// Writes to the file, in which a line is of one stream: pieces of the other one wait for its end,
-  /// or end it where they are a whole line themselves.
+  /// Writes to the file, in which a line is of one stream: pieces of the other one wait for its
+  /// end, or end it where they are a whole line themselves.
   void write_file(Stream stream, std::string_view masked);
   void append(Stream stream, std::string_view bytes);
   /// Reduces an unfinished line with carriage returns to its last state, and passes that on.
@@ -48,9 +48,9 @@ class StepLogWriter final : public orchestrators::LogSink {
   std::unique_ptr<std::FILE, Close> file_;
   std::array<SecretMask, 2> masks_;
   std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.
-  std::optional<Stream> open_;    ///< The stream whose line is unfinished in the file.
-  std::string waiting_;           ///< Bytes of the other stream, none of them a whole line.
-  std::array<bool, 2> was_cut_{};  ///< A stream's line was ended in the file, and goes on.
+  std::optional<Stream> open_;        ///< The stream whose line is unfinished in the file.
+  std::string waiting_;               ///< Bytes of the other stream, none of them a whole line.
+  std::array<bool, 2> was_cut_{};     ///< A stream's line was ended in the file, and goes on.
   std::function<void(Stream, std::string)> on_line_;
   std::function<void(std::string)> on_row_;
   std::deque<std::string> tail_;

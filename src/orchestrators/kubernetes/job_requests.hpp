@@ -29,8 +29,9 @@ async::Task<bool> ask_for_pod(kubernetes_api::Client& client, std::string job);
 /// not exist or is being deleted, which servers otherwise report as missing rights.
 async::Task<nlohmann::json> require_namespace(kubernetes_api::Client& client);
 
-/// Returns the UID:GID of pods whose steps name no user: that of the caller, who owns the files; one that
-/// is not root if the caller is root, pods have files of their own, and the namespace admits no root user.
+/// Returns the UID:GID of pods whose steps name no user: that of the caller, who owns the files;
+/// one that is not root if the caller is root, pods have files of their own, and the namespace
+/// admits no root user.
 async::Task<std::string> user_of_pods(kubernetes_api::Client& client, bool has_own_files);
 
 /// Runs the cluster's admission of a Job's pod, which no Job meets: limits, quotas, policies,

@@ -289,7 +289,7 @@ TEST_F(SharingTest, a_store_that_goes_away_costs_no_step) {
       notices(),
       ElementsAre(
           HasSubstr("results of other machines cannot be reused: the store does not answer"),
-          "s3://team/pipe lacks the results of 'load', 'train', 'plot' made, so other machines "
+          "s3://team/pipe lacks the results of 'load', 'train', 'plot', so other machines "
           "make it "
           "again: "
           "cannot write to the store: it is full; make room"));

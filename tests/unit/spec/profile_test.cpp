@@ -31,7 +31,8 @@ TEST_F(ProfileTest, the_users_own_wins_over_one_beside_the_pipeline) {
   write("mine.yaml", "both: {orchestrator: local}\nhome: {orchestrator: docker, jobs: 3}\n");
   write("profiles.yaml",
         "lab: {orchestrator: kubernetes, context: lab, namespace: ml, registry: "
-        "r.example:5000/team, state: shared, service_account: driver}\nboth: {orchestrator: docker}\n");
+        "r.example:5000/team, state: shared, service_account: driver}\nboth: {orchestrator: "
+        "docker}\n");
   const auto profiles = find_profiles(folder.path());
   ASSERT_EQ(profiles.size(), 3u);
   EXPECT_EQ(profiles.at("both").orchestrator, "local");
