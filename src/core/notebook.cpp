@@ -16,7 +16,8 @@ std::optional<std::vector<std::string>> notebook_code(const std::filesystem::pat
   for (const auto& cell : notebook.at("cells")) {
     if (cell.at("cell_type") != "code") continue;
     auto& text = cells.emplace_back();
-    if (const auto tags = cell.value("/metadata/tags"_json_pointer, nlohmann::json());
+    if (const auto tags =
+            cell.value(nlohmann::json::json_pointer("/metadata/tags"), nlohmann::json());
         !tags.empty())
       text = "# tags: " + tags.dump() + "\n";
     const auto& source = cell.at("source");

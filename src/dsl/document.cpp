@@ -175,8 +175,9 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   for (const auto& input : step.inputs) inputs[input.name] = source_of(pipeline, input);
   for (const auto& output : step.outputs) {
     auto& written = outputs[output.name] = output.file_name;
-    if (output.metrics || output.temp)
-      written = {{"file", output.file_name}, {"metrics", output.metrics}, {"temp", output.temp}};
+    if (output.metrics || output.temp) written = {{"file", output.file_name}};
+    if (output.metrics) written["metrics"] = true;
+    if (output.temp) written["temp"] = true;
   }
   if (!axes.members.empty())
     set(map, "matrix", std::move(axes));

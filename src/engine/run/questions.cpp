@@ -1,5 +1,7 @@
 #include "engine/run/questions.hpp"
 
+#include <utility>
+
 #include "async/sleep.hpp"
 #include "core/quantity.hpp"
 #include "engine/clock.hpp"

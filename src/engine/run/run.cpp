@@ -434,6 +434,7 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_po
 /// @return whether there were any
 async::Task<bool> Run::restore_inputs(model::StepIndex i) {
   std::vector<std::pair<std::string, model::StepIndex>> removed;
+  if (stop_of(i).level() != core::StopLevel::none) co_return false;
   for (const auto& input : spec(i).inputs)
     for (const auto& source : input.sources)
       if (const auto* output = steps_.outputs_of()(source).output;

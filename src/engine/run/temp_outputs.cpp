@@ -40,7 +40,7 @@ void TempOutputs::step_ended(model::StepIndex i) {
         continue;
       drop(steps_.index_of(source.step), source.output);
     }
-  if (!dropped_.empty() && !std::exchange(is_removing_, true)) context_.tasks.spawn(remove());
+  if (!dropped_.empty() && !std::exchange(is_removing_, true)) context_.tasks.spawn(remove_soon());
 }
 
 async::Task<> TempOutputs::run_ended(bool succeeded) {
@@ -78,9 +78,13 @@ void TempOutputs::drop(model::StepIndex i, const std::string& output) {
 }
 
 /// Removes what was dropped, in one go with what is dropped soon after.
-async::Task<> TempOutputs::remove() {
+async::Task<> TempOutputs::remove_soon() {
   co_await async::sleep(std::chrono::milliseconds(100), &context_.user_stop);
   is_removing_ = false;
+  co_await remove();
+}
+
+async::Task<> TempOutputs::remove() {
   const auto dropped = std::exchange(dropped_, {});
   auto& store = context_.services.store;
   journal_.flush();

@@ -29,6 +29,7 @@ class TempOutputs {
   void index();
   bool is_needed(const Source& source, bool has_ended) const;
   void drop(model::StepIndex i, const std::string& output);
+  async::Task<> remove_soon();
   async::Task<> remove();
 
   const RunContext& context_;
