@@ -10,6 +10,9 @@ namespace pipeline::engine {
 
 using Clock = std::chrono::steady_clock;
 
+/// Interval of looks for what another process may have done.
+inline constexpr std::chrono::milliseconds look_again(200);
+
 inline WallTime wall_now() {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }

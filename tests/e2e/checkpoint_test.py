@@ -117,7 +117,7 @@ class Checkpoints(PipeTest):
                              "environment": {"SEEN": str(self.folder / "seen"), "GO": str(self.folder / "go")}}})
         runs = []
         for count in (1, 2):
-            runs.append(self.start("run", "pipeline.yaml", "--orchestrator", "local"))
+            runs.append(self.start("run", "pipeline.yaml", "--orchestrator", "local", "--no-cache"))  # which do not wait for each other's result
             wait_until(lambda: (self.folder / "seen").exists() and len((self.folder / "seen").read_text().split()) == count, "the step's start")
         (self.folder / "go").touch()
         for run in runs:

@@ -1,16 +1,10 @@
 #include "engine/run/equal_steps.hpp"
 
 #include "async/sleep.hpp"
+#include "engine/clock.hpp"
 #include "store/state_lock.hpp"
 
 namespace pipeline::engine {
-namespace {
-
-/// Interval of looks whether another run has made the result.
-constexpr std::chrono::milliseconds look_again(200);
-
-}  // namespace
-
 async::Task<std::shared_ptr<const void>> EqualSteps::acquire(const StepSpec& step,
                                                              const std::string& key,
                                                              core::CancelSource& stop,

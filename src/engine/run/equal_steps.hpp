@@ -1,5 +1,5 @@
 /// @file
-/// Steps of several runs, or of one, that come to the same key: one of them runs, and the others
+/// Steps of several runs that come to the same key: one of them runs, and the others
 /// wait for its result.
 #pragma once
 

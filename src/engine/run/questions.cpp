@@ -8,13 +8,6 @@
 #include "store/questions.hpp"
 
 namespace pipeline::engine {
-namespace {
-
-/// Interval of looks for an answer.
-constexpr std::chrono::milliseconds look_again(200);
-
-}  // namespace
-
 async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpec& step,
                                         core::CancelSource& stop) {
   if (step.wait.empty()) co_return std::nullopt;

@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "async/sleep.hpp"
+#include "engine/clock.hpp"
 
 namespace pipeline::engine {
 namespace {
 
-/// Interval of looks for units that another run may have given back.
-constexpr std::chrono::milliseconds look_again(200);
 constexpr std::chrono::milliseconds while_another_looks(1);
 
 }  // namespace
