@@ -71,8 +71,8 @@ void check_merged_gpus(const ResourceSettings& pipeline, const ResourceSettings&
     problem.notes.emplace_back("the rest is in the pipeline's settings");
   report_gpu_problems(merged, resources, resources.span, diagnostics);
   if (!merged.empty() || request.wanted()) return;
-  for (const char* name :
-       {"gpu_class", "gpu_memory", "compute_capability", "auto_select_gpus", "gpu_ids", "preflight"})
+  for (const char* name : {"gpu_class", "gpu_memory", "compute_capability", "auto_select_gpus",
+                           "gpu_ids", "preflight"})
     if (const core::Value* key = key_of(resources, name);
         key && resources.find(name)->scalar != "false" && resources.find(name)->scalar != "off")
       report(diagnostics, "contradiction",

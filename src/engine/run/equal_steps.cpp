@@ -5,6 +5,7 @@
 #include "store/state_lock.hpp"
 
 namespace pipeline::engine {
+
 async::Task<std::shared_ptr<const void>> EqualSteps::acquire(const StepSpec& step,
                                                              const std::string& key,
                                                              core::CancelSource& stop,

@@ -8,6 +8,7 @@
 #include "store/questions.hpp"
 
 namespace pipeline::engine {
+
 async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpec& step,
                                         core::CancelSource& stop) {
   if (step.wait.empty()) co_return std::nullopt;
