@@ -141,11 +141,9 @@ void CodeTree::check_submodule(const std::string& folder) const {
 }
 
 void CodeTree::check_left_out(const std::string& path) {
-  if (!git_rules().is_sparse() || !vcs::is_left_out(root_, path)) return;
-  const auto slash = path.rfind('/');
-  throw core::InputError("'" + path + "' is left out of this sparse checkout",
-                         "git sparse-checkout add " +
-                             core::shell_quote(slash == path.npos ? path : path.substr(0, slash)));
+  if (!git_rules().is_sparse()) return;
+  if (auto advice = vcs::sparse_advice(root_, path); !advice.empty())
+    throw core::InputError("'" + path + "' is left out of this sparse checkout", std::move(advice));
 }
 
 void CodeTree::walk(const std::string& folder, bool ignoring, std::vector<fs::path>& above,
@@ -205,7 +203,6 @@ std::vector<std::string> CodeTree::expand(const std::string& pattern,
                            "name its variables under `environment` or `secrets` of the step: they "
                            "get the values");
   const auto special = path->find_first_of("*?[\\");
-  if (special == std::string::npos) check_left_out(*path);
   if (special == std::string::npos)
     throw core::InputError("the code '" + pattern + "' does not exist",
                            "looked for " + path_of(*path).string());

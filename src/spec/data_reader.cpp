@@ -8,6 +8,7 @@
 #include "core/identifier.hpp"
 #include "settings/decode.hpp"
 #include "spec/user_files.hpp"
+#include "vcs/repository.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -84,7 +85,8 @@ std::optional<DataSpec> read_data_path(const std::string& input, const core::Val
                    type == fs::file_type::not_found
                        ? "the data '" + *text + "' does not exist"
                        : "the data '" + *text + "' is neither a file nor a folder",
-                   value.span, {"looked for " + data.path.string()});
+                   value.span, {"looked for " + data.path.string()},
+                   vcs::sparse_advice(root, fs::path(*text).lexically_normal().generic_string()));
   return std::nullopt;
 }
 

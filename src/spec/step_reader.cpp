@@ -20,6 +20,7 @@
 #include "spec/retry_checks.hpp"
 #include "spec/user_files.hpp"
 #include "spec/variables_reader.hpp"
+#include "vcs/repository.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -332,7 +333,8 @@ void StepReader::check_file(const core::Value& settings,
     settings::report(diagnostics_, "missing-file",
                      std::string("the ") + (folder ? "folder" : "file") + " '" + value->scalar +
                          "' does not exist",
-                     value->span, {"looked for " + path.lexically_normal().string()});
+                     value->span, {"looked for " + path.lexically_normal().string()},
+                     vcs::sparse_advice(root_, value->scalar));
 }
 
 void StepReader::read_settings(const core::Value& map, Settings& settings) {
@@ -387,7 +389,8 @@ void StepReader::check_code(const core::Value& code, const Strings& patterns) {
     if (!known->second)
       settings::report(diagnostics_, "missing-file",
                        "the code '" + patterns[i] + "' does not exist", place.span,
-                       {"looked for " + (root_ / literal / "").parent_path().string()});
+                       {"looked for " + (root_ / literal / "").parent_path().string()},
+                       vcs::sparse_advice(root_, literal.generic_string()));
   }
 }
 

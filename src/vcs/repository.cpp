@@ -9,6 +9,7 @@
 
 #include "core/address.hpp"
 #include "core/error.hpp"
+#include "core/identifier.hpp"
 #include "core/lazy_library.hpp"
 
 namespace pipeline::vcs {
@@ -163,10 +164,10 @@ std::vector<std::string> tracked_files(const std::filesystem::path& folder) try 
   return {};
 }
 
-bool is_left_out(const std::filesystem::path& folder, const std::string& path) try {
+std::string sparse_advice(const std::filesystem::path& folder, const std::string& path) try {
   const Repository repository = open_repository(folder);
   git_index* opened = nullptr;
-  if (!repository || git::repository_index(&opened, repository.get()) != 0) return false;
+  if (!repository || git::repository_index(&opened, repository.get()) != 0) return {};
   const Index index(opened);
   const auto prefix = path_in(repository.get(), folder);
   const auto wanted = (prefix.empty() ? "" : prefix + "/") + path;
@@ -175,11 +176,12 @@ bool is_left_out(const std::filesystem::path& folder, const std::string& path) t
     const std::string_view known = entry->path;
     if ((entry->flags_extended & GIT_INDEX_ENTRY_SKIP_WORKTREE) &&
         (known == wanted || known.starts_with(wanted + "/")))
-      return true;
+      return "git sparse-checkout add " +
+             core::shell_quote(known == wanted ? wanted.substr(0, wanted.rfind('/')) : wanted);
   }
-  return false;
+  return {};
 } catch (const core::EnvironmentError&) {
-  return false;
+  return {};
 }
 
 bool is_submodule(const std::filesystem::path& folder) try {

@@ -78,7 +78,7 @@ class Code(PipeTest):
         self.assertIn("'src/train.py' is left out of this sparse checkout", refused.err)
         self.assertIn("git sparse-checkout add src", refused.err)
         self.pipeline({"train": {"command": ["ls"], "code": ["src"]}})
-        self.assertIn("'src' is left out of this sparse checkout", self.run_pipe(code=2).err)
+        self.assertIn("git sparse-checkout add src", self.run_pipe(code=2).err)
         git("sparse-checkout", "add", "src")
         self.run_pipe()
 

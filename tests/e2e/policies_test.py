@@ -248,7 +248,7 @@ class Locally(PipeTest):
         self.assertEqual(refused.code, 2, refused)
         self.assertIn("is temporary: it was removed when no step needed it any more", refused.err)
         self.assertEqual(self.pipe("verify").code, 0)
-        self.assertIn("temporary", self.pipe("why", "latest", "sort.sorted").out)
+        self.assertIn("temporary", self.pipe("why", "sort.sorted").out)
         self.assertEqual(set(self.run_pipe("--jobs", "2").steps().values()), {"cached"})
         steps["index"]["command"] = "wc -c < ${inputs.bam} > ${outputs.lines}"
         self.pipeline(steps)
