@@ -82,6 +82,11 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
           metrics = settings::read_bool("metrics", *flag, diagnostics).value_or(false);
         if (const core::Value* flag = file.find("temp"))
           temp = settings::read_bool("temp", *flag, diagnostics).value_or(false);
+        if (metrics && temp)
+          settings::report(diagnostics, "contradiction",
+                           "a `temp` output has no metrics: they are read again when it is reused",
+                           file.find("temp")->span, {},
+                           "let the step write its metrics to an output of their own");
         written = file.find("file");
       }
       const bool is_named = written && written->kind != core::Value::Kind::null;
@@ -130,7 +135,6 @@ void check_temporary(const std::vector<StepSpec>& steps, settings::Diagnostics& 
       if (!output.temp) continue;
       temporary[{step.name, output.name}] = &step;
       if (step.repeat) refuse(step, output.name, "and the step is repeated");
-      if (output.metrics) refuse(step, output.name, "and reused metrics are read from it");
       if (step.publish.contains(output.name)) refuse(step, output.name, "and is published");
     }
   if (temporary.empty()) return;
