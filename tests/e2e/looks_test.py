@@ -15,8 +15,8 @@ import unittest
 from support import NOWHERE, PipeTest
 
 FILE = ["pipeline.yaml"]
-# Of the machine, and started without a look into the folder.
-OWN_PROGRAMS = {"python3", "uv", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
+# Of the machine, and started without a look into the folder; what stands behind `rustc` is what pip asks the machine about.
+OWN_PROGRAMS = {"python3", "uv", "rustc", "lsb_release", "getopt", "cut", "tr", "uname", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
 LOOKS = [["validate", *FILE], ["validate", *FILE, "--output", "json"], ["render", *FILE], ["render", *FILE, "-o", "kubernetes"], ["graph", *FILE], ["plan", *FILE],
          ["plan", *FILE, "-o", "local"], ["plan", *FILE, "-o", "docker"], ["plan", *FILE, "-o", "kubernetes"], ["plan", *FILE, "--profile", "theirs"], ["lock", *FILE, "--check"],
          ["lock", *FILE, "--check", "-o", "local"], ["lock", *FILE, "--diff", "-o", "local"], ["advise"], ["show"], ["why", "one"], ["doctor"], ["schema"], ["runs"], ["logs"],
@@ -53,7 +53,7 @@ class Looks(PipeTest):
     def check(self, commands=LOOKS, **env):
         for words in commands:
             with self.subTest(words):
-                strange = {each for each in self.traced(*words, **env) if os.path.basename(each) not in OWN_PROGRAMS or each.startswith(str(self.project))}
+                strange = {each for each in self.traced(*words, **env) if os.path.basename(each) not in OWN_PROGRAMS and each != "/bin/sh" or each.startswith(str(self.project))}
                 self.assertEqual(strange, set())
                 self.assertFalse(self.marker.exists(), "code of the folder ran")
 
@@ -96,10 +96,10 @@ class Looks(PipeTest):
     def test_git_runs_none_of_its_programs(self):
         shutil.rmtree(self.project / ".git")
         subprocess.run(["git", "init", "-q", str(self.project)], check=True)
-        for name in ("pre-commit", "post-index-change", "fsmonitor-watchman"):
-            self.plant(f".git/hooks/{name}")
         self.settings({})
         subprocess.run(["git", "add", "."], cwd=self.project, check=True)
+        for name in ("pre-commit", "post-index-change", "fsmonitor-watchman"):
+            self.plant(f".git/hooks/{name}")
         self.plant(".gitattributes", "* filter=trap diff=trap\n")
         with open(self.project / ".git/config", "a") as config:
             for line in ("[core]", "fsmonitor = .git/hooks/fsmonitor-watchman", "hooksPath = .git/hooks", "sshCommand = .git/hooks/pre-commit", '[filter "trap"]',
@@ -120,7 +120,7 @@ class Looks(PipeTest):
         self.check([["plan", *FILE, "--profile", "theirs"]], KUBECONFIG=str(self.project / "kubeconfig"))
 
     def test_no_credential_process_of_the_folder_runs(self):
-        self.plant("profiles.yaml", "theirs: {artifact_store: {bucket: s3://b/p}}\n")
+        self.plant("profiles.yaml", "theirs: {artifact_store: {bucket: s3://bucket/p}}\n")
         self.plant("aws", f"[default]\ncredential_process = touch {self.marker}\n")
         self.settings({})
         self.check([["plan", *FILE, "--profile", "theirs"], ["show", "--profile", "theirs"]], AWS_CONFIG_FILE="aws", AWS_ACCESS_KEY_ID="", AWS_EC2_METADATA_DISABLED="true")
@@ -279,7 +279,7 @@ class Files(PipeTest):
         with socket.create_server(("127.0.0.1", 0)) as server:
             endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
             self.declare()
-            profile = f"{{artifact_store: {{bucket: s3://b/p, endpoint: '{endpoint}'}}}}\n"
+            profile = f"{{artifact_store: {{bucket: s3://bucket/p, endpoint: '{endpoint}'}}}}\n"
             self.write("project/profiles.yaml", f"lab: {profile}")
             keys = {"AWS_ACCESS_KEY_ID": "hidden", "AWS_SECRET_ACCESS_KEY": "hidden"}
             for words in (["plan", "-o", "local"], ["run", "-o", "local"]):
