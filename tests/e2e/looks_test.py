@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from support import NOWHERE, PipeTest
 
 FILE = ["pipeline.yaml"]
 # Of the machine, and started without a look into the folder; what stands behind `rustc` is what pip asks the machine about.
-OWN_PROGRAMS = {"python3", "uv", "rustc", "lsb_release", "getopt", "cut", "tr", "uname", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
+OWN_PROGRAMS = {"python3", "python", "uv", "rustc", "lsb_release", "getopt", "cut", "tr", "uname", os.path.basename(os.path.realpath(sys.executable)), os.path.basename(os.path.realpath("/usr/bin/python3"))}
 LOOKS = [["validate", *FILE], ["validate", *FILE, "--output", "json"], ["render", *FILE], ["render", *FILE, "-o", "kubernetes"], ["graph", *FILE], ["plan", *FILE],
          ["plan", *FILE, "-o", "local"], ["plan", *FILE, "-o", "docker"], ["plan", *FILE, "-o", "kubernetes"], ["plan", *FILE, "--profile", "theirs"], ["lock", *FILE, "--check"],
          ["lock", *FILE, "--check", "-o", "local"], ["lock", *FILE, "--diff", "-o", "local"], ["advise"], ["show"], ["why", "one"], ["doctor"], ["schema"], ["runs"], ["logs"],
@@ -171,11 +172,11 @@ class Files(PipeTest):
         self.secret = self.write("home/.netrc", "machine hidden-host login hidden-user password hidden-word\nkey: [hidden-key\n")
 
     def look(self, *words, **env):
-        environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1", "DOCKER_HOST": NOWHERE, **env}
+        environment = {**os.environ, "HOME": str(self.home), "NO_COLOR": "1", "DOCKER_HOST": NOWHERE, "A": "a", **env}
         return subprocess.run([self.command, *words], cwd=self.project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
 
     def declare(self, settings: dict | None = None, **top):
-        step = {"command": "python3 a.py", "code": ["a.py"], "environment": {"A": "${env.A}"}}
+        step = {"command": "python3 a.py", "code": ["a.py"], "environment": ["A"]}
         self.write("project/pipeline.yaml", json.dumps({"name": "x", "settings": {"docker": settings or {}}, "steps": {"one": step}, **top}))
         self.write("project/a.py", "print(1)\n")
 
@@ -187,8 +188,8 @@ class Files(PipeTest):
                      ".git/index", ".git/HEAD", ".git/config", ".git/info/exclude", ".pipe/pipe.db", ".pipe/stat-index", ".pipe/locks", ".pipe/index"):
             file = self.project / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            content = file.read_text() if file.exists() else None
-            for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: socket.socket(socket.AF_UNIX).bind(str(path))):
+            content = file.read_bytes() if file.exists() else None
+            for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), lambda path: os.mknod(path, 0o644 | stat.S_IFSOCK)):
                 file.unlink(missing_ok=True)
                 make(file)
                 for words in (["validate"], ["plan", "-o", "local"], ["lock", "--check", "-o", "local"], ["plan", "-o", "local", "--profile", "p"], ["show"]):
@@ -198,7 +199,7 @@ class Files(PipeTest):
                         self.assertGreaterEqual(done.returncode, 0)
                 file.unlink()
             if content is not None:
-                file.write_text(content)
+                file.write_bytes(content)
 
     def test_nothing_of_a_file_outside_of_the_project_is_shown(self):
         outside = os.path.relpath(self.secret, self.project)
@@ -292,7 +293,7 @@ class Files(PipeTest):
             for name, env in (("lab", {"AWS_ENDPOINT_URL_S3": endpoint}), ("own", {})):
                 self.write("home/.config/pipe/profiles.yaml", f"own: {profile}")
                 asking = subprocess.Popen([self.command, "plan", "-o", "local", "--profile", name], cwd=self.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                          env={**os.environ, "HOME": str(self.home), **keys, **env})
+                                          env={**os.environ, "HOME": str(self.home), "A": "a", **keys, **env})
                 server.accept()[0].close()  # It is asked.
                 asking.kill()
                 asking.wait()

@@ -34,7 +34,7 @@ class Locally(PipeTest):
         })
         steps = self.run_pipe(code=1).steps()
         self.assertEqual(steps, {"exit": "succeeded", "killed": "succeeded", "text": "succeeded", "late": "succeeded", "other": "failed", "never": "failed"})
-        self.assertEqual([self.attempts(step) for step in steps], [3, 3, 3, 3, 1, 1])
+        self.assertEqual({step: self.attempts(step) for step in steps}, {"exit": 3, "killed": 3, "text": 3, "late": 3, "other": 1, "never": 1})
 
     def test_what_succeeded_is_gathered(self):
         train = {"matrix": {"n": [1, 2, 3]}, "command": fails_for("2"), "outputs": ["model"], "allow_failure": True}
