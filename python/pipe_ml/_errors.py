@@ -6,7 +6,7 @@ import difflib
 import os
 import sys
 import types
-from typing import Iterable, List, NamedTuple, Optional
+from typing import Iterable, List, NamedTuple, Optional, Type
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -43,6 +43,19 @@ class PipelineError(Exception):
     def _render_traceback_(self) -> List[str]:
         """Shows the message alone in a notebook, without frames of this package."""
         return [str(self)]
+
+
+def _show_uncaught(kind: Type[BaseException], error: BaseException, trace: Optional[types.TracebackType]) -> None:
+    """Prints a PipelineError without frames: its message has the user's line."""
+    if isinstance(error, PipelineError):
+        sys.stdout.flush()
+        print(error, file=sys.stderr)
+    else:
+        _before(kind, error, trace)
+
+
+_before = sys.excepthook
+sys.excepthook = _show_uncaught
 
 
 def shown(file: str) -> str:

@@ -16,12 +16,12 @@ import sys
 
 if __package__:
     from .pipe_types import StepError, float_text, from_plain, is_finite
-    from .pipe_values import Codec, FileName, Pickle, codec, load, save
+    from .pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
 else:
     from pipe_types import StepError, float_text, from_plain, is_finite
-    from pipe_values import Codec, FileName, Pickle, codec, load, save
+    from pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
 
-__all__ = ["Codec", "FileName", "Pickle", "StepError", "checkpoint", "codec", "log", "metric", "progress", "stopping"]
+__all__ = ["Codec", "FileName", "Metrics", "Pickle", "StepError", "checkpoint", "codec", "log", "metric", "progress", "stopping"]
 
 # --- For code in a step -----------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ def _argument(word, function):
     if word.is_parameter:
         text = _variable("PIPE_PARAM_", word.source)
         if word.codec == "text":
-            return text
+            return text if annotation is None else from_plain(text, annotation, word.name)
         try:
             plain = json.loads(text)
         except ValueError:

@@ -24,6 +24,10 @@ class FileName:
         return f"FileName({self.name!r})"
 
 
+class Metrics:
+    """``Annotated[dict[str, float], Metrics]``: the numbers of an output are metrics of the run."""
+
+
 class Codec:
     """``Annotated[Model, Codec("pickle")]`` stores a value by the codec of this name."""
 
