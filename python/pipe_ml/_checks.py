@@ -13,7 +13,7 @@ from ._document import Document
 from ._errors import PipelineError
 
 
-def check(path: str, document: Document, paths: Sequence[Tuple[str, ...]], parameters: Mapping[str, Any]) -> None:
+def check(path: str, document: Document, paths: Sequence[Tuple[str, ...]]) -> None:
     """Raises one PipelineError for all problems, each with its place."""
     words = [_program.find(), "validate", path, "--output", "json"]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)

@@ -42,7 +42,8 @@ def main(pipeline: Pipeline[Any], arguments: List[str]) -> None:
         if "--help" in arguments or "-h" in arguments:
             _program.execute(arguments)
         pipeline.check()
-        _program.execute([command, pipeline.write(), *(each for each in arguments if each != command or each is not command)])
+        at = arguments.index(command)
+        _program.execute([*arguments[:at], command, os.path.join(pipeline.folder(), f"{pipeline.name}.yaml"), *arguments[at + 1:]])
     except PipelineError as error:
         sys.stdout.flush()
         print(error, file=sys.stderr)

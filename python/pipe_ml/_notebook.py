@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import html
+import subprocess
 import sys
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Mapping, Optional, Set
+
+from . import _program
+
+if TYPE_CHECKING:
+    from ._pipeline import Pipeline
+    from ._results import Run
 
 
 def shell() -> Any:
@@ -29,7 +37,7 @@ def _latest(cells: Any) -> Any:
     import ast
 
     kept = []
-    bound: set[str] = set()
+    bound: Set[str] = set()
     for cell in reversed(cells):
         try:
             tree = ast.parse(cell)
@@ -48,7 +56,7 @@ def _latest(cells: Any) -> Any:
     return reversed(kept)
 
 
-def _names(node: Any) -> set[str]:
+def _names(node: Any) -> Set[str]:
     """Returns the names that a statement defines anew, whatever they were before."""
     import ast
 
@@ -61,3 +69,54 @@ def _names(node: Any) -> set[str]:
         used = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
         return set() if names & used else names
     return set()
+
+
+class Progress:
+    """Shows the events of a run: lines in a terminal, one table in a notebook, nothing elsewhere unless asked for."""
+
+    def __init__(self, name: str, show: Optional[bool]) -> None:
+        self._name = name
+        self._table = shell() is not None and "IPKernelApp" in getattr(shell(), "config", {}) and show is not False
+        self._lines = not self._table and (sys.stderr.isatty() if show is None else show)
+        self._states: Dict[str, str] = {}
+        self._display: Any = None
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        kind, step = event["event"], event.get("step", "")
+        if kind == "step_started":
+            self._states[step] = "running"
+        elif kind == "step_finished":
+            self._states[step] = "reused" if event["status"] == "cached" else event["status"]
+        elif kind == "step_log" and self._lines:
+            print(f"[{step}] {event['line']}", file=sys.stderr)
+        if kind not in ("step_started", "step_finished", "run_finished"):
+            return
+        if self._lines:
+            print(f"[{step}] {self._states[step]}" if step else f"{self._name} {event['status']}", file=sys.stderr)
+        elif self._table:
+            self._update()
+
+    def _update(self) -> None:
+        from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
+
+        shown = HTML(table(["step", "status"], self._states.items()))
+        if self._display is None:
+            self._display = display(shown, display_id=True)
+        else:
+            self._display.update(shown)
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    cells = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{''.join(f'<th>{html.escape(head)}</th>' for head in heads)}</tr>{cells}</table>"
+
+
+def run_table(run: Run) -> str:
+    rows = [(name, step.status, ", ".join(f"{key} = {value:g}" for key, value in step.metrics.items())) for name, step in run.steps.items()]
+    return f"<p>run {html.escape(run.id)} of {html.escape(run._pipeline.name)}: {html.escape(run.status)}</p>" + table(["step", "status", "metrics"], rows)
+
+
+def pipeline_picture(pipeline: Pipeline[Any]) -> str:
+    """Returns the pipeline's graph as SVG, drawn by `pipe graph`."""
+    done = subprocess.run([_program.find(), "graph", pipeline.write(), "--format", "svg"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    return done.stdout.decode() if done.returncode == 0 else f"<pre>{html.escape(done.stderr.decode(errors='replace'))}</pre>"

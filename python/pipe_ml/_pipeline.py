@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar, overload
@@ -15,7 +14,7 @@ from ._document import FOLDER, RESOURCES, SHIM, Document, find_option, to_yaml
 from ._errors import PipelineError, Place, callers_place, did_you_mean
 from ._handles import Parameter
 from ._source import check_function, check_names, place_of
-from ._trace import Call, Node, current, is_text, plain_value, tracing
+from ._trace import Call, Node, current, plain_value, tracing
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Unpack
@@ -125,6 +124,7 @@ class Pipeline(Generic[P]):
         self._function = function
         self._options = dict(options)
         self._place = place
+        self._nodes: Dict[str, Node] = {}
         functools.update_wrapper(self, function)
 
     @property
@@ -148,12 +148,25 @@ class Pipeline(Generic[P]):
         """Returns the document that the pipeline's function declares."""
         with tracing(self.name) as trace:
             self._function(**self._parameters(trace.parameters))
+        self._nodes = trace.names
         if not trace.nodes:
             raise PipelineError(f"the pipeline '{self.name}' calls no step", self._place, "its function calls functions that have @pl.step")
         options = {key: value for key, value in self._options.items() if key != "name"}
         if "description" not in options and (doc := inspect.getdoc(self._function)):
             options["description"] = doc.strip().splitlines()[0]
         return Document(trace, options, self._place)
+
+    def node(self, step: str) -> Optional[Node]:
+        """Returns the declaration of a step, or None where the pipeline's function calls none of this name."""
+        if not self._nodes:
+            self.document()
+        return self._nodes.get(step)
+
+    def last_run(self, identifier: str = "latest") -> Run:
+        """Returns an earlier run: its newest, or the one of an identifier."""
+        from ._results import Run
+
+        return Run(self, f"{self.name}@latest" if identifier == "latest" else identifier)
 
     def _parameters(self, parameters: Dict[str, Parameter]) -> Dict[str, Parameter]:
         hints = annotations.annotations_of(self._function)
@@ -198,11 +211,11 @@ class Pipeline(Generic[P]):
         replace(path, text)
         return path, document, paths
 
-    def check(self, parameters: Optional[Mapping[str, Any]] = None) -> None:
+    def check(self) -> None:
         """Raises PipelineError for all that pipe finds wrong, each at its line of Python."""
         from ._checks import check
 
-        check(*self._write(), parameters or {})
+        check(*self._write())
 
     def run(self, *, orchestrator: str = "", jobs: int = 0, profile: str = "", no_cache: bool = False, force: Sequence[str] = (), until: str = "", state: str = "",
             show: Optional[bool] = None, on_event: Optional[Callable[[Dict[str, Any]], None]] = None, **parameters: Any) -> Run:
@@ -215,10 +228,10 @@ class Pipeline(Generic[P]):
         from ._results import LiveRun
 
         self._check_parameters(parameters)
-        self.check(parameters)
+        self.check()
         words = [word for flag, value in (("-o", orchestrator), ("-j", jobs), ("--profile", profile), ("--until", until)) if value for word in (flag, str(value))]
         words += [*(["--no-cache"] if no_cache else []), *(word for name in force for word in ("--force", name))]
-        return LiveRun(self, self.write(), words, self._values(parameters), state)
+        return LiveRun(self, os.path.join(self.folder(), f"{self.name}.yaml"), words, self._values(parameters), state)
 
     def _check_parameters(self, parameters: Mapping[str, Any]) -> None:
         known = [each.name for each in annotations.parameters_of(self._function)]
@@ -304,4 +317,4 @@ def pipeline(function: Any = None, **options: Any) -> Any:
     return lambda made: Pipeline(made, options, place)
 
 
-__all__ = ["Pipeline", "Step", "is_text", "json", "pipeline", "step"]
+__all__ = ["Pipeline", "Step", "pipeline", "step"]

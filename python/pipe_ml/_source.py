@@ -163,6 +163,16 @@ class ModuleSource:
             self._codes[function] = self._collect(function)
         return self._codes[function]
 
+    def line_of(self, function: str, code: List[str], line: int) -> int:
+        """Returns the line of the module that a line of the function's code file is; 0 if it cannot be told."""
+        if not 0 < line <= len(code):
+            return 0
+        wanted, lines = code[line - 1], self.text.splitlines()
+        found = [i + 1 for i, each in enumerate(lines) if each == wanted]
+        node = self.definition(function)
+        inside = [i for i in found if node is not None and node.lineno <= i <= (node.end_lineno or i)]
+        return inside[0] if len(inside) == 1 else found[0] if len(found) == 1 else 0
+
     def _collect(self, function: str) -> str:
         taken, wanted = self._reach({function}, set())
         while True:  # statements that only configure what is used: np.random.seed(0), TABLE.append(3)
