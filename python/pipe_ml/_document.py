@@ -104,6 +104,8 @@ class Document:
         found: Dict[str, Any] = {}
         for each in node.values:
             name = each.of_pipeline or each.name
+            if name == "round" and each.of_pipeline and node.repeat is not None:
+                continue  # every repeated step has it
             if name in found and not (each.of_pipeline and found[name] is None):
                 raise PipelineError(f"step '{node.name}' has a parameter '{name}' of its own, and the pipeline's '{name}' as another argument", node.place, "rename one of them")
             found[name] = None if each.of_pipeline else each.value
