@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from . import _annotations as annotations
 from ._errors import PipelineError, Place, callers_place, did_you_mean
 from ._handles import Artifact, Data, Each, Mapped, Parameter, _Comparable, as_condition
-from .pipe_types import StepError, form_of, name_of, to_plain
+from .pipe_types import StepError, a, form_of, name_of, to_plain
 from .pipe_values import CODECS, FileName, Metrics, codec_of, extension_of
 
 PARQUET = ("pandas", "polars", "arrow")
@@ -133,7 +133,7 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
     try:
         plain = to_plain(value, annotation, at)
     except StepError as error:
-        raise PipelineError(str(error), place, "a value that JSON lacks comes from a step") from None
+        raise PipelineError(str(error), place) from None
     if is_text(annotation, value) or isinstance(plain, (bool, int, float, list, dict)):
         return plain
     import json
@@ -256,14 +256,14 @@ class Call:
 
     def _check(self, made: Any, annotation: Any, taken: str, value: Artifact) -> None:
         if annotation is not None and made is not None and not annotations.fits(made, annotation):
-            raise PipelineError(f"{taken} is a {name_of(annotation)}, and {value._described()} is a {name_of(made)}", self.node.place,
+            raise PipelineError(f"{taken} is {a(name_of(annotation))}, and {value._described()} is {a(name_of(made))}", self.node.place,
                                 notes=[f"the argument is declared in line {self.node.declared.line} of {os.path.basename(self.node.declared.file)}"] if self.node.declared else [])
 
     def _connect(self, value: Artifact, made: Any, annotation: Any, taken: str) -> str:
         """Returns the codec by which the argument is read; raises where the types do not fit."""
         if annotation is None:
             if value._codec in ("own", "folder"):
-                raise PipelineError(f"{taken} has no annotation, and a {name_of(made)} is read by its type", self.node.declared or self.node.place, f"annotate it as {name_of(made)}")
+                raise PipelineError(f"{taken} has no annotation, and {a(name_of(made))} is read by its type", self.node.declared or self.node.place, f"annotate it as {name_of(made)}")
             return value._codec
         codec = codec_at(annotation, taken, self.node.declared or self.node.place)
         if codec == "path" or value._codec == "path" or (codec in PARQUET and value._codec in PARQUET):
@@ -280,7 +280,7 @@ class Call:
             self.node.axes.append(Axis(name, "${params." + value._name + "[*]}", "text" if is_text(annotation, "") else "json"))
             return
         if annotation is not None and value._annotation is not None and not annotations.fits(value._annotation, annotation):
-            raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is a {name_of(annotation)}, and the pipeline's parameter '{value._name}' is a {name_of(value._annotation)}",
+            raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is {a(name_of(annotation))}, and the pipeline's parameter '{value._name}' is {a(name_of(value._annotation))}",
                                 self.node.place)
         self.node.values.append(Value(name, None, "text" if is_text(value._annotation, value._default) else "json", value._name))
 
@@ -303,7 +303,7 @@ class Call:
             self._input(name, text if "://" in text or text.startswith("artifact:") else {"path": text}, "path")
             return
         if codec not in ("", "json"):
-            raise PipelineError(f"the argument '{name}' of step '{self.node.name}' takes a {name_of(annotation)} and is given a {type(value).__name__}, which is not the result of a step",
+            raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is {a(name_of(annotation))}, which comes from a file, and is given as a value",
                                 self.node.place, "let a step return it, or name a file: pl.data('./file')")
         plain = plain_value(value, annotation, f"the argument '{name}' of step '{self.node.name}'", self.node.place)
         self.node.values.append(Value(name, plain, "text" if is_text(annotation, value) else "json"))

@@ -22,7 +22,13 @@ TEXTS = ("Decimal", "UUID")
 
 
 def name_of(annotation):
-    return getattr(annotation, "__qualname__", None) or str(annotation).replace("typing.", "")
+    if getattr(annotation, "__args__", None) or not hasattr(annotation, "__qualname__"):
+        return str(annotation).replace("typing.", "").replace("__main__.", "").replace("NoneType", "None")
+    return "None" if annotation is type(None) else annotation.__qualname__
+
+
+def a(name):
+    return ("an " if name[:1].lower() in "aeiou" else "a ") + name
 
 
 def origin_of(annotation):
@@ -91,7 +97,7 @@ def form_of(annotation):
 
 def mismatch(at, annotation, value):
     shown = repr(value)
-    return StepError(f"{at or 'the value'} should be {name_of(annotation)}, and is a {type(value).__name__}: {shown if len(shown) < 80 else shown[:77] + '...'}")
+    return StepError(f"{at or 'the value'} should be {name_of(annotation)}, and is {a(type(value).__name__)}: {shown if len(shown) < 80 else shown[:77] + '...'}")
 
 
 def is_finite(value):
@@ -126,7 +132,7 @@ def _any_to(value, annotation, origin, _arguments, at, depth):
     if kind is dict and all(type(key) is str for key in value):
         return {key: to_plain(part, None, f"{at}[{key!r}]", depth) for key, part in value.items()}
     why = " with keys that are not texts" if kind is dict else " that is not finite" if kind is float else ""
-    raise StepError(f"{at or 'the value'} is a {name_of(kind)}{why}, which would not come back as it is: annotate its exact type, such as dict[int, float]")
+    raise StepError(f"{at or 'the value'} is {a(name_of(kind))}{why}, which would not come back as it is: annotate its exact type, such as dict[int, float]")
 
 
 def _union_to(value, annotation, _origin, arguments, at, depth):
@@ -171,7 +177,7 @@ def _record_to(value, annotation, origin, _arguments, at, depth):
     if not isinstance(value, origin):
         raise mismatch(at, annotation, value)
     if type(value) is not origin:
-        raise StepError(f"{at or 'the value'} is a {name_of(type(value))}, and only the fields of {name_of(origin)} would be stored: annotate it as {name_of(type(value))}")
+        raise StepError(f"{at or 'the value'} is {a(name_of(type(value)))}, and only the fields of {name_of(origin)} would be stored: annotate it as {name_of(type(value))}")
     return {name: to_plain(getattr(value, name), each, f"{at}.{name}", depth) for name, each in hints.items()}
 
 
@@ -263,7 +269,7 @@ def _record_from(value, annotation, origin, _arguments, at):
     try:
         return origin(**parts)
     except TypeError as error:  # a field without a default is missing
-        raise StepError(f"{at or 'the value'} is not a {name_of(origin)}: {error}") from error
+        raise StepError(f"{at or 'the value'} is not {a(name_of(origin))}: {error}") from error
 
 
 def _scalar_from(value, annotation, origin, _arguments, at):

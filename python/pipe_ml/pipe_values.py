@@ -107,16 +107,19 @@ def _load_npz(path, _):
 
 
 def _save_pandas(value, path, _):
-    if type(value).__name__ == "Series":
-        value = value.to_frame(value.name if value.name is not None else "value")
     _need("pyarrow", "a DataFrame (as Parquet)")
     value.to_parquet(path, engine="pyarrow")
 
 
-def _load_pandas(path, annotation):
+def _load_pandas(path, _):
     _need("pyarrow", "a DataFrame (as Parquet)")
-    frame = _need("pandas", "a DataFrame").read_parquet(path, engine="pyarrow")
-    return frame.iloc[:, 0] if getattr(annotation, "__name__", "") == "Series" else frame
+    return _need("pandas", "a DataFrame").read_parquet(path, engine="pyarrow")
+
+
+def _save_series(value, path, _):
+    if not isinstance(value.name, str):
+        raise StepError(f"a Series is stored by its name, and this one is called {value.name!r}: name it, series.rename('x')")
+    _save_pandas(value.to_frame(), path, _)
 
 
 def _save_arrow(value, path, _):
@@ -289,6 +292,7 @@ CODECS = {
     "npy": (".npy", _save_npy, _load_npy),
     "npz": (".npz", _save_npz, _load_npz),
     "pandas": (".parquet", _save_pandas, _load_pandas),
+    "series": (".parquet", _save_series, lambda path, _: _load_pandas(path, _).iloc[:, 0]),
     "polars": (".parquet", lambda value, path, _: value.write_parquet(path), lambda path, _: _need("polars", "a DataFrame").read_parquet(path)),
     "arrow": (".parquet", _save_arrow, lambda path, _: _need("pyarrow.parquet", "a table").read_table(path)),
     "sparse": (".npz", lambda value, path, _: _need("scipy.sparse", "a sparse matrix").save_npz(path, value),
@@ -331,13 +335,13 @@ def load(path, name, annotation):
 
 # The last part of a type's name, by package: where it is stored otherwise than as JSON.
 KINDS = {
-    "numpy": {"ndarray": "npy"}, "pandas": {"DataFrame": "pandas", "Series": "pandas"}, "polars": {"DataFrame": "polars"}, "pyarrow": {"Table": "arrow"},
+    "numpy": {"ndarray": "npy"}, "pandas": {"DataFrame": "pandas", "Series": "series"}, "polars": {"DataFrame": "polars"}, "pyarrow": {"Table": "arrow"},
     "scipy": {"spmatrix": "sparse", "sparray": "sparse", "_spbase": "sparse"}, "torch": {"Tensor": "safetensors"}, "sklearn": {"BaseEstimator": "joblib"},
     "matplotlib": {"Figure": "png"}, "PIL": {"Image": "image"}, "pathlib": {"Path": "path", "PurePath": "path"}, "builtins": {"bytes": "bytes", "bytearray": "bytes"},
 }
 
 
-def codec_of(annotation):
+def codec_of(annotation, inside=()):
     """Returns the name of the codec for values of a type; raises StepError with advice for one that has none."""
     for extra in getattr(annotation, "__metadata__", ()):
         if isinstance(extra, Codec):
@@ -352,14 +356,16 @@ def codec_of(annotation):
         if found := KINDS.get(package, {}).get(getattr(kind, "__name__", "")):
             return found
     if origin is dict and len(arguments) == 2:
-        inner = codec_of(arguments[1])
+        inner = codec_of(arguments[1], inside)
         return {"npy": "npz", "safetensors": "safetensors", "json": "json"}.get(inner, "folder")
     if origin in (list, tuple) and arguments and arguments[-1] is not Ellipsis and len(arguments) == 1:
-        return "json" if codec_of(arguments[0]) == "json" else "folder"
-    if is_record(origin):
-        return "json" if all(codec_of(kind) == "json" for kind in fields_of(origin).values()) else "folder"
+        return "json" if codec_of(arguments[0], inside) == "json" else "folder"
+    if origin in inside:  # a type that contains itself, as a tree does
+        return "json"
+    if is_record(origin) or hasattr(origin, "__total__"):
+        return "json" if all(codec_of(kind, (*inside, origin)) == "json" for kind in fields_of(origin).values()) else "folder"
     for part in arguments:
-        if part is not Ellipsis and part is not type(None) and not isinstance(part, (str, int, list)) and codec_of(part) != "json":
+        if part is not Ellipsis and part is not type(None) and not isinstance(part, (str, int, list)) and codec_of(part, inside) != "json":
             raise StepError(f"{name_of(annotation)} has no file format: only a type by itself, a list, a dict by name or a dataclass of {name_of(part)} has")
     _check_json(origin, annotation)
     return "json"
