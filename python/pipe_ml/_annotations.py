@@ -80,7 +80,7 @@ def outputs_of(annotation: Any) -> List[Tuple[str, Any]]:
     origin, arguments = origin_of(annotation)
     if isinstance(origin, type) and issubclass(origin, tuple) and hasattr(origin, "_fields"):
         hints = typing.get_type_hints(origin, include_extras=True) if sys.version_info >= (3, 9) else typing.get_type_hints(origin)
-        return [(name, hints[name]) for name in origin._fields]
+        return [(name, hints[name]) for name in getattr(origin, "_fields")]
     if origin is tuple and arguments and arguments[-1] is not Ellipsis and arguments != ((),):
         named = [output_name(each) for each in arguments]
         return [(name or f"result{i + 1}", each) for i, (name, each) in enumerate(zip(named, arguments))]

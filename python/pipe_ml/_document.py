@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ._errors import PipelineError, Place
 from ._handles import Artifact, Mapped, _Comparable, as_condition
 from ._source import module_name, source_of
-from ._trace import Node, Rounds, Taken, Trace, Value
+from ._trace import Node, Rounds, Trace
 
 FOLDER = "__pipe__"  # beside the pipeline: the code of its function steps
 SHIM = ("pipe_step.py", "pipe_values.py", "pipe_types.py")
@@ -211,7 +211,8 @@ def flow(value: Any) -> str:
 
 def to_yaml(root: Mapping[str, Any], heading: Sequence[str] = ()) -> Tuple[str, List[Path]]:
     """Returns the text, and for each of its lines the keys that lead to it."""
-    lines, paths = list(heading), [()] * len(heading)  # type: List[str], List[Path]
+    lines: List[str] = list(heading)
+    paths: List[Path] = [() for _ in heading]
 
     def write(members: Mapping[str, Any], path: Path) -> None:
         indent = "  " * len(path)
@@ -276,6 +277,3 @@ def _descend(node: ast.expr, path: Sequence[str], place: Place) -> Place:
             return place
         place, node = Place(place.file, found[0].lineno, found[0].col_offset + 1), found[1]
     return place
-
-
-__all__ = ["Document", "FOLDER", "SHIM", "Taken", "Value", "to_yaml"]

@@ -66,10 +66,10 @@ class _Comparable:
         return self._compare(">=", other)
 
     def __and__(self, other: Any) -> Condition:
-        return as_condition(self) & other
+        return as_condition(self).__and__(other)
 
     def __or__(self, other: Any) -> Condition:
-        return as_condition(self) | other
+        return as_condition(self).__or__(other)
 
     def __invert__(self) -> Condition:
         return ~as_condition(self)
@@ -90,7 +90,7 @@ class _Comparable:
     def __add__(self, _: Any) -> NoReturn:
         self._refuse("computed with")
 
-    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __neg__ = __float__ = __int__ = __add__  # type: ignore[assignment]
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __neg__ = __float__ = __int__ = __add__
 
     def __len__(self) -> int:
         self._refuse("counted")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, List
 
 from . import _program
 from ._errors import PipelineError
@@ -22,7 +22,7 @@ pipeline where they take a file: {commands}.
 """
 
 
-def main(pipeline: Pipeline[Any], arguments: List[str]) -> None:
+def main(pipeline: Pipeline[...], arguments: List[str]) -> None:
     program = os.path.basename(sys.argv[0]) or pipeline.name
     command = next((each for each in arguments if not each.startswith("-")), "") if arguments else "run"
     try:

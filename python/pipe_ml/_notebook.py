@@ -97,11 +97,12 @@ class Progress:
             self._update()
 
     def _update(self) -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
+        import importlib
 
-        shown = HTML(table(["step", "status"], self._states.items()))
+        ipython: Any = importlib.import_module("IPython.display")
+        shown = ipython.HTML(table(["step", "status"], self._states.items()))
         if self._display is None:
-            self._display = display(shown, display_id=True)
+            self._display = ipython.display(shown, display_id=True)
         else:
             self._display.update(shown)
 
@@ -116,7 +117,7 @@ def run_table(run: Run) -> str:
     return f"<p>run {html.escape(run.id)} of {html.escape(run._pipeline.name)}: {html.escape(run.status)}</p>" + table(["step", "status", "metrics"], rows)
 
 
-def pipeline_picture(pipeline: Pipeline[Any]) -> str:
+def pipeline_picture(pipeline: Pipeline[...]) -> str:
     """Returns the pipeline's graph as SVG, drawn by `pipe graph`."""
     done = subprocess.run([_program.find(), "graph", pipeline.write(), "--format", "svg"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     return done.stdout.decode() if done.returncode == 0 else f"<pre>{html.escape(done.stderr.decode(errors='replace'))}</pre>"

@@ -12,7 +12,7 @@ from ._trace import Input, Node, Rounds, Taken, required
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import StepOptions
+    from ._options import CommandOptions
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Outputs:
 
 
 def command(name: str, command: Union[str, Sequence[Any]], inputs: Optional[Mapping[str, Any]] = None, outputs: Union[None, Sequence[str], Mapping[str, Any]] = None,
-            parameters: Any = None, **options: Unpack[StepOptions]) -> Outputs:
+            parameters: Any = None, **options: Unpack[CommandOptions]) -> Outputs:
     """Adds a step that is a command: a list as it stands, a text by a shell. ``${outputs.NAME}`` in it declares an output."""
     from ._pipeline import STEP_ONLY, check_options
 

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar, overload
 
-from . import _annotations as annotations
+from . import _annotations
 from . import _settings
 from ._document import FOLDER, RESOURCES, SHIM, Document, find_option, to_yaml
 from ._errors import PipelineError, Place, callers_place, did_you_mean
@@ -28,7 +28,7 @@ else:
 R = TypeVar("R")
 
 STEP_ONLY = {"name", "after", "when", "matrix", "python", "docker", "kubernetes", "resources", "enable_cache", "shell"}
-PIPELINE_ONLY = {"name", "description", "docker", "kubernetes", "resources", "enable_cache", "include"}
+PIPELINE_ONLY = {"shell", "name", "description", "docker", "kubernetes", "resources", "enable_cache", "include"}
 
 
 def check_options(options: Mapping[str, Any], owner: str, extra: Sequence[str], place: Place) -> None:
@@ -169,8 +169,8 @@ class Pipeline(Generic[P]):
         return Run(self, f"{self.name}@latest" if identifier == "latest" else identifier)
 
     def _parameters(self, parameters: Dict[str, Parameter]) -> Dict[str, Parameter]:
-        hints = annotations.annotations_of(self._function)
-        for each in annotations.parameters_of(self._function):
+        hints = _annotations.annotations_of(self._function)
+        for each in _annotations.parameters_of(self._function):
             place = place_of(self._function)
             if each.default is each.empty:
                 raise PipelineError(f"the parameter '{each.name}' of pipeline '{self.name}' has no default", place, f"give it one: -p {each.name}=... and run({each.name}=...) replace it")
@@ -234,13 +234,13 @@ class Pipeline(Generic[P]):
         return LiveRun(self, os.path.join(self.folder(), f"{self.name}.yaml"), words, self._values(parameters), state)
 
     def _check_parameters(self, parameters: Mapping[str, Any]) -> None:
-        known = [each.name for each in annotations.parameters_of(self._function)]
+        known = [each.name for each in _annotations.parameters_of(self._function)]
         for name in parameters:
             if name not in known:
                 raise PipelineError(f"the pipeline '{self.name}' has no parameter '{name}'", callers_place(), did_you_mean(name, known), [f"it has {', '.join(known) or 'none'}"])
 
     def _values(self, parameters: Mapping[str, Any]) -> Dict[str, Any]:
-        hints = annotations.annotations_of(self._function)
+        hints = _annotations.annotations_of(self._function)
         return {name: plain_value(value, hints.get(name), f"the parameter '{name}'", callers_place()) for name, value in parameters.items()}
 
     def main(self, arguments: Optional[Sequence[str]] = None) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from . import _annotations as annotations
+from . import _annotations
 from . import _program
 from ._checks import parameters_file
 from ._errors import PipelineError, did_you_mean
@@ -83,7 +83,7 @@ class StepResult:
 class Run:
     """A run that has ended. ``run["train"].output()`` loads a result."""
 
-    def __init__(self, pipeline: Pipeline[Any], identifier: str, state: str = "") -> None:
+    def __init__(self, pipeline: Pipeline[...], identifier: str, state: str = "") -> None:
         self._pipeline = pipeline
         self._folder = pipeline.folder()
         self._state = state or os.environ.get("PIPE_HOME") or os.path.join(self._folder, ".pipe")
@@ -150,8 +150,8 @@ class Run:
         if (node := self._pipeline.node(step.split(".")[0])) is None or node.function is None:
             return "path", None
         codec = next((each.partition(":")[2] for each in node.words if each.partition(":")[0] == output), "path")
-        hint = annotations.annotations_of(node.function).get("return")
-        return codec, dict(annotations.outputs_of(hint)).get(output)
+        hint = _annotations.annotations_of(node.function).get("return")
+        return codec, dict(_annotations.outputs_of(hint)).get(output)
 
     def _repr_html_(self) -> str:
         from ._notebook import run_table
@@ -165,7 +165,7 @@ class Run:
 class LiveRun:
     """A run that goes on: iterate over its events, or ``wait()`` for its end. ``await`` and ``async for`` work as well."""
 
-    def __init__(self, pipeline: Pipeline[Any], file: str, words: Sequence[str], parameters: Mapping[str, Any], state: str) -> None:
+    def __init__(self, pipeline: Pipeline[...], file: str, words: Sequence[str], parameters: Mapping[str, Any], state: str) -> None:
         self._pipeline = pipeline
         self._state = state
         self._parameters = parameters_file(parameters) if parameters else ""
@@ -272,11 +272,11 @@ class LiveRun:
             return list(lines)
         from ._source import source_of
 
-        source = source_of(node.function)
-        code = source.code_of(node.function.__name__).splitlines()
+        source, name = source_of(node.function), node.function.__name__
+        code = source.code_of(name).splitlines()
 
         def original(match: Any) -> str:
-            line = source.line_of(node.function.__name__, code, int(match[1]))
+            line = source.line_of(name, code, int(match[1]))
             return f'File "{source.file}", line {line}' if line else str(match[0])
 
         return [re.sub(r'File "__pipe__/[^"]*", line (\d+)', original, line) for line in lines]

@@ -383,10 +383,6 @@ class PipelineSettings(TypedDict, total=False):
     settings: Settings
     """Image, container and resources. The pipeline's are each step's default; a step's own values win key by key, its lists
     replace, its maps are merged in."""
-    shell: Union[str, Sequence[str]]
-    """What reads a command that is a text. By default it is `bash -e -o pipefail` where image or machine has bash, else `sh -e`:
-    the first line that fails fails the step, and so does any part of a pipe if that shell has pipefail. `bash` and `sh` name one
-    of them. A list is the words before the command: `[sh, -c]` passes over lines that fail."""
     stalled_after: Union[str, float]
     """Time without output after which a running step is reported as stalled, with what its processes wait in; `retry.stalled`
     ends it. A bare number is seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _annotations as annotations
+from . import _annotations
 from ._errors import PipelineError, Place, callers_place, did_you_mean
 from ._handles import Artifact, Data, Each, Mapped, Parameter, _Comparable, as_condition
 from .pipe_types import StepError, a, form_of, name_of, to_plain
@@ -155,11 +155,11 @@ class Call:
         self.node = node
         self.function = function
         self.is_map = is_map
-        self.hints = annotations.annotations_of(function)
+        self.hints = _annotations.annotations_of(function)
         node.function = function
 
     def bind(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> None:
-        parameters = annotations.parameters_of(self.function)
+        parameters = _annotations.parameters_of(self.function)
         for each in parameters:
             if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY):
                 kind = "takes any number of arguments" if each.kind != each.POSITIONAL_ONLY else "has arguments without names"
@@ -207,7 +207,7 @@ class Call:
             self._parameter(name, value)
         elif isinstance(value, Data):
             self._input(name, value.source, self._codec(name) or "path")
-        elif isinstance(value, Each) or (self.is_map and isinstance(value, (list, tuple, range, set)) and not annotations.is_list(self.hints.get(name))):
+        elif isinstance(value, Each) or (self.is_map and isinstance(value, (list, tuple, range, set)) and not _annotations.is_list(self.hints.get(name))):
             self._axis(name, list(value.values if isinstance(value, Each) else value))
         else:
             self._value(name, value)
@@ -224,11 +224,11 @@ class Call:
             raise PipelineError(f"{value._described()} belongs to another pipeline", self.node.place, "call the step in this pipeline's function")
         annotation, made = self.hints.get(name), value._annotation
         taken = f"the argument '{name}' of step '{self.node.name}'"
-        if isinstance(value, Mapped) and not (self.is_map and not annotations.is_list(annotation)):
-            if annotation is not None and not annotations.is_list(annotation):
+        if isinstance(value, Mapped) and not (self.is_map and not _annotations.is_list(annotation)):
+            if annotation is not None and not _annotations.is_list(annotation):
                 raise PipelineError(f"{taken} takes one {name_of(annotation)}, and is given {value._described()}", self.node.place,
                                     f"take all of them, `{name}: list[{name_of(annotation)}]`, or go on one by one with {self.node.name}.map(...)")
-            codec = self._connect(value, made, annotations.item_of(annotation), taken)
+            codec = self._connect(value, made, _annotations.item_of(annotation), taken)
             source: Any = value.reference("[*]")
             self._input(name, source if value._least is None else {"from": source, "at_least": value._least}, codec, True)
             return
@@ -239,8 +239,8 @@ class Call:
                                     "pass all values to the first map()")
             self.node.matrix = self.node.matrix or value._step
             return
-        if self.is_map and annotations.is_list(made) and not annotations.is_list(annotation):
-            item = annotations.item_of(made)
+        if self.is_map and _annotations.is_list(made) and not _annotations.is_list(annotation):
+            item = _annotations.item_of(made)
             self._check(item, annotation, taken, value)
             is_input = value._codec != "json"
             codec = codec_at(item, taken, self.node.place) if is_input else "text" if is_text(annotation or item, "") else "json"
@@ -255,7 +255,7 @@ class Call:
         return step
 
     def _check(self, made: Any, annotation: Any, taken: str, value: Artifact) -> None:
-        if annotation is not None and made is not None and not annotations.fits(made, annotation):
+        if annotation is not None and made is not None and not _annotations.fits(made, annotation):
             raise PipelineError(f"{taken} is {a(name_of(annotation))}, and {value._described()} is {a(name_of(made))}", self.node.place,
                                 notes=[f"the argument is declared in line {self.node.declared.line} of {os.path.basename(self.node.declared.file)}"] if self.node.declared else [])
 
@@ -276,10 +276,10 @@ class Call:
         if annotation is not None and self._codec(name) == "path":
             self._input(name, value.expression(), "path")
             return
-        if self.is_map and annotations.is_list(value._annotation or type(value._default)) and not annotations.is_list(annotation):
+        if self.is_map and _annotations.is_list(value._annotation or type(value._default)) and not _annotations.is_list(annotation):
             self.node.axes.append(Axis(name, "${params." + value._name + "[*]}", "text" if is_text(annotation, "") else "json"))
             return
-        if annotation is not None and value._annotation is not None and not annotations.fits(value._annotation, annotation):
+        if annotation is not None and value._annotation is not None and not _annotations.fits(value._annotation, annotation):
             raise PipelineError(f"the argument '{name}' of step '{self.node.name}' is {a(name_of(annotation))}, and the pipeline's parameter '{value._name}' is {a(name_of(value._annotation))}",
                                 self.node.place)
         self.node.values.append(Value(name, None, "text" if is_text(value._annotation, value._default) else "json", value._name))
@@ -311,6 +311,7 @@ class Call:
     def _clear_variables(self) -> None:
         """Two arguments of a step are told apart by the variables that carry them, which are in capitals."""
         seen: Dict[str, str] = {}
+        each: Any
         for each in (*self.node.inputs, *self.node.values, *self.node.axes):
             if (other := seen.setdefault(each.name.upper(), each.name)) != each.name:
                 raise PipelineError(f"the arguments '{other}' and '{each.name}' of step '{self.node.name}' differ only in capitals", self.node.declared or self.node.place, "rename one of them")
@@ -324,7 +325,7 @@ class Call:
                                 f"write `def {self.function.__name__}(...) -> dict:` or another type; `-> None` for none")
         annotation = self.hints["return"]
         handles = []
-        for name, kind in annotations.outputs_of(annotation):
+        for name, kind in _annotations.outputs_of(annotation):
             codec = codec_at(kind, f"the result '{name}' of step '{node.name}'", place)
             if codec == "joblib" and "skops" in str(node.options.get("docker", "")):
                 codec = "skops"
