@@ -135,8 +135,9 @@ def make_wheel(folder):
     stem = f"pipe_ml-{version()}"
     about = f"{stem}.dist-info"
     files = {f"{stem}.data/{'scripts/pipe' if path == 'bin/pipe' else f'data/{path}'}": file for path, file in tree().items()}
+    files.update({f"pipe_ml/{path.name}": (path.read_bytes(), False) for path in sorted((ROOT / "python/pipe_ml").iterdir()) if path.suffix in (".py", ".pyi", ".typed")})
     metadata = [
-        "Metadata-Version: 2.1", "Name: pipe-ml", f"Version: {version()}", "Summary: Containerized ML pipelines: the command `pipe`", "License: Apache-2.0",
+        "Metadata-Version: 2.1", "Name: pipe-ml", f"Version: {version()}", "Summary: ML pipelines of functions and commands, in containers: the command `pipe`, and the package `pipe_ml`", "License: Apache-2.0",
         "Requires-Python: >=3.8", "Description-Content-Type: text/markdown", "", (ROOT / "README.md").read_text()]
     files[f"{about}/METADATA"] = ("\n".join(metadata).encode(), False)
     files[f"{about}/WHEEL"] = ("".join(f"{line}\n" for line in ["Wheel-Version: 1.0", "Generator: scripts/package", "Root-Is-Purelib: false", *(f"Tag: {tag}" for tag in tags)]).encode(), False)

@@ -161,7 +161,8 @@ constexpr std::array thread_variables{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
 void add_limits(const ResourceSettings& resources, const StringMap& image, StringMap& variables) {
   if (resources.memory) variables["PIPE_MEMORY"] = std::to_string(*resources.memory);
   if (!resources.cpu_count) return;
-  variables["PIPE_CPUS"] = nlohmann::json(*resources.cpu_count).dump();
+  auto& cpus = variables["PIPE_CPUS"] = nlohmann::json(*resources.cpu_count).dump();
+  if (cpus.ends_with(".0")) cpus.resize(cpus.size() - 2);
   const auto threads = std::to_string(std::max(1L, std::lround(*resources.cpu_count)));
   for (const auto* name : thread_variables)
     if (!image.contains(name)) variables[name] = threads;

@@ -3,6 +3,7 @@
 Usage: resolve.py FOLDER [ANSWER]. Prints, or writes the file ANSWER. FOLDER has request.json, requirements.txt and perhaps
 constraints.txt and pyproject.toml; relative paths in requirements are taken from the working folder.
 """
+import hashlib
 import json
 import os
 import platform
@@ -484,16 +485,19 @@ def size_at(url, known_logins):
 
 
 def add_sizes(packages, known_sizes, known_logins):
-    """Packages are put into layers by their size, which pip does not say, nor do indexes of HTML."""
+    """Packages are put into layers by their size, which pip does not say, nor do indexes of HTML. Of a file here, older versions of uv say no hash either."""
     remote = []
     for each in packages:
+        local = os.path.join(ROOT, each["url"])
+        if each.get("file") and each["url"] and os.path.isfile(local):
+            with open(local, "rb") as stream:
+                content = stream.read()
+            each.update(size=len(content), sha256=hashlib.sha256(content).hexdigest())
         each["size"] = each.get("size") or known_sizes.get(each.get("sha256"), 0)
         if each["size"] or not each.get("file"):
             continue
         if each["url"].startswith(("http://", "https://")):
             remote.append(each)
-        elif os.path.exists(os.path.join(ROOT, each["url"])):
-            each["size"] = os.path.getsize(os.path.join(ROOT, each["url"]))
     if not remote:
         return
     with ThreadPoolExecutor(max_workers=16) as pool:

@@ -132,7 +132,7 @@ class Checkpoints(PipeTest):
         listed = json.loads(self.pipe("artifacts", "--output", "json").out)["artifacts"]
         self.assertEqual({entry["output"]: entry.get("failed_attempt") for entry in listed}, {"a.model.txt": 1, "a.logs": 1, "b.x": None})
         self.assertIn("attempt 1 failed", self.pipe("artifacts").out)
-        self.assertIn("is kept", self.pipe("show").out)
+        self.assertIn("outputs of failed attempts are kept", self.pipe("show").out)
         self.assertEqual(self.pipe("artifacts", "latest", "a.model", "--copy", "-").out, "half\n")
         copied = self.pipe("artifacts", "latest", "a.logs", "--copy", self.folder / "logs")
         self.assertIn("may be incomplete", copied.out)

@@ -140,9 +140,11 @@ class Failures(PipeTest):
 
     def test_a_step_learns_its_limits_of_memory_and_processors(self):
         self.pipeline({"one": python("import os; print(*(os.environ[name] for name in ('PIPE_CPUS', 'PIPE_MEMORY', 'OMP_NUM_THREADS', 'GOMAXPROCS')))",
-                                     environment={"GOMAXPROCS": "7"}, settings={"resources": {"cpu_count": 1.5, "memory": "256MiB"}})})
+                                     environment={"GOMAXPROCS": "7"}, settings={"resources": {"cpu_count": 1.5, "memory": "256MiB"}}),
+                       "whole": {"command": "echo $((PIPE_CPUS + 1))", "settings": {"resources": {"cpu_count": 1}}}})
         self.run_pipe()
         self.assertEqual(self.pipe("logs", "latest", "one").out, f"1.5 {256 << 20} 2 7\n")
+        self.assertEqual(self.pipe("logs", "latest", "whole").out, "2\n")
 
     def test_windows_line_ends_are_named(self):
         self.write("run.sh", "#!/bin/sh\r\necho hi\r\n").chmod(0o755)

@@ -92,7 +92,7 @@ class OnDocker(PipeTest):
         file = self.folder / "pipeline.yaml"
         file.write_text(file.read_text().replace('"ZIP"', "01234").replace('"LIST"', "1.50").replace("3.9\n", "3.10\n").replace(" 1\n", " 1e-3\n"))
         self.run_pipe()
-        self.assertEqual(self.artifact("t.o"), "3.10 1e-3 01234 1.50 [1.50] 01234\n")
+        self.assertEqual(self.artifact("t.python-3.10.fold-1e-3.o"), "3.10 1e-3 01234 1.50 [1.50] 01234\n")
         self.assertEqual(set(self.run_pipe("-p", "n=[1.5]").steps().values()), {"succeeded"}, "another text is another key")
 
     def test_absolute_links_into_an_output_are_kept(self):

@@ -75,6 +75,7 @@ class Storage(PipeTest):
         self.assertIn("the budget is 1 KiB", self.run_of(1000, "--profile", "small").err)
         self.write("profiles.yaml", "small: {keep_storage: much}\n")
         self.assertIn("profiles.yaml:1:", self.run_of_wrong("--profile", "small"))
+        (self.folder / "profiles.yaml").unlink()
         self.assertIn("PIPE_KEEP_STORAGE 'much' is not a size", self.run_of_wrong(PIPE_KEEP_STORAGE="much"))
 
     def run_of_wrong(self, *words, **env) -> str:

@@ -20,6 +20,19 @@ steps:
   b: {command: [sh, -c, "cat ${inputs.x} > ${outputs.y}"], inputs: {x: a.x}, outputs: [y]}
 """
 
+PROGRAM = """import pipe_ml as pl
+
+@pl.step
+def seven() -> int:
+    return 7
+
+@pl.pipeline
+def sums():
+    seven()
+
+sums.main()
+"""
+
 
 def run(*command, **options):
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
@@ -120,6 +133,9 @@ class Portable(unittest.TestCase):
         work.mkdir()
         (work / "pipeline.yaml").write_text(PIPELINE)
         self.assertIn("sums succeeded", run(environment / "bin/pipe", "run", "-o", "local", cwd=work))
+        self.assertIn(VERSION, run(environment / "bin/python", "-m", "pipe_ml", "--version"))
+        (work / "sums.py").write_text(PROGRAM)
+        self.assertIn("sums succeeded", run(environment / "bin/python", "sums.py", "run", "-o", "local", cwd=work, env={"PATH": f"{environment}/bin:{os.environ['PATH']}"}))
         run(environment / "bin/pip", "uninstall", "-y", "pipe-ml")
         self.assertFalse((environment / "lib/pipe").exists())
 

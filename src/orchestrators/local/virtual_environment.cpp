@@ -79,10 +79,15 @@ void add_locked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::pat
   hasher.field("locked").field(lockfile::digest(*plan.locked)).field(plan.asked.installer);
   for (const auto& option : plan.asked.arguments)
     if (!python_packages::is_index_option(option)) hasher.field("option").field(option);
-  // A folder has no hash in the lock.
-  for (const auto& package : plan.locked->packages)
-    if (package.origin == lockfile::PackageOrigin::path && package.sha256.empty())
-      add_files(hasher, docker::package_files(root / package.url, state));
+  // A folder has no hash in the lock, nor has a file in a lock of an earlier version.
+  for (const auto& package : plan.locked->packages) {
+    if (package.origin != lockfile::PackageOrigin::path || !package.sha256.empty()) continue;
+    const auto source = root / package.url;
+    if (fs::is_directory(source))
+      add_files(hasher, docker::package_files(source, state));
+    else
+      hasher.field(core::sha256_file(source).hex());
+  }
 }
 
 void add_asked(core::Hasher& hasher, const EnvironmentPlan& plan, const fs::path& root) {
@@ -164,6 +169,7 @@ EnvironmentPlan VirtualEnvironments::plan(const StepSpec& step, Programs& progra
   EnvironmentPlan plan;
   plan.python = python_for(step, programs, plan.looked_up);
   plan.python.file = fs::absolute(plan.python.file);  // Tools work in another folder.
+  if (auto file = program_to_look_at(plan.python.file); !file.empty()) plan.python.file = file;
   plan.asked = python_packages::python_requirements(settings, root_, plan.notices);
   if (!python_packages::unknown_of(plan.asked).empty()) return plan;
   plan.resolves = python_packages::resolves(plan.asked.requirements) ||
@@ -191,12 +197,11 @@ void VirtualEnvironments::add_request(EnvironmentPlan& plan) {
   }
   auto facts = facts_.find(plan.python.identity);
   if (facts == facts_.end()) {
-    const auto python = program_to_look_at(plan.python.file);
-    if (python.empty()) {
+    if (program_to_look_at(plan.python.file).empty()) {
       python_packages::leave_unknown(plan.asked, plan.python.file.string() + " is in the project");
       return;
     }
-    facts = facts_.emplace(plan.python.identity, read_python_facts(python)).first;
+    facts = facts_.emplace(plan.python.identity, read_python_facts(plan.python.file)).first;
   }
   lockfile::LockRequest request;
   request.parent = lockfile::local_parent;

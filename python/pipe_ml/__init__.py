@@ -1,0 +1,20 @@
+"""Pipelines of functions, run by `pipe`.
+
+``@step`` makes a function a step, ``@pipeline`` a function that calls steps a pipeline. A pipeline runs as
+processes, in containers or on a cluster; what has not changed is reused. docs/python.md is the guide.
+"""
+
+from ._errors import PipelineError
+from ._handles import artifact, data, each, output
+from ._parts import Outputs, command, repeat, round_number, when
+from ._pipeline import Pipeline, Step, pipeline, step
+from ._results import LiveRun, Run, RunFailed, StepResult
+from ._settings import DockerSettings, KubernetesSettings, ResourceSettings, Retry
+from .pipe_step import Codec, FileName, Metrics, Pickle, StepError, checkpoint, codec, log, metric, progress, stopping
+
+__all__ = [
+    "Codec", "DockerSettings", "FileName", "KubernetesSettings", "LiveRun", "Metrics", "Outputs", "Pickle",
+    "Pipeline", "PipelineError", "ResourceSettings", "Retry", "Run", "RunFailed", "Step", "StepError",
+    "StepResult", "artifact", "checkpoint", "codec", "command", "data", "each", "log", "metric", "output",
+    "pipeline", "progress", "repeat", "round_number", "step", "stopping", "when",
+]

@@ -1,0 +1,146 @@
+"""Annotations of a step's function: read even where a package that they name is only in the step's image."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import typing
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from ._source import ModuleSource, source_of
+from .pipe_types import form_of, is_record, name_of, origin_of
+
+_absent: Dict[Tuple[str, str], type] = {}
+
+
+def absent_class(package: str, name: str) -> type:
+    """Returns a class that stands for one of a package that is not installed here."""
+    key = package, name
+    if key not in _absent:
+        bases: Tuple[type, ...] = ()
+        if package.split(".")[0] == "sklearn" and name != "BaseEstimator":
+            bases = (absent_class("sklearn.base", "BaseEstimator"),)
+        _absent[key] = type(name, bases, {"__module__": package, "__class_getitem__": classmethod(lambda cls, _: cls)})
+    return _absent[key]
+
+
+class _AbsentModule:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return absent_class(self._name, name) if name[:1].isupper() or name == "ndarray" else _AbsentModule(f"{self._name}.{name}")
+
+
+class _Names(Dict[str, Any]):
+    """Names of a module: those that it has, and those that it imports for type checkers only."""
+
+    def __init__(self, module: Dict[str, Any], source: ModuleSource) -> None:
+        super().__init__()
+        self._module = module
+        self._source = source
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._module:
+            return self._module[name]
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        for node in ast.walk(self._source.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if (alias.asname or alias.name.split(".")[0]) == name:
+                        return _AbsentModule(alias.name if alias.asname else name)
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        return absent_class(node.module or "", alias.name)
+        raise NameError(name)
+
+
+def annotations_of(function: Callable[..., Any]) -> Dict[str, Any]:
+    """Returns the annotation of each argument and of the result; texts that cannot be read stay texts."""
+    found = dict(getattr(function, "__annotations__", {}))
+    names: Optional[_Names] = None
+    for name, annotation in found.items():
+        if isinstance(annotation, str):
+            if names is None:
+                names = _Names(function.__globals__, source_of(function))
+            try:
+                found[name] = eval(annotation, {}, names)  # the user's own module, which is executed already
+            except Exception:
+                continue
+    return found
+
+
+def outputs_of(annotation: Any) -> List[Tuple[str, Any]]:
+    """Returns (name, annotation) of each output; empty for a function without a result."""
+    if annotation is None or annotation is type(None):
+        return []
+    origin, arguments = origin_of(annotation)
+    if isinstance(origin, type) and issubclass(origin, tuple) and hasattr(origin, "_fields"):
+        hints = typing.get_type_hints(origin, include_extras=True) if sys.version_info >= (3, 9) else typing.get_type_hints(origin)
+        return [(name, hints[name]) for name in getattr(origin, "_fields")]
+    if origin is tuple and arguments and arguments[-1] is not Ellipsis and arguments != ((),):
+        named = [output_name(each) for each in arguments]
+        return [(name or f"result{i + 1}", each) for i, (name, each) in enumerate(zip(named, arguments))]
+    return [(output_name(annotation) or "result", annotation)]
+
+
+def output_name(annotation: Any) -> str:
+    """Returns the name in ``Annotated[DataFrame, "name"]``, as ZenML has it."""
+    return next((each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, str)), "")
+
+
+def is_list(annotation: Any) -> bool:
+    origin, _ = origin_of(annotation)
+    return getattr(origin, "__name__", "") in ("list", "Sequence", "Iterable", "Collection", "List")
+
+
+def item_of(annotation: Any) -> Any:
+    arguments = origin_of(annotation)[1]
+    return arguments[0] if arguments else None
+
+
+def fits(made: Any, taken: Any) -> bool:
+    """Tells whether a value of one type can be an argument of the other, as far as the annotations say."""
+    first, second = form_of(made), form_of(taken)
+    if "any" in (first[0], second[0]) and not (_bare(made) or _bare(taken)):
+        return True
+    if first[0] == "union":
+        return all(fits(each, taken) for each in first[2])
+    if second[0] == "union":
+        return any(fits(made, each) for each in second[2])
+    if first[0] == "literal":
+        return second[0] == "literal" and set(first[2]) <= set(second[2]) or all(fits(type(each), taken) for each in first[2])
+    a, b = first[1], second[1]
+    if a is int and b is float or a is b and (not first[2] or not second[2]):
+        return True
+    if a is b or (is_list(made) and is_list(taken)):
+        return len(first[2]) == len(second[2]) and all(map(_fits_part, first[2], second[2]))
+    if isinstance(a, type) and isinstance(b, type):
+        if a in (list, tuple, dict) and is_list(taken) and a is not dict:
+            return True
+        return _is_below(a, b) or (a.__name__ == b.__name__ and a.__module__.split(".")[0] == b.__module__.split(".")[0] and not is_record(a))
+    return isinstance(made, str) or isinstance(taken, str) or name_of(made) == name_of(taken)
+
+
+def _fits_part(made: Any, taken: Any) -> bool:
+    return made is Ellipsis or taken is Ellipsis or not isinstance(made, (type, str)) and not hasattr(made, "__origin__") or fits(made, taken)
+
+
+def _bare(annotation: Any) -> bool:
+    return annotation in (list, dict, tuple)
+
+
+def _is_below(a: type, b: type) -> bool:
+    try:
+        return issubclass(a, b) and not (a is bool and b in (int, float))
+    except TypeError:
+        return True
+
+
+def parameters_of(function: Callable[..., Any]) -> Sequence[Any]:
+    import inspect
+
+    return list(inspect.signature(function).parameters.values())

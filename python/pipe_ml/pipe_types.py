@@ -1,0 +1,326 @@
+"""Values of annotated types as JSON and back, for steps that are functions.
+
+A copy of this file travels with the code of each function step, beside pipe_step.py: any Python from 3.8, no
+other package, and ``typing`` only where the step's own code has loaded it.
+"""
+
+import json
+import sys
+
+
+class StepError(Exception):
+    """A value that a step cannot take or store; its message says what to do."""
+
+
+MAX_DEPTH = 200
+ANY = ("typing.Any", "Any", "~T")
+RECORD_MEMBERS = ("__dataclass_fields__", "_fields")
+LISTS = ("list", "tuple", "set", "frozenset", "Sequence", "Iterable", "Collection")
+MAPS = ("dict", "Mapping", "MutableMapping")
+TIMES = ("date", "datetime", "time")
+TEXTS = ("Decimal", "UUID")
+
+
+def name_of(annotation):
+    if getattr(annotation, "__args__", None) or not hasattr(annotation, "__qualname__"):
+        return str(annotation).replace("typing.", "").replace("__main__.", "").replace("NoneType", "None")
+    return "None" if annotation is type(None) else annotation.__qualname__
+
+
+def a(name):
+    return ("an " if name[:1].lower() in "aeiou" else "a ") + name
+
+
+def origin_of(annotation):
+    """Returns (origin, arguments) of a type, without Annotated, NewType and the like."""
+    while True:
+        if getattr(annotation, "__metadata__", None) is not None:
+            annotation = annotation.__origin__
+        elif hasattr(annotation, "__supertype__"):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType":
+            annotation = annotation.__value__
+        else:
+            break
+    return getattr(annotation, "__origin__", None) or annotation, tuple(getattr(annotation, "__args__", ()) or ())
+
+
+def is_record(kind):
+    return hasattr(kind, "__dataclass_fields__") or (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def fields_of(kind):
+    """Returns the types of the fields of a dataclass, NamedTuple or TypedDict, by name."""
+    import typing
+
+    try:
+        hints = typing.get_type_hints(kind, **({"include_extras": True} if sys.version_info >= (3, 9) else {}))
+    except Exception:  # a name that only a type checker sees
+        hints = dict(getattr(kind, "__annotations__", {}))
+    if hasattr(kind, "__dataclass_fields__"):
+        names = [name for name, field in kind.__dataclass_fields__.items() if field._field_type.name == "_FIELD" and field.init]
+    else:
+        names = getattr(kind, "_fields", None) or list(hints)
+    return {name: hints.get(name) for name in names}
+
+
+def form_of(annotation):
+    """Returns (form, origin, arguments): the word for how a type is written as JSON."""
+    origin, arguments = origin_of(annotation)
+    kind = getattr(origin, "__name__", str(origin))
+    if annotation is None or isinstance(annotation, str) or str(annotation) in ANY or type(annotation).__name__ in ("TypeVar", "ForwardRef"):
+        form = "any"
+    elif kind in ("Union", "UnionType") or str(origin) == "typing.Union" or type(annotation).__name__ == "UnionType":
+        form = "union"
+    elif str(origin) == "typing.Literal":
+        form = "literal"
+    elif origin is type(None):
+        form = "none"
+    elif hasattr(origin, "__members__"):
+        form = "enum"
+    elif is_record(origin) or hasattr(origin, "__total__"):
+        form = "record"
+    elif origin in (float, bool, int, str):
+        form = "scalar"
+    elif kind in LISTS:
+        form = "list" if arguments or kind in ("set", "frozenset", "tuple") else "any"
+    elif kind in MAPS:
+        form = "map" if arguments else "any"
+    elif kind in TIMES and origin.__module__ == "datetime":
+        form = "time"
+    elif kind in TEXTS:
+        form = "text"
+    else:
+        form = ""
+    return form, origin, arguments
+
+
+def mismatch(at, annotation, value):
+    shown = repr(value)
+    return StepError(f"{at or 'the value'} should be {name_of(annotation)}, and is {a(type(value).__name__)}: {shown if len(shown) < 80 else shown[:77] + '...'}")
+
+
+def is_finite(value):
+    return value == value and value not in (float("inf"), float("-inf"))
+
+
+def float_text(value):
+    return "nan" if value != value else "inf" if value > 0 else "-inf"
+
+
+def to_plain(value, annotation=None, at="", depth=0):
+    """Returns the value as what JSON has; raises StepError for one that would come back as another."""
+    if depth > MAX_DEPTH:
+        raise StepError(f"{at[:60]}... is nested too deeply, or contains itself")
+    form, origin, arguments = form_of(annotation)
+    if not form:
+        raise mismatch(at, annotation, value)
+    if hasattr(value, "dtype") and hasattr(value, "item") and getattr(value, "ndim", 1) == 0 and form != "any":
+        value = value.item()  # a number of NumPy
+    return _TO[form](value, annotation, origin, arguments, at, depth + 1)
+
+
+def _any_to(value, annotation, origin, _arguments, at, depth):
+    """Takes what JSON has, and nothing that would come back as another type."""
+    kind = type(value)
+    if isinstance(origin, type) and origin in (list, dict) and kind is not origin:
+        raise mismatch(at, annotation, value)
+    if value is None or kind in (bool, int, str) or (kind is float and is_finite(value)):
+        return value
+    if kind is list:
+        return [to_plain(part, None, f"{at}[{i}]", depth) for i, part in enumerate(value)]
+    if kind is dict and all(type(key) is str for key in value):
+        return {key: to_plain(part, None, f"{at}[{key!r}]", depth) for key, part in value.items()}
+    why = " with keys that are not texts" if kind is dict else " that is not finite" if kind is float else ""
+    raise StepError(f"{at or 'the value'} is {a(name_of(kind))}{why}, which would not come back as it is: annotate its exact type, such as dict[int, float]")
+
+
+def _union_to(value, annotation, _origin, arguments, at, depth):
+    return _first(arguments, annotation, value, at, lambda each: to_plain(value, each, at, depth))
+
+
+def _first(arguments, annotation, value, at, convert):
+    # A bool is also an int, and an int is taken for a float: the exact type comes first.
+    for each in sorted(arguments, key=lambda each: type(value) is not origin_of(each)[0]):
+        try:
+            return convert(each)
+        except (StepError, ValueError, TypeError, KeyError):
+            continue
+    raise mismatch(at, annotation, value)
+
+
+def _literal(value, annotation, _origin, arguments, at, _depth=0):
+    if any(type(each) is type(value) and each == value for each in arguments):
+        return value
+    raise mismatch(at, annotation, value)
+
+
+def _none(value, annotation, _origin, _arguments, at, _depth=0):
+    if value is None:
+        return None
+    raise mismatch(at, annotation, value)
+
+
+def _enum_to(value, annotation, origin, _arguments, at, _depth):
+    if isinstance(value, origin) and value.name in origin.__members__:
+        return value.name
+    raise mismatch(at, annotation, value)
+
+
+def _record_to(value, annotation, origin, _arguments, at, depth):
+    hints = fields_of(origin)
+    if hasattr(origin, "__total__"):
+        if not isinstance(value, dict):
+            raise mismatch(at, annotation, value)
+        _no_others(value, hints, origin, at)
+        return {key: to_plain(part, hints[key], f"{at}[{key!r}]", depth) for key, part in value.items()}
+    if not isinstance(value, origin):
+        raise mismatch(at, annotation, value)
+    if type(value) is not origin:
+        raise StepError(f"{at or 'the value'} is {a(name_of(type(value)))}, and only the fields of {name_of(origin)} would be stored: annotate it as {name_of(type(value))}")
+    return {name: to_plain(getattr(value, name), each, f"{at}.{name}", depth) for name, each in hints.items()}
+
+
+def _no_others(value, hints, origin, at):
+    for key in value:
+        if key not in hints:
+            raise StepError(f"{at or 'the value'} has {key!r}, which {name_of(origin)} lacks")
+
+
+def _scalar_to(value, annotation, origin, _arguments, at, _depth):
+    if origin is float and type(value) in (int, float):
+        return float(value) if is_finite(value) else float_text(value)
+    if type(value) is origin:
+        return value
+    raise mismatch(at, annotation, value)
+
+
+def _list_to(value, annotation, origin, arguments, at, depth):
+    kind = origin.__name__
+    if not isinstance(value, origin if kind in LISTS[:4] else (list, tuple)):
+        raise mismatch(at, annotation, value)
+    parts = _item_types(kind, arguments, value, annotation, at)
+    items = [to_plain(part, each, f"{at}[{i}]", depth) for i, (part, each) in enumerate(zip(value, parts))]
+    return sorted(items, key=json.dumps) if kind in ("set", "frozenset") else items
+
+
+def _item_types(kind, arguments, value, annotation, at):
+    if kind == "tuple" and arguments and arguments[-1] is not Ellipsis:
+        arguments = () if arguments == ((),) else arguments
+        if len(arguments) != len(value):
+            raise mismatch(at, annotation, value)
+        return arguments
+    return [arguments[0] if arguments else None] * len(value)
+
+
+def _map_to(value, annotation, _origin, arguments, at, depth):
+    if not isinstance(value, dict):
+        raise mismatch(at, annotation, value)
+    texts = {key: to_plain(key, arguments[0], f"a key of {at or 'the value'}", depth) for key in value}
+    return {text if type(text) is str else json.dumps(text): to_plain(value[key], arguments[1], f"{at}[{key!r}]", depth) for key, text in texts.items()}
+
+
+def _time_to(value, annotation, origin, _arguments, at, _depth):
+    if type(value) is origin:
+        return value.isoformat()
+    raise mismatch(at, annotation, value)
+
+
+def _text_to(value, annotation, origin, _arguments, at, _depth):
+    if isinstance(value, origin):
+        return str(value)
+    raise mismatch(at, annotation, value)
+
+
+_TO = {"any": _any_to, "union": _union_to, "literal": _literal, "none": _none, "enum": _enum_to, "record": _record_to, "scalar": _scalar_to,
+       "list": _list_to, "map": _map_to, "time": _time_to, "text": _text_to}
+
+
+def from_plain(value, annotation=None, at=""):
+    """Returns the value of the type that ``to_plain`` made this of."""
+    form, origin, arguments = form_of(annotation)
+    if not form:
+        raise mismatch(at, annotation, value)
+    return _FROM[form](value, annotation, origin, arguments, at)
+
+
+def _any_from(value, annotation, origin, _arguments, at):
+    if isinstance(origin, type) and origin in (list, dict) and type(value) is not origin:
+        raise mismatch(at, annotation, value)
+    return value
+
+
+def _union_from(value, annotation, _origin, arguments, at):
+    return _first(arguments, annotation, value, at, lambda each: from_plain(value, each, at))
+
+
+def _enum_from(value, annotation, origin, _arguments, at):
+    if isinstance(value, str) and value in origin.__members__:
+        return origin[value]
+    raise mismatch(at, annotation, value)
+
+
+def _record_from(value, annotation, origin, _arguments, at):
+    if not isinstance(value, dict):
+        raise mismatch(at, annotation, value)
+    hints = fields_of(origin)
+    _no_others(value, hints, origin, at)
+    parts = {name: from_plain(part, hints[name], f"{at}.{name}") for name, part in value.items()}
+    try:
+        return origin(**parts)
+    except TypeError as error:  # a field without a default is missing
+        raise StepError(f"{at or 'the value'} is not {a(name_of(origin))}: {error}") from error
+
+
+def _scalar_from(value, annotation, origin, _arguments, at):
+    if origin is float and (type(value) in (int, float) or value in ("nan", "inf", "-inf")):
+        return float(value)
+    if type(value) is origin:
+        return value
+    raise mismatch(at, annotation, value)
+
+
+def _list_from(value, annotation, origin, arguments, at):
+    if not isinstance(value, list):
+        raise mismatch(at, annotation, value)
+    kind = origin.__name__
+    parts = [from_plain(part, each, f"{at}[{i}]") for i, (part, each) in enumerate(zip(value, _item_types(kind, arguments, value, annotation, at)))]
+    return {"tuple": tuple, "set": set, "frozenset": frozenset}.get(kind, list)(parts)
+
+
+def _map_from(value, annotation, _origin, arguments, at):
+    if not isinstance(value, dict):
+        raise mismatch(at, annotation, value)
+    def read_key(key):
+        for text in (key, _json_or(key)):
+            try:
+                return from_plain(text, arguments[0], f"a key of {at or 'the value'}")
+            except StepError:
+                continue
+        raise mismatch(f"a key of {at or 'the value'}", arguments[0], key)
+    return {read_key(key): from_plain(part, arguments[1], f"{at}[{key!r}]") for key, part in value.items()}
+
+
+def _json_or(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _time_from(value, annotation, origin, _arguments, at):
+    try:
+        return origin.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise mismatch(at, annotation, value) from None
+
+
+def _text_from(value, annotation, origin, _arguments, at):
+    try:
+        return origin(value)
+    except (TypeError, ValueError, ArithmeticError):
+        raise mismatch(at, annotation, value) from None
+
+
+_FROM = {"any": _any_from, "union": _union_from, "literal": _literal, "none": _none, "enum": _enum_from, "record": _record_from, "scalar": _scalar_from,
+         "list": _list_from, "map": _map_from, "time": _time_from, "text": _text_from}

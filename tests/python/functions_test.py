@@ -1,0 +1,148 @@
+"""Functions as steps: the document, the command line, the code of a step, and when it runs again."""
+
+import unittest
+
+from python_support import PARENT, PythonTest, docker
+
+DIGITS = """
+    from dataclasses import dataclass
+    import pipe_ml as pl
+
+    FACTOR = 2
+
+    @dataclass
+    class Model:
+        weights: list[float]
+        c: float
+
+    def scaled(x):
+        return x * FACTOR
+
+    @pl.step
+    def load(count: int = 4) -> list[float]:
+        '''Makes numbers.'''
+        print("loading", count)
+        return [scaled(i) for i in range(count)]
+
+    @pl.step
+    def train(data: list[float], c: float = 1.0) -> Model:
+        pl.metric("loss", c)
+        return Model([c * x for x in data], c)
+
+    @pl.step
+    def choose(models: list[Model]) -> Model:
+        return max(models, key=lambda model: model.c)
+
+    @pl.pipeline(docker={settings})
+    def digits(count: int = 5):
+        models = train.map(load(count), c=[0.1, 1.0, 10.0])
+        return choose(models)
+
+    if __name__ == "__main__":
+        digits.main()
+"""
+
+
+class Functions(PythonTest):
+    def write_digits(self, settings=None, change=("", "")):
+        text = DIGITS.replace("{settings}", repr(settings or {}))
+        self.assertIn(change[0], text)
+        self.program(text.replace(*change))
+
+    def test_a_failing_step_is_reported_with_its_own_traceback(self):
+        self.write_digits(change=("return Model([c * x for x in data], c)", "raise ValueError(f'no {c}')"))
+        result = self.digits("run", code=1)
+        failure = result.failure("train.c-0.1")
+        self.assertEqual(failure["message"], "raised ValueError: no 0.1 (__pipe__/digits.train.py:12, in train)")
+        self.assertIn("raise ValueError(f'no {c}')", "\n".join(failure["details"]))
+        self.assertNotIn("pipe_step.py", result.text)
+
+    def test_they_run_as_processes_and_are_reused(self):
+        self.write_digits()
+        first = self.digits("run")
+        self.assertEqual(first.steps(), dict.fromkeys(["load", "train.c-0.1", "train.c-1.0", "train.c-10.0", "choose"], "succeeded"))
+        self.assertEqual(self.json_of("choose.result"), {"weights": [0.0, 20.0, 40.0, 60.0, 80.0], "c": 10.0})
+        self.assertEqual(set(self.digits("run").steps().values()), {"cached"})
+        self.assertEqual(self.digits("run", "-p", "count=2").steps()["load"], "succeeded")
+        self.assertEqual(self.json_of("load.result"), [0.0, 2.0])
+        self.assertIn("loss", self.digits("metrics", "latest").out)
+
+    def test_without_pipe_ml_in_the_image(self):
+        self.orchestrator = "docker"
+        self.write_digits({"parent_image": PARENT, "skip_build": True, "network": "none", "labels": {"e2e": self.mark}})
+        self.assertEqual(self.digits("run").steps()["choose"], "succeeded")
+        self.assertEqual(self.json_of("choose.result")["c"], 10.0)
+        self.assertNotIn("pipe_ml", docker("run", "--rm", "--label", f"e2e={self.mark}", PARENT, "pip", "list"))
+        self.assert_nothing_left()
+
+    def test_the_exported_document_has_the_same_keys(self):
+        self.write_digits()
+        self.digits("run")
+        self.write("other.yaml", self.digits("export").out)
+        done = self.pipe("run", "other.yaml", "-o", "local", "--output", "json")
+        self.assertEqual(set(done.steps().values()), {"cached"}, done)
+
+    def test_only_what_uses_the_edited_code_runs_again(self):
+        self.write_digits()
+        self.digits("run")
+        runs = lambda: sorted(step for step, action in self.actions().items() if action == "run")  # noqa: E731
+        train = ["train.c-0.1", "train.c-1.0", "train.c-10.0"]
+        for change, expected in {
+            ("max(models", "min(models"): ["choose"],
+            ("x * FACTOR", "x + FACTOR"): ["load"],
+            ("FACTOR = 2", "FACTOR = 3"): ["load"],
+            ("import pipe_ml as pl", "import os\n    import pipe_ml as pl\n    UNUSED = 1"): [],
+            ("pl.metric(\"loss\", c)", "pl.metric(\"cost\", c)"): train,
+            ("count: int = 4", "count: int = 7"): ["load"],  # a default that the pipeline's parameter replaces is code all the same
+            ("@pl.step\n    def choose", "@pl.step(timeout='1h', description='Chooses.')\n    def choose"): [],
+        }.items():
+            with self.subTest(change):
+                self.write_digits(change=change)
+                self.assertEqual(runs(), expected)
+
+    def test_a_class_that_a_step_uses_is_its_code(self):
+        self.write_digits()
+        self.digits("run")
+        self.write_digits(change=("c: float\n\n", "c: float\n        note: str = ''\n\n"))
+        self.assertEqual(self.actions(), {"load": "reuse", **dict.fromkeys(["train.c-0.1", "train.c-1.0", "train.c-10.0", "choose"], "run")})
+
+    def test_modules_of_the_project_travel_and_count(self):
+        self.write("helpers/__init__.py", "")
+        self.write("helpers/sums.py", "from .deep import times\ndef total(values): return times(sum(values))\n")
+        self.write("helpers/deep.py", "def times(x): return 3 * x\n")
+        self.program("""
+            import pipe_ml as pl
+            from helpers.sums import total
+
+            @pl.step
+            def add(values: list[int]) -> int:
+                return total(values)
+
+            @pl.pipeline
+            def digits():
+                add([1, 2])
+
+            if __name__ == "__main__":
+                digits.main()
+        """)
+        self.digits("run")
+        self.assertEqual(self.json_of("add.result"), 9)
+        self.assertEqual(self.actions(), {"add": "reuse"})
+        self.write("helpers/deep.py", "def times(x): return 4 * x\n")
+        self.assertEqual(self.actions(), {"add": "run"})
+
+    def test_called_outside_of_a_pipeline_a_step_is_its_function(self):
+        self.write_digits()
+        self.program("from digits import load, train\nassert train(load(2), c=3.0).weights == [0.0, 6.0]\nprint('plain')", "call.py")
+        self.assertIn("plain", self.python_run("call.py").out)
+
+    def test_a_file_of_the_users_is_not_overwritten(self):
+        self.write_digits()
+        self.write("digits.yaml", "name: mine\n")
+        result = self.digits("run", code=2)
+        self.assertIn("digits.py:29: error: digits.yaml is there, and was not made by this pipeline", result.err)
+        self.assertEqual((self.folder / "digits.yaml").read_text(), "name: mine\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
