@@ -330,9 +330,11 @@ TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_y
   Pipeline pipeline{"policies", {.root = folder_.path()}};
   const auto train =
       pipeline.add(command("train", {"train", "${params.c}", "${outputs.model}"},
-                           {.matrix = nlohmann::json{{"c", {1, 2}}},
+                           {.outputs = {Output("model", "model").as_temp()},
+                            .matrix = nlohmann::json{{"c", {1, 2}}},
                             .publish_to = "./results/${params.c}",
                             .allow_failure = true,
+                            .wait = "Train ${params.c}?",
                             .max_parallel = 1,
                             .uses = {{"license", 2}},
                             .retry = {.max_retries = 1, .on = {"exit 75"}, .never = {"signal 9"}},
@@ -344,6 +346,8 @@ TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_y
   const auto& step = spec.steps.at(1);
   EXPECT_EQ(step.publish_to, folder_.path() / "results/2");
   EXPECT_TRUE(step.allow_failure);
+  EXPECT_EQ(step.wait, "Train 2?");
+  EXPECT_TRUE(step.outputs.at(0).temp);
   EXPECT_EQ(step.max_parallel, 1u);
   EXPECT_EQ(step.uses, (std::map<std::string, unsigned>{{"license", 2}}));
   EXPECT_EQ(step.retry.on.items(), std::vector<std::string>{"exit 75"});
