@@ -35,8 +35,8 @@ json question_json(const std::string& step, const store::Question& question) {
   return entry;
 }
 
-void list(Context& context, const std::string& run,
-          const std::map<std::string, store::Question>& questions) {
+void list_questions(Context& context, const std::string& run,
+                    const std::map<std::string, store::Question>& questions) {
   auto all = json::array();
   Table table;
   table.add({"STEP", "QUESTION", "ASKED", "ANSWER"});
@@ -60,7 +60,7 @@ core::ExitCode answer_command(Context& context) {
   const auto run = context.find_run(store);
   const auto questions = store::questions_of(store, run.id);
   if (options.step.empty()) {
-    list(context, run.id, questions);
+    list_questions(context, run.id, questions);
     return core::ExitCode::ok;
   }
   const auto found = questions.find(options.step);

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-json read(RunStore& store, const std::string& run) {
+json questions_json(RunStore& store, const std::string& run) {
   auto all = core::parse_json(store.key_values().find(questions_kind, run).value_or("{}"));
   return all.is_object() ? all : json::object();
 }
@@ -22,7 +22,7 @@ WallTime time_of(const json& value) {
 
 std::map<std::string, Question> questions_of(RunStore& store, const std::string& run) try {
   std::map<std::string, Question> questions;
-  const auto all = read(store, run);
+  const auto all = questions_json(store, run);
   for (const auto& [step, row] : all.items())
     questions[step] = {row.at(0), time_of(row.at(1)), row.at(2),
                        row.at(3), time_of(row.at(4)), row.at(5)};
@@ -34,7 +34,7 @@ std::map<std::string, Question> questions_of(RunStore& store, const std::string&
 void put_question(RunStore& store, const std::string& run, const std::string& step,
                   const Question& question) {
   store.transaction([&] {
-    auto all = read(store, run);
+    auto all = questions_json(store, run);
     all[step] = {question.text, question.asked.time_since_epoch().count(),    question.answer,
                  question.who,  question.answered.time_since_epoch().count(), question.note};
     store.key_values().put(questions_kind, run, all.dump());
