@@ -15,10 +15,10 @@ import os
 import sys
 
 if __package__:
-    from .pipe_types import StepError, float_text, from_plain, is_finite
+    from .pipe_types import StepError, fields_of, float_text, from_plain, is_finite, read_annotation, sources
     from .pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
 else:
-    from pipe_types import StepError, float_text, from_plain, is_finite
+    from pipe_types import StepError, fields_of, float_text, from_plain, is_finite, read_annotation, sources
     from pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
 
 __all__ = ["Codec", "FileName", "Metrics", "Pickle", "StepError", "checkpoint", "codec", "log", "metric", "progress", "stopping"]
@@ -115,7 +115,7 @@ def _load_module(path):
     module.__package__ = module_name.rpartition(".")[0]
     sys.modules[module_name] = module
     with open(path, encoding="utf-8") as file:
-        source = file.read()
+        source = sources[module_name] = file.read()
     exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
     return getattr(module, function)
 
@@ -123,12 +123,8 @@ def _load_module(path):
 def _hint(function, name):
     """Returns the annotation of an argument, or of the result (``return``); None if only a type checker could read it."""
     annotation = getattr(function, "__annotations__", {}).get(name)
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, function.__globals__)
-    except Exception:
-        return None
+    made = read_annotation(annotation, function.__module__, function.__globals__)
+    return None if isinstance(made, str) else made
 
 
 def _variable(prefix, name):
@@ -167,7 +163,7 @@ def _result_types(annotation, count):
     if count == 1:
         return [annotation]
     if hasattr(annotation, "_fields"):
-        return [annotation.__annotations__[name] for name in annotation._fields]
+        return list(fields_of(annotation).values())
     return list(getattr(annotation, "__args__", None) or [None] * count)
 
 
