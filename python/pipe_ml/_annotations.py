@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from ._source import source_of
@@ -36,6 +38,7 @@ def _stand_in(module: str, name: str) -> Any:
 absent.append(_stand_in)
 
 
+@functools.lru_cache(maxsize=None)
 def annotations_of(function: Callable[..., Any]) -> Dict[str, Any]:
     """Returns the annotation of each argument and of the result; texts that cannot be read stay texts."""
     found = dict(getattr(function, "__annotations__", {}))
@@ -110,7 +113,7 @@ def _is_below(a: type, b: type) -> bool:
         return True
 
 
+@functools.lru_cache(maxsize=None)
 def parameters_of(function: Callable[..., Any]) -> Sequence[Any]:
-    import inspect
-
+    """Returns the parameters of a function, as `inspect` has them."""
     return list(inspect.signature(function).parameters.values())

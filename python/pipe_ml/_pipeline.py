@@ -97,7 +97,7 @@ class Step(Generic[P, R]):
             check_names(self._inner)
             self._is_checked = True
         options = {key: value for key, value in self._options.items() if key != "name"}
-        if "description" not in options and (doc := inspect.getdoc(self._inner)):
+        if self._inner.__doc__ and "description" not in options and (doc := inspect.getdoc(self._inner)):
             options["description"] = doc.strip().splitlines()[0]
         node = Node(self.name.replace(".", "-"), callers_place(), options)
         node.declared = self._place

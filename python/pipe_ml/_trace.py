@@ -74,14 +74,15 @@ class Trace:
         self.nodes: List[Node] = []
         self.names: Dict[str, Node] = {}
         self.parameters: Dict[str, Parameter] = {}
+        self._counts: Dict[str, int] = {}
         self.conditions: List[str] = []
         self.rounds: Optional[Rounds] = None
 
     def add(self, node: Node) -> None:
-        wanted, number = node.name, 1
+        wanted = node.name
         while node.name in self.names:
-            number += 1
-            node.name = f"{wanted}_{number}"
+            self._counts[wanted] = self._counts.get(wanted, 1) + 1
+            node.name = f"{wanted}_{self._counts[wanted]}"
         if self.conditions:
             own = node.options.get("when")
             parts = [*self.conditions, *([as_condition(own).text] if own is not None else [])]
@@ -141,11 +142,19 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
     return json.dumps(plain)
 
 
+_codecs: Dict[int, Tuple[Any, str]] = {}  # by the annotation's identity; the annotation is kept, so that no other takes its place
+
+
 def codec_at(annotation: Any, what: str, place: Place) -> str:
+    known = _codecs.get(id(annotation))
+    if known is not None:
+        return known[1]
     try:
-        return codec_of(annotation)
+        codec = codec_of(annotation)
     except StepError as error:
         raise PipelineError(f"{what}: {error}", place) from None
+    _codecs[id(annotation)] = annotation, codec
+    return codec
 
 
 class Call:
@@ -190,11 +199,11 @@ class Call:
         if isinstance(parameter.default, os.PathLike):
             return False
         try:
-            if annotation is not None and codec_of(annotation) != "json":
+            if annotation is not None and codec_at(annotation, "", self.node.place) != "json":
                 return False
             to_plain(parameter.default, annotation)
             return True
-        except StepError:
+        except (StepError, PipelineError):
             return False
 
     def argument(self, name: str, value: Any) -> None:

@@ -15,11 +15,9 @@ import os
 import sys
 
 if __package__:
-    from .pipe_types import StepError, fields_of, float_text, from_plain, is_finite, read_annotation, sources
-    from .pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
+    from .pipe_types import StepError, fields_of, float_text, from_plain, is_finite, load_json, read_annotation, save_json, sources
 else:
-    from pipe_types import StepError, fields_of, float_text, from_plain, is_finite, read_annotation, sources
-    from pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
+    from pipe_types import StepError, fields_of, float_text, from_plain, is_finite, load_json, read_annotation, save_json, sources
 
 __all__ = ["Codec", "FileName", "Metrics", "Pickle", "StepError", "checkpoint", "codec", "log", "metric", "progress", "stopping"]
 
@@ -81,7 +79,18 @@ def step(function=None, **_options):
 pipeline = step
 
 
+def _values():
+    """Returns the module of codecs, which a step that handles JSON alone does not load."""
+    if __package__:
+        from . import pipe_values
+    else:
+        import pipe_values
+    return pipe_values
+
+
 def __getattr__(name):
+    if name in ("Codec", "FileName", "Metrics", "Pickle", "codec"):
+        return getattr(_values(), name)
     if name == "DataFrame":
         import pandas
 
@@ -134,6 +143,10 @@ def _variable(prefix, name):
     return os.environ[variable]
 
 
+def _load(path, codec, annotation):
+    return load_json(path, annotation) if codec == "json" else _values().load(path, codec, annotation)
+
+
 def _item_of(annotation):
     arguments = getattr(annotation, "__args__", None)
     return arguments[0] if arguments else None
@@ -152,10 +165,10 @@ def _argument(word, function):
         return from_plain(plain, annotation, word.name)
     path = _variable("PIPE_INPUT_", word.source)
     if not word.is_gathered:
-        return load(path, word.codec, annotation)
+        return _load(path, word.codec, annotation)
     with open(os.path.join(path, "index.json"), encoding="utf-8") as file:
         entries = json.load(file)
-    return [load(os.path.join(path, entry["file"]), word.codec, _item_of(annotation)) for entry in entries if entry["file"] is not None]
+    return [_load(os.path.join(path, entry["file"]), word.codec, _item_of(annotation)) for entry in entries if entry["file"] is not None]
 
 
 def _result_types(annotation, count):
@@ -177,7 +190,8 @@ def _store(result, outputs, annotation):
         raise StepError(f"the function should return {len(outputs)} values, {', '.join(word.name for word in outputs)}, and returned {result!r:.80}")
     for value, word, kind in zip(results, outputs, _result_types(annotation, len(outputs))):
         try:
-            save(value, _variable("PIPE_OUTPUT_", word.name), word.codec, kind)
+            path = _variable("PIPE_OUTPUT_", word.name)
+            save_json(value, path, kind) if word.codec == "json" else _values().save(value, path, word.codec, kind)
         except RecursionError as error:
             raise StepError("it is nested too deeply, or contains itself") from error
         except Exception as error:

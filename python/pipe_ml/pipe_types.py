@@ -117,8 +117,20 @@ def fields_of(kind):
     return {name: hints.get(name) for name in names}
 
 
+_forms = {}
+
+
 def form_of(annotation):
     """Returns (form, origin, arguments): the word for how a type is written as JSON."""
+    try:
+        if annotation not in _forms:
+            _forms[annotation] = _form_of(annotation)
+        return _forms[annotation]
+    except TypeError:  # one that cannot be a key
+        return _form_of(annotation)
+
+
+def _form_of(annotation):
     origin, arguments = origin_of(annotation)
     kind = getattr(origin, "__name__", str(origin))
     if annotation is None or isinstance(annotation, str) or str(annotation) in ANY or type(annotation).__name__ in ("TypeVar", "ForwardRef"):
@@ -377,3 +389,19 @@ def _text_from(value, annotation, origin, _arguments, at):
 
 _FROM = {"any": _any_from, "union": _union_from, "literal": _literal, "none": _none, "enum": _enum_from, "record": _record_from, "scalar": _scalar_from,
          "list": _list_from, "map": _map_from, "time": _time_from, "text": _text_from}
+
+
+def save_json(value, path, annotation):
+    text = json.dumps(to_plain(value, annotation), allow_nan=False)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def load_json(path, annotation):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise StepError(f"{path.rpartition('/')[2]} is not JSON: {error}") from error
+    return from_plain(plain, annotation)
