@@ -231,6 +231,7 @@ def main(words):
     path, words = words[0], words[1:]
     end = words.index("->") if "->" in words else len(words)
     inputs, outputs = [_Word(word) for word in words[:end]], [_Word(word) for word in words[end + 1:]]
+    sys.path.append(sys.path[0])  # where pipe_values is
     sys.path[0] = os.getcwd()
     sys.modules["pipe_ml"] = sys.modules[__name__]
     try:
