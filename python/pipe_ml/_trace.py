@@ -133,13 +133,27 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
     """Returns a parameter's value as the document has it: what is no text is JSON for whoever reads it."""
     try:
         plain = to_plain(value, annotation, at)
+        str(plain).encode()
     except StepError as error:
         raise PipelineError(str(error), place) from None
+    except UnicodeEncodeError:
+        raise PipelineError(f"{at} holds half of a surrogate pair, which no file of UTF-8 can hold", place) from None
     if is_text(annotation, value) or isinstance(plain, (bool, int, float, list, dict)):
-        return plain
+        return without_placeholders(plain)
     import json
 
-    return json.dumps(plain)
+    return without_placeholders(json.dumps(plain))
+
+
+def without_placeholders(value: Any) -> Any:
+    """Returns a value whose texts mean what they say: `${x}` in a value is no placeholder."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, list):
+        return [without_placeholders(part) for part in value]
+    if isinstance(value, dict):
+        return {key: without_placeholders(part) for key, part in value.items()}
+    return value
 
 
 _codecs: Dict[int, Tuple[Any, str]] = {}  # by the annotation's identity; the annotation is kept, so that no other takes its place
