@@ -60,9 +60,9 @@ class Node:
 class Rounds:
     """Steps that are repeated."""
 
-    def __init__(self, first: Any, most: int) -> None:
+    def __init__(self, first: Any, max_rounds: int) -> None:
         self.first = first
-        self.max = most
+        self.max = max_rounds
         self.until = ""
         self.nodes: List[Node] = []
         self.result: Any = None
@@ -368,7 +368,7 @@ class Call:
 
 
 class Taken(Artifact):
-    """What a round takes: of the round before, or at first what stands before the rounds."""
+    """The input of a round: a result of the round before, in the first round of a step before the rounds."""
 
     def __init__(self, rounds: Rounds, first: Artifact) -> None:
         super().__init__(first._node, first._step, first._output, first._annotation, first._codec)
