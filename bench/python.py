@@ -60,7 +60,7 @@ if __name__ == "__main__":
 
 
 def python(folder, *words):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     return subprocess.run([sys.executable, *words], cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
