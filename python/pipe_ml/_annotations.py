@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
-import sys
-import typing
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+import functools
+import inspect
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from ._source import ModuleSource, source_of
-from .pipe_types import form_of, is_record, name_of, origin_of
+from ._source import source_of
+from .pipe_types import absent, fields_of, form_of, is_record, name_of, origin_of, read_annotation, sources
 
 _absent: Dict[Tuple[str, str], type] = {}
 
@@ -33,44 +31,20 @@ class _AbsentModule:
         return absent_class(self._name, name) if name[:1].isupper() or name == "ndarray" else _AbsentModule(f"{self._name}.{name}")
 
 
-class _Names(Dict[str, Any]):
-    """Names of a module: those that it has, and those that it imports for type checkers only."""
-
-    def __init__(self, module: Dict[str, Any], source: ModuleSource) -> None:
-        super().__init__()
-        self._module = module
-        self._source = source
-
-    def __missing__(self, name: str) -> Any:
-        if name in self._module:
-            return self._module[name]
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
-        for node in ast.walk(self._source.tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    if (alias.asname or alias.name.split(".")[0]) == name:
-                        return _AbsentModule(alias.name if alias.asname else name)
-            elif isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    if (alias.asname or alias.name) == name:
-                        return absent_class(node.module or "", alias.name)
-        raise NameError(name)
+def _stand_in(module: str, name: str) -> Any:
+    return absent_class(module, name) if name else _AbsentModule(module)
 
 
+absent.append(_stand_in)
+
+
+@functools.lru_cache(maxsize=None)
 def annotations_of(function: Callable[..., Any]) -> Dict[str, Any]:
     """Returns the annotation of each argument and of the result; texts that cannot be read stay texts."""
     found = dict(getattr(function, "__annotations__", {}))
-    names: Optional[_Names] = None
-    for name, annotation in found.items():
-        if isinstance(annotation, str):
-            if names is None:
-                names = _Names(function.__globals__, source_of(function))
-            try:
-                found[name] = eval(annotation, {}, names)  # the user's own module, which is executed already
-            except Exception:
-                continue
-    return found
+    if any(isinstance(each, str) for each in found.values()):
+        sources[function.__module__] = source_of(function).text
+    return {name: read_annotation(each, function.__module__, function.__globals__) for name, each in found.items()}
 
 
 def outputs_of(annotation: Any) -> List[Tuple[str, Any]]:
@@ -79,8 +53,7 @@ def outputs_of(annotation: Any) -> List[Tuple[str, Any]]:
         return []
     origin, arguments = origin_of(annotation)
     if isinstance(origin, type) and issubclass(origin, tuple) and hasattr(origin, "_fields"):
-        hints = typing.get_type_hints(origin, include_extras=True) if sys.version_info >= (3, 9) else typing.get_type_hints(origin)
-        return [(name, hints[name]) for name in getattr(origin, "_fields")]
+        return list(fields_of(origin).items())
     if origin is tuple and arguments and arguments[-1] is not Ellipsis and arguments != ((),):
         named = [output_name(each) for each in arguments]
         return [(name or f"result{i + 1}", each) for i, (name, each) in enumerate(zip(named, arguments))]
@@ -140,7 +113,7 @@ def _is_below(a: type, b: type) -> bool:
         return True
 
 
+@functools.lru_cache(maxsize=None)
 def parameters_of(function: Callable[..., Any]) -> Sequence[Any]:
-    import inspect
-
+    """Returns the parameters of a function, as `inspect` has them."""
     return list(inspect.signature(function).parameters.values())

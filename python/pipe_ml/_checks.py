@@ -1,4 +1,4 @@
-"""What `pipe validate` finds in the document, at the lines of Python that wrote it."""
+"""Problems that `pipe validate` finds in the document, at the lines of Python that wrote it."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ class Document:
 
     def __init__(self, trace: Trace, options: Mapping[str, Any], place: Place) -> None:
         self.files: Dict[str, str] = {}
+        self._code: Dict[Any, str] = {}  # by function
         self.places: Dict[str, Place] = {"": place}  # by step
         self.declared: Dict[str, Place] = {"": place}
         self.root: Dict[str, Any] = {"name": trace.name}
@@ -84,9 +85,11 @@ class Document:
 
     def _command(self, node: Node, options: Dict[str, Any]) -> List[str]:
         assert node.function is not None
-        source, name = source_of(node.function), node.function.__name__
-        file = f"{FOLDER}/{module_name(node.function)}.{name}.py"
-        self.files[file] = source.code_of(name)
+        file = self._code.get(node.function)
+        if file is None:
+            name = node.function.__name__
+            file = self._code[node.function] = f"{FOLDER}/{module_name(node.function)}.{name}.py"
+            self.files[file] = source_of(node.function).code_of(name)
         words = [f"{each.name}:{each.codec}{'*' if each.is_gathered else ''}" for each in node.inputs]
         words += [f"{each.name}={each.codec}" + (f"@{each.of_pipeline}" if each.of_pipeline and each.of_pipeline != each.name else "") for each in node.values]
         words += [f"{each.name}{':' if each.is_input else '='}{each.codec}" for each in node.axes]

@@ -46,8 +46,8 @@ class PipelineError(Exception):
 
 
 def _show_uncaught(kind: Type[BaseException], error: BaseException, trace: Optional[types.TracebackType]) -> None:
-    """Prints a PipelineError without frames: its message has the user's line."""
-    if isinstance(error, PipelineError):
+    """Prints an error of this package without frames: its message has the user's lines."""
+    if hasattr(error, "_render_traceback_") and kind.__module__.startswith(__package__ or "pipe_ml"):
         sys.stdout.flush()
         print(error, file=sys.stderr)
     else:

@@ -1,4 +1,4 @@
-"""What a pipeline's function handles: results that do not exist yet, parameters, conditions."""
+"""Handles in a pipeline's function: results that do not exist yet, parameters, conditions."""
 
 from __future__ import annotations
 

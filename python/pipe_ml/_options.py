@@ -17,7 +17,7 @@ class _Shared(ResourceSettings, total=False):
     enable_cache: bool
     """ZenML's word for `cache`."""
     shell: Union[str, Sequence[str]]
-    """What reads a command that is a text."""
+    """The shell that reads a command that is a text."""
 
 
 class CommandOptions(_Shared, StepSettings, total=False):

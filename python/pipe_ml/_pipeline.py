@@ -97,7 +97,7 @@ class Step(Generic[P, R]):
             check_names(self._inner)
             self._is_checked = True
         options = {key: value for key, value in self._options.items() if key != "name"}
-        if "description" not in options and (doc := inspect.getdoc(self._inner)):
+        if self._inner.__doc__ and "description" not in options and (doc := inspect.getdoc(self._inner)):
             options["description"] = doc.strip().splitlines()[0]
         node = Node(self.name.replace(".", "-"), callers_place(), options)
         node.declared = self._place
@@ -206,6 +206,8 @@ class Pipeline(Generic[P]):
         heading = [f"# Made by {made_by if made_by.endswith('.py') else 'a notebook'} with pipe_ml: changes here are lost."]
         text, paths = to_yaml(document.root, heading)
         path = os.path.join(folder, f"{self.name}.yaml")
+        if os.path.basename(self.name) != self.name or self.name.startswith("."):
+            raise PipelineError(f"'{self.name}' cannot be the name of a pipeline, and of its file", find_option(self._place, ("name",)) or self._place, "use letters, digits, - and _")
         if os.path.exists(path) and "with pipe_ml: changes here are lost." not in _first_line(path):
             raise PipelineError(f"{os.path.basename(path)} is there, and was not made by this pipeline", self._place, "rename it, or the pipeline: @pl.pipeline(name=...)")
         replace(path, text)

@@ -86,7 +86,7 @@ class Run:
     def __init__(self, pipeline: Pipeline[...], identifier: str, state: str = "") -> None:
         self._pipeline = pipeline
         self._folder = pipeline.folder()
-        self._state = state or os.environ.get("PIPE_HOME") or os.path.join(self._folder, ".pipe")
+        self._state = os.path.abspath(state or os.environ.get("PIPE_HOME") or os.path.join(self._folder, ".pipe"))
         self.id = identifier
         self._record: Dict[str, Any] = json.loads(self._pipe("show", identifier, "--output", "json"))
         self.id = self._record.get("id", identifier)

@@ -44,7 +44,11 @@ class Statement:
         if isinstance(node, (*_Function, ast.ClassDef)):
             self.binds.add(node.name)
             ours = [each for each in node.decorator_list if self.is_ours(each)]
-            nodes = [child for child in ast.iter_child_nodes(node) if child not in ours]
+            if isinstance(node, _Function):
+                self._read_function(node, ours)
+                nodes = []
+            else:
+                nodes = [child for child in ast.iter_child_nodes(node) if child not in ours]
             for decorator in node.decorator_list:
                 self._bind_codec(decorator)
         elif isinstance(node, ast.Expr):
@@ -66,8 +70,30 @@ class Statement:
                 self.binds |= {(alias.asname or alias.name).split(".")[0] for alias in each.names}
             elif isinstance(each, (*_Function, ast.ClassDef)) and is_top:
                 self.binds.add(each.name)
-            elif isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.isidentifier():
-                self.uses.add(each.value)  # an annotation in quotes
+            self.uses |= _quoted_names(each)
+
+    def _read_function(self, node: Any, ours: List[ast.expr]) -> None:
+        """Reads a function's names, without those that are its own variables."""
+        outside = [each for each in node.decorator_list if each not in ours]
+        outside += [each for each in (*node.args.defaults, *node.args.kw_defaults, node.returns) if each is not None]
+        outside += [each.annotation for each in ast.walk(node.args) if isinstance(each, ast.arg) and each.annotation is not None]
+        declared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
+        own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        waiting: List[ast.AST] = list(node.body)
+        while waiting:  # the function's own scope: not that of functions, classes and comprehensions in it
+            each = waiting.pop()
+            if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
+                own.add(each.id)
+            if not isinstance(each, (*_Function, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+                waiting += ast.iter_child_nodes(each)
+        for each in node.body:
+            self._read_names(each, is_top=False)
+        self.uses -= own - declared
+        for each in outside:
+            self._read_names(each, is_top=False)
+        for each in ast.walk(node.args):
+            self.uses |= _quoted_names(each)
+        self.uses |= _quoted_names(node)
 
     def _bind_codec(self, call: ast.expr) -> None:
         """``@pl.codec(Tree, ".tree")`` belongs to Tree: whoever uses the class has its codec."""
@@ -113,6 +139,26 @@ class Statement:
         parts = self.module.split(".")
         base = parts[:len(parts) - node.level + (1 if self.is_package else 0)]
         return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def _quoted_names(node: ast.AST) -> Set[str]:
+    """Returns the names in the annotations of an argument, a variable or a result that are texts."""
+    annotation = getattr(node, "annotation", None) if isinstance(node, (ast.arg, ast.AnnAssign)) else getattr(node, "returns", None)
+    names: Set[str] = set()
+    waiting = [annotation] if annotation is not None else []
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            try:
+                names |= {part.id for part in ast.walk(ast.parse(each.value.strip(), mode="eval")) if isinstance(part, ast.Name)}
+            except SyntaxError:
+                continue
+        elif isinstance(each, ast.Subscript) and _last(each.value) == "Annotated":
+            inner = getattr(each.slice, "value", each.slice) if type(each.slice).__name__ == "Index" else each.slice
+            waiting += inner.elts[:1] if isinstance(inner, ast.Tuple) else [inner]
+        elif not (isinstance(each, ast.Subscript) and _last(each.value) == "Literal"):
+            waiting += ast.iter_child_nodes(each)
+    return names
 
 
 def _alias(alias: ast.alias) -> str:

@@ -60,9 +60,9 @@ class Node:
 class Rounds:
     """Steps that are repeated."""
 
-    def __init__(self, first: Any, most: int) -> None:
+    def __init__(self, first: Any, max_rounds: int) -> None:
         self.first = first
-        self.max = most
+        self.max = max_rounds
         self.until = ""
         self.nodes: List[Node] = []
         self.result: Any = None
@@ -74,14 +74,15 @@ class Trace:
         self.nodes: List[Node] = []
         self.names: Dict[str, Node] = {}
         self.parameters: Dict[str, Parameter] = {}
+        self._counts: Dict[str, int] = {}
         self.conditions: List[str] = []
         self.rounds: Optional[Rounds] = None
 
     def add(self, node: Node) -> None:
-        wanted, number = node.name, 1
+        wanted = node.name
         while node.name in self.names:
-            number += 1
-            node.name = f"{wanted}_{number}"
+            self._counts[wanted] = self._counts.get(wanted, 1) + 1
+            node.name = f"{wanted}_{self._counts[wanted]}"
         if self.conditions:
             own = node.options.get("when")
             parts = [*self.conditions, *([as_condition(own).text] if own is not None else [])]
@@ -132,20 +133,42 @@ def plain_value(value: Any, annotation: Any, at: str, place: Place) -> Any:
     """Returns a parameter's value as the document has it: what is no text is JSON for whoever reads it."""
     try:
         plain = to_plain(value, annotation, at)
+        str(plain).encode()
     except StepError as error:
         raise PipelineError(str(error), place) from None
+    except UnicodeEncodeError:
+        raise PipelineError(f"{at} holds half of a surrogate pair, which no file of UTF-8 can hold", place) from None
     if is_text(annotation, value) or isinstance(plain, (bool, int, float, list, dict)):
-        return plain
+        return without_placeholders(plain)
     import json
 
-    return json.dumps(plain)
+    return without_placeholders(json.dumps(plain))
+
+
+def without_placeholders(value: Any) -> Any:
+    """Returns a value whose texts mean what they say: `${x}` in a value is no placeholder."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, list):
+        return [without_placeholders(part) for part in value]
+    if isinstance(value, dict):
+        return {key: without_placeholders(part) for key, part in value.items()}
+    return value
+
+
+_codecs: Dict[int, Tuple[Any, str]] = {}  # by the annotation's identity; the annotation is kept, so that no other takes its place
 
 
 def codec_at(annotation: Any, what: str, place: Place) -> str:
+    known = _codecs.get(id(annotation))
+    if known is not None:
+        return known[1]
     try:
-        return codec_of(annotation)
+        codec = codec_of(annotation)
     except StepError as error:
         raise PipelineError(f"{what}: {error}", place) from None
+    _codecs[id(annotation)] = annotation, codec
+    return codec
 
 
 class Call:
@@ -190,11 +213,11 @@ class Call:
         if isinstance(parameter.default, os.PathLike):
             return False
         try:
-            if annotation is not None and codec_of(annotation) != "json":
+            if annotation is not None and codec_at(annotation, "", self.node.place) != "json":
                 return False
             to_plain(parameter.default, annotation)
             return True
-        except StepError:
+        except (StepError, PipelineError):
             return False
 
     def argument(self, name: str, value: Any) -> None:
@@ -345,7 +368,7 @@ class Call:
 
 
 class Taken(Artifact):
-    """What a round takes: of the round before, or at first what stands before the rounds."""
+    """The input of a round: a result of the round before, in the first round of a step before the rounds."""
 
     def __init__(self, rounds: Rounds, first: Artifact) -> None:
         super().__init__(first._node, first._step, first._output, first._annotation, first._codec)

@@ -15,11 +15,9 @@ import os
 import sys
 
 if __package__:
-    from .pipe_types import StepError, float_text, from_plain, is_finite
-    from .pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
+    from .pipe_types import StepError, fields_of, float_text, from_plain, is_finite, load_json, read_annotation, save_json, sources
 else:
-    from pipe_types import StepError, float_text, from_plain, is_finite
-    from pipe_values import Codec, FileName, Metrics, Pickle, codec, load, save
+    from pipe_types import StepError, fields_of, float_text, from_plain, is_finite, load_json, read_annotation, save_json, sources
 
 __all__ = ["Codec", "FileName", "Metrics", "Pickle", "StepError", "checkpoint", "codec", "log", "metric", "progress", "stopping"]
 
@@ -81,7 +79,18 @@ def step(function=None, **_options):
 pipeline = step
 
 
+def _values():
+    """Returns the module of codecs, which a step that handles JSON alone does not load."""
+    if __package__:
+        from . import pipe_values
+    else:
+        import pipe_values
+    return pipe_values
+
+
 def __getattr__(name):
+    if name in ("Codec", "FileName", "Metrics", "Pickle", "codec"):
+        return getattr(_values(), name)
     if name == "DataFrame":
         import pandas
 
@@ -115,7 +124,7 @@ def _load_module(path):
     module.__package__ = module_name.rpartition(".")[0]
     sys.modules[module_name] = module
     with open(path, encoding="utf-8") as file:
-        source = file.read()
+        source = sources[module_name] = file.read()
     exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
     return getattr(module, function)
 
@@ -123,12 +132,8 @@ def _load_module(path):
 def _hint(function, name):
     """Returns the annotation of an argument, or of the result (``return``); None if only a type checker could read it."""
     annotation = getattr(function, "__annotations__", {}).get(name)
-    if not isinstance(annotation, str):
-        return annotation
-    try:
-        return eval(annotation, function.__globals__)
-    except Exception:
-        return None
+    made = read_annotation(annotation, function.__module__, function.__globals__)
+    return None if isinstance(made, str) else made
 
 
 def _variable(prefix, name):
@@ -136,6 +141,10 @@ def _variable(prefix, name):
     if variable not in os.environ:
         raise StepError(f"the variable {variable} is not set: pipe starts this program, as a step of a run")
     return os.environ[variable]
+
+
+def _load(path, codec, annotation):
+    return load_json(path, annotation) if codec == "json" else _values().load(path, codec, annotation)
 
 
 def _item_of(annotation):
@@ -156,10 +165,10 @@ def _argument(word, function):
         return from_plain(plain, annotation, word.name)
     path = _variable("PIPE_INPUT_", word.source)
     if not word.is_gathered:
-        return load(path, word.codec, annotation)
+        return _load(path, word.codec, annotation)
     with open(os.path.join(path, "index.json"), encoding="utf-8") as file:
         entries = json.load(file)
-    return [load(os.path.join(path, entry["file"]), word.codec, _item_of(annotation)) for entry in entries if entry["file"] is not None]
+    return [_load(os.path.join(path, entry["file"]), word.codec, _item_of(annotation)) for entry in entries if entry["file"] is not None]
 
 
 def _result_types(annotation, count):
@@ -167,7 +176,7 @@ def _result_types(annotation, count):
     if count == 1:
         return [annotation]
     if hasattr(annotation, "_fields"):
-        return [annotation.__annotations__[name] for name in annotation._fields]
+        return list(fields_of(annotation).values())
     return list(getattr(annotation, "__args__", None) or [None] * count)
 
 
@@ -181,7 +190,8 @@ def _store(result, outputs, annotation):
         raise StepError(f"the function should return {len(outputs)} values, {', '.join(word.name for word in outputs)}, and returned {result!r:.80}")
     for value, word, kind in zip(results, outputs, _result_types(annotation, len(outputs))):
         try:
-            save(value, _variable("PIPE_OUTPUT_", word.name), word.codec, kind)
+            path = _variable("PIPE_OUTPUT_", word.name)
+            save_json(value, path, kind) if word.codec == "json" else _values().save(value, path, word.codec, kind)
         except RecursionError as error:
             raise StepError("it is nested too deeply, or contains itself") from error
         except Exception as error:
@@ -221,6 +231,7 @@ def main(words):
     path, words = words[0], words[1:]
     end = words.index("->") if "->" in words else len(words)
     inputs, outputs = [_Word(word) for word in words[:end]], [_Word(word) for word in words[end + 1:]]
+    sys.path.append(sys.path[0])  # where pipe_values is
     sys.path[0] = os.getcwd()
     sys.modules["pipe_ml"] = sys.modules[__name__]
     try:

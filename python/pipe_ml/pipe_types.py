@@ -49,6 +49,56 @@ def is_record(kind):
     return hasattr(kind, "__dataclass_fields__") or (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
+sources = {}  # the source of each module that has functions which are steps, by name
+absent = []  # what stands for a class that cannot be imported, as a function of its package and name
+
+
+class Names(dict):
+    """Names of a module: those that it has, and those that it imports for type checkers only."""
+
+    def __init__(self, module, namespace):
+        super().__init__()
+        self.module = module
+        self.namespace = namespace
+
+    def __missing__(self, name):
+        import ast
+        import builtins
+
+        for known in (self.namespace, vars(builtins)):
+            if name in known:
+                return known[name]
+        for node in ast.walk(ast.parse(sources.get(self.module, ""))):
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and not getattr(node, "level", 0):
+                for alias in node.names:
+                    if (alias.asname or alias.name.split(".")[0]) == name:
+                        return self.imported(node.module, alias.name) if isinstance(node, ast.ImportFrom) else self.imported(alias.name if alias.asname else name, "")
+        raise NameError(name)
+
+    @staticmethod
+    def imported(module, name):
+        import importlib
+
+        try:
+            made = importlib.import_module(module)
+            return getattr(made, name) if name else made
+        except (ImportError, AttributeError):
+            if not absent:
+                raise
+            return absent[0](module, name)
+
+
+def read_annotation(annotation, module, namespace):
+    """Returns what an annotation in quotes means; the text itself where it cannot be read."""
+    text = getattr(annotation, "__forward_arg__", annotation)
+    if not isinstance(text, str):
+        return annotation
+    try:
+        return eval(text, {}, Names(module, namespace))  # code of the user's own module, which is executed already
+    except Exception:
+        return text
+
+
 def fields_of(kind):
     """Returns the types of the fields of a dataclass, NamedTuple or TypedDict, by name."""
     import typing
@@ -56,7 +106,10 @@ def fields_of(kind):
     try:
         hints = typing.get_type_hints(kind, **({"include_extras": True} if sys.version_info >= (3, 9) else {}))
     except Exception:  # a name that only a type checker sees
-        hints = dict(getattr(kind, "__annotations__", {}))
+        hints = {}
+        for each in reversed(kind.__mro__):
+            namespace = vars(sys.modules[each.__module__]) if each.__module__ in sys.modules else {}
+            hints.update({field: read_annotation(made, each.__module__, namespace) for field, made in each.__dict__.get("__annotations__", {}).items()})
     if hasattr(kind, "__dataclass_fields__"):
         names = [name for name, field in kind.__dataclass_fields__.items() if field._field_type.name == "_FIELD" and field.init]
     else:
@@ -64,8 +117,20 @@ def fields_of(kind):
     return {name: hints.get(name) for name in names}
 
 
+_forms = {}
+
+
 def form_of(annotation):
     """Returns (form, origin, arguments): the word for how a type is written as JSON."""
+    try:
+        if annotation not in _forms:
+            _forms[annotation] = _form_of(annotation)
+        return _forms[annotation]
+    except TypeError:  # one that cannot be a key
+        return _form_of(annotation)
+
+
+def _form_of(annotation):
     origin, arguments = origin_of(annotation)
     kind = getattr(origin, "__name__", str(origin))
     if annotation is None or isinstance(annotation, str) or str(annotation) in ANY or type(annotation).__name__ in ("TypeVar", "ForwardRef"):
@@ -324,3 +389,19 @@ def _text_from(value, annotation, origin, _arguments, at):
 
 _FROM = {"any": _any_from, "union": _union_from, "literal": _literal, "none": _none, "enum": _enum_from, "record": _record_from, "scalar": _scalar_from,
          "list": _list_from, "map": _map_from, "time": _time_from, "text": _text_from}
+
+
+def save_json(value, path, annotation):
+    text = json.dumps(to_plain(value, annotation), allow_nan=False)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def load_json(path, annotation):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise StepError(f"{path.rpartition('/')[2]} is not JSON: {error}") from error
+    return from_plain(plain, annotation)

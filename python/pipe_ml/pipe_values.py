@@ -7,9 +7,9 @@ import json
 import os
 
 if __package__:
-    from .pipe_types import StepError, fields_of, form_of, from_plain, is_record, name_of, origin_of, to_plain
+    from .pipe_types import StepError, fields_of, form_of, is_record, load_json, name_of, origin_of, save_json
 else:
-    from pipe_types import StepError, fields_of, form_of, from_plain, is_record, name_of, origin_of, to_plain
+    from pipe_types import StepError, fields_of, form_of, is_record, load_json, name_of, origin_of, save_json
 
 _own_codecs = {}
 
@@ -174,8 +174,7 @@ def _load_safetensors(path, annotation):
 
 
 def _load_skops(path, _):
-    io = _need("skops.io", "a model (by skops)")
-    return io.load(path, trusted=io.get_untrusted_types(file=path))
+    return _need("skops.io", "a model (by skops)").load(path)  # refuses types that skops does not know to be safe
 
 
 def _save_figure(value, path, _):
@@ -239,22 +238,6 @@ def _load_pickle(path, _):
         return pickle.load(file)
 
 
-def _save_json(value, path, annotation):
-    text = json.dumps(to_plain(value, annotation), allow_nan=False)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-
-
-def _load_json(path, annotation):
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    try:
-        plain = json.loads(text)
-    except ValueError as error:
-        raise StepError(f"{os.path.basename(path)} is not JSON: {error}") from error
-    return from_plain(plain, annotation)
-
-
 def _members(annotation, value=None, path=None):
     """Returns the annotation of each entry of a folder: fields of a dataclass, items of a list, values of a dict."""
     origin, arguments = origin_of(annotation)
@@ -288,7 +271,7 @@ def _load_folder(path, annotation):
 
 
 CODECS = {
-    "json": (".json", _save_json, _load_json),
+    "json": (".json", save_json, load_json),
     "npy": (".npy", _save_npy, _load_npy),
     "npz": (".npz", _save_npz, _load_npz),
     "pandas": (".parquet", _save_pandas, _load_pandas),

@@ -1,9 +1,19 @@
 #include "cli/commands.hpp"
 #include "cli/completion_scripts.hpp"
 #include "cli/context.hpp"
+#include "core/identifier.hpp"
 #include "spec/profile_file.hpp"
 
 namespace pipeline::cli {
+namespace {
+
+/// Returns the line of a candidate; nothing for one that a shell would not take as it is, which
+/// only a state folder that somebody else has made can have.
+std::string candidate(const std::string& name) {
+  return core::shell_quote(name) == name ? name + "\n" : "";
+}
+
+}  // namespace
 
 core::ExitCode completion_command(Context& context) {
   const auto& shell = context.options().completion.shell;
@@ -21,7 +31,7 @@ core::ExitCode complete_command(Context& context) {
   try {
     if (options.completion.words == "profiles") {
       for (const auto& [name, profile] : spec::find_profiles(std::filesystem::current_path()))
-        context.print(name + "\n");
+        context.print(candidate(name));
       return core::ExitCode::ok;
     }
     const auto state = context.existing_state();
@@ -29,16 +39,17 @@ core::ExitCode complete_command(Context& context) {
     auto& store = context.store(*state);
     if (options.completion.words == "runs") {
       std::string names = "latest\n";
-      for (const auto& run : store.runs().list(50)) names += run.id + "\n";
+      for (const auto& run : store.runs().list(50)) names += candidate(run.id);
       context.print(names);
       return core::ExitCode::ok;
     }
     const auto run = store.runs().find(options.run);
     if (!run) return core::ExitCode::ok;
     for (const auto& step : store.runs().steps(run->id)) {
-      context.print(step.name + "\n");
+      context.print(candidate(step.name));
       if (options.completion.words == "artifacts")
-        for (const auto& output : step.outputs) context.print(step.name + "." + output.name + "\n");
+        for (const auto& output : step.outputs)
+          context.print(candidate(step.name + "." + output.name));
     }
   } catch (const std::exception&) {
   }

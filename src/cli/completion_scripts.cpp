@@ -16,10 +16,16 @@ std::string names_of(const Commands& commands) {
   return names + "help";
 }
 
-// In bash, an action is a call of a function that sets COMPREPLY.
+// In bash, an action is a call of a function that sets COMPREPLY. `compgen -W` would expand the
+// words, and run what is in `$()` of them.
 
 constexpr std::string_view bash_beginning = R"SH(# bash completion for pipe
-_pipe_words() { COMPREPLY=($(compgen -W "$1" -- "$cur")); }
+_pipe_words() {
+  local word all
+  read -rd '' -a all <<<"$1"
+  COMPREPLY=()
+  for word in "${all[@]}"; do [[ $word != "$cur"* ]] || COMPREPLY+=("$word"); done
+}
 _pipe_list() { _pipe_words "$(pipe __complete "$@" 2>/dev/null)"; }
 _pipe_files() { COMPREPLY=($(compgen -f -- "$cur")); }
 _pipe_folders() { COMPREPLY=($(compgen -d -- "$cur")); }

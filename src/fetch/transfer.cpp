@@ -173,8 +173,10 @@ async::Task<> DataTransfer::work(core::CancelSource& stop) {
       const auto outcome = co_await read_part(*part, stop);
       if (outcome.is_done) break;
       if (stop.level() != core::StopLevel::none) throw stopped();
-      if (into_.missing(*part).begin > before) backoff.reset();  // The part makes progress.
-      before = into_.missing(*part).begin;
+      if (const auto now = into_.missing(*part).begin; now >= before + async::min_progress) {
+        backoff.reset();
+        before = now;
+      }
       if (backoff.exhausted())
         throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
       const auto pause = backoff.next(outcome.pause);
@@ -231,8 +233,11 @@ async::Task<> DataTransfer::run() {
     if (into_.is_planned() && (outcome.is_done || into_.is_complete())) continue;
     if (into_.is_planned() && outcome.problem.empty()) continue;
     if (stop_.level() != core::StopLevel::none) throw stopped();
-    if (into_.received() > before) backoff.reset();
-    before = into_.received();
+    before = std::min(before, into_.received());  // What was received may have been discarded.
+    if (into_.received() >= before + async::min_progress) {
+      backoff.reset();
+      before = into_.received();
+    }
     if (lost_ranges) continue;
     if (backoff.exhausted())
       throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);

@@ -112,10 +112,10 @@ class TreeBuilder : public YAML::EventHandler {
             {},
             {}});
     core::Value copy = anchored->second.value;
-    charge(anchored->second.size, span_of(mark));
+    charge(anchored->second.cost, span_of(mark));
     check_depth(open_.size() + anchored->second.depth, mark);
     copy.span = span_of(mark);
-    add(std::move(copy), 0, anchored->second.size, anchored->second.depth);
+    add(std::move(copy), 0, anchored->second.cost, anchored->second.depth);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -132,15 +132,21 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
+  /// The number of values, and the bytes of their texts.
+  struct Cost {
+    std::size_t values = 1, bytes = 0;
+  };
   struct Open {
     core::Value value;
     YAML::anchor_t anchor = 0;
     std::optional<core::Value> key;  ///< In a map: a key whose value has not been read yet.
-    std::size_t size = 1, depth = 1;
+    Cost cost;
+    std::size_t depth = 1;
   };
   struct Anchored {
     core::Value value;
-    std::size_t size, depth;
+    Cost cost;
+    std::size_t depth;
   };
 
   static core::Span span_of(const YAML::Mark& mark) {
@@ -161,10 +167,13 @@ class TreeBuilder : public YAML::EventHandler {
             {}});
   }
 
-  void charge(std::size_t values, core::Span span) {
-    if ((copied_ += values) > limits_.copied_values)
+  void charge(const Cost& cost, core::Span span) {
+    const bool is_many = (copied_.values += cost.values) > limits_.copied_values;
+    if (is_many || (copied_.bytes += cost.bytes) > limits_.copied_bytes)
       stop({"alias-bomb",
-            "aliases expand to more than " + std::to_string(limits_.copied_values) + " values",
+            "aliases expand to more than " +
+                (is_many ? std::to_string(limits_.copied_values) + " values"
+                         : std::to_string(limits_.copied_bytes >> 20) + " MiB of text"),
             span,
             {"anchors (&name) and aliases (*name) that refer to each other grow exponentially"},
             {}});
@@ -193,20 +202,25 @@ class TreeBuilder : public YAML::EventHandler {
     Open done = std::move(open_.back());
     open_.pop_back();
     if (done.value.kind == core::Value::Kind::map) check_keys(done.value);
-    add(std::move(done.value), done.anchor, done.size, done.depth);
+    add(std::move(done.value), done.anchor, done.cost, done.depth);
   }
 
-  void add(core::Value value, YAML::anchor_t anchor, std::size_t size = 1, std::size_t depth = 0) {
+  void add(core::Value value, YAML::anchor_t anchor) {
+    const Cost cost{1, value.scalar.size()};
+    add(std::move(value), anchor, cost, 0);
+  }
+  void add(core::Value value, YAML::anchor_t anchor, const Cost& cost, std::size_t depth) {
     if (anchor != 0) {
-      charge(size, value.span);
-      anchors_.insert_or_assign(anchor, Anchored{value, size, depth});
+      charge(cost, value.span);
+      anchors_.insert_or_assign(anchor, Anchored{value, cost, depth});
     }
     if (open_.empty()) {
       root_ = std::move(value);
       return;
     }
     Open& parent = open_.back();
-    parent.size += size;
+    parent.cost.values += cost.values;
+    parent.cost.bytes += cost.bytes;
     parent.depth = std::max(parent.depth, depth + 1);
     if (parent.value.kind == core::Value::Kind::list)
       parent.value.items.push_back(std::move(value));
@@ -303,7 +317,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Open> open_;
   std::unordered_map<YAML::anchor_t, Anchored> anchors_;
   std::optional<core::Value> root_;
-  std::size_t copied_ = 0, last_position_ = 0;
+  Cost copied_{0, 0};
+  std::size_t last_position_ = 0;
 };
 
 /// Returns true if a separator begins a second document. yaml-cpp also begins one where a map

@@ -14,9 +14,10 @@
 namespace pipeline::yaml {
 
 struct YamlLimits {
-  std::size_t bytes = 16u << 20;        ///< Maximum size of the text.
-  std::size_t depth = 100;              ///< Maximum nesting of lists and maps.
-  std::size_t copied_values = 100'000;  ///< Maximum number of values copied by aliases.
+  std::size_t bytes = 16u << 20;         ///< Maximum size of the text.
+  std::size_t depth = 100;               ///< Maximum nesting of lists and maps.
+  std::size_t copied_values = 100'000;   ///< Maximum number of values copied by aliases.
+  std::size_t copied_bytes = 16u << 20;  ///< Maximum size of their texts.
 };
 
 /// Returns the document, or nothing if the text is not YAML at all. Appends errors to

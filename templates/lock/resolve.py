@@ -490,9 +490,10 @@ def add_sizes(packages, known_sizes, known_logins):
     for each in packages:
         local = os.path.join(ROOT, each["url"])
         if each.get("file") and each["url"] and os.path.isfile(local):
-            with open(local, "rb") as stream:
-                content = stream.read()
-            each.update(size=len(content), sha256=hashlib.sha256(content).hexdigest())
+            each["size"] = os.path.getsize(local)
+            if not each.get("sha256"):
+                with open(local, "rb") as stream:
+                    each["sha256"] = hashlib.sha256(stream.read()).hexdigest()
         each["size"] = each.get("size") or known_sizes.get(each.get("sha256"), 0)
         if each["size"] or not each.get("file"):
             continue

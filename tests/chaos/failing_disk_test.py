@@ -1,4 +1,4 @@
-"""A disk that is full, gives I/O errors or becomes read-only, at each place that writes: a clear error, a whole database, and the next run goes on."""
+"""A disk that is full or over its quota, gives I/O errors or becomes read-only, at each place that writes: a clear error, a whole database, and the next run goes on."""
 
 import collections
 import unittest
@@ -6,7 +6,7 @@ import unittest
 from driver_kills import DriverKills
 from support_chaos import NOWHERE, figure, places, rounds_at
 
-WORDS = {"full": ("No space left on device",), "broken": ("Input/output error",), "readonly": ("Read-only file system", "Permission denied")}
+WORDS = {"full": ("No space left on device",), "quota": ("Disk quota exceeded",), "broken": ("Input/output error",), "readonly": ("Read-only file system", "Permission denied")}
 
 
 class FailingDisk(DriverKills):
@@ -55,7 +55,7 @@ class FailingDisk(DriverKills):
             with self.subTest(round=number, at=at, deed=deed):
                 codes[self.check_round(number, at, *deed)] += 1
                 used.add(at)
-        figure("failing_disk", f"{sum(codes.values())} failures (no space, EIO, read-only; once and from there on) at {len(used)} of {changes} changes of the state: {codes[3]} ended with "
+        figure("failing_disk", f"{sum(codes.values())} failures (no space, quota, EIO, read-only; once and from there on) at {len(used)} of {changes} changes of the state: {codes[3]} ended with "
                f"exit code 3 and the reason, {codes[0]} made no difference; the next run went on after each")
 
 

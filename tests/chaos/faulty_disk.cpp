@@ -6,7 +6,7 @@
 // CHAOS_AT       the number of the one where it happens; 0: none
 // CHAOS_DO       kill: the program is killed before it; killed: after it; torn: in the middle of
 // it;
-//                full: no space; broken: EIO; readonly: EROFS
+//                full: no space; quota: EDQUOT; broken: EIO; readonly: EROFS
 // CHAOS_FOR      how many fail from there on; 0: all
 // CHAOS_SYNCED   a folder that gets what is on the disk for certain: for each file that the program
 // has
@@ -35,7 +35,7 @@
 
 namespace {
 
-enum class Deed { none, kill, killed, torn, full, broken, readonly };
+enum class Deed { none, kill, killed, torn, full, quota, broken, readonly };
 
 struct Plan {
   pid_t process = 0;  // 0: this program is not meant
@@ -69,7 +69,8 @@ Plan& plan() {
                                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     own->at = std::atol(at.c_str());
     if (!count.empty()) own->count = std::atol(count.c_str());
-    constexpr const char* names[] = {"", "kill", "killed", "torn", "full", "broken", "readonly"};
+    constexpr const char* names[] = {"",     "kill",  "killed", "torn",
+                                     "full", "quota", "broken", "readonly"};
     for (int i = 0; i < 7; ++i)
       if (deed == names[i]) own->deed = static_cast<Deed>(i);
     own->process = ::getpid();
@@ -129,6 +130,9 @@ class Change {
       case Deed::torn: is_torn_ = true; break;
       case Deed::full:
         if (wants == Wants::space) error_ = ENOSPC;
+        break;
+      case Deed::quota:
+        if (wants == Wants::space) error_ = EDQUOT;
         break;
       case Deed::broken: error_ = EIO; break;
       case Deed::readonly: error_ = EROFS; break;

@@ -36,7 +36,7 @@ class Examples(PipeTest):
 
     def test_every_example_is_valid(self):
         (self.folder / "samples").mkdir()  # coming-from-snakemake.md
-        pages = sorted(path.name for path in DOCS.glob("coming-from-*.md"))
+        pages = sorted(path.name for path in DOCS.glob("coming-from-*.md") if path.name != "coming-from-metaflow.md")  # its example is Python: tests/python
         self.assertEqual(pages, [f"coming-from-{system}.md" for system in ("ecs", "gitlab", "lightning", "nextflow", "snakemake", "zenml")])
         for page in pages:
             self.example(page)

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from support import PIPE, PipeTest, docker
+from support import PIPE, PipeTest, wait_until
 
 NOBODY = 65534
 STEPS = 60
@@ -108,6 +108,18 @@ class Limited(PipeTest):
                 group.rmdir()
                 group.mkdir()
 
+    def test_no_inotify(self):
+        self.pipeline({"one": {"command": f"echo begun; until [ -e {self.folder}/go ]; do sleep 0.1; done; echo ended"}})
+        run = self.start("run", "pipeline.yaml", "-o", "local")
+        wait_until(lambda: "begun" in self.pipe("logs", "latest").out or run.poll() is not None, "the step")
+        if subprocess.run(["unshare", "-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_inotify_instances"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("this user cannot make a user namespace")
+        follower = subprocess.Popen(["unshare", "-Ur", "sh", "-c", 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$0" logs latest one -f', PIPE],
+                                    cwd=self.folder, env=self.environment({}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.write("go", "")
+        self.assertEqual(self.finish(follower).out, "begun\nended\n")
+        self.assertEqual(self.finish(run).code, 0)
+
     def test_ctrl_c_ends_a_run_that_lacks_descriptors(self):
         self.pipeline(self.steps("sleep 1000"))
         for limit in (40, 64, 128):
@@ -155,11 +167,10 @@ class LimitedContainers(Limited):
     def steps(self, command: str = "echo out > ${outputs.o}") -> dict:
         return {"wide": {"matrix": {"i": list(range(12))}, "command": command, "outputs": ["o"]}}
 
-    def setUp(self):
-        super().setUp()
-        if "descriptors" not in self.id() or "soft_limit" in self.id():
-            self.skipTest("the same driver")
-        docker("version")
+    # The driver is the same.
+    test_a_low_soft_limit_of_descriptors_is_raised_for_the_driver_and_not_for_steps = test_few_processes = test_little_memory = test_small_files = None
+    test_a_small_disk = test_a_control_group_of_few_processes = test_ctrl_c_ends_a_driver_whose_loop_is_stuck = None
+    test_closed_standard_streams_are_not_written_to_as_files = test_no_inotify = None
 
     def pipeline(self, steps: dict, *more, **top):
         return super().pipeline(steps, {"parent_image": "debian:bookworm-slim", "skip_build": True}, **top)

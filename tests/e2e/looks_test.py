@@ -1,5 +1,6 @@
 """What a hostile folder can do to a command: those that only look are started under strace, and run no program that the folder could choose."""
 
+import contextlib
 import http.server
 import ipaddress
 import json
@@ -7,6 +8,7 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -125,6 +127,27 @@ class Looks(PipeTest):
         self.plant("aws", f"[default]\ncredential_process = touch {self.marker}\n")
         self.settings({})
         self.check([["plan", *FILE, "--profile", "theirs"], ["show", "--profile", "theirs"]], AWS_CONFIG_FILE="aws", AWS_ACCESS_KEY_ID="", AWS_EC2_METADATA_DISABLED="true")
+
+    def test_no_name_in_a_state_folder_of_the_project_runs_when_a_shell_completes(self):
+        self.settings({})
+        self.plant("a.py", "print(1)\n")
+        environment = {**self.environment({}), "PIPE_HOME": str(self.project / ".pipe")}
+        subprocess.run([self.command, "run", *FILE, "-o", "local"], cwd=self.project, env=environment, capture_output=True, check=True)
+        name = f"$(touch${{IFS}}{self.marker})"
+        with contextlib.closing(sqlite3.connect(self.project / ".pipe/pipe.db")) as database, database:
+            database.execute("UPDATE steps SET name = ?, run = ?", (name, name))
+            database.execute("UPDATE runs SET id = ?", (name,))
+        script = self.folder / "completion"
+        script.write_text(subprocess.run([self.command, "completion", "bash"], capture_output=True, text=True, check=True).stdout)
+        for words in ("show", ""), ("logs", "latest", ""), ("artifacts", "latest", ""):
+            line = " ".join(f"'{word}'" for word in ("pipe", *words))
+            text = f"pipe() {{ '{self.command}' \"$@\"; }}; . {script}; COMP_WORDS=({line}) COMP_CWORD={len(words)}; _pipe; echo \"${{COMPREPLY[@]}}\""
+            shown = subprocess.run(["bash", "-c", text], cwd=self.project, env=environment, capture_output=True, text=True, check=True).stdout
+            self.assertFalse(self.marker.exists(), f"a name ran: {words}")
+            self.assertNotIn("$", shown)
+        text = f". {script}; COMP_WORDS=(pipe sh) COMP_CWORD=1; _pipe; echo \"${{COMPREPLY[@]}}\"; cur=; _pipe_words '{name}'"
+        self.assertEqual(subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True).stdout.split(), ["show", "shell"])
+        self.assertFalse(self.marker.exists(), "the script ran a name")
 
     def test_a_plan_says_what_it_does_not_know(self):
         self.plant("p.toml", "[project]\nname = 'x'\nversion = '1'\n")

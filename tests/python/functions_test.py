@@ -106,6 +106,75 @@ class Functions(PythonTest):
         self.write_digits(change=("c: float\n\n", "c: float\n        note: str = ''\n\n"))
         self.assertEqual(self.actions(), {"load": "reuse", **dict.fromkeys(["train.c-0.1", "train.c-1.0", "train.c-10.0", "choose"], "run")})
 
+    def test_names_in_texts_and_of_local_variables_are_no_code(self):
+        self.program("""
+            from typing import Annotated, Literal
+            import pipe_ml as pl
+
+            data = 1
+            TABLE = {}
+            TABLE["a"] = 2
+            TABLE.update(b=3)
+            print("at the top", file=__import__("sys").stderr)
+
+            class Tree(dict):
+                pass
+
+            @pl.step
+            def train(kind: 'Literal["other", "x"]' = "x", tree: "Tree | None" = None) -> Annotated[str, "other"]:
+                print("other", [x for x in (1, 2)])
+                data = 5
+                return kind + str(data) + str(TABLE["b"])
+
+            @pl.step
+            def other(load: int = data) -> int:
+                return load
+
+            @pl.step
+            def load() -> int:
+                return other(data)
+
+            @pl.pipeline
+            def digits():
+                train(), other(), load()
+
+            if __name__ == "__main__":
+                digits.main()
+        """)
+        self.digits("export")
+        code = {name: (self.folder / f"__pipe__/digits.{name}.py").read_text() for name in ("train", "other", "load")}
+        self.assertNotIn("def other", code["train"])
+        self.assertNotIn("data = 1", code["train"])
+        self.assertNotIn("at the top", "".join(code.values()))
+        self.assertIn('TABLE = {}\n\nTABLE["a"] = 2\n\nTABLE.update(b=3)\n\nclass Tree', code["train"])
+        self.assertIn("data = 1", code["other"])
+        self.assertNotIn("def load", code["other"])
+        self.assertIn("def other(load: int = data) -> int:", code["load"])
+        self.assertEqual(set(self.digits("run").steps().values()), {"succeeded"})
+
+    def test_values_arrive_as_they_are_whatever_is_in_them(self):
+        values = ["${HOME} \" ' \n \t # : é \U0001f600 $${x} `id` $(id)", "- b", "null", "1e3", "01", "~", "", " x "]
+        self.program(f"""
+            import pipe_ml as pl
+
+            @pl.step
+            def same(text: str, items: list[str], by_name: dict[str, str]) -> list:
+                return [text, items, by_name]
+
+            @pl.pipeline
+            def digits(p: str = {values[0]!r}):
+                for text in {values!r}:
+                    same(text, {values!r}, {{text: text for text in {values!r}}})
+                same(p, [p_ for p_ in ["x"]], {{}})
+
+            if __name__ == "__main__":
+                digits.main()
+        """)
+        self.digits("run")
+        for i, text in enumerate(values):
+            self.assertEqual(self.json_of(f"same{f'_{i + 1}' if i else ''}.result"), [text, values, {each: each for each in values}])
+        self.assertEqual(self.json_of(f"same_{len(values) + 1}.result"), [values[0], ["x"], {}])
+
     def test_modules_of_the_project_travel_and_count(self):
         self.write("helpers/__init__.py", "")
         self.write("helpers/sums.py", "from .deep import times\ndef total(values): return times(sum(values))\n")

@@ -84,6 +84,9 @@ MISTAKES = {
     "missing_file": in_pipeline("step('data/train.csv')", before="from pathlib import Path\n@pl.step\ndef step(file: Path) -> int:\n    return 1\n"),
     "command_outside_of_a_pipeline": HEAD + "\npl.command('plot', 'draw')\n",
     "star_arguments": with_step("@pl.step\ndef step(*numbers: int) -> int:\n    return 1", "step(1, 2)"),
+    "half_of_a_surrogate_pair": with_step("@pl.step\ndef step(text: str) -> int:\n    return 1", "step('\\ud800')"),
+    "name_with_a_slash": in_pipeline("load()").replace("@pl.pipeline\n", "@pl.pipeline(\n    name='../other')\n"),
+    "step_with_a_name_that_steps_cannot_have": in_pipeline("load.with_options(name='größe')()"),
     "several_at_once": in_pipeline("load.with_options(memory='lots')()", "train.with_options(uses={'license': 'two'})(load())"),
 }
 

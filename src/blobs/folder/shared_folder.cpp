@@ -12,6 +12,7 @@
 #include "core/diagnostic.hpp"
 #include "core/digest.hpp"
 #include "core/quantity.hpp"
+#include "file_tree/beneath.hpp"
 
 namespace pipeline::blobs::folder {
 namespace {
@@ -46,6 +47,19 @@ fs::path SharedFolder::path_of(std::string_view key) const {
   return path_ / key;
 }
 
+/// Opens the folder of a path below this one; on failure, there is no descriptor, and errno is set:
+/// ELOOP or ENOTDIR where a link leads there, because others who write here can make one that leads
+/// anywhere.
+SharedFolder::Place SharedFolder::place_of(const fs::path& path) const {
+  Place place;
+  place.name = path.filename().string();
+  const core::Descriptor top(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (top)
+    place.folder = file_tree::open_beneath(
+        top.get(), path.lexically_relative(path_).parent_path().string(), O_PATH | O_DIRECTORY);
+  return place;
+}
+
 /// @param what completes the message "cannot ..."
 core::EnvironmentError SharedFolder::failure(const std::string& what, int error_number) const {
   std::vector<std::string> advice;
@@ -54,6 +68,8 @@ core::EnvironmentError SharedFolder::failure(const std::string& what, int error_
               path_.string() + " && chmod -R g+ws " + path_.string() + "`"};
   if (error_number == EPERM || error_number == EOPNOTSUPP || error_number == ENOLCK)
     advice = {"the folder's file system needs hard links and locks, as NFS and CephFS have them"};
+  if (error_number == ELOOP || error_number == ENOTDIR)
+    advice = {"no link below the folder is followed: replace it by what it leads to"};
   return core::EnvironmentError(
       core::system_error("cannot " + what + " " + url(), error_number).what(), std::move(advice));
 }
@@ -67,8 +83,11 @@ void SharedFolder::require() const {
 }
 
 std::optional<core::Descriptor> SharedFolder::find(const std::string& key) const {
-  core::Descriptor file(
-      ::open(path_of(key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const auto place = place_of(path_of(key));
+  core::Descriptor file;
+  if (place.folder)
+    file = core::Descriptor(::openat(place.folder.get(), place.name.c_str(),
+                                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file && errno != ENOENT && errno != ENOTDIR) throw failure("read " + key + " from", errno);
   if (!file) {
     require();
@@ -134,7 +153,11 @@ void SharedFolder::add_keys(const fs::path& folder, std::string_view prefix,
 std::vector<std::string> SharedFolder::list(const std::string& prefix) const {
   std::vector<std::string> keys;
   const auto slash = prefix.rfind('/');
-  add_keys(slash == prefix.npos ? path_ : path_of(prefix.substr(0, slash)), prefix, keys);
+  const auto folder = slash == prefix.npos ? path_ : path_of(prefix.substr(0, slash));
+  // A link in place of a folder would show the files behind it as keys, which callers remove.
+  if (const auto in = place_of(folder / "."); !in.folder && errno != ENOENT)
+    throw failure("list " + prefix + " in", errno);
+  add_keys(folder, prefix, keys);
   if (keys.empty()) require();
   std::ranges::sort(keys);
   return keys;
@@ -153,13 +176,16 @@ std::vector<std::string> SharedFolder::folders(const std::string& folder) const 
 
 void SharedFolder::remove(const std::string& key) const {
   auto path = path_of(key);
-  if (::unlink(path.c_str()) != 0) {
+  auto place = place_of(path);
+  if (!place.folder || ::unlinkat(place.folder.get(), place.name.c_str(), 0) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) throw failure("remove " + key + " from", errno);
     return require();
   }
   do {
     path = path.parent_path();
-  } while (path != path_ && ::rmdir(path.c_str()) == 0);
+    if (path == path_) return;
+    place = place_of(path);
+  } while (place.folder && ::unlinkat(place.folder.get(), place.name.c_str(), AT_REMOVEDIR) == 0);
 }
 
 void SharedFolder::copy(const std::string& from, const std::string& to) const {
@@ -210,8 +236,11 @@ void SharedFolder::make_folders(const fs::path& folder) const {
 int SharedFolder::publish(const NewFile& file, const std::string& key, bool replaces) const {
   const auto target = path_of(key);
   for (int tries = 0; tries < max_tries; ++tries) {
-    const auto failed = replaces ? ::rename(file.path().c_str(), target.c_str())
-                                 : ::link(file.path().c_str(), target.c_str());
+    const auto [folder, name] = place_of(target);
+    const auto failed =
+        !folder    ? -1
+        : replaces ? ::renameat(AT_FDCWD, file.path().c_str(), folder.get(), name.c_str())
+                   : ::linkat(AT_FDCWD, file.path().c_str(), folder.get(), name.c_str(), 0);
     if (failed == 0) {
       core::sync_to_disk(target.parent_path());
       return 0;
@@ -240,8 +269,17 @@ std::optional<core::Descriptor> SharedFolder::try_lock(const std::string& key) c
   constexpr std::size_t digits = 2;
   const auto path = path_ / ".locks" / core::sha256(key).hex().substr(0, digits);
   make_folders(path.parent_path());
-  core::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, file_bits));
+  const auto place = place_of(path);
+  core::Descriptor file;
+  if (place.folder)
+    file = core::Descriptor(::openat(place.folder.get(), place.name.c_str(),
+                                     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                                     file_bits));
   if (!file) throw failure("lock " + key + " in", errno);
+  struct stat status {};
+  // A file with other names, too, may be one of this user's own, which nobody else may read.
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1)
+    throw failure("lock " + key + " in", ELOOP);
   ::fchmod(file.get(), mode_of(path_) & file_bits);  // Fails for the file of another user.
   struct flock range {};
   range.l_type = F_WRLCK;

@@ -68,6 +68,12 @@ class SharedFolder {
   void remove_abandoned() const;
 
  private:
+  /// An open folder, and the name of an entry in it.
+  struct Place {
+    core::Descriptor folder;
+    std::string name;
+  };
+  Place place_of(const std::filesystem::path& path) const;
   core::EnvironmentError failure(const std::string& what, int error_number) const;
   void make_folders(const std::filesystem::path& folder) const;
   int publish(const NewFile& file, const std::string& key, bool replaces) const;

@@ -25,10 +25,10 @@ async::Task<> Bucket::get(std::string key, Range range,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
   auto received = range.begin;  // Bytes of the object that are not passed any more.
+  auto before = received;       // At the last progress.
   const auto end = range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
   async::Backoff backoff(retry_policy_);
   while (received < end) {
-    const auto before = received;
     const bool is_part = received > 0 || end < unlimited;
     std::uint64_t again =
         0;  // Bytes to skip if the server does not support ranges and sends the whole object again.
@@ -65,7 +65,10 @@ async::Task<> Bucket::get(std::string key, Range range,
         throw unreachable("read " + key + " from", error);
       why = error.what();
     }
-    if (received > before) backoff.reset();
+    if (received >= before + async::min_progress) {
+      backoff.reset();
+      before = received;
+    }
     co_await pause(backoff, why, cancel);
   }
 }

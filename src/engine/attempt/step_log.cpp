@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t max_line_size =
     64 * 1024;  // Longer lines are passed on in pieces, so that memory is bounded.
 constexpr std::size_t tail_lines = 50;
+
+Stream other(Stream stream) { return stream == Stream::out ? Stream::err : Stream::out; }
 }  // namespace
 
 StepLogWriter::StepLogWriter(const std::filesystem::path& file, std::vector<std::string> secrets,
@@ -48,16 +50,18 @@ void StepLogWriter::put(Stream stream, std::string_view masked) {
 void StepLogWriter::write_file(Stream stream, std::string_view masked) {
   if (!open_ || *open_ == stream) {
     append(stream, masked);
-    if (!open_ && !waiting_.empty())
-      append(stream == Stream::out ? Stream::err : Stream::out, std::exchange(waiting_, {}));
+    if (!open_ && !waiting_.empty()) append(other(stream), std::exchange(waiting_, {}));
     return;
   }
   waiting_ += masked;
-  if (waiting_.find('\n') == waiting_.npos && waiting_.size() < max_line_size) return;
+  if (waiting_.find('\n') != waiting_.npos || waiting_.size() >= max_line_size) cut_open_line();
+}
+
+void StepLogWriter::cut_open_line() {
   const auto cut = *open_;
   append(cut, "\n");
   was_cut_[cut == Stream::err] = true;
-  append(stream, std::exchange(waiting_, {}));
+  append(other(cut), std::exchange(waiting_, {}));
 }
 
 void StepLogWriter::append(Stream stream, std::string_view bytes) {
@@ -103,11 +107,7 @@ void StepLogWriter::finish() {
     if (auto& line = lines_[stream == Stream::err]; !line.empty())
       put_line(stream, std::exchange(line, {}));
   }
-  if (!waiting_.empty()) {
-    const auto last = *open_ == Stream::out ? Stream::err : Stream::out;
-    append(*open_, "\n");
-    append(last, std::exchange(waiting_, {}));
-  }
+  if (!waiting_.empty()) cut_open_line();
   file_.reset();
   if (write_error_)
     throw core::system_error("cannot write the log " + path_.string(), write_error_);

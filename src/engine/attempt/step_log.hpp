@@ -37,6 +37,8 @@ class StepLogWriter final : public orchestrators::LogSink {
   /// Writes to the file, in which a line is of one stream: pieces of the other one wait for its
   /// end, or end it where they are a whole line themselves.
   void write_file(Stream stream, std::string_view masked);
+  /// Ends the unfinished line of the file, and writes what waits for its end.
+  void cut_open_line();
   void append(Stream stream, std::string_view bytes);
   /// Reduces an unfinished line with carriage returns to its last state, and passes that on.
   void show_row(std::string& line);
@@ -50,7 +52,7 @@ class StepLogWriter final : public orchestrators::LogSink {
   std::array<std::string, 2> lines_;  ///< Unfinished line of each stream.
   std::optional<Stream> open_;        ///< The stream whose line is unfinished in the file.
   std::string waiting_;               ///< Bytes of the other stream, none of them a whole line.
-  std::array<bool, 2> was_cut_{};     ///< A stream's line was ended in the file, and goes on.
+  std::array<bool, 2> was_cut_{};     ///< By stream: its last line was ended by cut_open_line().
   std::function<void(Stream, std::string)> on_line_;
   std::function<void(std::string)> on_row_;
   std::deque<std::string> tail_;

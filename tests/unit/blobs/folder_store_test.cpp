@@ -71,6 +71,41 @@ TEST_F(ASharedFolder, has_no_key_outside_of_it) {
   EXPECT_TRUE(run_task(loop, store.list("")).empty());
 }
 
+TEST_F(ASharedFolder, does_nothing_behind_links_of_others_who_write_in_it) {
+  const auto home = parent.path() / "home";
+  fs::create_directories(home / "mine");
+  fs::create_directories(path / ".locks");
+  ASSERT_EQ(::chmod(path.c_str(), 02775), 0);
+  const auto secret = home / "mine/secret";
+  core::write_file_atomically(secret, "x");
+  fs::permissions(secret, fs::perms::owner_read | fs::perms::owner_write);
+  for (const auto* digits = "0123456789abcdef"; const char one : std::string_view(digits))
+    for (const char two : std::string_view(digits))
+      fs::create_symlink(secret, path / ".locks" / std::string({one, two}));
+  const auto tag = run_task(loop, store.put_if("k", "one", ""));
+  ASSERT_TRUE(tag);
+  EXPECT_THAT(error([&] { run_task(loop, store.put_if("k", "two", *tag)); }),
+              HasSubstr("no link below the folder is followed"));
+  fs::remove_all(path / ".locks");
+  fs::create_directories(path / ".locks");
+  for (const auto* digits = "0123456789abcdef"; const char one : std::string_view(digits))
+    for (const char two : std::string_view(digits))
+      fs::create_hard_link(secret, path / ".locks" / std::string({one, two}));
+  EXPECT_NE(error([&] { run_task(loop, store.put_if("k", "two", *tag)); }), "none");
+  EXPECT_EQ(fs::status(secret).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+
+  fs::create_symlink(home / "mine", path / "link");
+  fs::create_symlink(home, path / "published");
+  EXPECT_NE(error([&] { put("link/new", "x"); }), "none");
+  EXPECT_NE(error([&] { put("published/mine/new", "x"); }), "none");
+  EXPECT_NE(error([&] { run_task(loop, store.list("link/")); }), "none");
+  EXPECT_NE(error([&] { run_task(loop, store.list("published/mine/")); }), "none");
+  error([&] { run_task(loop, store.remove("link/secret")); });
+  error([&] { run_task(loop, store.remove("published/mine/secret")); });
+  EXPECT_TRUE(fs::exists(secret));
+  EXPECT_FALSE(fs::exists(home / "mine/new"));
+}
+
 TEST_F(ASharedFolder, gives_its_permissions_to_what_is_made_in_it) {
   fs::create_directory(path);
   for (const mode_t mode : {02775, 0700}) {

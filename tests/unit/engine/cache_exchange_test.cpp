@@ -290,8 +290,7 @@ TEST_F(SharingTest, a_store_that_goes_away_costs_no_step) {
       ElementsAre(
           HasSubstr("results of other machines cannot be reused: the store does not answer"),
           "s3://team/pipe lacks the results of 'load', 'train', 'plot', so other machines "
-          "make it "
-          "again: "
+          "make them again: "
           "cannot write to the store: it is full; make room"));
   EXPECT_EQ(shelf.asked, 1) << "who does not answer is not asked again";
 }

@@ -98,6 +98,13 @@ TEST(YamlDocument, an_alias_bomb_is_refused_by_its_size) {
   EXPECT_THAT(first_error(bomb), HasSubstr("alias-bomb"));
 }
 
+TEST(YamlDocument, aliases_of_one_long_text_are_refused_by_its_bytes) {
+  std::string bomb = "a: &a " + std::string(200'000, 'x') + "\nb: [*a";
+  for (int i = 0; i < 60'000; ++i) bomb += ", *a";
+  EXPECT_THAT(first_error(bomb + "]\n"),
+              testing::AllOf(HasSubstr("alias-bomb"), HasSubstr("MiB of text")));
+}
+
 TEST(YamlDocument, nesting_without_end_is_refused) {
   constexpr int deep = 100'000;
   const auto repeated = [](std::string_view part, int times) {

@@ -136,6 +136,17 @@ TEST_F(ABucketOfAServer, goes_on_where_an_object_was_cut_whether_the_server_know
   }
 }
 
+TEST_F(ABucketOfAServer, is_given_up_if_it_gives_a_byte_in_each_try) {
+  handler = [](HttpExchange& exchange) -> async::Task<> {
+    co_await exchange.begin_stream();
+    co_await exchange.piece("0");
+    exchange.cut();
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_THROW(get(bucket, "k"), core::EnvironmentError);
+  EXPECT_EQ(server.asked.size(), hasty.most_tries);
+}
+
 TEST_F(ABucketOfAServer, is_asked_again_when_it_is_silent_before_an_object_or_within_it) {
   setenv("PIPE_SERVER_TIMEOUT", "1s", 1);
   int count = 0;

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Measures what pipe_ml costs: declaring steps, a function step beside a command step, a large array between steps. Usage: PIPE=build/release/bin/pipe bench/python.py [ROUNDS]"""
+
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = """
+import sys, time
+import pipe_ml as pl
+
+@pl.step
+def one(x: int = 1) -> int:
+    return x
+
+@pl.pipeline
+def wide():
+    for i in range(10_000):
+        one(i)
+
+@pl.pipeline
+def chain():
+    one(1)
+    pl.command("command", [sys.executable, "-c", "import json, sys; json.dump(1, open(sys.argv[1], 'w'))", "${outputs.result}"])
+
+if __name__ == "__main__":
+    start = time.perf_counter()
+    document = wide.document()
+    declared = time.perf_counter()
+    wide.write()
+    print(declared - start, time.perf_counter() - declared)
+"""
+ALONE = "import time, numpy as np\na = np.ones(SIZE, dtype='uint8')\nstart = time.perf_counter()\nnp.save(PATH, a)\nnp.load(PATH, mmap_mode='r').sum()\nprint(time.perf_counter() - start)\n"
+ARRAYS = """
+import numpy as np
+import pipe_ml as pl
+import time
+
+@pl.step
+def make() -> np.ndarray:
+    return np.ones(SIZE, dtype="uint8")
+
+@pl.step
+def use(array: np.ndarray) -> int:
+    return int(array.sum())
+
+@pl.pipeline
+def arrays():
+    use(make())
+
+if __name__ == "__main__":
+    arrays.main()
+"""
+
+
+def python(folder, *words):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+    return subprocess.run([sys.executable, *words], cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="pipe-bench-python-"))
+    try:
+        (folder / "program.py").write_text(PROGRAM)
+        times = [list(map(float, python(folder, "program.py").split())) for _ in range(3)]
+        print(f"10,000 steps: declared in {min(t[0] for t in times):.2f} s, declared again and written in {min(t[1] for t in times):.2f} s")
+        python(folder, "-c", "import program; program.chain.export()")
+        function = ["env", "PIPE_PARAM_X=1", "PIPE_OUTPUT_RESULT=r.json", sys.executable, "__pipe__/pipe_step.py", "__pipe__/program.one.py", "x=json", "->", "result:json"]
+        command = [sys.executable, "-c", "import json, sys; json.dump(1, open(sys.argv[1], 'w'))", "r.json"]
+        seconds = {"function": [], "command": []}
+        for _ in range(rounds):
+            for name, words in (("function", function), ("command", ["env", *command])):
+                start = time.perf_counter()
+                subprocess.run(words, cwd=folder, check=True)
+                seconds[name].append(time.perf_counter() - start)
+        middle = {name: statistics.median(values) * 1000 for name, values in seconds.items()}
+        print(f"a function step {middle['function']:.1f} ms, a command step {middle['command']:.1f} ms: {middle['function'] - middle['command']:.1f} ms above")
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            print("no numpy here: arrays are left out")
+            return
+        size = str(2 << 30)
+        alone = float(python(folder, "-c", ALONE.replace("SIZE", size).replace("PATH", repr(str(folder / "alone.npy")))))
+        (folder / "alone.npy").unlink()
+        (folder / "arrays.py").write_text(ARRAYS.replace("SIZE", size))
+        start = time.perf_counter()
+        python(folder, "arrays.py", "run", "-o", "local", "--no-cache")
+        print(f"2 GiB: np.save and np.load {alone:.1f} s, two steps with it {time.perf_counter() - start:.1f} s")
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", folder], check=False)
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
