@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -252,6 +254,18 @@ void sync_file_system(const fs::path& folder) {
   const Descriptor file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file || ::syncfs(file.get()) != 0)
     throw system_error("cannot write " + folder.string() + " to the disk", errno);
+}
+
+void lock_alone(int descriptor, const fs::path& path, std::chrono::milliseconds longest) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + longest;
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return;
+    if (Clock::now() >= end)
+      throw EnvironmentError(path.string() + " has been locked by another process for too long",
+                             {"see which one: `fuser -v " + path.string() + "`"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 void write_file_atomically(const fs::path& path, std::string_view content, Durability durability) {

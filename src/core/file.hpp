@@ -3,6 +3,7 @@
 /// EnvironmentError that names the path.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -34,6 +35,12 @@ void write_fully(int descriptor, std::string_view bytes, const std::filesystem::
 void sync_to_disk(const std::filesystem::path& path);
 /// Waits likewise for everything on the file system of this folder: for folders with many files.
 void sync_file_system(const std::filesystem::path& folder);
+
+/// Waits until no other process has locked the open file or folder, and locks it (flock(2)), where
+/// the file system has locks. Throws EnvironmentError after `longest`: whoever can read a folder
+/// can lock it, and keep the lock.
+void lock_alone(int descriptor, const std::filesystem::path& path,
+                std::chrono::milliseconds longest = std::chrono::seconds(30));
 
 /// Events that a file survives: the end of the program, or also a power failure. After a power
 /// failure, a `process` file may have its name and size, but zeros as content.

@@ -1,7 +1,6 @@
 #include "lockfile/lock_file.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -332,8 +331,7 @@ std::string LockFile::write() {
   const auto folder = path_.parent_path();
   const core::Descriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock) throw core::system_error("cannot open " + folder.string(), errno);
-  while (flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
+  core::lock_alone(lock.get(), folder);
   std::vector<std::pair<LockRequest, LockedEnvironment>> own;
   for (const auto& request : resolved_)
     if (const auto* environment = exact(request)) own.emplace_back(request, *environment);

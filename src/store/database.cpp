@@ -1,7 +1,6 @@
 #include "store/database.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -154,8 +153,7 @@ void Database::create(int application_id, const char* schema, bool may_have_log)
   // write-ahead log.
   const core::Descriptor folder(
       ::open(file_.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  while (folder && ::flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
+  if (folder) core::lock_alone(folder.get(), file_.parent_path());
   if (pragma("PRAGMA schema_version") != 0) return;
   // The first page is written with a journal, which has to be on the disk before it: after a power
   // failure, a page of zeros would not be a database.

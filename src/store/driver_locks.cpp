@@ -49,6 +49,7 @@ Liveness DriverLocks::liveness(const RunRecord& run) const {
     case LivenessProbe::process: break;
     // The kernel that held the lock is this one, or one that has since shut down.
     case LivenessProbe::lock:
+      if (process.is_of_this_boot() && StateLock::is_hidden(paths_.folder())) break;
       return process.is_of_this_boot() || is_local_ ? Liveness::dead : Liveness::unknown;
     case LivenessProbe::heartbeat:
       if (runs_on_this_machine || Heartbeat::is_fresh(paths_.heartbeat_file(run.id)))

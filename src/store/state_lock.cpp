@@ -51,14 +51,25 @@ struct flock range(std::int64_t byte, short type) {
   return range;
 }
 
+/// Whoever can read a file can lock it: the file is for those alone who may write into the folder.
+void keep_to_writers(int file, const struct stat& status, const fs::path& state) {
+  struct stat folder {};
+  if (status.st_uid != ::geteuid() || ::stat(state.c_str(), &folder) != 0) return;
+  mode_t wanted = S_IRUSR | S_IWUSR;
+  if (folder.st_mode & S_IWGRP) wanted |= S_IRGRP | S_IWGRP;
+  if (folder.st_mode & S_IWOTH) wanted |= S_IROTH | S_IWOTH;
+  if ((status.st_mode & 07777) != wanted) ::fchmod(file, wanted);
+}
+
 core::Descriptor open_locks(const fs::path& state, int mode) {
   const auto path = state / "locks";
-  core::Descriptor file(::open(path.c_str(), mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+  core::Descriptor file(::open(path.c_str(), mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   struct stat status {};
   if ((!file && errno == ELOOP) ||
       (file && ::fstat(file.get(), &status) == 0 && !S_ISREG(status.st_mode)))
     throw core::EnvironmentError(path.string() + " is not a plain file",
                                  {"another user may have changed the state folder: look at it"});
+  if (file && (mode & O_CREAT)) keep_to_writers(file.get(), status, state);
   return file;
 }
 
@@ -109,6 +120,10 @@ bool StateLock::is_held(const fs::path& state, std::int64_t byte) {
   const auto file = open_locks(state, O_RDONLY);
   auto seen = range(byte, F_WRLCK);
   return file && ::fcntl(file.get(), F_OFD_GETLK, &seen) == 0 && seen.l_type != F_UNLCK;
+}
+
+bool StateLock::is_hidden(const fs::path& state) {
+  return !open_locks(state, O_RDONLY) && errno == EACCES;
 }
 
 Heartbeat::Heartbeat(fs::path file, std::chrono::milliseconds every) : file_(std::move(file)) {

@@ -48,6 +48,8 @@ class StateLock {
   /// Returns true if any process holds the lock, as far as this kernel and the server of a network
   /// file system know.
   static bool is_held(const std::filesystem::path& state, std::int64_t byte);
+  /// Returns true if this user, who may not write into the folder, cannot look at its locks.
+  static bool is_hidden(const std::filesystem::path& state);
 
   /// False if the file system has no locks.
   bool locks() const { return static_cast<bool>(file_); }

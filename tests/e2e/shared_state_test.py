@@ -181,6 +181,18 @@ class StateOfAnotherOwner(PipeTest):
             self.assertIn(expected, done.stdout, words)
         self.assertEqual(sorted((path, path.lstat().st_mtime_ns) for path in self.state.rglob("*") if path.is_file()), before)
 
+    def test_cannot_hold_its_locks_and_sees_a_running_run_all_the_same(self):
+        os.chmod(self.folder, 0o755)
+        self.pipeline({"one": {"command": "while [ ! -e \"$GO\" ]; do sleep 0.02; done"}})
+        go = self.folder / "go"
+        process = self.start("run", "pipeline.yaml", "-o", "local", GO=str(go))
+        wait_until(lambda: "running" in self.pipe("runs").out, "a running run")
+        self.assertEqual((self.state / "locks").stat().st_mode & 0o077, 0)
+        self.assertIn("running", self.as_reader("show", "latest", "--output", "json").stdout)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        wait_until(lambda: '"died"' in self.as_reader("show", "latest", "--output", "json").stdout, "a dead driver")
+
     def test_gets_no_run_and_says_why(self):
         os.chmod(self.folder, 0o755)
         for words in (["run", "pipeline.yaml", "-o", "local"], ["tag", "latest", "mine"], ["clean", "--runs", "--keep", "0"]):

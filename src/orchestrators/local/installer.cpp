@@ -184,7 +184,7 @@ std::vector<fs::path> requirement_files(const EnvironmentPlan& plan, const fs::p
 
 async::Task<core::Descriptor> take_lock(fs::path file, std::function<void()> on_wait,
                                         core::CancelSource& cancel) {
-  core::Descriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  core::Descriptor lock(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) throw core::system_error("cannot open " + file.string(), errno);
   asio::steady_timer pause(co_await asio::this_coro::executor);
   for (bool has_waited = false; flock(lock.get(), LOCK_EX | LOCK_NB) != 0;) {

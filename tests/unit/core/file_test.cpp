@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -258,6 +259,21 @@ TEST(File, temporary_folder_goes_with_its_owner) {
   EXPECT_TRUE(fs::exists(path));
   fs::remove(path);
   EXPECT_THROW(TemporaryFolder("/nonexistent"), EnvironmentError);
+}
+
+TEST(File, a_lock_that_another_process_keeps_is_waited_for_with_an_end) {
+  const TemporaryFolder folder;
+  const auto opened = [&] {
+    return Descriptor(::open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  };
+  auto theirs = opened();
+  const auto ours = opened();
+  ASSERT_EQ(::flock(theirs.get(), LOCK_EX), 0);
+  EXPECT_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)),
+               EnvironmentError);
+  theirs = Descriptor();
+  EXPECT_NO_THROW(lock_alone(ours.get(), folder.path(), std::chrono::milliseconds(20)));
+  EXPECT_NE(::flock(opened().get(), LOCK_EX | LOCK_NB), 0);
 }
 
 TEST(File, folders_are_made_or_the_obstacle_is_named) {

@@ -37,6 +37,21 @@ TEST(StateLock, is_seen_while_it_is_held_and_is_one_for_each_run) {
   EXPECT_FALSE(StateLock::is_held(state.path(), byte));
 }
 
+TEST(StateLock, is_only_for_those_who_may_write_into_the_folder) {
+  const core::TemporaryFolder state;
+  const auto file = state.path() / "locks";
+  std::ofstream(file) << "";
+  for (const auto& [folder, wanted] :
+       {std::pair(0755, 0600), std::pair(0775, 0660), std::pair(0777, 0666)}) {
+    ASSERT_EQ(::chmod(state.path().c_str(), static_cast<mode_t>(folder)), 0);
+    ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+    const auto lock = StateLock::take(state.path(), 1, StateLock::Kind::exclusive);
+    struct stat status {};
+    ASSERT_EQ(::stat(file.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, static_cast<mode_t>(wanted)) << std::oct << folder;
+  }
+}
+
 TEST(StateLock, where_there_can_be_none_nothing_is_locked) {
   const auto lock = StateLock::take("/nonexistent", 1, StateLock::Kind::exclusive);
   EXPECT_FALSE(lock.locks());
