@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "core/shell_prelude.hpp"
+
 namespace pipeline::kubernetes_api {
 namespace {
 
@@ -122,7 +124,8 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   Kind kinds[max_kinds];
   const std::size_t count = find_kinds(process, kinds);
   if (count == 0) return 0;
-  char path[64], command[max_command];
+  // Room for what stands before the user's text, too.
+  char path[64], command[max_command + core::shell_prelude.size()];
   snprintf(path, sizeof path, "/proc/%d/cmdline", process);
   std::size_t length = read_proc(path, command, sizeof command);
   if (length == 0) {
@@ -131,6 +134,12 @@ std::size_t write_process(pid_t process, char* text, std::size_t size) {
   }
   for (std::size_t i = 0; i < length; ++i)
     if (static_cast<unsigned char>(command[i]) < 0x20 || command[i] == 0x7f) command[i] = ' ';
+  const std::string_view words(command, length);
+  if (const auto at = words.find(core::shell_prelude); at != words.npos) {
+    const std::size_t rest = at + core::shell_prelude.size();
+    memmove(command + at, command + rest, length - rest + 1);
+  }
+  command[max_command - 1] = '\0';
   std::size_t end = 0;
   const auto put = [&](const char* format, auto... values) {
     if (end < size)

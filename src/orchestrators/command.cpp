@@ -11,6 +11,7 @@
 #include "core/identifier.hpp"
 #include "core/inline_script.hpp"
 #include "core/json_member.hpp"
+#include "core/shell_prelude.hpp"
 #include "core/text.hpp"
 #include "core/user_environment.hpp"
 #include "orchestrators/orchestrator.hpp"
@@ -108,11 +109,6 @@ constexpr const char* set_pipefail = "(set -o pipefail) 2>/dev/null && set -o pi
 constexpr const char* warn_of_pipe =
     "(set -o pipefail) 2>/dev/null || echo 'pipe: there is no bash, and this sh has no pipefail: "
     "only the last command of a pipe can fail the step' >&2; ";
-/// Names the line at which bash ends the step, and is on the first line itself.
-constexpr const char* name_line =
-    "set -E; trap 'pipe_code=$?; case $- in *e*) echo \"pipe: line $LINENO ended with exit code "
-    "$pipe_code: "
-    "${BASH_COMMAND%%[[:cntrl:]]*}\" >&2 ;; esac' ERR; ";
 /// $0: the line, $1: what stands before it for bash, $2: for sh.
 constexpr const char* choose_shell =
     "command -v bash >/dev/null 2>&1 && exec bash -e -o pipefail -c \"$1$0\"; "
@@ -199,10 +195,14 @@ std::vector<std::string> command_of(const AttemptSpec& attempt, const Layout& la
     std::string for_sh = has_pipe(command) ? set_pipefail : "";
     if (words.empty()) {
       if (has_pipe(command)) for_sh.insert(0, warn_of_pipe);
-      if (!layout.has_bash) return {"sh", "-c", choose_shell, line, name_line, for_sh};
+      if (!layout.has_bash)
+        return {"sh", "-c", choose_shell, line, std::string(core::shell_prelude), for_sh};
       words = *layout.has_bash ? bash_words : sh_words;
     }
-    words.push_back((words == bash_words ? name_line : words == sh_words ? for_sh : "") + line);
+    words.push_back((words == bash_words ? std::string(core::shell_prelude)
+                     : words == sh_words ? for_sh
+                                         : std::string()) +
+                    line);
     return words;
   }
   std::vector<std::string> arguments;

@@ -41,7 +41,9 @@ class DetachedTest(NamespaceTest):
         return event
 
     def show(self, run: str = "latest") -> dict:
-        return json.loads(self.pipe("show", run, "--output", "json").out)
+        result = self.pipe("show", run, "--output", "json")
+        self.assertEqual(result.code, 0, result)
+        return json.loads(result.out)
 
     def status(self) -> str:
         return self.show()["status"]

@@ -105,7 +105,7 @@ class NeverTest(Refused):
         names = [f"p{i}" for i in range(25)]
         self.write("pipeline.yaml", json.dumps({"name": "e2e", "settings": {"docker": {"parent_image": "debian:bookworm-slim"}},
                                                 "parameters": dict.fromkeys(names, "x"), "steps": {"large": {"command": ["true"]}}}))
-        self.write("large.json", json.dumps({name: "x" * 60000 for name in names}))
+        self.write("large.json", json.dumps({name: "x" * 60000 for name in names}, indent=1))
         result = self.run_there("--params", "large.json", code=2, as_json=False)
         self.assertIn("its Job would take", result.text)
         self.assertIn("pass what is long in a file", result.text)

@@ -81,7 +81,7 @@ class NamespaceTest(ClusterTest):
         super().setUp()
         self.namespace = f"pipe-test-{self.mark}"
         kubectl("create", "namespace", self.namespace)
-        self.addCleanup(kubectl, "delete", "namespace", self.namespace, "--wait=false")
+        self.addCleanup(kubectl, "delete", "namespace", self.namespace, "--wait=false", "--ignore-not-found")
 
     def in_namespace(self, *words: str, **more) -> str:
         return kubectl("-n", self.namespace, *words, **more)

@@ -39,7 +39,7 @@ class Measured(ClusterTest):
         self.write("tree.py", "import os, time\nif os.fork() == 0:\n    held = bytearray(b'x') * (100 << 20)\n    time.sleep(3)\n    os._exit(0)\n"
                               "held = bytearray(b'x') * (100 << 20)\ntime.sleep(1.5)\n")
         self.write("disk.py", DISK)
-        self.pipeline({name: {"command": ["python3", name + ".py"]} for name in ("few", "many", "tree")} | {"disk": {"command": "python3 disk.py /tmp 32 16"}}, PYTHON)
+        self.pipeline({name: {"command": ["python3", name + ".py"]} for name in ("few", "many", "tree")} | {"disk": {"command": ["python3", "disk.py", "/tmp", "32", "16"]}}, PYTHON)
         self.run_pipe("--jobs", "1")
         few, many = self.attempts("few")[0], self.attempts("many")[0]
         grown = (many["usage"]["peak_memory"] - few["usage"]["peak_memory"]) / (200 * MEBIBYTE)
@@ -114,7 +114,7 @@ class Measured(ClusterTest):
         result = self.run_pipe()
         (retried,) = result.events("step_retried")
         self.assertEqual((retried["step"], retried["failure"]["kind"]), ("hangs", "stalled"))
-        self.assertRegex(retried["failure"]["message"], r"was ended: it has printed nothing for 5\.0s; \d+ sh .*: sleeps in \w+ \(1 more in its log\)$")
+        self.assertRegex(retried["failure"]["message"], r"was ended: it has printed nothing for 5\.0s; \d+ bash -e -o pipefail -c mkfifo .*: sleeps in \w+ \(1 more in its log\)$")
         log = self.pipe("logs", "latest", "hangs", "--attempt", "1")
         self.assertRegex(log.out + log.err, r"pipe: \d+ cat /tmp/pipe: sleeps in \w+")
         self.assertEqual(self.pipe("logs", "latest", "hangs").out, "begun\nwell\n")
@@ -124,7 +124,7 @@ class Measured(ClusterTest):
     def test_a_step_that_hangs_is_said_to(self):
         self.pipeline({"hangs": {"command": "echo begun; sleep 10; echo goes on", "stalled_after": "4s"}})
         (notice,) = [notice["text"] for notice in self.run_pipe().events("notice") if "stalled" in notice["text"]]
-        self.assertRegex(notice, r"stalled: has printed nothing for 4\.0s; \d+ sh .*: sleeps in \w+")
+        self.assertRegex(notice, r"stalled: has printed nothing for 4\.0s; \d+ bash -e -o pipefail -c echo begun; .*: sleeps in \w+")
         self.assertIn("goes on", self.pipe("logs", "latest", "hangs").out)
 
 

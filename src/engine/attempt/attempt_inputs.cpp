@@ -159,6 +159,7 @@ void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput
       noted_.push_back({name, digest, store::stamp_of(path)});
   };
   for (const auto& input : inputs) {
+    if (input.remote) continue;  // The step's executor fetches it; it is not in this store.
     note(input.name, input.digest, input.path);
     for (const auto& piece : input.pieces) note(input.name, piece.digest, piece.path);
   }

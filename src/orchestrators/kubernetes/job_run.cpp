@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
@@ -52,7 +53,7 @@ class JobRun {
         informer_(informer),
         entry_(informer.entry(name_)),
         waits_(waits) {
-    entry_.on_change = [this] { changed_.cancel(); };
+    entry_.on_change = [this] { tell(); };
   }
   ~JobRun() { informer_.forget(name_); }
   JobRun(const JobRun&) = delete;
@@ -88,10 +89,18 @@ class JobRun {
   }
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
+  void tell() {
+    has_changed_ = true;
+    changed_.cancel();
+  }
+  /// Waits for the next change. A change since the last one counts, also one that happened while
+  /// nobody waited.
   async::Task<> change(Clock::time_point at_most = Clock::time_point::max()) {
+    if (std::exchange(has_changed_, false)) co_return;
     changed_.expires_at(at_most);
     boost::system::error_code cancelled;
     co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    has_changed_ = false;
   }
 
   kubernetes_api::Client& client_;
@@ -101,6 +110,7 @@ class JobRun {
   const std::string name_;
   asio::any_io_executor executor_;
   asio::steady_timer changed_;  ///< Cancelled on every change; then the state is checked.
+  bool has_changed_ = false;    ///< Since change() returned.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
   std::string& waits_;
@@ -266,7 +276,9 @@ async::Task<> JobRun::look_closer(Clock::time_point now) {
   if (!has_no_pod) {
     const auto& settings = attempt_.step.settings->kubernetes;
     const auto nodes = co_await informer_.nodes();
-    room_ = room_on(nodes, at(entry_.pod, "/spec"), settings.autoscaling.value_or(false));
+    // An earlier attempt had a node, so that the cluster may have one again.
+    const bool may_have_one = settings.autoscaling.value_or(false) || attempt_.number > 1;
+    room_ = room_on(nodes, at(entry_.pod, "/spec"), may_have_one);
     co_return;
   }
   // The cluster forgets events after an hour, and reports few of them.
@@ -283,8 +295,7 @@ void JobRun::note(const JobAction& action) {
     attempt_.io.on_began(attempt_.joins ? time_since_start(entry_.pod)
                                         : std::chrono::milliseconds(0));
   if (has_started && !log_ && !entry_.pod_gone)
-    log_.emplace(executor_, attempt_.shell ? converse() : read_log(),
-                 [this] { changed_.cancel(); });
+    log_.emplace(executor_, attempt_.shell ? converse() : read_log(), [this] { tell(); });
   if (has_started) fetched_.stop(core::StopLevel::immediate);
   if (!action.notice.empty())
     attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + action.notice + "\n");
@@ -292,8 +303,7 @@ void JobRun::note(const JobAction& action) {
 
 /// Waits until the pod has ended or is lost; stops it on request.
 async::Task<> JobRun::watch() {
-  core::CancelSource::Listener listener(attempt_.io.cancel,
-                                        [this](core::StopLevel) { changed_.cancel(); });
+  core::CancelSource::Listener listener(attempt_.io.cancel, [this](core::StopLevel) { tell(); });
   for (;;) {
     if (informer_.error()) std::rethrow_exception(informer_.error());
     auto action = watch_.next(view(), Clock::now());
@@ -313,7 +323,7 @@ async::Task<> JobRun::watch() {
     co_await change(action.is_timed || log_ended_ ? Clock::now() + 1s : Clock::time_point::max());
   }
   pod_ended_ = true;
-  changed_.cancel();
+  tell();
 }
 
 void JobRun::take_output(bool is_stderr, std::string_view bytes) {
@@ -342,7 +352,8 @@ async::Task<> JobRun::read_once() {
 }
 
 async::Task<> JobRun::read_log() {
-  attempt_.io.log.write(Stream::err, restored_checkpoint(entry_.pod));
+  if (const auto restored = restored_checkpoint(entry_.pod); !restored.empty())
+    attempt_.io.log.write(Stream::err, restored);
   async::Backoff backoff({200ms, 5s, 20});
   while (log_connection_.level() == core::StopLevel::none) {
     const bool whole = pod_ended_;  // The log is complete.
@@ -427,7 +438,7 @@ async::Task<AttemptResult> JobRun::run() {
     co_return result;
   }
   if (files_ && !addresses_of(attempt_).empty())
-    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { changed_.cancel(); });
+    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { tell(); });
   std::exception_ptr lost;
   try {
     co_await watch();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/file.hpp"
+#include "core/shell_prelude.hpp"
 
 namespace pipeline::orchestrators::usage {
 namespace {
@@ -59,13 +60,16 @@ std::string function_in(const fs::path& thread) {
   return stack.substr(begin + 2, end - begin - 2);
 }
 
-/// Returns the arguments, or the name of a process without arguments.
+/// Returns the arguments without what is not the user's, or the name of a process without
+/// arguments.
 std::string command_in(const fs::path& process) {
   auto text = proc_text(process / "cmdline");
   if (text.empty()) text = proc_text(process / "comm");
   while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  if (const auto at = text.find(core::shell_prelude); at != text.npos)
+    text.erase(at, core::shell_prelude.size());
   return text.substr(0, longest_command);
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/file.hpp"
+#include "core/shell_prelude.hpp"
 
 namespace pipeline::orchestrators::usage {
 namespace {
@@ -51,6 +52,16 @@ TEST(ProcessWaits, name_each_process_of_a_tree_with_what_it_waits_in) {
   EXPECT_THAT(lines[0],
               HasSubstr(std::to_string(sleeper.pid()) + " sh -c sleep 600; true: sleeps"));
   EXPECT_THAT(lines[1], HasSubstr("sleep 600: sleeps"));
+}
+
+TEST(ProcessWaits, a_command_is_the_users_text_alone) {
+  const core::TemporaryFolder proc;
+  core::make_folders(proc.path() / "7/task/7");
+  core::write_file_atomically(proc.path() / "7/task/7/stat", "7 (bash) S 1 0 0");
+  core::write_file_atomically(proc.path() / "7/cmdline",
+                              "bash\n-c\n" + std::string(core::shell_prelude) + "make all");
+  EXPECT_THAT(waits_of_processes({7}, proc.path()),
+              ElementsAre(HasSubstr("7 bash -c make all: sleeps")));
 }
 
 TEST(ProcessWaits, of_threads_are_counted) {

@@ -1,0 +1,16 @@
+/// @file
+/// What stands before a step's text where bash reads it. A header of its own, without includes but
+/// the standard library's, since the agent in a pod reads it too.
+#pragma once
+
+#include <string_view>
+
+namespace pipeline::core {
+
+/// Names the line at which bash ends the step, and is on the first line itself.
+inline constexpr std::string_view shell_prelude =
+    "set -E; trap 'pipe_code=$?; case $- in *e*) echo \"pipe: line $LINENO ended with exit code "
+    "$pipe_code: "
+    "${BASH_COMMAND%%[[:cntrl:]]*}\" >&2 ;; esac' ERR; ";
+
+}  // namespace pipeline::core
