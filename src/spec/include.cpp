@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/identifier.hpp"
+#include "core/quantity.hpp"
 #include "settings/decode.hpp"
 #include "spec/keys.hpp"
 #include "spec/parameter_value.hpp"
@@ -21,6 +22,8 @@ namespace fs = std::filesystem;
 
 /// A larger number is treated as a mistake.
 constexpr std::size_t max_files = 1000;
+/// Maximum of all included files together; the parser allows a single file as much.
+constexpr std::size_t max_included = 16 << 20;
 constexpr const char* expected_include =
     "a list of files, or of {file: FILE, prefix: NAME, parameters: {...}}";
 
@@ -134,8 +137,17 @@ void Files::load(FileScope& parent, const core::Value& place, FileScope made) {
     return settings::report(diagnostics_, "include-cycle",
                             "more than " + std::to_string(max_files) + " files are included",
                             place.span);
+  if (bytes_ > max_included) return;
+  auto text = core::read_file(made.file);
+  bytes_ += text.size();
+  if (bytes_ > max_included)
+    return settings::report(diagnostics_, "too-large",
+                            "the included files have more than " +
+                                core::format_bytes(max_included) +
+                                " together, where one that is included twice counts twice",
+                            place.span);
   made.number = static_cast<unsigned>(texts_.size());
-  texts_.push_back(loaded_.emplace_back(core::read_file(made.file)));
+  texts_.push_back(loaded_.emplace_back(std::move(text)));
   const auto before = diagnostics_.size();
   auto root = yaml::parse_yaml(texts_.back(), diagnostics_);
   if (root) check_unfilled(*root, diagnostics_);

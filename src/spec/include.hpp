@@ -63,6 +63,7 @@ class Files {
   std::deque<FileScope> scopes_;    ///< Indexed by number, at stable addresses.
   std::deque<std::string> loaded_;  ///< The texts of the included files.
   std::vector<std::string_view> texts_;
+  std::size_t bytes_ = 0;  ///< Of all included files.
   std::vector<FileScope*> order_;
 };
 

@@ -8,10 +8,12 @@
 
 #include "core/identifier.hpp"
 #include "core/joined.hpp"
+#include "core/project.hpp"
 #include "core/text.hpp"
 #include "model/instance.hpp"
 #include "settings/decode.hpp"
 #include "spec/include.hpp"
+#include "spec/memory_budget.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/table_file.hpp"
@@ -62,10 +64,33 @@ std::string values_in(const std::string& text) {
 /// Reads one `matrix` that lists its axes.
 class MatrixReader {
  public:
-  MatrixReader(const ReadStep& step, settings::Diagnostics& diagnostics)
-      : step_(step), diagnostics_(diagnostics) {}
+  MatrixReader(const ReadStep& step, MemoryBudget& budget, settings::Diagnostics& diagnostics)
+      : step_(step), budget_(budget), diagnostics_(diagnostics) {}
 
   std::optional<Matrix> read(const core::Value& map) {
+    auto matrix = read_all(map);
+    if (file_ && core::is_outside_project(*file_) && diagnostics_.size() > before_table_) {
+      diagnostics_.resize(before_table_);
+      settings::report(diagnostics_, "bad-matrix",
+                       "the table '" + map.find("include")->scalar +
+                           "' is not one of names and values that the matrix can have",
+                       map.find("include")->span,
+                       {"it is outside of the project, so messages do not show its content"});
+    }
+    return matrix;
+  }
+
+  /// Returns the matrix if another step makes some of its values, and nothing is wrong with it.
+  std::optional<OpenMatrix> open() {
+    if (!is_open_ || is_broken_) return std::nullopt;
+    return std::move(open_);
+  }
+
+  /// The file that `include` names, if it names one.
+  const std::optional<std::filesystem::path>& file() const { return file_; }
+
+ private:
+  std::optional<Matrix> read_all(const core::Value& map) {
     const auto before = diagnostics_.size();
     std::vector<Row> values;
     for (const auto& [name, list] : map.members)
@@ -73,7 +98,8 @@ class MatrixReader {
     const core::Value* include = map.find("include");
     if (include && include->kind == core::Value::Kind::scalar) {
       file_ = user_path(include->scalar, step_.scope->folder());
-      rows_of_file_ = read_table(*file_, *include, diagnostics_);
+      before_table_ = diagnostics_.size();
+      rows_of_file_ = read_table(*file_, *include, budget_, diagnostics_);
       include = &rows_of_file_;
     }
     if (matrix_.axes.empty() && include && include->kind == core::Value::Kind::list &&
@@ -105,16 +131,6 @@ class MatrixReader {
     return std::move(matrix_);
   }
 
-  /// Returns the matrix if another step makes some of its values, and nothing is wrong with it.
-  std::optional<OpenMatrix> open() {
-    if (!is_open_ || is_broken_) return std::nullopt;
-    return std::move(open_);
-  }
-
-  /// The file that `include` names, if it names one.
-  const std::optional<std::filesystem::path>& file() const { return file_; }
-
- private:
   /// Reports keys that a matrix cannot have while its values are not known.
   void close_off(const core::Value& map) {
     open_.spec.of = step_.spec.name;
@@ -274,8 +290,13 @@ class MatrixReader {
                                                              : size * values[i].size();
       lengths += (i ? ", " : "it has: ") + matrix_.axes[i] + " " + std::to_string(values[i].size());
     }
-    if (size > most_instances) report_size(map, size, {lengths});
-    return size <= most_instances;
+    if (size > most_instances) {
+      report_size(map, size, {lengths});
+      return false;
+    }
+    std::size_t row = 0;
+    for (const auto& axis : values) row += model::memory_of(axis) / axis.size();
+    return budget_.take(size, row, "the matrix of step '" + step_.spec.name + "'", map.span);
   }
 
   void multiply(const std::vector<Row>& values) {
@@ -353,9 +374,11 @@ class MatrixReader {
   }
 
   const ReadStep& step_;
+  MemoryBudget& budget_;
   settings::Diagnostics& diagnostics_;
   Matrix matrix_;
   std::optional<std::filesystem::path> file_;
+  std::size_t before_table_ = 0;  ///< Number of diagnostics before the file was read.
   core::Value rows_of_file_;
   OpenMatrix open_;  ///< All axes, if one of them has items of another step.
   bool is_open_ = false, is_broken_ = false;
@@ -393,14 +416,15 @@ std::vector<std::string> axes_of(const ReadStep& step) {
   return axes;
 }
 
-void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
+void read_matrices(std::vector<ReadStep>& steps, MemoryBudget& budget,
+                   settings::Diagnostics& diagnostics) {
   std::unordered_map<std::string_view, ReadStep*> by_name;
   bool has_some = false;
   for (ReadStep& step : steps) {
     const core::Value* value = step.body->find("matrix");
     has_some |= value != nullptr;
     if (value && value->kind == core::Value::Kind::map) {
-      MatrixReader reader(step, diagnostics);
+      MatrixReader reader(step, budget, diagnostics);
       if (auto matrix = reader.read(*value)) step.matrix = std::move(*matrix);
       if (auto open = reader.open()) step.open = std::move(*open);
       if (reader.file()) step.files.push_back(*reader.file());
@@ -445,7 +469,14 @@ void read_matrices(std::vector<ReadStep>& steps, settings::Diagnostics& diagnost
     else
       followers.emplace_back(&step, other->second);
   }
+  std::unordered_map<const ReadStep*, std::size_t> rows;  // Bytes.
   for (const auto& [step, leader] : followers) {
+    auto [bytes, is_new] = rows.try_emplace(leader);
+    if (is_new && leader->matrix)
+      for (const Row& row : leader->matrix->instances) bytes->second += model::memory_of(row);
+    if (!budget.take(1, bytes->second, "the matrix of step '" + leader->spec.name + "'",
+                     step->body->find("matrix")->span))
+      break;
     step->matrix = leader->matrix;
     step->open = leader->open;
   }

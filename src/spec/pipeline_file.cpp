@@ -126,6 +126,39 @@ std::size_t step_count(const FileScope& scope) {
   return list ? list->members.size() : 0;
 }
 
+std::size_t memory_of(const Defaults& defaults) {
+  return model::memory_of(defaults.parameters) + model::memory_of(defaults.environment) +
+         model::memory_of(defaults.secrets);
+}
+
+/// Takes what the file's steps copy of its defaults. Those without settings of their own share
+/// them.
+bool take_defaults(const FileScope& scope, MemoryBudget& budget) {
+  const core::Value* list = scope.root.find("steps");
+  if (!list) return true;
+  const auto with_settings = std::ranges::count_if(
+      list->members,
+      [](const core::Value::Member& step) { return step.second.find("settings") != nullptr; });
+  const auto settings =
+      with_settings == 0
+          ? 0
+          : model::memory_of(settings::to_json(*std::as_const(scope.defaults.settings)));
+  const std::string maker = "the parameters and settings that each step takes over";
+  return budget.take(list->members.size(), memory_of(scope.defaults), maker, list->span) &&
+         budget.take(static_cast<std::size_t>(with_settings), settings, maker, list->span);
+}
+
+/// Takes the instances of the step's matrix. Settings that name parameters are each one's own.
+bool take_instances(const ReadStep& step, MemoryBudget& budget) {
+  if (!step.matrix) return true;
+  auto bytes = model::memory_of(step.spec);
+  if (!step.filled_keys.empty())
+    bytes += model::memory_of(settings::to_json(*std::as_const(step.spec.settings)));
+  return budget.take(step.matrix->instances.size(), bytes,
+                     "the matrix of step '" + step.spec.name + "'",
+                     step.body->find("matrix")->span);
+}
+
 /// @param specs must have the capacity for all steps, because `steps` refer to its elements
 void read_steps(const FileScope& scope, StepReader& reader, std::vector<StepSpec>& specs,
                 std::vector<ReadStep>& steps, settings::Diagnostics& diagnostics) {
@@ -171,12 +204,16 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
 
   std::map<const FileScope*, std::unique_ptr<StepReader>> readers;
   ParameterOptions options(given.parameters, diagnostics);
+  MemoryBudget budget(diagnostics);
   const auto& order = files.in_order();
   // An including file comes after those that it includes, and its defaults are needed first.
   for (auto each = order.rbegin(); each != order.rend(); ++each) {
     FileScope& scope = **each;
     auto& reader = readers[&scope];
-    reader = std::make_unique<StepReader>(scope, pipeline.root, diagnostics);
+    reader = std::make_unique<StepReader>(scope, pipeline.root, budget, diagnostics);
+    if (scope.parent && !budget.take(1, memory_of(scope.parent->defaults),
+                                     "the parameters that this file takes over", scope.span))
+      return pipeline;
     if (scope.parent)
       read_included_defaults(scope, *reader, *readers.at(scope.parent), diagnostics);
     else
@@ -185,7 +222,10 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
     reader->fill(scope.root, scope.defaults, scope.parent ? &scope.parent->defaults : nullptr);
   }
   std::size_t count = 0;
-  for (const FileScope* scope : order) count += step_count(*scope);
+  for (const FileScope* scope : order) {
+    count += step_count(*scope);
+    if (!take_defaults(*scope, budget)) return pipeline;
+  }
   std::vector<StepSpec> specs;
   std::vector<ReadStep> steps;
   specs.reserve(count);
@@ -195,7 +235,8 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   if (order.size() > 1) check_names(steps, diagnostics);  // In one file, keys are unique.
   read_repeats(steps, diagnostics);
   options.apply(steps);
-  read_matrices(steps, diagnostics);
+  read_matrices(steps, budget, diagnostics);
+  if (budget.is_spent()) return pipeline;
   options.report_unknown(main.defaults, steps);
   declare_axes(steps);
   read_conditions(steps, files.texts(), diagnostics);
@@ -216,6 +257,8 @@ PipelineSpec read_pipeline(Files& files, const LoadOptions& given,
   pipeline.sources.push_back(pipeline.file);
   read_env_file(steps, pipeline);
   pipeline.parameters = std::move(main.defaults.parameters);
+  for (const ReadStep& step : steps)
+    if (!take_instances(step, budget)) return pipeline;
   pipeline.steps = expand(steps, std::move(specs), diagnostics);
   check_result_folders(pipeline.steps, diagnostics);
   check_temporary(pipeline.steps, diagnostics);

@@ -38,7 +38,7 @@ const nlohmann::json& parameter_named(const std::string& name, const Parameters&
 }
 
 core::Value filled_scalar(const core::Value& scalar, const Parameters& parameters,
-                          settings::Diagnostics& diagnostics) {
+                          MemoryBudget& budget, settings::Diagnostics& diagnostics) {
   TemplateNames names;
   for (const auto& [name, value] : parameters) names.parameters.push_back(name);
   names.values = &parameters;
@@ -66,6 +66,8 @@ core::Value filled_scalar(const core::Value& scalar, const Parameters& parameter
                        {"parameters, and axes with values that the file lists, are known"});
       continue;
     }
+    if (!budget.take(1, model::memory_of(value), "'${params." + reference.name + "}'", scalar.span))
+      break;
     if (value.is_structured() && text.parts.size() == 1) return model::value_of(value, scalar.span);
     const auto dot = std::min(reference.name.find('.'), reference.name.size());
     const auto path = reference.name.substr(std::min(dot + 1, reference.name.size()));
@@ -103,13 +105,14 @@ bool names_parameters(const core::Value& value) {
                              [](const auto& member) { return names_parameters(member.second); });
 }
 
-core::Value filled(const core::Value& value, const Parameters& parameters,
+core::Value filled(const core::Value& value, const Parameters& parameters, MemoryBudget& budget,
                    settings::Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar)
-    return names_parameters(value) ? filled_scalar(value, parameters, diagnostics) : value;
+    return names_parameters(value) ? filled_scalar(value, parameters, budget, diagnostics) : value;
   auto made = value;
-  for (auto& item : made.items) item = filled(item, parameters, diagnostics);
-  for (auto& member : made.members) member.second = filled(member.second, parameters, diagnostics);
+  for (auto& item : made.items) item = filled(item, parameters, budget, diagnostics);
+  for (auto& member : made.members)
+    member.second = filled(member.second, parameters, budget, diagnostics);
   return made;
 }
 
@@ -118,7 +121,7 @@ core::Value StepReader::filled_members(const core::Value& map, const Parameters&
   auto made = model::empty_value(core::Value::Kind::map, map.span);
   for (const auto& [key, value] : map.members)
     if (is_filled_key(key.scalar) && names_parameters(value))
-      made.members.push_back({key, filled(value, values, diagnostics_)});
+      made.members.push_back({key, filled(value, values, budget_, diagnostics_)});
   return made;
 }
 
@@ -133,6 +136,7 @@ void StepReader::fill(const core::Value& map, Defaults& defaults, const Defaults
 }
 
 void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& spec) {
+  if (budget_.is_spent()) return;
   const auto before = diagnostics_.size();
   const auto body = filled_members(*step.body, values);
   const Defaults& pipeline = step.scope->defaults;
@@ -156,7 +160,8 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
   }
   for (const auto i : step.filled_inputs) {
     auto& input = spec.inputs[i];
-    const auto source = filled(*step.body->find("inputs")->find(input.name), values, diagnostics_);
+    const auto source =
+        filled(*step.body->find("inputs")->find(input.name), values, budget_, diagnostics_);
     if (diagnostics_.size() > before) return;
     if (!is_data(source))
       settings::report(diagnostics_, "wrong-type",

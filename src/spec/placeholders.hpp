@@ -11,6 +11,7 @@
 
 #include "core/value.hpp"
 #include "settings/decode.hpp"
+#include "spec/memory_budget.hpp"
 
 namespace pipeline::spec {
 
@@ -20,8 +21,9 @@ bool is_filled_key(std::string_view key);
 /// Returns true if a text of the value, however deep, has a `${params.X}`.
 bool names_parameters(const core::Value& value);
 
-/// Returns the value with all parameters filled in; reports those that there are not.
+/// Returns the value with all parameters filled in; reports those that there are not, and texts for
+/// which the budget does not suffice.
 core::Value filled(const core::Value& value, const std::map<std::string, Json>& parameters,
-                   settings::Diagnostics& diagnostics);
+                   MemoryBudget& budget, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

@@ -66,10 +66,12 @@ struct StepReader::Memory {
   std::unordered_map<std::string, bool> exists;
 };
 
-StepReader::StepReader(const FileScope& scope, fs::path root, settings::Diagnostics& diagnostics)
+StepReader::StepReader(const FileScope& scope, fs::path root, MemoryBudget& budget,
+                       settings::Diagnostics& diagnostics)
     : scope_(scope),
       root_(scope.folder()),
       pipeline_(std::move(root)),
+      budget_(budget),
       diagnostics_(diagnostics),
       memory_(std::make_unique<Memory>()) {}
 StepReader::~StepReader() = default;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "spec/memory_budget.hpp"
 #include "spec/read_step.hpp"
 
 namespace pipeline::spec {
@@ -15,7 +16,8 @@ class StepReader {
  public:
   /// @param scope the file that is read: relative paths are resolved against its folder
   /// @param root  the pipeline's folder, which paths in the steps' settings are relative to
-  StepReader(const FileScope& scope, std::filesystem::path root,
+  /// @param budget lives longer
+  StepReader(const FileScope& scope, std::filesystem::path root, MemoryBudget& budget,
              settings::Diagnostics& diagnostics);
   ~StepReader();
   /// @param pipeline the pipeline's defaults, for a step; null if `map` is the pipeline
@@ -59,6 +61,7 @@ class StepReader {
   const FileScope& scope_;
   std::filesystem::path root_;      ///< The folder of the file.
   std::filesystem::path pipeline_;  ///< The pipeline's folder.
+  MemoryBudget& budget_;
   settings::Diagnostics& diagnostics_;
   std::set<std::filesystem::path> sources_;
   struct Memory;

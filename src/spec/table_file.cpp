@@ -49,7 +49,7 @@ core::Value cell(const std::string& text, core::Span span) {
 }  // namespace
 
 core::Value read_table(const std::filesystem::path& file, const core::Value& place,
-                       settings::Diagnostics& diagnostics) {
+                       MemoryBudget& budget, settings::Diagnostics& diagnostics) {
   auto rows = model::empty_value(core::Value::Kind::list, place.span);
   std::string content;
   try {
@@ -61,7 +61,18 @@ core::Value read_table(const std::filesystem::path& file, const core::Value& pla
   }
   std::string_view text = core::without_byte_order_mark(content);
   const char separator = file.extension() == ".tsv" ? '\t' : ',';
+  const auto count = [&](char c) {
+    return static_cast<std::size_t>(std::ranges::count(text, c)) + 1;
+  };
+  const auto lines = count('\n');
+  const std::string maker = "the table '" + place.scalar + "'";
+  // Each cell has the name of its column.
+  if (!budget.take(lines + count(separator), sizeof(core::Value::Member), maker, place.span))
+    return rows;
   const auto columns = next_row(text, separator);
+  std::size_t names = 0;
+  for (const auto& column : columns) names += column.size();
+  if (!budget.take(lines, names, maker, place.span)) return rows;
   for (std::size_t line = 2; !text.empty(); ++line) {
     const auto fields = next_row(text, separator);
     if (fields == Fields{""}) continue;

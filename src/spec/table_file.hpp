@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "settings/decode.hpp"
+#include "spec/memory_budget.hpp"
 
 namespace pipeline::spec {
 
@@ -13,6 +14,6 @@ namespace pipeline::spec {
 /// number and is written as one is a number. An empty list for a table that is reported.
 /// @param place the file's name in the document, for messages
 core::Value read_table(const std::filesystem::path& file, const core::Value& place,
-                       settings::Diagnostics& diagnostics);
+                       MemoryBudget& budget, settings::Diagnostics& diagnostics);
 
 }  // namespace pipeline::spec

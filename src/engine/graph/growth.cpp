@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/diagnostic.hpp"
+#include "core/quantity.hpp"
+#include "model/step_memory.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -53,6 +55,13 @@ void Growth::multiply() {
                              std::to_string(size) + " steps of it, more than " +
                              std::to_string(model::most_instances));
   }
+  for (const auto* step : steps_)
+    if (const auto bytes = model::memory_of(*step); size * bytes > model::max_step_memory)
+      throw core::InputError("the matrix of step '" + matrix_.of + "' makes " +
+                                 std::to_string(size) + " copies of step '" + step->name +
+                                 "', of " + core::format_bytes(bytes) + ", more than " +
+                                 core::format_bytes(model::max_step_memory) + " together",
+                             "put long texts into files that the step reads");
   rows_.push_back({});
   for (const auto& items : items_) {
     std::vector<Row> longer;

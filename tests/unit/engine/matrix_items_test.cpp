@@ -126,5 +126,21 @@ TEST_F(MatrixItems, make_a_hundred_thousand_instances) {
             << " ms of CPU for 100,000 instances\n";
 }
 
+TEST_F(MatrixItems, of_a_step_with_long_texts_are_refused_before_memory_is_gone) {
+  std::string numbers;
+  for (int i = 0; i < 10'000; ++i) numbers += (i ? "," : "[") + std::to_string(i);
+  const auto output = list(numbers + "]");
+  StepSpec step{.name = "work"};
+  step.matrix = MatrixSpec{"work", {{"n", {}, OutputValue{{"split", "files"}, {}}}}};
+  step.parameters["text"] = Json(std::string(200'000, 'x'));
+  try {
+    const Growth growth(
+        {&step}, [&](const SourceSpec&) { return &output; }, artifacts_);
+    ADD_FAILURE() << "not refused";
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("makes 10000 copies of step 'work', of 19"));
+  }
+}
+
 }  // namespace
 }  // namespace pipeline::engine

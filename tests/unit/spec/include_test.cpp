@@ -198,6 +198,38 @@ TEST_F(Include, refuses_cycles_and_files_that_are_not_there) {
   EXPECT_THAT(error_of(), HasSubstr("is not a path relative to the file that includes it"));
 }
 
+TEST_F(Include, refuses_files_that_are_longer_together_than_one_may_be) {
+  std::string text = "steps: {s: {command: x}}\n";
+  for (int i = 0; i < 10'000; ++i) text += "# " + std::string(97, 'x') + "\n";
+  write("a.yaml", text);
+  std::string includes;
+  for (int i = 0; i < 20; ++i)
+    includes += "  - {file: a.yaml, prefix: p" + std::to_string(i) + "}\n";
+  write("pipeline.yaml", "name: x\ninclude:\n" + includes);
+  EXPECT_THAT(error_of(), HasSubstr("ROOT/pipeline.yaml:19:12: error: the included files have more "
+                                    "than 16 MiB together"));
+}
+
+TEST_F(Include, refuses_what_many_files_take_over_before_memory_is_gone) {
+  write("a.yaml", "steps: {s: {command: x}}\n");
+  std::string text = "name: x\nparameters:\n";
+  for (int i = 0; i < 40'000; ++i) text += "  p" + std::to_string(i) + ": 1\n";
+  text += "include:\n";
+  for (int i = 0; i < 900; ++i) text += "  - {file: a.yaml, prefix: p" + std::to_string(i) + "}\n";
+  write("pipeline.yaml", text);
+  EXPECT_THAT(error_of(), HasSubstr("and all steps of a pipeline have at most 1 GiB together"));
+}
+
+TEST_F(Include, refuses_a_table_of_few_bytes_and_many_cells_before_memory_is_gone) {
+  write("pipeline.yaml", "name: x\nsteps: {s: {command: x, matrix: {include: t.csv}}}\n");
+  for (const auto& table :
+       {std::string(20 << 20, ','), std::string(1 << 20, 'x') + std::string(1 << 20, '\n')}) {
+    write("t.csv", table);
+    EXPECT_THAT(error_of(), HasSubstr("ROOT/pipeline.yaml:2:45: error: the table 't.csv' takes too "
+                                      "much memory"));
+  }
+}
+
 TEST_F(Include, refuses_two_steps_of_one_name) {
   write("pipeline.yaml", "name: x\ninclude: [a.yaml]\nsteps: {one: {command: x}}\n");
   write("a.yaml", "steps: {one: {command: x}}\n");

@@ -11,6 +11,7 @@
 namespace pipeline::spec {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -172,6 +173,64 @@ TEST(Matrix, of_ten_thousand_pairs_is_joined_without_comparing_each_with_each) {
   ASSERT_EQ(pipeline.steps.size(), 20'001u);
   EXPECT_THAT(sources_of(pipeline.steps[19'999]), ElementsAre("a.i-99.j-k99 o"));
   EXPECT_EQ(pipeline.steps.back().inputs[0].sources.size(), 10'000u);
+}
+
+std::string numbers(int count) {
+  std::string list;
+  for (int i = 0; i < count; ++i) list += (i ? "," : "") + std::to_string(i);
+  return "[" + list + "]";
+}
+
+TEST(Matrix, copies_of_long_texts_are_refused_before_memory_is_gone) {
+  const std::string text(200'000, 'x');
+  const auto matrix = "matrix: {i: " + numbers(10'000) + "}";
+  EXPECT_THAT(matrix_error("  a: {" + matrix + ", command: [a, " + text + "]}\n"),
+              AllOf(HasSubstr(":3:15: error: the matrix of step 'a' takes too much memory"),
+                    HasSubstr("10000 copies of 197.")));
+  EXPECT_THAT(matrix_error("  a: {" + matrix + ", command: [a], parameters: {p: " + text + "}}\n"),
+              HasSubstr("put long texts into files"));
+  EXPECT_THAT(matrix_error("  a: {" + matrix + ", command: [a], environment: {P: " + text + "}}\n"),
+              HasSubstr("put long texts into files"));
+  EXPECT_THAT(matrix_error("  a: {" + matrix + ", parameters: {p: " + text +
+                           "}, command: [a], settings: {docker: {environment: {P: "
+                           "\"${params.p}\"}}}}\n"),
+              HasSubstr("put long texts into files"));
+  EXPECT_THAT(matrix_error("  a: {matrix: {t: [" + text + "], i: " + numbers(10'000) +
+                           "}, command: [a]}\n"),
+              HasSubstr("the matrix of step 'a' takes too much memory"));
+}
+
+TEST(Matrix, of_which_each_step_is_small_has_a_hundred_thousand) {
+  const auto pipeline = parse_steps("  a: {matrix: {i: " + numbers(1000) + ", j: " + numbers(100) +
+                                    "}, command: [a, \"${params.i}\", " + std::string(500, 'x') +
+                                    "], parameters: {lr: 0.1}, outputs: [o]}\n");
+  EXPECT_EQ(pipeline.steps.size(), 100'000u);
+}
+
+TEST(Matrix, of_many_steps_with_that_of_one_is_refused_before_memory_is_gone) {
+  std::string steps =
+      "  a: {matrix: {i: " + numbers(1000) + ", j: " + numbers(100) + "}, command: [a]}\n";
+  for (int i = 0; i < 200; ++i)
+    steps += "  b" + std::to_string(i) + ": {matrix: a, command: [b]}\n";
+  EXPECT_THAT(matrix_error(steps),
+              HasSubstr("all steps of a pipeline have at most 1 GiB together"));
+}
+
+TEST(Parameters, that_each_of_many_steps_takes_over_are_refused_before_memory_is_gone) {
+  std::string text = "name: x\nparameters:\n";
+  for (int i = 0; i < 10'000; ++i) text += "  p" + std::to_string(i) + ": 1\n";
+  text += "steps:\n";
+  for (int i = 0; i < 10'000; ++i) text += "  s" + std::to_string(i) + ": {command: [x]}\n";
+  EXPECT_THAT(test::error_text([&] { parse(text, "/nowhere/pipeline.yaml", {}); }),
+              HasSubstr("the parameters and settings that each step takes over"));
+}
+
+TEST(Parameters, that_fill_one_text_a_thousand_times_are_refused_before_memory_is_gone) {
+  std::string filled;
+  for (int i = 0; i < 10'000; ++i) filled += "${params.p}";
+  EXPECT_THAT(matrix_error("  a: {command: [a], parameters: {p: " + std::string(200'000, 'x') +
+                           "}, wait: \"" + filled + "\"}\n"),
+              HasSubstr("'${params.p}' takes too much memory"));
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+#include "model/step_memory.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace pipeline::model {
+namespace {
+
+/// Bytes that the allocator and a node of a map or list need besides their value.
+constexpr std::size_t node = 48;
+
+std::size_t heap(const std::string& text) {
+  return text.capacity() > 15 ? text.size() + node / 2 : 0;
+}
+
+std::size_t heap(const std::filesystem::path& path) { return heap(path.native()); }
+
+std::size_t heap(const nlohmann::json& value) {
+  std::size_t bytes = 0;
+  if (value.is_string()) bytes = sizeof(std::string) + heap(value.get_ref<const std::string&>());
+  if (value.is_array())
+    for (const auto& item : value) bytes += sizeof item + heap(item);
+  if (value.is_object())
+    for (const auto& [name, member] : value.get_ref<const nlohmann::json::object_t&>())
+      bytes += sizeof name + sizeof member + node + heap(name) + heap(member);
+  return bytes;
+}
+
+std::size_t heap(const Json& value) {
+  return value.is_null() ? 0 : sizeof *value + node / 2 + heap(*value);
+}
+
+std::size_t heap(const SourceSpec& source) { return heap(source.step) + heap(source.output); }
+std::size_t heap(const SecretSpec& secret) {
+  return heap(secret.name) + (secret.file ? heap(*secret.file) : 0);
+}
+std::size_t heap(const OutputSpec& output) { return heap(output.name) + heap(output.file_name); }
+std::size_t heap(const std::optional<std::string>& text) { return text ? heap(*text) : 0; }
+
+std::size_t heap(const std::variant<std::string, Template::Reference>& part) {
+  const auto* text = std::get_if<std::string>(&part);
+  return heap(text ? *text : std::get<Template::Reference>(part).name);
+}
+
+std::size_t heap(const Template& text);
+std::size_t heap(const OutputValue& value);
+std::size_t heap(const InputSpec& input);
+
+template <class T>
+std::size_t heap(const std::vector<T>& values) {
+  std::size_t bytes = values.empty() ? 0 : node / 2;
+  for (const auto& value : values) bytes += sizeof value + heap(value);
+  return bytes;
+}
+
+template <class T>
+std::size_t heap(const std::map<std::string, T>& values) {
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : values)
+    bytes += sizeof name + sizeof value + node + heap(name) + heap(value);
+  return bytes;
+}
+
+std::size_t heap(const Template& text) { return heap(text.parts); }
+std::size_t heap(const StringList& list) { return heap(list.items()); }
+std::size_t heap(const OutputValue& value) { return heap(value.source) + heap(value.path); }
+std::size_t heap(const Rare<Condition>& condition) {
+  if (!condition) return 0;
+  return sizeof *condition + heap(condition->text) + heap(condition->parameters) +
+         heap(condition->outputs);
+}
+
+std::size_t heap(const InputSpec& input) {
+  auto bytes = heap(input.name) + heap(input.sources);
+  if (const auto& data = input.data)
+    bytes += heap(data->path) + heap(data->url) + heap(data->version) + heap(data->artifact);
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t memory_of(const std::map<std::string, Json>& parameters) { return heap(parameters); }
+std::size_t memory_of(const StepEnvironment& environment) { return heap(environment); }
+std::size_t memory_of(const std::vector<SecretSpec>& secrets) { return heap(secrets); }
+std::size_t memory_of(const std::vector<Json>& values) { return heap(values); }
+
+std::size_t memory_of(const nlohmann::json& value) { return heap(value); }
+
+std::size_t memory_of(const StepSpec& step) {
+  auto bytes = sizeof step + heap(step.name) + heap(step.description) +
+               heap(step.command.arguments) + heap(step.command.interpreter) +
+               heap(step.parameters) + heap(step.inputs) + heap(step.outputs) + heap(step.after) +
+               heap(step.when) + heap(step.wait) + heap(step.code) + heap(step.code_root) +
+               heap(step.files) + heap(step.environment) + heap(step.secrets) +
+               heap(step.retry.on) + heap(step.retry.never) + heap(step.cache_until) +
+               heap(step.publish_to) + heap(step.publish) + heap(step.version);
+  if (step.repeat) bytes += sizeof *step.repeat + heap(step.repeat->until);
+  for (const auto& [name, units] : step.uses) bytes += sizeof name + node + heap(name);
+  return bytes;
+}
+
+}  // namespace pipeline::model

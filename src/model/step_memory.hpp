@@ -1,0 +1,25 @@
+/// @file
+/// The memory that a copy of a step takes, by estimate: a few hundred bytes of a file become a
+/// hundred thousand steps, each with copies of all texts of the one that they are made of.
+#pragma once
+
+#include <cstddef>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <pipeline/spec.hpp>
+
+namespace pipeline::model {
+
+/// Maximum of all steps of a pipeline together.
+constexpr std::size_t max_step_memory = std::size_t{1} << 30;
+
+std::size_t memory_of(const std::map<std::string, Json>& parameters);
+std::size_t memory_of(const StepEnvironment& environment);
+std::size_t memory_of(const std::vector<SecretSpec>& secrets);
+std::size_t memory_of(const std::vector<Json>& values);
+std::size_t memory_of(const nlohmann::json& value);
+/// Settings that are shared by the copies are not counted.
+std::size_t memory_of(const StepSpec& step);
+
+}  // namespace pipeline::model
