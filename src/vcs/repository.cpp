@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "core/address.hpp"
 #include "core/error.hpp"
 #include "core/identifier.hpp"
 #include "core/lazy_library.hpp"
+#include "vcs/open_interrupter.hpp"
 
 namespace pipeline::vcs {
 namespace {
@@ -69,47 +70,50 @@ std::string origin_of(git_repository* repository) {
   return url ? core::without_credentials(url) : "";
 }
 
-/// Returns false if no folder above has a repository, so that libgit2 need not be loaded, which
-/// takes some ten milliseconds.
-bool may_be_in_repository(std::filesystem::path folder) {
-  if (std::getenv("GIT_DIR")) return true;
+/// Returns the folder or one above it that has a `.git`; nothing if there is none, so that libgit2
+/// need not be loaded, which takes some ten milliseconds.
+std::optional<std::filesystem::path> top_of(const std::filesystem::path& folder) {
   std::error_code ignored;
-  for (folder = std::filesystem::absolute(folder, ignored);; folder = folder.parent_path()) {
-    if (std::filesystem::exists(folder / ".git", ignored)) return true;
-    if (folder == folder.parent_path()) return false;
-  }
-}
-
-/// Returns false if a file that libgit2 reads is a named pipe, for example, at which it would wait
-/// for ever.
-bool has_plain_files(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  const auto is_plain = [&](const std::filesystem::path& file) {
-    const auto status = std::filesystem::status(file, ignored);
-    return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
-           std::filesystem::is_directory(status);
-  };
   for (auto above = std::filesystem::absolute(folder, ignored);; above = above.parent_path()) {
-    for (const char* name : {".git", ".gitignore", ".gitattributes", ".gitmodules"})
-      if (!is_plain(above / name)) return false;
-    if (std::filesystem::exists(above / ".git", ignored))
-      return std::ranges::all_of(
-          std::array{"HEAD", "config", "config.worktree", "commondir", "index", "packed-refs",
-                     "shallow", "info/exclude", "info/attributes"},
-          [&](const char* name) { return is_plain(above / ".git" / name); });
-    if (above == above.parent_path()) return true;
+    if (std::filesystem::exists(above / ".git", ignored)) return above;
+    if (above == above.parent_path()) return std::nullopt;
   }
 }
 
-/// Returns null if there is no repository.
-Repository open_repository(const std::filesystem::path& folder) {
-  if (!may_be_in_repository(folder) || !has_plain_files(folder)) return nullptr;
-  static const int initialised = git::libgit2_init();
-  if (initialised < 0) return nullptr;
-  git_repository* repository = nullptr;
-  if (git::repository_open_ext(&repository, folder.c_str(), 0, nullptr) != 0) return nullptr;
-  return Repository(repository);
+/// Returns false if a file that libgit2 always reads is a named pipe, for example.
+bool has_plain_files(const std::filesystem::path& top) {
+  std::error_code ignored;
+  return std::ranges::all_of(
+      std::array{".git", ".gitignore", ".gitattributes", ".gitmodules", ".git/HEAD", ".git/config",
+                 ".git/config.worktree", ".git/commondir", ".git/index", ".git/packed-refs",
+                 ".git/shallow", ".git/info/exclude", ".git/info/attributes"},
+      [&](const char* name) {
+        const auto status = std::filesystem::status(top / name, ignored);
+        return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+               std::filesystem::is_directory(status);
+      });
 }
+
+/// The repository that a folder is in.
+class OpenRepository {
+ public:
+  explicit OpenRepository(const std::filesystem::path& folder) {
+    const auto top = top_of(folder);
+    if (!top || !has_plain_files(*top)) return;
+    interrupter_.emplace();
+    static const int initialised = git::libgit2_init();
+    git_repository* repository = nullptr;
+    if (initialised >= 0 && git::repository_open_ext(&repository, folder.c_str(), 0, nullptr) == 0)
+      repository_.reset(repository);
+  }
+  /// Returns null if there is none.
+  git_repository* get() const { return repository_.get(); }
+  explicit operator bool() const { return repository_ != nullptr; }
+
+ private:
+  std::optional<OpenInterrupter> interrupter_;
+  Repository repository_;
+};
 
 /// Returns the folder's path below the repository's top, empty for the top itself.
 std::string path_in(git_repository* repository, const std::filesystem::path& folder) {
@@ -123,7 +127,7 @@ std::string path_in(git_repository* repository, const std::filesystem::path& fol
 }  // namespace
 
 std::optional<SourceState> source_state(const std::filesystem::path& folder) try {
-  const Repository repository = open_repository(folder);
+  const OpenRepository repository(folder);
   if (!repository) return std::nullopt;
   SourceState state;
   git_oid head;
@@ -140,7 +144,7 @@ std::optional<SourceState> source_state(const std::filesystem::path& folder) try
 }
 
 std::vector<std::string> tracked_files(const std::filesystem::path& folder) try {
-  const Repository repository = open_repository(folder);
+  const OpenRepository repository(folder);
   if (!repository) return {};
   git_index* opened = nullptr;
   if (git::repository_index(&opened, repository.get()) != 0) return {};
@@ -165,7 +169,7 @@ std::vector<std::string> tracked_files(const std::filesystem::path& folder) try 
 }
 
 std::string sparse_advice(const std::filesystem::path& folder, const std::string& path) try {
-  const Repository repository = open_repository(folder);
+  const OpenRepository repository(folder);
   git_index* opened = nullptr;
   if (!repository || git::repository_index(&opened, repository.get()) != 0) return {};
   const Index index(opened);
@@ -185,7 +189,7 @@ std::string sparse_advice(const std::filesystem::path& folder, const std::string
 }
 
 bool is_submodule(const std::filesystem::path& folder) try {
-  const Repository repository = open_repository(folder.parent_path());
+  const OpenRepository repository(folder.parent_path());
   git_index* opened = nullptr;
   if (!repository || git::repository_index(&opened, repository.get()) != 0) return false;
   const Index index(opened);

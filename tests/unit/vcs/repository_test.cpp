@@ -1,6 +1,7 @@
 #include "vcs/repository.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -131,6 +132,34 @@ TEST_F(RepositoryTest, damaged_repository_is_no_error) {
   ASSERT_TRUE(without_index);
   EXPECT_EQ(without_index->commit, commit);
   EXPECT_TRUE(without_index->dirty);
+}
+
+TEST_F(RepositoryTest, named_pipes_hang_nothing_whatever_file_they_are_in_place_of) {
+  git("init");
+  write("a/.gitignore", "*.log\n");
+  write("a/.gitattributes", "*.txt text\n");
+  write("a/b.txt", "1");
+  write(".git/included", "");
+  write(".git/objects/info/alternates", "");
+  git("config include.path included");
+  git("add . && git -c user.name=t -c user.email=t@example.org commit -m first");
+  ASSERT_TRUE(source_state(root.path()));
+  std::vector<std::filesystem::path> files;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(root.path()))
+    if (each.is_regular_file()) files.push_back(each.path());
+  write("a/b.txt", "2");
+  ASSERT_GT(files.size(), 20u);
+  for (const auto& file : files) {
+    SCOPED_TRACE(file);
+    const auto kept = root.path() / "kept";
+    std::filesystem::rename(file, kept);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    source_state(root.path() / "a");
+    tracked_files(root.path());
+    sparse_advice(root.path(), "a/none");
+    std::filesystem::rename(kept, file);
+  }
+  EXPECT_TRUE(source_state(root.path())->dirty);
 }
 
 TEST_F(RepositoryTest, staged_deleted_and_renamed_files_are_dirt) {
