@@ -4,6 +4,7 @@
 
 #include "core/quantity.hpp"
 #include "core/text.hpp"
+#include "core/transfer_advance.hpp"
 #include "fetch/number.hpp"
 #include "fetch/parallel.hpp"
 
@@ -169,14 +170,12 @@ async::Task<DataTransfer::Outcome> DataTransfer::read_part(std::size_t part,
 async::Task<> DataTransfer::work(core::CancelSource& stop) {
   while (const auto part = into_.take()) {
     async::Backoff backoff(part_retries);
-    for (auto before = into_.missing(*part).begin;;) {
+    core::TransferAdvance advance;
+    for (const auto begin = into_.missing(*part).begin;;) {
       const auto outcome = co_await read_part(*part, stop);
       if (outcome.is_done) break;
       if (stop.level() != core::StopLevel::none) throw stopped();
-      if (const auto now = into_.missing(*part).begin; now >= before + async::min_progress) {
-        backoff.reset();
-        before = now;
-      }
+      if (advance.is_made(into_.missing(*part).begin - begin)) backoff.reset();
       if (backoff.exhausted())
         throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);
       const auto pause = backoff.next(outcome.pause);
@@ -208,7 +207,8 @@ async::Task<> DataTransfer::run() {
     into_.plan(0);
   }
   async::Backoff backoff(source_retries);
-  for (auto before = into_.received(); !into_.is_complete();) {
+  core::TransferAdvance advance;
+  while (!into_.is_complete()) {
     bool lost_ranges = false;
     std::exception_ptr changed;
     Outcome outcome;
@@ -233,11 +233,7 @@ async::Task<> DataTransfer::run() {
     if (into_.is_planned() && (outcome.is_done || into_.is_complete())) continue;
     if (into_.is_planned() && outcome.problem.empty()) continue;
     if (stop_.level() != core::StopLevel::none) throw stopped();
-    before = std::min(before, into_.received());  // What was received may have been discarded.
-    if (into_.received() >= before + async::min_progress) {
-      backoff.reset();
-      before = into_.received();
-    }
+    if (advance.is_made(into_.received())) backoff.reset();
     if (lost_ranges) continue;
     if (backoff.exhausted())
       throw core::EnvironmentError("cannot fetch " + shown(from_.url) + ": " + outcome.problem);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/file.hpp"
+#include "core/transfer_advance.hpp"
 #include "fetch/address.hpp"
 #include "fetch/content_range.hpp"
 
@@ -106,13 +107,16 @@ class Download {
   };
 
   void read_range(Http& http, Range range, const Workers* workers) {
+    const auto begin = range.begin;
+    core::TransferAdvance advance;
     for (unsigned tries = 0; range.begin < range.end;) {
       const auto before = range.begin;
       try {
         read_once(http, range, workers);
-        if (range.begin == before) throw NoAnswer(shown_ + " was cut off", true);
+        if (range.begin < range.end && range.begin < before + core::TransferAdvance::min_bytes)
+          throw NoAnswer(shown_ + " was cut off", true);
       } catch (const NoAnswer& error) {
-        if (range.begin > before) tries = 0;
+        if (advance.is_made(range.begin - std::min(begin, range.begin))) tries = 0;
         pause_before_retry(policy_, tries++, error);
       }
     }

@@ -11,6 +11,7 @@
 
 #include "blobs/error_document.hpp"
 #include "core/base64.hpp"
+#include "core/transfer_advance.hpp"
 
 namespace pipeline::stager {
 namespace {
@@ -65,8 +66,8 @@ void pause_before_retry(const TransferRetries& policy, unsigned tries, const NoA
 void Transfer::receive(const std::string& what, const std::string& url,
                        const std::function<void(std::string_view)>& on_bytes) {
   std::uint64_t received = 0;
+  core::TransferAdvance advance;
   for (unsigned tries = 0;; ++tries) {
-    const auto before = received;
     try {
       std::uint64_t place = received;
       bool first = true;
@@ -88,7 +89,7 @@ void Transfer::receive(const std::string& what, const std::string& url,
       if (reply.status < 300 || (reply.status == 416 && received > 0)) return;
       refuse("read " + what, reply);
     } catch (const NoAnswer& error) {
-      if (received > before) tries = 0;
+      if (advance.is_made(received)) tries = 0;
       pause_before_retry(retry_policy_, tries, error);
     }
   }

@@ -1,16 +1,29 @@
 // Reading from a bucket: objects, and lists of them.
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 #include <utility>
 
 #include "blobs/error_document.hpp"
 #include "blobs/s3/bucket_call.hpp"
+#include "core/quantity.hpp"
+#include "core/transfer_advance.hpp"
 
 namespace pipeline::blobs::s3 {
 namespace {
 
-// Maximum numbers of entries and of pages of a list; most pages have a thousand entries.
+// Maximum numbers of entries and of pages of a list; most pages have a thousand entries, of some
+// 400 bytes each.
 constexpr std::size_t max_entries = 1'000'000, max_pages = 10'000;
+constexpr std::size_t max_list = std::size_t{1} << 30;  // Bytes of all pages.
+// Maximum lengths of an object's name, in S3, and of its tag and of a continuation token.
+constexpr std::size_t max_key = 1024, max_tag = 4096;
+
+void check_length(const std::string& text, std::size_t max) {
+  if (text.size() > max)
+    throw core::EnvironmentError("the bucket's list has a name or tag of " +
+                                 std::to_string(text.size()) + " bytes, which no object of S3 has");
+}
 
 }  // namespace
 
@@ -25,9 +38,9 @@ async::Task<> Bucket::get(std::string key, Range range,
                           std::function<void(std::string_view)> on_bytes,
                           core::CancelSource* cancel) {
   auto received = range.begin;  // Bytes of the object that are not passed any more.
-  auto before = received;       // At the last progress.
   const auto end = range.size < unlimited - range.begin ? range.begin + range.size : unlimited;
   async::Backoff backoff(retry_policy_);
+  core::TransferAdvance advance;
   while (received < end) {
     const bool is_part = received > 0 || end < unlimited;
     std::uint64_t again =
@@ -65,10 +78,7 @@ async::Task<> Bucket::get(std::string key, Range range,
         throw unreachable("read " + key + " from", error);
       why = error.what();
     }
-    if (received >= before + async::min_progress) {
-      backoff.reset();
-      before = received;
-    }
+    if (advance.is_made(received - range.begin)) backoff.reset();
     co_await pause(backoff, why, cancel);
   }
 }
@@ -94,8 +104,13 @@ async::Task<std::optional<Tagged>> Bucket::find_tagged(std::string key,
 async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max,
                                 std::function<std::size_t(std::string_view)> take,
                                 core::CancelSource* cancel) {
+  const auto refuse = [&](const std::string& why) {
+    throw core::EnvironmentError("cannot list s3://" + settings_.bucket + "/" + folder + " at " +
+                                 address_.origin() + ": " + why);
+  };
   std::string rest;
-  std::size_t pages = 0;
+  std::unordered_set<std::string> asked;  // Tokens.
+  std::size_t bytes = 0;
   do {
     Call list("list " + folder + " in", "GET", "");
     list.query = query;
@@ -104,18 +119,17 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max
     if (!rest.empty()) list.query["continuation-token"] = rest;
     list.cancel = cancel;
     const auto response = co_await call(std::move(list));
+    bytes += response.body.size();
+    if (bytes > max_list) refuse("it is longer than " + core::format_bytes(max_list));
     if (take(response.body) > max)
       throw core::EnvironmentError("there are more than " + std::to_string(max) +
                                    " objects below s3://" + settings_.bucket + "/" + folder);
     const auto next = xml_text(response.body, "NextContinuationToken");
-    if ((!next.empty() && next == rest) || ++pages == max_pages)
-      throw core::EnvironmentError("cannot list s3://" + settings_.bucket + "/" + folder + " at " +
-                                   address_.origin() +
-                                   ": the server's list of what is there does not end");
+    if (next.size() > max_tag || asked.size() == max_pages ||
+        (!next.empty() && !asked.insert(next).second))
+      refuse("the server's list of what is there does not end");
     if (next.empty() && xml_text(response.body, "IsTruncated") == "true")
-      throw core::EnvironmentError(
-          "cannot list s3://" + settings_.bucket + "/" + folder + " at " + address_.origin() +
-          ": the server says that there is more, but not how to ask for it");
+      refuse("the server says that there is more, but not how to ask for it");
     rest = next;
   } while (!rest.empty());
 }
@@ -133,6 +147,8 @@ async::Task<std::vector<Object>> Bucket::objects(std::string prefix, std::size_t
   const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
     for (const auto text : xml_elements(page, "Contents")) {
       Object object{xml_text(text, "Key"), 0, xml_text(text, "ETag")};
+      check_length(object.key, max_key);
+      check_length(object.etag, max_tag);
       const auto size = xml_text(text, "Size");
       std::from_chars(size.data(), size.data() + size.size(), object.size);
       if (!object.key.starts_with(settings_.prefix + prefix)) continue;
@@ -167,6 +183,7 @@ async::Task<std::vector<std::string>> Bucket::folders(std::string folder) {
   const std::function<std::size_t(std::string_view)> take = [&](std::string_view page) {
     for (const auto found : xml_elements(page, "CommonPrefixes")) {
       const auto name = xml_text(found, "Prefix");
+      check_length(name, max_key);
       if (name.size() > prefix.size() && name.starts_with(prefix))
         names.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
     }

@@ -61,6 +61,13 @@ class Source : public ServerFixture {
     const auto range = "Content-Range: bytes " + std::to_string(begin) + "-" +
                        std::to_string(begin + size - 1) + "/" + std::to_string(text.size()) +
                        "\r\n";
+    if (drips) {
+      ++dripped;
+      co_await exchange.begin_stream("206 Partial Content", range);
+      co_await exchange.piece(text.substr(begin, 1));
+      co_await exchange.end_stream();
+      co_return;
+    }
     if (cuts > 0 && --cuts % 2) {
       co_await exchange.answer(503, "");
       co_return;
@@ -111,8 +118,8 @@ class Source : public ServerFixture {
 
   std::string content = counted_text(20 * mebibyte + 7);
   std::set<std::size_t> begins;  ///< Of the ranges that were asked for.
-  int cuts = 0, reads = 0;
-  bool has_ranges = true;
+  int cuts = 0, reads = 0, dripped = 0;
+  bool has_ranges = true, drips = false;
   int range_status = 206;
 };
 
@@ -122,6 +129,13 @@ TEST_F(Source, large_content_comes_in_ranges_through_troubles) {
   EXPECT_EQ(read("/file", content.size()), content);
   EXPECT_EQ(begins, (std::set<std::size_t>{0, 8 * mebibyte, 16 * mebibyte}));
   EXPECT_EQ(cuts, 0);
+}
+
+TEST_F(Source, a_server_that_gives_a_byte_in_each_try_is_given_up) {
+  drips = true;
+  objects["/file"] = content;
+  EXPECT_THAT(refusal("/file"), HasSubstr("was cut off"));
+  EXPECT_EQ(dripped, 3);
 }
 
 TEST_F(Source, ranges_are_known_by_their_header_whatever_the_status) {

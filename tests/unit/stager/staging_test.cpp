@@ -30,6 +30,11 @@ class Carrier : public ServerFixture {
     if (key == "/continue") {
       for (int i = 0; i < 40'000; ++i) co_await exchange.write("HTTP/1.1 100 Continue\r\n\r\n");
       co_await exchange.hang();
+    } else if (key == "/drips") {
+      ++asked;
+      co_await exchange.begin_stream();
+      co_await exchange.piece("0");
+      exchange.cut();
     } else if (key == "/headers") {
       co_await exchange.write("HTTP/1.1 200 OK\r\n");
       for (int i = 0; i < 40'000; ++i)
@@ -91,9 +96,15 @@ class Carrier : public ServerFixture {
     return json::parse(objects.at("/report"));
   }
 
-  int troubles = 0, cuts = 0;
+  int troubles = 0, cuts = 0, asked = 0;
   bool forgets = false;
 };
+
+TEST_F(Carrier, gives_a_server_up_that_gives_a_byte_in_each_try) {
+  Transfer transfer("", hasty);
+  EXPECT_THROW(transfer.find("a text", server.url() + "/drips"), TransferError);
+  EXPECT_EQ(asked, 4);
+}
 
 TEST_F(Carrier, brings_files_folders_and_texts_through_all_troubles) {
   const auto tree = folder.path() / "tree";

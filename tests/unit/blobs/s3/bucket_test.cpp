@@ -321,6 +321,54 @@ TEST_F(ABucketOfAServer, lists_no_more_if_its_list_does_not_end) {
   EXPECT_EQ(server.asked.size(), 6u);
 }
 
+TEST_F(ABucketOfAServer, lists_no_more_if_its_tokens_alternate_or_are_endless) {
+  handler = [](HttpExchange& exchange) {
+    const bool is_a = exchange.target.find("continuation-token=a") != std::string::npos;
+    return exchange.answer(200, std::string("<L><NextContinuationToken>") + (is_a ? "b" : "a") +
+                                    "</NextContinuationToken></L>");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_THROW(run_task(loop, bucket.list("f/")), core::EnvironmentError);
+  EXPECT_EQ(server.asked.size(), 3u);
+  handler = [](HttpExchange& exchange) {
+    return exchange.answer(200, "<L><NextContinuationToken>" + std::string(5000, 't') +
+                                    "</NextContinuationToken></L>");
+  };
+  EXPECT_THROW(run_task(loop, bucket.list("f/")), core::EnvironmentError);
+  EXPECT_EQ(server.asked.size(), 4u);
+}
+
+TEST_F(ABucketOfAServer, lists_no_names_longer_than_those_of_objects) {
+  std::string name(1019, 'k');  // With the prefix `pipe/`, 1,024 bytes.
+  handler = [&](HttpExchange& exchange) {
+    return exchange.answer(200, "<L><Contents><Key>pipe/" + name + "</Key></Contents>" +
+                                    "<CommonPrefixes><Prefix>pipe/" + name +
+                                    "/</Prefix></CommonPrefixes></L>");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  EXPECT_EQ(run_task(loop, bucket.list("k")), std::vector{name});
+  name += 'k';
+  EXPECT_THROW(run_task(loop, bucket.list("k")), core::EnvironmentError);
+  EXPECT_THROW(run_task(loop, bucket.folders("k")), core::EnvironmentError);
+}
+
+TEST_F(ABucketOfAServer, lists_no_more_than_a_gigabyte) {
+  int page = 0;
+  const std::string padding(40 << 20, ' ');
+  handler = [&](HttpExchange& exchange) {
+    return exchange.answer(200, "<L>" + padding + "<NextContinuationToken>" +
+                                    std::to_string(++page) + "</NextContinuationToken></L>");
+  };
+  Bucket bucket(loop, settings(), hasty);
+  try {
+    run_task(loop, bucket.list("f/"));
+    ADD_FAILURE() << "no refusal";
+  } catch (const core::EnvironmentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("it is longer than 1 GiB"));
+  }
+  EXPECT_EQ(page, 26);
+}
+
 TEST_F(ABucketOfAServer, gives_an_object_that_speaks_of_a_bucket_which_is_missing) {
   const std::string text = "{\"step\": \"" + error("NoSuchBucket", "none") + "\"}";
   handler = [&](HttpExchange& exchange) { return exchange.answer(200, text); };
