@@ -11,6 +11,7 @@
 #include "driver/error_report.hpp"
 #include "driver/run_observer.hpp"
 #include "driver/session.hpp"
+#include "driver/user_checks.hpp"
 #include "driver/volume_checks.hpp"
 #include "driver/workspace.hpp"
 #include "engine/run/refusal.hpp"
@@ -115,9 +116,14 @@ std::vector<core::Diagnostic> check_steps(Session& session, const Say& say) {
       places[&session.routes().capabilities_of(*step)].push_back(step);
   }
   std::vector<PlacedStep> placed;
-  for (const auto* step : session.source.selected_steps())
-    placed.emplace_back(step, session.routes().capabilities_of(*step).name);
+  std::vector<const StepSpec*> in_containers;  // On this machine.
+  for (const auto* step : session.source.selected_steps()) {
+    const auto& place = session.routes().capabilities_of(*step);
+    placed.emplace_back(step, place.name);
+    if (place.on_this_machine && place.traits.runs_on_engine) in_containers.push_back(step);
+  }
   auto found = check_volumes(placed);
+  std::ranges::move(check_users(in_containers), std::back_inserter(found));
   std::ranges::move(check_scripts(session.source.selected_steps(), session.source.resolver()),
                     std::back_inserter(found));
   std::ranges::move(check_files(session.source.selected_steps(), session.source.resolver()),

@@ -1,0 +1,18 @@
+/// @file
+/// Reports steps in containers whose user is somebody else on this machine.
+#pragma once
+
+#include <vector>
+
+#include <pipeline/spec.hpp>
+
+#include "core/diagnostic.hpp"
+
+namespace pipeline::driver {
+
+/// Returns a warning for each user number of another account of this machine: whoever has it can
+/// read the variables of the steps' processes and change their files.
+/// @param steps those that run in containers on this machine
+std::vector<core::Diagnostic> check_users(const std::vector<const StepSpec*>& steps);
+
+}  // namespace pipeline::driver
