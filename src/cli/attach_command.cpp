@@ -169,7 +169,7 @@ class Attachment {
     if (!context_.options().json) return display_.progress().emit(event);
     auto object = model::to_json(event);
     object.erase("stream");  // A log has both.
-    context_.print(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    context_.write(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   };
 };
 
@@ -224,7 +224,7 @@ engine::RunSummary outcome_of(const store::RunRecord& run, const driver::RunMode
 }
 
 core::ExitCode show_driver_error(const Context& context, const json& error) {
-  if (context.options().json) context.print(error.dump() + "\n");
+  if (context.options().json) context.write(error.dump() + "\n");
   context.note("error: " + core::printable(error.value("message", "the driver failed")));
   for (const auto& hint : error.value("advice", std::vector<std::string>()))
     context.note("  hint: " + core::printable(hint));

@@ -74,12 +74,12 @@ core::ExitCode build_command(Context& context) {
       const auto report = report_error(error, Paint{Terminal::of(STDERR_FILENO).colours});
       if (code == core::ExitCode::ok || report.code == core::ExitCode::build_failed)
         code = report.code;
-      if (context.options().json) context.print(driver::error_json(error).dump() + "\n");
+      if (context.options().json) context.write(driver::error_json(error).dump() + "\n");
       core::write_all(STDERR_FILENO, report.text);
     }
   }
   if (context.options().json) {
-    context.print(nlohmann::json{{"event", "summary"},
+    context.write(nlohmann::json{{"event", "summary"},
                                  {"environments", environments},
                                  {"exit_code", static_cast<int>(code)}}
                       .dump() +

@@ -25,8 +25,11 @@ class Context : public driver::Workspace {
   const Terminal& out() const { return out_; }
   const Paint& paint() const { return paint_; }  ///< For standard output.
 
-  /// Writes to standard output. Throws EnvironmentError on failure (a full disk).
+  /// Writes text to standard output, without what would steer a terminal. Throws EnvironmentError
+  /// on failure (a full disk).
   void print(std::string_view text) const;
+  /// Writes bytes to standard output as they are.
+  void write(std::string_view bytes) const;
   /// Writes the content of a file to standard output.
   void print_file(const std::filesystem::path& file) const;
   /// Writes one JSON document to standard output.

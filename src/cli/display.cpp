@@ -56,7 +56,7 @@ void Display::wait() {
 void RunDisplay::warn(const std::string& text, const nlohmann::json& warning) {
   say(text);
   if (context_.options().json)
-    context_.print(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
+    context_.write(nlohmann::json{{"event", "warning"}, {"warning", warning}}.dump() + "\n");
 }
 
 }  // namespace pipeline::cli

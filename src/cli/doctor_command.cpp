@@ -391,7 +391,7 @@ core::ExitCode doctor_command(Context& context) {
                       {"status", word_of(check.level)},
                       {"found", check.found},
                       {"mend", check.fixes}});
-    context.print(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(
+    context.write(json{{"ok", all_well}, {"version", PIPELINE_VERSION}, {"checks", list}}.dump(
                       -1, ' ', false, json::error_handler_t::replace) +
                   "\n");
   } else {

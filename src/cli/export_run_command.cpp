@@ -28,7 +28,7 @@ void print_written(const Context& context, const fs::path& path) {
 void write_out(Context& context, const std::string& text) {
   const auto& out = context.options().copy_to;
   if (out.empty() || out == "-") {
-    context.print(text);
+    context.write(text);
     return;
   }
   const auto file = fs::absolute(out);

@@ -200,7 +200,7 @@ core::ExitCode export_command(Context& context) {
   if (context.options().json) {
     context.print_json({{"yaml", spec::to_yaml(document.root)}});
   } else {
-    context.print(spec::to_yaml(document.root));
+    context.write(spec::to_yaml(document.root));
   }
   std::string functions, scripts, gathering;
   const auto add = [](std::string& list, const std::string& name) {

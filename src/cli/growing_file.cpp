@@ -3,22 +3,29 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "core/error.hpp"
-#include "core/regular_file.hpp"
 
 namespace pipeline::cli {
 
 bool GrowingFile::open() {
   if (file_) return true;
-  std::error_code error;
-  if (!std::filesystem::exists(path_, error)) return false;
-  file_ = core::open_regular_file(path_);
-  return true;
+  // The state folder may be somebody else's: a link there could lead to any file of the user's.
+  const core::Descriptor folder(
+      ::open(path_.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (folder)
+    file_ = core::Descriptor(::openat(folder.get(), path_.filename().c_str(),
+                                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (file_ ? ::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode) : errno == ENOENT)
+    return static_cast<bool>(file_);
+  throw core::EnvironmentError("cannot read the log " + path_.string() +
+                               ": it is not a plain file in a folder of logs");
 }
 
 std::size_t GrowingFile::read_some(std::string& buffer) {

@@ -69,7 +69,7 @@ core::ExitCode lock_command(Context& context) {
   driver::lock_packages(session, display);
   const auto file = shown_path(session.lock().path());
   if (context.options().json)
-    context.print(to_json(session, file).dump() + "\n");
+    context.write(to_json(session, file).dump() + "\n");
   else
     context.print(to_text(session, file));
   return core::ExitCode::ok;

@@ -35,19 +35,19 @@ class LogPrinter {
       : context_(context),
         step_(std::move(step)),
         attempt_(attempt),
-        prefix_(form.named ? "[" + step_ + "] " : ""),
+        prefix_(form.named ? "[" + for_terminal(step_, false) + "] " : ""),
         shows_partial_(form.partial && !context.options().json) {}
 
   void operator()(std::string_view bytes) {
     std::string text;
     lines_.feed(bytes, [&](std::string_view whole) { text += end_of(whole, "\n"); });
     if (shows_partial_) text += partial();
-    if (!text.empty()) context_.print(text);
+    if (!text.empty()) context_.write(text);
   }
   void finish() {
     if (lines_.rest().empty()) return;
     const bool as_it_is = !context_.options().json && !context_.out().live && prefix_.empty();
-    context_.print(end_of(lines_.rest(), as_it_is ? "" : "\n"));
+    context_.write(end_of(lines_.rest(), as_it_is ? "" : "\n"));
     lines_.clear();
   }
 

@@ -88,10 +88,10 @@ core::ExitCode render_manifests(Context& context, const PipelineSpec& pipeline) 
     text += (step == steps.front() ? "\n" : ",\n") +
             item_of(job_of(context, pipeline, *step, file_names));
     if (text.size() < printed_at_once) continue;
-    context.print(text);
+    context.write(text);
     text.clear();
   }
-  context.print(text + (steps.empty() ? "]" : "\n  ]") + ",\n  \"kind\": \"List\"\n}\n");
+  context.write(text + (steps.empty() ? "]" : "\n  ]") + ",\n  \"kind\": \"List\"\n}\n");
   return core::ExitCode::ok;
 }
 

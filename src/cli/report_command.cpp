@@ -25,7 +25,7 @@ core::ExitCode report_command(Context& context) {
                                    page_style(""), page_script({"report/report.js"})});
   const auto& out = options.copy_to;
   if (out == "-") {
-    context.print(page);
+    context.write(page);
     return core::ExitCode::ok;
   }
   const std::filesystem::path own_name = "report-" + run.id + ".html";

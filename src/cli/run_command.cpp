@@ -39,7 +39,7 @@ std::string commands_for(const Context& context, const std::string& run,
 
 void print_detached(const Context& context, const std::string& run, RunStatus status,
                     nlohmann::json driver) {
-  context.print(nlohmann::json{{"event", "detached"},
+  context.write(nlohmann::json{{"event", "detached"},
                                {"run", run},
                                {"status", to_string(status)},
                                {"driver", std::move(driver)}}

@@ -24,7 +24,7 @@ core::ExitCode serve_command(Context& context) {
         "and the token, because it is not encrypted. `ssh -L` is a safe way from another "
         "machine");
   if (options.json)
-    context.print(nlohmann::json{{"url", address}}.dump() + "\n");
+    context.write(nlohmann::json{{"url", address}}.dump() + "\n");
   else
     context.print(address + "\n");
   serve::Api api(

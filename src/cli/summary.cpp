@@ -202,7 +202,7 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
 
 void show_summary(const Context& context, const driver::RunModel& model,
                   const driver::RunEnd& end) {
-  if (context.options().json) return context.print(driver::summary_json(end).dump() + "\n");
+  if (context.options().json) return context.write(driver::summary_json(end).dump() + "\n");
   Summary summary{
       model, end.outcome, end.results, {}, context.options().name, context.state_option(end.state)};
   if (!summary.results.empty())

@@ -160,6 +160,25 @@ std::string for_terminal(std::string_view line, bool keep_colours) {
   return safe;
 }
 
+std::string lines_for_terminal(std::string_view text, bool keep_colours) {
+  const auto is_plain = [](char c) { return (c >= ' ' && c <= '~') || c == '\t' || c == '\n'; };
+  if (std::ranges::all_of(text, is_plain)) return std::string(text);
+  std::string safe;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    std::string line(text.substr(0, end));
+    std::erase(line, '\r');
+    for (const auto part : core::split(line, '\t')) {
+      if (part.data() != line.data()) safe += '\t';
+      safe += for_terminal(part, keep_colours);
+    }
+    if (end == text.npos) break;
+    safe += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return safe;
+}
+
 unsigned display_width(std::string_view text) {
   unsigned width = 0;
   while (!text.empty()) {

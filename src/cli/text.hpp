@@ -21,6 +21,11 @@ namespace pipeline::cli {
 /// end with the line.
 std::string for_terminal(std::string_view line, bool keep_colours);
 
+/// Returns the lines of a command's text in the same form. Names, notes and messages in them come
+/// from state folders and buckets that others may have written. A carriage return overwrites
+/// nothing.
+std::string lines_for_terminal(std::string_view text, bool keep_colours);
+
 /// Returns the number of columns of the text; colour sequences take none.
 unsigned display_width(std::string_view text);
 /// Returns at most `width` columns, ending in `…` if something was cut off. The text must have no

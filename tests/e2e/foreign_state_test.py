@@ -1,0 +1,76 @@
+"""Commands that look into a state folder that somebody else has made."""
+
+import sqlite3
+import unittest
+
+from support import PipeTest
+
+STEER = "\x1b]0;title\x07\x1b[2J\x9bA\rover\u202e"  # Sets the title, clears the screen, moves the cursor, overwrites, reverses.
+
+
+class ForeignState(PipeTest):
+    orchestrator = "local"
+
+    def setUp(self):
+        super().setUp()
+        self.pipeline({"one": {"command": "echo hello; echo '{\"a\": 1}' > ${outputs.o}", "outputs": {"o": {"metrics": True}}}})
+        self.run_pipe()
+        self.run = self.database("SELECT id FROM runs")[0][0]
+
+    def database(self, *statements: str) -> list:
+        with sqlite3.connect(self.state / "pipe.db") as opened:
+            for statement in statements:
+                rows = opened.execute(statement).fetchall()
+        opened.close()
+        return rows
+
+    def columns(self, table: str) -> list[str]:
+        return [row[1] for row in self.database(f"PRAGMA table_info({table})") if row[2] == "TEXT"]
+
+    def test_no_text_of_it_steers_the_terminal(self):
+        looks = (["runs"], ["runs", "--pipeline", "e2e"], ["show"], ["show", self.run, "--wide"], ["show", "latest", "one"], ["tag", self.run], ["note", self.run], ["metrics", self.run],
+                 ["compare", self.run, self.run, "--all"], ["artifacts", self.run], ["why", self.run, "one"], ["logs", self.run], ["used", "pipeline.yaml"], ["verify"], ["cancel", self.run],
+                 ["attach", self.run], ["resume", self.run], ["clean", "--runs", "--keep", "0", "--dry-run"], ["advise", self.run], ["code", self.run, "one"], ["report", self.run])
+        pristine = (self.state / "pipe.db").read_bytes()
+        for table in ("runs", "steps", "attempts", "cache", "metrics"):
+            for column in self.columns(table):
+                (self.state / "pipe.db").write_bytes(pristine)
+                try:
+                    value = f"coalesce(nullif({column}, ''), '[]')"
+                    text = f"'a{STEER}b'"
+                    steering = f"CASE WHEN {value} LIKE '[%' THEN '[\"a' || {self.json_text()} || '\"]' ELSE {text} END" if column in ("tags", "parameters") else text
+                    self.database("PRAGMA foreign_keys = OFF", f"UPDATE {table} SET {column} = {steering}")
+                except sqlite3.IntegrityError:
+                    continue
+                for words in looks:
+                    with self.subTest((table, column, words)):
+                        done = self.pipe(*words, timeout=60)
+                        for character in ("\x1b", "\x07", "\x9b", "\r", "\u202e"):
+                            self.assertNotIn(character, done.out + done.err)
+
+    @staticmethod
+    def json_text() -> str:
+        return "'" + "".join(f"\\u{ord(character):04x}" for character in STEER) + "'"
+
+    def test_logs_follow_no_link_in_it(self):
+        secret = self.write("secret", "hidden\n")
+        logs = self.state / "logs" / self.run
+        log = next(logs.glob("*one*"))
+        self.assertIn("hello", self.pipe("logs", self.run).out)
+        log.rename(logs / "away")
+        log.symlink_to(secret)
+        (self.folder / "theirs").mkdir()
+        (self.folder / "theirs" / log.name).write_text("hidden\n")
+        for again in range(2):
+            for words in (["logs", self.run], ["logs", self.run, "one"], ["logs", self.run, "one", "--follow"], ["logs", self.run, "--tail", "1"]):
+                with self.subTest((again, words)):
+                    done = self.pipe(*words, timeout=60)
+                    self.assertNotIn("hidden", done.out + done.err)
+                    self.assertIn(done.code, (2, 3), done)
+            if not again:
+                logs.rename(self.state / "logs" / "away")
+                logs.symlink_to(self.folder / "theirs", target_is_directory=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
