@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "async/timeout.hpp"
+
 namespace pipeline::docker {
 namespace {
 
@@ -24,6 +26,12 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
   auto stream = engine.open_connection();
   std::string head;
   std::optional<std::string> lost;
+  bool is_late = false;
+  async::Timeout limit(co_await asio::this_coro::executor, [&] {
+    is_late = true;
+    stream->close();
+  });
+  limit.start(engine.limits().answer);
   try {
     auto request = "POST /v" + info->api_version + "/containers/" + container +
                    "/attach?stream=1&stdin=1&stdout=1&stderr=1 HTTP/1.1\r\nHost: engine\r\n"
@@ -39,6 +47,7 @@ async::Task<std::unique_ptr<net::Connection>> attach_raw(EngineApi& engine, std:
   } catch (const net::TransportError& error) {
     lost = error.what();
   }
+  if (is_late) lost = "no answer came in time";
   if (!lost && head.empty()) lost = "it has closed the connection";
   if (lost) throw core::EnvironmentError("cannot " + what + ": " + *lost);
   const auto status = status_of(head);

@@ -4,7 +4,9 @@
 #include <array>
 #include <random>
 
+#include "async/timeout.hpp"
 #include "core/base64.hpp"
+#include "net/silence.hpp"
 
 namespace pipeline::kubernetes_api {
 namespace {
@@ -68,13 +70,21 @@ async::Task<std::unique_ptr<Channels>> open_channels(Client& client, std::string
   auto request = co_await client.request_of(std::move(call));
   auto upgrade = upgrade_of(request);
   auto connection = std::make_unique<net::Connection>(client.loop(), std::move(request));
+  bool is_late = false;
+  async::Timeout limit(client.loop().get_executor(), [&] {
+    is_late = true;
+    connection->close();
+  });
+  limit.start(net::longest_silence());
   co_await connection->write(std::move(upgrade));
   std::string head;
   std::array<char, 4096> buffer;
   auto end = head.npos;
   while ((end = head.find("\r\n\r\n")) == head.npos && head.size() < max_head) {
     const auto count = co_await connection->read_some(buffer);
-    if (count == 0) throw no_websocket("it has closed the connection");
+    if (count == 0)
+      throw is_late ? core::EnvironmentError("cannot " + what + ": no answer came in time")
+                    : no_websocket("it has closed the connection");
     head.append(buffer.data(), count);
   }
   if (end == head.npos) throw no_websocket("its response is too long");

@@ -35,14 +35,4 @@ inline const nlohmann::json& list_at(const nlohmann::json& object, std::string_v
   return value.is_array() ? value : none;
 }
 
-/// Returns the token of a list's next page; empty for the last page.
-/// @param token of this page
-/// @throws core::EnvironmentError if both are the same: such a list does not end
-inline std::string next_page(const nlohmann::json& page, std::string_view token) {
-  auto next = text_at(page, "/metadata/continue");
-  if (!next.empty() && next == token)
-    throw core::EnvironmentError("a list of the cluster's API server does not end");
-  return next;
-}
-
 }  // namespace pipeline::kubernetes_api

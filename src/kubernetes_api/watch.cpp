@@ -4,6 +4,7 @@
 #include "async/sleep.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
+#include "kubernetes_api/pages.hpp"
 #include "net/silence.hpp"
 #include "net/url.hpp"
 
@@ -31,6 +32,7 @@ Watch::Watch(Client& client, std::string path, std::string label_selector,
 
 async::Task<> Watch::list(core::CancelSource& cancel) {
   std::string next;
+  Pages pages;
   changes_.begin_list();
   do {
     ApiCall call("list " + path_, "GET",
@@ -40,7 +42,7 @@ async::Task<> Watch::list(core::CancelSource& cancel) {
     call.cancel = &cancel;
     auto page = co_await client_.call(std::move(call));
     changes_.take_page(page);
-    next = next_page(page, next);
+    next = pages.next(page);
   } while (!next.empty());
   changes_.end_list();
 }

@@ -14,6 +14,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/quantity.hpp"
 #include "file_tree/tree.hpp"
 #include "store/received_store.hpp"
 
@@ -29,6 +30,7 @@ constexpr const char *head_name = "head.json", *first_store = "pipe.db";
 constexpr std::uint64_t max_log_bytes =
     16u << 20;  // Maximum size of logs in one object; the rest goes into the next object.
 constexpr std::size_t max_store_bytes = std::size_t{4} << 30;
+constexpr std::uint64_t max_files = std::uint64_t{64} << 30;  // Bytes of a run's files.
 constexpr std::size_t max_log_objects = 10'000'000;
 
 /// Name of the object that has the run store of one driver.
@@ -172,6 +174,13 @@ async::Task<> RunReplica::put_store(store::RunStore& store) {
 async::Task<std::string> RunReplica::upload_all(store::RunStore& store, fs::path folder) {
   auto nodes = file_tree::scan_tree(folder);
   file_tree::hash_tree(folder, nodes);
+  std::uint64_t bytes = 0;
+  for (const auto& node : nodes) bytes += node.bytes;
+  if (bytes > max_files)
+    throw core::EnvironmentError("the files of run " + run_ + " have " + core::format_bytes(bytes) +
+                                     ", more than the " + core::format_bytes(max_files) +
+                                     " that a driver elsewhere fetches",
+                                 {"name large files as inputs: they are no code then"});
   auto digest = file_tree::tree_digest(nodes).hex();
   auto present = co_await artifacts_.store().find_tagged(key(head_name));
   if (present) head_.tag = std::move(present->tag);
@@ -227,7 +236,7 @@ async::Task<> RunReplica::fetch_files(fs::path folder) {
   const core::TemporaryFolder fetched(folder.parent_path());
   const auto files = fetched.path() / "files";
   co_await artifacts_.receive(head_.files, files, blobs::RemoteArtifacts::Form::tree,
-                              blobs::unlimited, nullptr);
+                              max_files, nullptr);
   auto nodes = file_tree::scan_tree(files);
   file_tree::hash_tree(files, nodes);
   if (blobs::RemoteArtifacts::key_of(file_tree::tree_digest(nodes).hex(), true) != head_.files)

@@ -26,7 +26,7 @@ using kubernetes_api::ApiError;
 using kubernetes_api::at;
 using kubernetes_api::Client;
 using kubernetes_api::list_at;
-using kubernetes_api::next_page;
+using kubernetes_api::Pages;
 using kubernetes_api::text_at;
 using nlohmann::json;
 
@@ -66,13 +66,14 @@ json essence_of(const json& node) {
 async::Task<json> nodes_of(Client& client) {
   json nodes = json::array();
   std::string next;
+  Pages pages;
   try {
     do {
       std::string path = "/api/v1/nodes?limit=500";
       if (!next.empty()) path += "&continue=" + net::url_encode(next);
       const auto page = co_await client.get("list the nodes", std::move(path));
       for (const auto& node : list_at(page, "/items")) nodes.push_back(essence_of(node));
-      next = next_page(page, next);
+      next = pages.next(page);
     } while (!next.empty());
   } catch (const ApiError& error) {
     core::log::info(error.what());
