@@ -237,6 +237,14 @@ class Files(PipeTest):
                 with self.subTest((settings, top, words)):
                     done = self.look(*words)
                     self.assertNotIn("hidden", done.stdout + done.stderr)
+        for include in (outside, "link"):
+            self.declare({}, steps={"one": {"command": "true", "matrix": {"include": include}}})
+            for words in (["validate"], ["plan", "-o", "local"], ["render"]):
+                with self.subTest((include, words)):
+                    done = self.look(*words)
+                    self.assertEqual(done.returncode, 2, done)
+                    self.assertIn("outside of the project", done.stderr)
+                    self.assertNotIn("hidden", done.stdout + done.stderr)
         for name in ("pipeline.yaml", "profiles.yaml", "pipeline.lock"):
             self.declare({"requirements": ["six==1.17.0"]})
             (self.project / name).unlink(missing_ok=True)
