@@ -1,6 +1,9 @@
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "cli/arguments.hpp"
@@ -8,6 +11,7 @@
 #include "cli/context.hpp"
 #include "cli/profiles.hpp"
 #include "cli/report_error.hpp"
+#include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/spawn.hpp"
 
@@ -24,6 +28,29 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
   return false;
 }
 
+/// Raises a stack that is too small for nested documents, also that of threads; glibc has read
+/// their size at the start. Throws EnvironmentError where the hard limit does not allow it.
+void raise_stack() {
+  constexpr rlim_t min_stack = 1 << 20, usual_stack = 8 << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= min_stack) return;
+  const auto given = limit.rlim_cur;
+  limit.rlim_cur = std::clamp(limit.rlim_max, min_stack, usual_stack);
+  limit.rlim_max = std::max(limit.rlim_max, min_stack);  // Root may raise it.
+  if (::setrlimit(RLIMIT_STACK, &limit) != 0)
+    throw core::EnvironmentError("the stack may have only " + std::to_string(given >> 10) +
+                                     " KiB here (`ulimit -s`), and `pipe` needs 1 MiB",
+                                 {"`ulimit -s` without a number shows the limit; a new shell "
+                                  "usually has 8 MiB"});
+#ifdef __GLIBC__
+  pthread_attr_t threads;
+  if (::pthread_getattr_default_np(&threads) != 0) return;
+  if (::pthread_attr_setstacksize(&threads, limit.rlim_cur) == 0)
+    ::pthread_setattr_default_np(&threads);
+  ::pthread_attr_destroy(&threads);
+#endif
+}
+
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments, const Options& start) {
@@ -36,6 +63,7 @@ int run_command_line(const std::vector<std::string>& arguments, const Options& s
       const int same = ::open("/dev/null", O_RDWR);
   core::raise_open_files();
   try {
+    raise_stack();
     auto parsed = parse_arguments(arguments, start);
     if (!parsed.command) {
       Context(std::move(parsed.options)).print(parsed.text);

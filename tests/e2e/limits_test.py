@@ -74,6 +74,22 @@ class Limited(PipeTest):
         self.pipeline(self.steps())
         self.under(resource.RLIMIT_FSIZE, [0, 1, 4096, 20_000, 60_000, 200_000])
 
+    def test_a_small_stack_is_raised_or_named(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can run a command as another user")
+        deep = 1
+        for _ in range(300):
+            deep = {"a": deep}
+        self.pipeline({"one": {"command": "true"}}, parameters={"deep": deep})
+        os.chmod(self.folder, 0o777)
+        kib = 1 << 10
+        for hard, code in ((8 << 20, 2), (64 * kib, 3), (512 * kib, 3)):
+            with self.subTest(hard=hard):
+                result = self.assert_ends(self.begin((resource.RLIMIT_STACK, 64 * kib, hard), user=NOBODY), code)
+                self.assertIn("nested" if code == 2 else "the stack may have only", result.text)
+        self.pipeline({"one": {"command": "test $(ulimit -S -s) -ge 1024; echo $(" * 50 + "true" + ")" * 50}})
+        self.assert_ends(self.begin((resource.RLIMIT_STACK, 64 * kib, 8 << 20), user=NOBODY), 0, 1)
+
     def test_a_small_disk(self):
         disk = self.folder / "disk"
         disk.mkdir()
