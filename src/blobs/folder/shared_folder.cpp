@@ -191,7 +191,10 @@ void SharedFolder::remove(const std::string& key) const {
 void SharedFolder::copy(const std::string& from, const std::string& to) const {
   const NewFile file(*this);
   // No blob is changed in place, so that two can be the same file.
-  if (::link(path_of(from).c_str(), file.path().c_str()) != 0) {
+  const auto source = place_of(path_of(from));
+  const auto& target = file.place();
+  if (!source.folder || ::linkat(source.folder.get(), source.name.c_str(), target.folder.get(),
+                                 target.name.c_str(), 0) != 0) {
     if (errno != ENOENT) throw failure("copy " + from + " within", errno);
     throw BlobError(BlobError::Kind::missing_blob, "there is no " + from + " in " + url());
   }
@@ -203,13 +206,17 @@ SharedFolder::NewFile::NewFile(const SharedFolder& folder) : folder_(folder) {
   path_ = folder.path_ / ".new" / (std::to_string(random()) + "-" + std::to_string(random()));
   folder.require();
   folder.make_folders(path_.parent_path());
+  place_ = folder.place_of(path_);
+  if (!place_.folder) throw folder.failure("write to", errno);
 }
 
-SharedFolder::NewFile::~NewFile() { ::unlink(path_.c_str()); }
+SharedFolder::NewFile::~NewFile() {
+  if (place_.folder) ::unlinkat(place_.folder.get(), place_.name.c_str(), 0);
+}
 
 void SharedFolder::NewFile::create() {
-  file_ =
-      core::Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file_bits));
+  file_ = core::Descriptor(::openat(place_.folder.get(), place_.name.c_str(),
+                                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file_bits));
   if (!file_ || ::fchmod(file_.get(), mode_of(folder_.path_) & file_bits) != 0)
     throw folder_.failure("write to", errno);
 }
@@ -235,12 +242,13 @@ void SharedFolder::make_folders(const fs::path& folder) const {
 /// Gives the file its key; returns 0 or the error number.
 int SharedFolder::publish(const NewFile& file, const std::string& key, bool replaces) const {
   const auto target = path_of(key);
+  const auto& from = file.place();
   for (int tries = 0; tries < max_tries; ++tries) {
     const auto [folder, name] = place_of(target);
     const auto failed =
         !folder    ? -1
-        : replaces ? ::renameat(AT_FDCWD, file.path().c_str(), folder.get(), name.c_str())
-                   : ::linkat(AT_FDCWD, file.path().c_str(), folder.get(), name.c_str(), 0);
+        : replaces ? ::renameat(from.folder.get(), from.name.c_str(), folder.get(), name.c_str())
+                   : ::linkat(from.folder.get(), from.name.c_str(), folder.get(), name.c_str(), 0);
     if (failed == 0) {
       core::sync_to_disk(target.parent_path());
       return 0;

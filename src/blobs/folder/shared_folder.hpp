@@ -42,6 +42,12 @@ class SharedFolder {
   void remove(const std::string& key) const;
   void copy(const std::string& from, const std::string& to) const;
 
+  /// An open folder, and the name of an entry in it.
+  struct Place {
+    core::Descriptor folder;
+    std::string name;
+  };
+
   /// A file in `.new`, removed at destruction.
   class NewFile {
    public:
@@ -49,7 +55,7 @@ class SharedFolder {
     ~NewFile();
     NewFile(const NewFile&) = delete;
     NewFile& operator=(const NewFile&) = delete;
-    const std::filesystem::path& path() const { return path_; }
+    const Place& place() const { return place_; }
     void create();
     void write(std::string_view bytes) { core::write_fully(file_.get(), bytes, path_); }
     void sync();  ///< To be called after the last write().
@@ -57,6 +63,7 @@ class SharedFolder {
    private:
     const SharedFolder& folder_;
     std::filesystem::path path_;
+    Place place_;
     core::Descriptor file_;
   };
   void replace(const NewFile& file, const std::string& key) const;
@@ -68,11 +75,6 @@ class SharedFolder {
   void remove_abandoned() const;
 
  private:
-  /// An open folder, and the name of an entry in it.
-  struct Place {
-    core::Descriptor folder;
-    std::string name;
-  };
   Place place_of(const std::filesystem::path& path) const;
   core::EnvironmentError failure(const std::string& what, int error_number) const;
   void make_folders(const std::filesystem::path& folder) const;

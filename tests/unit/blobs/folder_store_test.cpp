@@ -104,6 +104,14 @@ TEST_F(ASharedFolder, does_nothing_behind_links_of_others_who_write_in_it) {
   error([&] { run_task(loop, store.remove("published/mine/secret")); });
   EXPECT_TRUE(fs::exists(secret));
   EXPECT_FALSE(fs::exists(home / "mine/new"));
+  EXPECT_NE(error([&] { run_task(loop, store.copy("link/secret", "stolen")); }), "none");
+  EXPECT_FALSE(fs::exists(path / "stolen"));
+  fs::remove_all(path / ".new");
+  fs::create_symlink(home / "mine", path / ".new");
+  const auto before = fs::last_write_time(home / "mine");
+  EXPECT_THAT(error([&] { put("other", "x"); }),
+              HasSubstr("no link below the folder is followed"));
+  EXPECT_EQ(fs::last_write_time(home / "mine"), before) << "a file was made there";
 }
 
 TEST_F(ASharedFolder, gives_its_permissions_to_what_is_made_in_it) {
