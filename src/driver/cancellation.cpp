@@ -6,6 +6,8 @@ extern "C" {  // glibc 2.36 omits extern "C" in this header.
 }
 
 #include <cerrno>
+#include <filesystem>
+#include <string>
 
 #include "core/diagnostic.hpp"
 #include "core/file.hpp"
@@ -36,6 +38,19 @@ void announce_stop(const Workspace& workspace, const CancelRequest& wanted,
                  (wanted.now ? "" : "; `--now` kills its steps at once"));
 }
 
+/// Returns true if the process has the state folder's database or locks open, as a driver has: the
+/// record in a folder that somebody else has made may name any process of the user's.
+bool has_open(const std::filesystem::path& state, long pid) {
+  std::error_code error;
+  std::filesystem::directory_iterator file("/proc/" + std::to_string(pid) + "/fd", error);
+  for (; !error && file != std::filesystem::directory_iterator(); file.increment(error))
+    for (const char* name : {"pipe.db", "locks"}) {
+      std::error_code gone;
+      if (std::filesystem::equivalent(file->path(), state / name, gone)) return true;
+    }
+  return false;
+}
+
 /// @return whether there was a process to stop
 bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store::RunStore& store,
                   const store::RunRecord& run) {
@@ -50,6 +65,11 @@ bool stop_process(const Workspace& workspace, const CancelRequest& wanted, store
   // same number since.
   const core::Descriptor process(::pidfd_open(static_cast<pid_t>(run.driver.process.pid), 0));
   if (!process || !run.driver.process.alive()) return false;
+  if (!has_open(store.folder(), static_cast<long>(run.driver.process.pid)))
+    throw core::InputError("run " + run.id + " names process " +
+                               std::to_string(run.driver.process.pid) +
+                               " as its driver, which has not opened this state folder",
+                           "nothing was stopped: only a driver of this folder's runs is");
   // Neither signal makes the driver give up, however often the command is repeated.
   send(process, wanted.now ? stop_at_once : SIGTERM, run);
   announce_stop(workspace, wanted, run);

@@ -1,6 +1,8 @@
 """Commands that look into a state folder that somebody else has made."""
 
+import pathlib
 import sqlite3
+import subprocess
 import unittest
 
 from support import PipeTest
@@ -51,6 +53,18 @@ class ForeignState(PipeTest):
     @staticmethod
     def json_text() -> str:
         return "'" + "".join(f"\\u{ord(character):04x}" for character in STEER) + "'"
+
+    def test_cancel_stops_no_process_that_is_not_its_driver(self):
+        theirs = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(theirs.wait)
+        self.addCleanup(theirs.kill)
+        parts = self.database("SELECT driver_started FROM runs")[0][0].split(":")
+        parts[3:] = [pathlib.Path(f"/proc/{theirs.pid}/stat").read_text().rpartition(")")[2].split()[19]]
+        self.database(f"UPDATE runs SET status = 0, driver_pid = {theirs.pid}, driver_started = '{':'.join(parts)}'")
+        done = self.pipe("cancel", self.run, timeout=60)
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("nothing was stopped", done.err)
+        self.assertIsNone(theirs.poll(), done)
 
     def test_logs_follow_no_link_in_it(self):
         secret = self.write("secret", "hidden\n")
