@@ -26,6 +26,7 @@ namespace {
 using Parameters = std::map<std::string, Json>;
 
 constexpr std::string_view opening = "${params.";
+constexpr std::size_t max_filled = 1 << 20;
 constexpr std::array filled_keys{"settings",      "retry",      "timeout", "cache",
                                  "stalled_after", "publish_to", "wait"};
 
@@ -72,6 +73,11 @@ core::Value filled_scalar(const core::Value& scalar, const Parameters& parameter
     const auto dot = std::min(reference.name.find('.'), reference.name.size());
     const auto path = reference.name.substr(std::min(dot + 1, reference.name.size()));
     const auto given = part_of(parameters.at(reference.name.substr(0, dot)), value, path);
+    if (result.size() > max_filled) {
+      settings::report(diagnostics, "too-large", "with its parameters, the text exceeds 1 MiB",
+                       scalar.span);
+      break;
+    }
     const bool is_written = given.written && given.written->contains("");
     result += is_written ? given.written->at("") : model::axis_text(value);
   }

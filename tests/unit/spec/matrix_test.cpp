@@ -230,7 +230,7 @@ TEST(Parameters, that_fill_one_text_a_thousand_times_are_refused_before_memory_i
   for (int i = 0; i < 10'000; ++i) filled += "${params.p}";
   EXPECT_THAT(matrix_error("  a: {command: [a], parameters: {p: " + std::string(200'000, 'x') +
                            "}, wait: \"" + filled + "\"}\n"),
-              HasSubstr("'${params.p}' takes too much memory"));
+              HasSubstr("with its parameters, the text exceeds 1 MiB"));
 }
 
 }  // namespace
