@@ -104,7 +104,7 @@ class NeverTest(Refused):
     def test_job_too_large_to_be_stored_is_told_before_the_run(self):
         names = [f"p{i}" for i in range(25)]
         self.write("pipeline.yaml", json.dumps({"name": "e2e", "settings": {"docker": {"parent_image": "debian:bookworm-slim"}},
-                                                "parameters": dict.fromkeys(names, "x"), "steps": {"large": {"command": ["true"]}}}))
+                                                "parameters": dict.fromkeys(names, "x"), "steps": {"large": {"command": ["true", *(f"${{params.{name}}}" for name in names)]}}}))
         self.write("large.json", json.dumps({name: "x" * 60000 for name in names}, indent=1))
         result = self.run_there("--params", "large.json", code=2, as_json=False)
         self.assertIn("its Job would take", result.text)

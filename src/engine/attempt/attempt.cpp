@@ -302,17 +302,22 @@ class AttemptRun {
   }
 
   /// Divides the attempt's time. Where the orchestrator does not know when the command began and
-  /// ended, all of its time counts as the command's.
+  /// ended, all of its time counts as the command's. A command that was joined began before the
+  /// attempt did here: it was not prepared.
   void note_phases(Clock::time_point start, const Execution& execution) {
     const auto between = [](Clock::time_point from, Clock::time_point to) {
-      return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
+      return std::chrono::duration_cast<std::chrono::milliseconds>(
+          std::max(Clock::duration::zero(), to - from));
     };
     const auto& result = outcome_.result;
     const auto began = result.began.value_or(execution.began);
     const auto ended = result.ended.value_or(execution.ended);
     const auto now = Clock::now();
-    const auto in = std::min<std::chrono::nanoseconds>(result.moved_in, began - start);
-    const auto out = std::min<std::chrono::nanoseconds>(result.moved_out, now - ended);
+    constexpr auto none = Clock::duration::zero();
+    const auto in =
+        std::clamp<Clock::duration>(result.moved_in, none, std::max(none, began - start));
+    const auto out =
+        std::clamp<Clock::duration>(result.moved_out, none, std::max(none, now - ended));
     outcome_.phases.preparing = between(start + in, began);
     outcome_.phases.transfers = between(start, start + in + out);
     outcome_.phases.running = between(began, ended);
