@@ -88,7 +88,7 @@ class Limited(PipeTest):
                 result = self.assert_ends(self.begin((resource.RLIMIT_STACK, 64 * kib, hard), user=NOBODY), code)
                 self.assertIn("nested" if code == 2 else "the stack may have only", result.text)
         self.pipeline({"one": {"command": "test $(ulimit -S -s) -ge 1024; echo $(" * 50 + "true" + ")" * 50}})
-        self.assert_ends(self.begin((resource.RLIMIT_STACK, 64 * kib, 8 << 20), user=NOBODY), 0, 1)
+        self.assert_ends(self.begin((resource.RLIMIT_STACK, 64 * kib, 8 << 20), user=NOBODY), 0, 1, 3)
 
     def test_a_small_disk(self):
         disk = self.folder / "disk"
