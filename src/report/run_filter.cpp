@@ -67,17 +67,24 @@ std::string with_references(const std::string& text) {
 
 RunFilter::RunFilter(const std::string& text) : text_(text), expression_(parsed_filter(text)) {}
 
-bool RunFilter::accepts(RunValues& values) const {
+bool RunFilter::accepts(RunValues& values) {
   std::deque<nlohmann::json> found;
   const auto look_up = [&](const core::Expression::Variable& variable) {
-    found.push_back(values.value(variable.name));
+    found.push_back(values.comparable(variable.name));
     return found.back().is_null() ? nullptr : &found.back();
   };
   try {
-    return expression_.evaluate(look_up).value_or(false);
+    const auto decided = expression_.evaluate(look_up);
+    has_decided_ |= decided.has_value();
+    return decided.value_or(false);
   } catch (const core::ExpressionError& error) {
-    refuse(text_, error);
+    if (!mismatch_) mismatch_ = error;
+    return false;
   }
+}
+
+void RunFilter::check() const {
+  if (mismatch_ && !has_decided_) refuse(text_, *mismatch_);
 }
 
 }  // namespace pipeline::report
