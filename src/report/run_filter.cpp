@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <limits>
 
 #include "core/diagnostic.hpp"
 
@@ -65,12 +66,20 @@ std::string with_references(const std::string& text) {
   return result;
 }
 
+nlohmann::json comparable_value(RunValues& values, const std::string& name) {
+  auto found = values.value(name);
+  if (!name.starts_with("metrics.") || !found.is_string()) return found;
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  if (found == "inf") return infinity;
+  return found == "-inf" ? nlohmann::json(-infinity) : nlohmann::json();
+}
+
 RunFilter::RunFilter(const std::string& text) : text_(text), expression_(parsed_filter(text)) {}
 
 bool RunFilter::accepts(RunValues& values) {
   std::deque<nlohmann::json> found;
   const auto look_up = [&](const core::Expression::Variable& variable) {
-    found.push_back(values.comparable(variable.name));
+    found.push_back(comparable_value(values, variable.name));
     return found.back().is_null() ? nullptr : &found.back();
   };
   try {

@@ -33,7 +33,7 @@ std::vector<ListedRun> RunTable::find(const RunQuery& query, std::size_t limit) 
       auto& values = values_of(record);
       if (!filter.accepts(values)) continue;
       for (const auto& column : query.columns) run.values.push_back(values.value(column));
-      if (!query.sort.empty()) run.sort_by = values.comparable(query.sort);
+      if (!query.sort.empty()) run.sort_by = comparable_value(values, query.sort);
     }
     run.record = std::move(record);
     list.push_back(std::move(run));

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <limits>
 
 #include "core/bounded_json.hpp"
 #include "core/diagnostic.hpp"
@@ -126,14 +125,6 @@ json RunValues::value(const std::string& name) {
                              ? "there are params.NAME, metrics.NAME, metrics.STEP.NAME, usage.cpu, "
                                "usage.memory, run.status, run.seconds and the like"
                              : core::did_you_mean(name, names));
-}
-
-json RunValues::comparable(const std::string& name) {
-  auto found = value(name);
-  if (!name.starts_with("metrics.") || !found.is_string()) return found;
-  constexpr auto infinity = std::numeric_limits<double>::infinity();
-  if (found == "inf") return infinity;
-  return found == "-inf" ? json(-infinity) : json();
 }
 
 std::string tags_of(const store::RunRecord& run) {

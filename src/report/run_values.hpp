@@ -24,9 +24,6 @@ class RunValues {
   void take(store::RunRecord run) { run_ = std::move(run); }
   /// Returns the value; null if the run lacks it. Throws InputError for an unknown name.
   nlohmann::json value(const std::string& name);
-  /// Returns what filters and orders compare: the value, but infinite metrics as numbers, and null
-  /// for a metric that is not a number.
-  nlohmann::json comparable(const std::string& name);
 
   /// Returns the run's parameters, and a parameter of steps if all steps that have it agree.
   const std::map<std::string, nlohmann::json>& parameters();
