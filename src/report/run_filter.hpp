@@ -30,8 +30,8 @@ class RunFilter {
   std::optional<core::ExpressionError> mismatch_;
 };
 
-/// Returns what filters and orders compare: the value, but infinite metrics as numbers, and null for
-/// a metric that is not a number.
+/// Returns what filters and orders compare: the value, but infinite metrics as numbers, and null
+/// for a metric that is not a number.
 nlohmann::json comparable_value(RunValues& values, const std::string& name);
 
 /// Puts `${}` around names that stand outside of texts: `run.id`, `metrics.accuracy`, `status`.

@@ -97,8 +97,8 @@ void read_environment(const core::Value& value, Defaults& defaults,
       if (member.kind == core::Value::Kind::null)
         add(name, std::nullopt);
       else
-        add(name, settings::read_text("environment." + name.scalar, member,
-                                      settings::formats::text, diagnostics)
+        add(name, settings::read_text("environment." + name.scalar, member, settings::formats::text,
+                                      diagnostics)
                       .value_or(""));
     }
   } else {

@@ -156,8 +156,7 @@ void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput
     if (hex.empty()) return;
     const auto digest = core::Digest::from_hex(hex);
     if (path == services_.artifacts.path(digest))
-      noted_.push_back(
-          {name, digest, store::stamp_of(path), context_.checked.contains(digest)});
+      noted_.push_back({name, digest, store::stamp_of(path), context_.checked.contains(digest)});
   };
   for (const auto& input : inputs) {
     if (input.remote) continue;  // The step's executor fetches it; it is not in this store.
@@ -166,7 +165,7 @@ void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput
   }
 }
 
-/// Returns the error of an attempt whose input another one has changed; nothing if no step makes it.
+/// Returns the error of an attempt whose input another one has changed; nothing if it is user data.
 std::optional<DamagedInput> AttemptInputs::changed_input(const NotedArtifact& noted) const {
   for (const auto& input : step_.inputs)
     for (const auto& source : input.sources)

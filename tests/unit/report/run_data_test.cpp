@@ -167,9 +167,9 @@ TEST_F(RunDataTest, runs_are_sorted_by_a_value_and_those_without_it_come_last) {
 
 TEST_F(RunDataTest, runs_whose_values_do_not_fit_a_filter_are_not_found_and_hide_no_others) {
   constexpr auto infinity = std::numeric_limits<double>::infinity();
-  for (const auto& [id, parameters, loss] :
-       {std::tuple{"r2", R"({"c": "abc"})", std::nan("")}, {"r3", R"({"c": 1})", -infinity},
-        {"r4", R"({"c": 9})", 0.25}}) {
+  for (const auto& [id, parameters, loss] : {std::tuple{"r2", R"({"c": "abc"})", std::nan("")},
+                                             {"r3", R"({"c": 1})", -infinity},
+                                             {"r4", R"({"c": 9})", 0.25}}) {
     auto other = run;
     other.id = id;
     other.parameters = parameters;
