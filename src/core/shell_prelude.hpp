@@ -7,10 +7,12 @@
 
 namespace pipeline::core {
 
-/// Names the line at which bash ends the step, and is on the first line itself.
+/// Names the line at which bash ends the step, and is on the first line itself. Of a pipe bash
+/// names the last command, so its exit codes say which part has failed.
 inline constexpr std::string_view shell_prelude =
-    "set -E; trap 'pipe_code=$?; case $- in *e*) echo \"pipe: line $LINENO ended with exit code "
-    "$pipe_code: "
+    "set -E; trap 'pipe_code=$? pipe_parts=${PIPESTATUS[*]}; case $- in *e*) case $pipe_parts in "
+    "*\" \"*) pipe_parts=\" (parts of the pipe: $pipe_parts)\" ;; *) pipe_parts= ;; esac; "
+    "echo \"pipe: line $LINENO ended with exit code $pipe_code$pipe_parts: "
     "${BASH_COMMAND%%[[:cntrl:]]*}\" >&2 ;; esac' ERR; ";
 
 }  // namespace pipeline::core

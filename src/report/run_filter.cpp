@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <limits>
 
 #include "core/diagnostic.hpp"
 
@@ -65,19 +66,34 @@ std::string with_references(const std::string& text) {
   return result;
 }
 
+nlohmann::json comparable_value(RunValues& values, const std::string& name) {
+  auto found = values.value(name);
+  if (!name.starts_with("metrics.") || !found.is_string()) return found;
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  if (found == "inf") return infinity;
+  return found == "-inf" ? nlohmann::json(-infinity) : nlohmann::json();
+}
+
 RunFilter::RunFilter(const std::string& text) : text_(text), expression_(parsed_filter(text)) {}
 
-bool RunFilter::accepts(RunValues& values) const {
+bool RunFilter::accepts(RunValues& values) {
   std::deque<nlohmann::json> found;
   const auto look_up = [&](const core::Expression::Variable& variable) {
-    found.push_back(values.value(variable.name));
+    found.push_back(comparable_value(values, variable.name));
     return found.back().is_null() ? nullptr : &found.back();
   };
   try {
-    return expression_.evaluate(look_up).value_or(false);
+    const auto decided = expression_.evaluate(look_up);
+    has_decided_ |= decided.has_value();
+    return decided.value_or(false);
   } catch (const core::ExpressionError& error) {
-    refuse(text_, error);
+    if (!mismatch_) mismatch_ = error;
+    return false;
   }
+}
+
+void RunFilter::check() const {
+  if (mismatch_ && !has_decided_) refuse(text_, *mismatch_);
 }
 
 }  // namespace pipeline::report

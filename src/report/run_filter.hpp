@@ -2,6 +2,7 @@
 /// Conditions on runs: `params.c > 1 and metrics.accuracy > 0.9`.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/expression.hpp"
@@ -15,15 +16,23 @@ class RunFilter {
  public:
   /// Accepts every run if `text` is empty. Throws InputError for a text that is not an expression.
   explicit RunFilter(const std::string& text);
-  /// Returns whether the condition is true; a comparison with a value that the run lacks is false.
-  /// Throws InputError for a value of a wrong type and for a name that no run can have.
-  bool accepts(RunValues& values) const;
+  /// Returns whether the condition is true; a comparison with a value that the run lacks, or has of
+  /// another type, is false. Throws InputError for a name that no run can have.
+  bool accepts(RunValues& values);
+  /// Throws InputError if types did not match in some run, and the condition fitted no other one.
+  void check() const;
   bool accepts_all() const { return text_.empty(); }
 
  private:
   std::string text_;
   core::Expression expression_;
+  bool has_decided_ = false;
+  std::optional<core::ExpressionError> mismatch_;
 };
+
+/// Returns what filters and orders compare: the value, but infinite metrics as numbers, and null
+/// for a metric that is not a number.
+nlohmann::json comparable_value(RunValues& values, const std::string& name);
 
 /// Puts `${}` around names that stand outside of texts: `run.id`, `metrics.accuracy`, `status`.
 std::string with_references(const std::string& text);

@@ -23,7 +23,7 @@ RunValues& RunTable::values_of(const store::RunRecord& run) {
 
 std::vector<ListedRun> RunTable::find(const RunQuery& query, std::size_t limit) {
   std::vector<ListedRun> list;
-  const RunFilter filter(query.where);
+  RunFilter filter(query.where);
   // All runs are read if a value selects or sorts them.
   const bool reads_all = !query.sort.empty() || !filter.accepts_all();
   const bool needs_values = reads_all || !query.columns.empty();
@@ -33,11 +33,12 @@ std::vector<ListedRun> RunTable::find(const RunQuery& query, std::size_t limit) 
       auto& values = values_of(record);
       if (!filter.accepts(values)) continue;
       for (const auto& column : query.columns) run.values.push_back(values.value(column));
-      if (!query.sort.empty()) run.sort_by = values.value(query.sort);
+      if (!query.sort.empty()) run.sort_by = comparable_value(values, query.sort);
     }
     run.record = std::move(record);
     list.push_back(std::move(run));
   }
+  filter.check();
   if (!query.sort.empty())
     std::ranges::stable_sort(list, [&](const ListedRun& a, const ListedRun& b) {
       if (a.sort_by.is_null() || b.sort_by.is_null())

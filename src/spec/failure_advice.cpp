@@ -32,6 +32,10 @@ std::string_view complained_of(std::string_view line, std::string_view complaint
 
 /// Returns the file that the line reports as not writable; empty for other lines.
 std::string_view unwritable(std::string_view line) {
+  // An input is a mount of its own, which cannot be renamed or removed.
+  if (const auto name = complained_of(line, "Device or resource busy");
+      name.starts_with("/pipe/inputs/"))
+    return name;
   for (const std::string_view complaint : {"Read-only file system", "Permission denied"}) {
     const auto name = complained_of(line, complaint);
     // A permission error can have many causes; files written beside the code have relative paths.

@@ -55,6 +55,7 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
                        "the file of output '" + name.scalar + "' must be " + file_name.expected +
                            ", not " + settings::describe(file),
                        file.span);
+      step.outputs.push_back({name.scalar, name.scalar});  // For references to it.
       return;
     }
     const auto [other, is_new] = makers.emplace(file.scalar, name.scalar);
@@ -66,7 +67,7 @@ void read_outputs(const core::Value& value, StepSpec& step, settings::Diagnostic
                        "the outputs '" + other->second + "' and '" + name.scalar +
                            "' have the same file name '" + file.scalar + "'",
                        file.span);
-    else
+    if (other->second != name.scalar || is_new)
       step.outputs.push_back({name.scalar, file.scalar, metrics, temp});
   };
   if (value.kind == core::Value::Kind::list)

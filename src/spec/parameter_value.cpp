@@ -126,6 +126,12 @@ const char* kind_of(const nlohmann::json& value) {
                              : "a text";
 }
 
+/// Returns true for an item of a matrix that is, or may turn out to be, the JSON of a list or map.
+bool may_be_json_text(const nlohmann::json& value) {
+  if (value.is_null()) return true;  // An item that a step makes.
+  return value.is_string() && value.get_ref<const std::string&>().find_first_of("{[") == 0;
+}
+
 ParameterMember member_of(const std::string& name, const nlohmann::json& value,
                           std::string_view path) {
   const auto* at = &value;
@@ -143,6 +149,13 @@ ParameterMember member_of(const std::string& name, const nlohmann::json& value,
       std::vector<std::string> known;
       for (const auto& [each, member] : at->items()) known.push_back(each);
       return {nullptr, has_no + "member '" + key + "'", core::did_you_mean(key, known)};
+    } else if (may_be_json_text(*at)) {
+      return {nullptr,
+              has_no + "member '" + key +
+                  "': a list or map among the items of a matrix is its JSON, in one text",
+              "read it in the step's program, or list rows whose members have names, `matrix: "
+              "{include: [{" +
+                  key + ": ...}]}`"};
     } else {
       return {nullptr, has_no + "member '" + key + "': it is one value, not a list or map"};
     }

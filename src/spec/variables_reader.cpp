@@ -66,8 +66,10 @@ void read_parameters(const core::Value& value, Defaults& defaults, const Default
       settings::report(diagnostics, "bad-name",
                        "'" + name.scalar.substr(0, 60) + "' cannot be a parameter's name",
                        name.span, {std::string("it must be ") + slot_name.expected});
-    } else if (auto json = read_parameter(name.scalar, member, diagnostics)) {
-      defaults.parameters.emplace(name.scalar, std::move(*json));
+    } else {
+      // One that is wrong is there for references to it, which are not errors, too.
+      auto json = read_parameter(name.scalar, member, diagnostics);
+      defaults.parameters.emplace(name.scalar, json ? std::move(*json) : Json(""));
     }
   }
 }
@@ -94,9 +96,10 @@ void read_environment(const core::Value& value, Defaults& defaults,
     for (const auto& [name, member] : value.members) {
       if (member.kind == core::Value::Kind::null)
         add(name, std::nullopt);
-      else if (auto content = settings::read_text("environment." + name.scalar, member,
-                                                  settings::formats::text, diagnostics))
-        add(name, std::move(*content));
+      else
+        add(name, settings::read_text("environment." + name.scalar, member, settings::formats::text,
+                                      diagnostics)
+                      .value_or(""));
     }
   } else {
     settings::report_type(

@@ -268,6 +268,18 @@ class FailuresLocally(Failures):
             self.assertEqual(self.artifact("use.r"), "made\n")
             self.assertEqual(self.pipe("verify").code, 0)
 
+    @unittest.skipUnless(os.getuid() == 0, "the files of artifacts are read-only for others")
+    def test_a_step_whose_input_another_one_has_changed_is_tried_again(self):
+        self.pipeline({
+            "make": {"command": "mkdir ${outputs.o}; echo made > ${outputs.o}/f", "outputs": ["o"]},
+            "bad": {"command": f"until test -e {self.gate('good')}; do sleep 0.05; done; echo more >> ${{inputs.o}}/f", "inputs": {"o": "make.o"}},
+            "good": {"command": f"touch {self.gate('good')}; until test -e {self.gate('bad')}; do sleep 0.05; done; cat ${{inputs.o}}/f > ${{outputs.r}}", "inputs": {"o": "make.o"}, "outputs": ["r"]},
+            "after": {"command": f"touch {self.gate('bad')}", "after": ["bad"], "run_on": "always"},
+        })
+        result = self.run_pipe("--jobs", "3", code=1)
+        self.assertEqual({name: status for name, status in result.steps().items() if name != "after"}, {"make": "succeeded", "bad": "failed", "good": "succeeded"})
+        self.assertEqual(self.artifact("good.r"), "made\n")
+
     def gate(self, step: str) -> str:
         return str(self.folder / f"{step}-may-end")
 

@@ -115,8 +115,10 @@ class AttemptRun {
     const bool is_linked = collect(execution);
     auto damage = co_await inputs_.damaged_artifact();
     const auto& failure = outcome_.result.failure;
-    if (damage && !(failure && failure->kind == FailureKind::cancelled))
+    if (damage && !(failure && failure->kind == FailureKind::cancelled)) {
+      if (const auto& other = inputs_.changed_by_other()) throw DamagedInput(*other);
       outcome_.result.failure = std::move(damage);
+    }
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     co_await store(is_linked);
     outcome_.result.moved_in += prepared.fetch_time;

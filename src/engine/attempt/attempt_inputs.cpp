@@ -156,13 +156,25 @@ void AttemptInputs::note_artifacts(const std::vector<orchestrators::AttemptInput
     if (hex.empty()) return;
     const auto digest = core::Digest::from_hex(hex);
     if (path == services_.artifacts.path(digest))
-      noted_.push_back({name, digest, store::stamp_of(path)});
+      noted_.push_back({name, digest, store::stamp_of(path), context_.checked.contains(digest)});
   };
   for (const auto& input : inputs) {
     if (input.remote) continue;  // The step's executor fetches it; it is not in this store.
     note(input.name, input.digest, input.path);
     for (const auto& piece : input.pieces) note(input.name, piece.digest, piece.path);
   }
+}
+
+/// Returns the error of an attempt whose input another one has changed; nothing if it is user data.
+std::optional<DamagedInput> AttemptInputs::changed_input(const NotedArtifact& noted) const {
+  for (const auto& input : step_.inputs)
+    for (const auto& source : input.sources)
+      if (const auto made = outputs_of_(source);
+          input.name == noted.input && made.output && made.output->digest == noted.digest)
+        return DamagedInput("the input '" + noted.input + "' of '" + step_.name +
+                                "' was changed by another step that takes it, while this one ran",
+                            {}, made.step->name);
+  return std::nullopt;
 }
 
 async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
@@ -178,7 +190,9 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
   };
   const auto* damaged = noted_.empty() ? nullptr : find_damage();
   if (!damaged) co_return std::nullopt;
-  context_.checked.erase(damaged->digest);
+  // The attempt that finds the change first is the one that is told to have made it.
+  if (context_.checked.erase(damaged->digest) == 0 && damaged->was_checked)
+    changed_by_other_ = changed_input(*damaged);
   co_return Failure{FailureKind::bad_output,
                     "changed its input '" + damaged->input + "', which other steps read",
                     {"a step reads its inputs and writes to its outputs: copy the input to "

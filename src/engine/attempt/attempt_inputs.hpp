@@ -36,6 +36,8 @@ class AttemptInputs {
   void note_artifacts(const std::vector<orchestrators::AttemptInput>& inputs);
   /// Returns a failure if an artifact was changed since note_artifacts(); it is moved aside.
   async::Task<std::optional<Failure>> damaged_artifact();
+  /// Set by damaged_artifact() if another attempt has changed the artifact.
+  const std::optional<DamagedInput>& changed_by_other() const { return changed_by_other_; }
   /// Returns a failure if the user's data is not what the step's key says.
   async::Task<std::optional<Failure>> changed_data();
 
@@ -47,8 +49,11 @@ class AttemptInputs {
     std::string input;
     core::Digest digest;
     std::string stamp;
+    bool was_checked;
   };
+  std::optional<DamagedInput> changed_input(const NotedArtifact& noted) const;
   std::vector<NotedArtifact> noted_;
+  std::optional<DamagedInput> changed_by_other_;
   const AttemptContext& context_;
   const Services& services_;
   const StepSpec& step_;

@@ -1,7 +1,6 @@
 #include "engine/run/temp_outputs.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "async/on_pool.hpp"
 #include "async/sleep.hpp"
@@ -50,7 +49,7 @@ async::Task<> TempOutputs::run_ended(bool succeeded) {
     if (const auto i = steps_.index_of(source.first);
         is_made(steps_[i].status) && !is_needed(source, succeeded))
       drop(i, source.second);
-  if (!dropped_.empty()) co_await remove();
+  if (!dropped_.empty()) co_await remove(succeeded);
 }
 
 /// Notes who takes the temporary outputs, if steps were added since the last call.
@@ -81,16 +80,28 @@ void TempOutputs::drop(model::StepIndex i, const std::string& output) {
 async::Task<> TempOutputs::remove_soon() {
   co_await async::sleep(std::chrono::milliseconds(100), &context_.user_stop);
   is_removing_ = false;
-  co_await remove();
+  co_await remove(false);
 }
 
-async::Task<> TempOutputs::remove() {
+/// Returns the artifacts of the temporary outputs that some step still needs: equal content of
+/// several outputs is one artifact.
+std::set<core::Digest> TempOutputs::needed(bool has_ended) {
+  index();
+  std::set<core::Digest> needed;
+  for (const auto& [source, readers] : readers_)
+    if (is_needed(source, has_ended))
+      for (const auto& made : steps_[steps_.index_of(source.first)].outputs)
+        if (made.name == source.second) needed.insert(made.digest);
+  return needed;
+}
+
+async::Task<> TempOutputs::remove(bool has_ended) {
   const auto dropped = std::exchange(dropped_, {});
   auto& store = context_.services.store;
   journal_.flush();
   for (const auto& run : store.runs().list())
     if (run.status == RunStatus::running && run.id != journal_.run_id()) co_return;
-  std::set<core::Digest> kept;
+  auto kept = needed(has_ended);
   for (const auto& digest : store.referenced_artifacts(false)) kept.insert(digest);
   try {
     co_await async::on_pool(context_.pool, [&] {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,8 @@ class TempOutputs {
   bool is_needed(const Source& source, bool has_ended) const;
   void drop(model::StepIndex i, const std::string& output);
   async::Task<> remove_soon();
-  async::Task<> remove();
+  std::set<core::Digest> needed(bool has_ended);
+  async::Task<> remove(bool has_ended);
 
   const RunContext& context_;
   RunSteps& steps_;

@@ -6,6 +6,7 @@
 #include "core/quantity.hpp"
 #include "gpu/errors.hpp"
 #include "orchestrators/containers/container_layout.hpp"
+#include "orchestrators/crash_advice.hpp"
 #include "orchestrators/preflight.hpp"
 
 namespace pipeline::orchestrators::containers {
@@ -98,6 +99,8 @@ std::optional<Failure> failure_of(const ContainerEnd& end, const AttemptSpec& at
     if (name) {
       failure.kind = FailureKind::signal;
       failure.message = std::string("was killed by SIG") + name + " (exit code " + code + ")";
+      const auto why = what_crashed(end.exit_code - 128);
+      if (!why.empty() && end.exit_code != 128 + SIGBUS) failure.hints.push_back(why);
     }
   } else if (end.exit_code == 127) {
     failure.hints.push_back(

@@ -5,6 +5,7 @@
 
 #include "core/diagnostic.hpp"
 #include "core/quantity.hpp"
+#include "orchestrators/crash_advice.hpp"
 #include "orchestrators/local/local_orchestrator.hpp"
 #include "orchestrators/stopped.hpp"
 
@@ -16,17 +17,6 @@ namespace fs = std::filesystem;
 std::string signal_name(int signal) {
   const char* name = sigabbrev_np(signal);
   return name ? "SIG" + std::string(name) : "signal " + std::to_string(signal);
-}
-
-std::string what_crashed(int signal) {
-  switch (signal) {
-    case SIGSEGV:
-    case SIGBUS: return "a program or native library in it used memory that is not its own";
-    case SIGILL: return "a program or native library in it is made for another CPU";
-    case SIGABRT: return "a program or native library in it gave up; its last output says why";
-    case SIGFPE: return "an integer was divided by zero";
-    default: return {};
-  }
 }
 
 /// Returns the name of a similar program on PATH.

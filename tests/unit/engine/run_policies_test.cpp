@@ -239,6 +239,18 @@ TEST_F(TemporaryOutputs, stay_if_no_step_takes_them_or_something_else_has_their_
   EXPECT_TRUE(has("align")) << "it is what was asked for";
 }
 
+TEST_F(TemporaryOutputs, stay_while_a_step_needs_another_one_of_the_same_content) {
+  pipeline.steps = {engine::step("early"), engine::step("late"), engine::step("reads", {"early"}),
+                    engine::step("slow", {"reads"}), engine::step("index", {"late", "slow"})};
+  pipeline.steps[0].outputs[0].temp = pipeline.steps[1].outputs[0].temp = true;
+  orchestrator.steps["early"] = orchestrator.steps["late"] =
+      [](const orchestrators::Attempt& attempt) { return writes(attempt, "the same"); };
+  orchestrator.begins_after["slow"] = std::chrono::milliseconds(500);
+  EXPECT_EQ(run().succeeded, 5u);
+  EXPECT_EQ(orchestrator.started["late"], 1) << "its output was there for 'index'";
+  EXPECT_FALSE(has("late"));
+}
+
 TEST_F(TemporaryOutputs, that_cannot_be_made_again_fail_the_step_that_needs_them) {
   EXPECT_EQ(run().succeeded, 4u);
   orchestrator.steps["trim"] = fails_until(9, fails_with(1));

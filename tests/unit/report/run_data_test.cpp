@@ -1,7 +1,12 @@
 #include "report/run_data.hpp"
 
+#include <cmath>
+#include <limits>
+#include <tuple>
+
 #include <gtest/gtest.h>
 
+#include "core/diagnostic.hpp"
 #include "core/file.hpp"
 #include "report/run_table.hpp"
 
@@ -158,6 +163,36 @@ TEST_F(RunDataTest, runs_are_sorted_by_a_value_and_those_without_it_come_last) {
   store.runs().set_tags("r1", {"best"});
   EXPECT_EQ(table.find({.sort = "params.c", .columns = {"run.tags"}}, 2)[1].values[0], "best")
       << "kept values take the new record";
+}
+
+TEST_F(RunDataTest, runs_whose_values_do_not_fit_a_filter_are_not_found_and_hide_no_others) {
+  constexpr auto infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [id, parameters, loss] : {std::tuple{"r2", R"({"c": "abc"})", std::nan("")},
+                                             {"r3", R"({"c": 1})", -infinity},
+                                             {"r4", R"({"c": 9})", 0.25}}) {
+    auto other = run;
+    other.id = id;
+    other.parameters = parameters;
+    store.runs().add(other);
+    const store::MetricPoint point{.value = loss};
+    store.metrics().add_points({.run = id, .step = "a", .name = "loss", .attempt = 1}, 0,
+                               {&point, 1});
+    store.runs().put_step(
+        {.run = id, .name = "a", .status = StepStatus::succeeded, .parameters = "{}"});
+  }
+  RunTable table(store);
+  const auto ids = [&](const RunQuery& query) {
+    std::string text;
+    for (const auto& one : table.find(query, 0)) text += one.record.id + " ";
+    return text;
+  };
+  EXPECT_EQ(ids({.where = "params.c > 1"}), "r4 r1 ");
+  EXPECT_EQ(ids({.where = "params.c == 'abc'"}), "r2 ");
+  EXPECT_EQ(ids({.where = "metrics.loss < 0.5"}), "r4 r3 ");
+  EXPECT_EQ(ids({.where = "metrics.a.loss <= 1 or params.c == 2"}), "r4 r3 r1 ");
+  EXPECT_EQ(ids({.sort = "metrics.loss"}), "r4 r3 r2 r1 ") << "those without a number come last";
+  EXPECT_THROW(ids({.where = "metrics.loss == 'low'"}), core::InputError);
+  EXPECT_THROW(ids({.where = "status > 1"}), core::InputError);
 }
 
 }  // namespace

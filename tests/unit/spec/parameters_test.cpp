@@ -72,6 +72,9 @@ TEST(Parameters, a_command_looks_into_lists_and_maps) {
             "3:27: 'names' has no item '3': it is a list with 3, counted from 0");
   EXPECT_EQ(first_error("a: {command: [x, '${params.opt.lr.x}']}"),
             "3:27: 'opt.lr' has no member 'x': it is one value, not a list or map");
+  EXPECT_THAT(first_error("a: {matrix: {i: ['{\"n\": 1}', x]}, command: [x, '${params.i.n}']}"),
+              HasSubstr("'i' has no member 'n': a list or map among the items of a matrix is its "
+                        "JSON, in one text | "));
 }
 
 TEST(Parameters, options_set_lists_maps_and_their_members) {

@@ -1,0 +1,23 @@
+/// @file
+/// Explains signals by which programs end themselves.
+#pragma once
+
+#include <signal.h>
+
+#include <string>
+
+namespace pipeline::orchestrators {
+
+/// Returns the likely reason; empty for signals that others send.
+inline std::string what_crashed(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+    case SIGBUS: return "a program or native library in it used memory that is not its own";
+    case SIGILL: return "a program or native library in it is made for another CPU";
+    case SIGABRT: return "a program or native library in it gave up; its last output says why";
+    case SIGFPE: return "an integer was divided by zero";
+    default: return {};
+  }
+}
+
+}  // namespace pipeline::orchestrators
