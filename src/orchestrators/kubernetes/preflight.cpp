@@ -9,6 +9,7 @@
 #include "core/joined.hpp"
 #include "core/log.hpp"
 #include "kubernetes_api/json.hpp"
+#include "kubernetes_api/pages.hpp"
 #include "kubernetes_api/permissions.hpp"
 #include "model/findings.hpp"
 #include "net/url.hpp"
