@@ -235,8 +235,8 @@ async::Task<> RunReplica::fetch_files(fs::path folder) {
   core::make_folders(folder.parent_path());
   const core::TemporaryFolder fetched(folder.parent_path());
   const auto files = fetched.path() / "files";
-  co_await artifacts_.receive(head_.files, files, blobs::RemoteArtifacts::Form::tree,
-                              max_files, nullptr);
+  co_await artifacts_.receive(head_.files, files, blobs::RemoteArtifacts::Form::tree, max_files,
+                              nullptr);
   auto nodes = file_tree::scan_tree(files);
   file_tree::hash_tree(files, nodes);
   if (blobs::RemoteArtifacts::key_of(file_tree::tree_digest(nodes).hex(), true) != head_.files)

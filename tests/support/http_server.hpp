@@ -25,9 +25,10 @@ class HttpExchange {
     co_await write("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " +
                    std::to_string(text.size()) + "\r\n" + more_headers + "\r\n" + text);
   }
-  /// @param headers lines, each with its `\r\n`
-  async::Task<> begin_stream(std::string status = "200 OK", std::string headers = "") {
-    co_await write("HTTP/1.1 " + status + "\r\n" + headers + "Transfer-Encoding: chunked\r\n\r\n");
+  /// @param more_headers lines, each with its `\r\n`
+  async::Task<> begin_stream(std::string status = "200 OK", std::string more_headers = "") {
+    co_await write("HTTP/1.1 " + status + "\r\n" + more_headers +
+                   "Transfer-Encoding: chunked\r\n\r\n");
   }
   async::Task<> piece(std::string text) {
     char size[20];

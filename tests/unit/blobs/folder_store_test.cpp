@@ -109,8 +109,7 @@ TEST_F(ASharedFolder, does_nothing_behind_links_of_others_who_write_in_it) {
   fs::remove_all(path / ".new");
   fs::create_symlink(home / "mine", path / ".new");
   const auto before = fs::last_write_time(home / "mine");
-  EXPECT_THAT(error([&] { put("other", "x"); }),
-              HasSubstr("no link below the folder is followed"));
+  EXPECT_THAT(error([&] { put("other", "x"); }), HasSubstr("no link below the folder is followed"));
   EXPECT_EQ(fs::last_write_time(home / "mine"), before) << "a file was made there";
 }
 
