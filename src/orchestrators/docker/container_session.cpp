@@ -183,7 +183,7 @@ async::Task<> ContainerSession::quietly(async::Task<> task) {
 /// Waits until the container has ended; stops it on request.
 async::Task<> ContainerSession::watch(async::JoinableTask& output, async::JoinableTask& end) {
   core::CancelSource::Listener listener(attempt_.io.cancel,
-                                        [this](core::StopLevel) { changed_.cancel(); });
+                                        [this](core::StopLevel) { changed_.tell(); });
   std::optional<async::JoinableTask> stop;
   while (!end.done()) {
     const auto wanted =
@@ -195,21 +195,23 @@ async::Task<> ContainerSession::watch(async::JoinableTask& output, async::Joinab
       stopping_ = wanted;
       stop.emplace(executor_, quietly(engine_.stop_container(id_, stop_grace_seconds)));
     } else {
-      co_await change();
+      co_await changed_.wait();
     }
   }
   if (stop) co_await stop->join();
 }
 
 async::Task<> ContainerSession::drain(async::JoinableTask& output) {
+  auto heard = received_;
+  auto until = std::chrono::steady_clock::now() + longest_silence;
   while (!output.done()) {
-    const auto before = received_;
-    asio::steady_timer silence(executor_, longest_silence);
-    silence.async_wait([this](boost::system::error_code stopped) {
-      if (!stopped) changed_.cancel();
-    });
-    co_await change();
-    if (!output.done() && received_ == before) connections_.stop(core::StopLevel::immediate);
+    co_await changed_.wait(until);
+    const bool is_silent = received_ == heard;
+    const auto now = std::chrono::steady_clock::now();
+    if (is_silent && now < until) continue;
+    if (is_silent && !output.done()) connections_.stop(core::StopLevel::immediate);
+    heard = received_;
+    until = now + longest_silence;
   }
 }
 
@@ -338,7 +340,7 @@ async::Task<std::optional<Failure>> ContainerSession::judge(const std::string& i
 
 async::Task<AttemptResult> ContainerSession::run(bool started, const std::string& image) {
   AttemptResult result;
-  const auto tell = [this] { changed_.cancel(); };
+  const auto tell = [this] { changed_.tell(); };
   async::JoinableTask output(executor_, read_output(started), tell);
   async::JoinableTask end(executor_, wait_for_end(started), tell);
   std::optional<async::JoinableTask> measuring;
@@ -346,7 +348,7 @@ async::Task<AttemptResult> ContainerSession::run(bool started, const std::string
   std::exception_ptr lost;
   try {
     if (!started) {
-      while (!(attached_ && waiting_) && !output.done() && !end.done()) co_await change();
+      while (!(attached_ && waiting_) && !output.done() && !end.done()) co_await changed_.wait();
       for (const auto* listener : {&output, &end})
         if (listener->error()) std::rethrow_exception(listener->error());
       co_await engine_.start_container(id_, &attempt_.io.cancel);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "async/change.hpp"
 #include "async/joinable_task.hpp"
 #include "async/timeout.hpp"
 #include "core/tail_buffer.hpp"
@@ -32,11 +33,11 @@ class ContainerSession {
         executor_(std::move(executor)),
         log_(log),
         gate_(gate),
-        changed_(executor_, asio::steady_timer::time_point::max()),
+        changed_(executor_),
         preflight_timeout_(executor_, [this] {
           if (gate_->open()) return;
           hangs_ = true;
-          changed_.cancel();
+          changed_.tell();
         }) {}
 
   /// @param started the container has been started or has ended already: it is joined
@@ -65,11 +66,7 @@ class ContainerSession {
   void missing_output(const std::string& why);
   void heard(bool& flag) {
     flag = true;
-    changed_.cancel();
-  }
-  async::Task<> change() {
-    boost::system::error_code cancelled;
-    co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    changed_.tell();
   }
 
   docker::EngineApi& engine_;
@@ -77,9 +74,8 @@ class ContainerSession {
   const std::string id_;
   asio::any_io_executor executor_;
   LogSink& log_;
-  PreflightLog* gate_;  ///< Set if the command is behind a gate; then the same object as log_.
-  asio::steady_timer changed_;  ///< Cancelled on every change of state; the waiting coroutine then
-                                ///< checks the state.
+  PreflightLog* gate_;     ///< Set if the command is behind a gate; then the same object as log_.
+  async::Change changed_;  ///< Of the members below.
   async::Timeout preflight_timeout_;
   core::CancelSource connections_;
   std::optional<std::string> refusal_;

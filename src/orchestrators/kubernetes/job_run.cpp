@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
+#include "async/change.hpp"
 #include "async/joinable_task.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
@@ -49,11 +49,11 @@ class JobRun {
         files_(files),
         name_(job_name(attempt)),
         executor_(executor),
-        changed_(executor, Clock::time_point::max()),
+        changed_(executor),
         informer_(informer),
         entry_(informer.entry(name_)),
         waits_(waits) {
-    entry_.on_change = [this] { tell(); };
+    entry_.on_change = [this] { changed_.tell(); };
   }
   ~JobRun() { informer_.forget(name_); }
   JobRun(const JobRun&) = delete;
@@ -89,19 +89,6 @@ class JobRun {
   }
   bool there_is_no_pod() const { return entry_.pod.is_null() || entry_.pod_gone; }
   std::string pod_name() const { return text_at(entry_.pod, "/metadata/name"); }
-  void tell() {
-    has_changed_ = true;
-    changed_.cancel();
-  }
-  /// Waits for the next change. A change since the last one counts, also one that happened while
-  /// nobody waited.
-  async::Task<> change(Clock::time_point at_most = Clock::time_point::max()) {
-    if (std::exchange(has_changed_, false)) co_return;
-    changed_.expires_at(at_most);
-    boost::system::error_code cancelled;
-    co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-    has_changed_ = false;
-  }
 
   kubernetes_api::Client& client_;
   const Attempt& attempt_;
@@ -109,8 +96,7 @@ class JobRun {
   PodStaging* const files_;
   const std::string name_;
   asio::any_io_executor executor_;
-  asio::steady_timer changed_;  ///< Cancelled on every change; then the state is checked.
-  bool has_changed_ = false;    ///< Since change() returned.
+  async::Change changed_;  ///< Of what view() returns.
   JobInformer& informer_;
   JobInformer::Entry& entry_;
   std::string& waits_;
@@ -295,7 +281,7 @@ void JobRun::note(const JobAction& action) {
     attempt_.io.on_began(attempt_.joins ? time_since_start(entry_.pod)
                                         : std::chrono::milliseconds(0));
   if (has_started && !log_ && !entry_.pod_gone)
-    log_.emplace(executor_, attempt_.shell ? converse() : read_log(), [this] { tell(); });
+    log_.emplace(executor_, attempt_.shell ? converse() : read_log(), [this] { changed_.tell(); });
   if (has_started) fetched_.stop(core::StopLevel::immediate);
   if (!action.notice.empty())
     attempt_.io.log.write(Stream::err, "[kubernetes] waiting: " + action.notice + "\n");
@@ -303,7 +289,8 @@ void JobRun::note(const JobAction& action) {
 
 /// Waits until the pod has ended or is lost; stops it on request.
 async::Task<> JobRun::watch() {
-  core::CancelSource::Listener listener(attempt_.io.cancel, [this](core::StopLevel) { tell(); });
+  core::CancelSource::Listener listener(attempt_.io.cancel,
+                                        [this](core::StopLevel) { changed_.tell(); });
   for (;;) {
     if (informer_.error()) std::rethrow_exception(informer_.error());
     auto action = watch_.next(view(), Clock::now());
@@ -320,10 +307,11 @@ async::Task<> JobRun::watch() {
     if (help_ && help_->error() && watch_.stopping() == core::StopLevel::none)
       std::rethrow_exception(help_->error());
     co_await look_closer(Clock::now());
-    co_await change(action.is_timed || log_ended_ ? Clock::now() + 1s : Clock::time_point::max());
+    co_await changed_.wait(action.is_timed || log_ended_ ? Clock::now() + 1s
+                                                         : Clock::time_point::max());
   }
   pod_ended_ = true;
-  tell();
+  changed_.tell();
 }
 
 void JobRun::take_output(bool is_stderr, std::string_view bytes) {
@@ -389,7 +377,7 @@ async::Task<> JobRun::drain() {
   auto heard = received_;
   auto until = Clock::now() + longest_log_silence;
   while (log_ && !log_->done()) {
-    co_await change(until);
+    co_await changed_.wait(until);
     if (received_ != heard) {
       heard = received_;
       until = Clock::now() + longest_log_silence;
@@ -438,7 +426,7 @@ async::Task<AttemptResult> JobRun::run() {
     co_return result;
   }
   if (files_ && !addresses_of(attempt_).empty())
-    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { tell(); });
+    help_.emplace(executor_, files_->help(attempt_, fetched_), [this] { changed_.tell(); });
   std::exception_ptr lost;
   try {
     co_await watch();

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "async/await.hpp"
+#include "async/change.hpp"
 #include "async/deadline.hpp"
 #include "async/finally.hpp"
 #include "async/single_flight.hpp"
@@ -70,6 +71,26 @@ TEST_F(Tasks, cleanup_of_work_without_result) {
   };
   await(loop, both());
   EXPECT_EQ(steps.size(), 2U);
+}
+
+TEST_F(Tasks, change_that_nobody_waited_for_is_not_missed_and_counts_once) {
+  using Clock = std::chrono::steady_clock;
+  Change change(loop.get_executor());
+  change.tell();
+  change.tell();
+  const auto limit = Clock::now() + milliseconds(50);
+  await(loop, change.wait());  // Without the change before, for ever.
+  await(loop, change.wait(limit));
+  EXPECT_GE(Clock::now(), limit);
+}
+
+TEST_F(Tasks, change_wakes_who_waits) {
+  Change change(loop.get_executor());
+  const auto both = [&]() -> Task<> {
+    asio::post(loop, [&] { change.tell(); });
+    co_await change.wait();
+  };
+  await(loop, both());
 }
 
 TEST_F(Tasks, timeout_calls_its_function_once_a_start) {
