@@ -1,20 +1,19 @@
 // Reading from a bucket: objects, and lists of them.
 #include <algorithm>
 #include <charconv>
-#include <unordered_set>
 #include <utility>
 
 #include "blobs/error_document.hpp"
 #include "blobs/s3/bucket_call.hpp"
+#include "core/page_tokens.hpp"
 #include "core/quantity.hpp"
 #include "core/transfer_advance.hpp"
 
 namespace pipeline::blobs::s3 {
 namespace {
 
-// Maximum numbers of entries and of pages of a list; most pages have a thousand entries, of some
-// 400 bytes each.
-constexpr std::size_t max_entries = 1'000'000, max_pages = 10'000;
+// Maximum number of entries of a list; most pages have a thousand, of some 400 bytes each.
+constexpr std::size_t max_entries = 1'000'000;
 constexpr std::size_t max_list = std::size_t{1} << 30;  // Bytes of all pages.
 // Maximum lengths of an object's name, in S3, and of its tag and of a continuation token.
 constexpr std::size_t max_key = 1024, max_tag = 4096;
@@ -109,7 +108,7 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max
                                  address_.origin() + ": " + why);
   };
   std::string rest;
-  std::unordered_set<std::string> asked;  // Tokens.
+  core::PageTokens tokens(max_tag);
   std::size_t bytes = 0;
   do {
     Call list("list " + folder + " in", "GET", "");
@@ -125,9 +124,7 @@ async::Task<> Bucket::read_list(std::string folder, Query query, std::size_t max
       throw core::EnvironmentError("there are more than " + std::to_string(max) +
                                    " objects below s3://" + settings_.bucket + "/" + folder);
     const auto next = xml_text(response.body, "NextContinuationToken");
-    if (next.size() > max_tag || asked.size() == max_pages ||
-        (!next.empty() && !asked.insert(next).second))
-      refuse("the server's list of what is there does not end");
+    if (!tokens.accept(next)) refuse("the server's list of what is there does not end");
     if (next.empty() && xml_text(response.body, "IsTruncated") == "true")
       refuse("the server says that there is more, but not how to ask for it");
     rest = next;
