@@ -51,7 +51,8 @@ struct flock range(std::int64_t byte, short type) {
   return range;
 }
 
-/// Whoever can read a file can lock it: the file is for those alone who may write into the folder.
+/// Gives the file to the users who may write into the folder: a process that can read a file can
+/// lock it.
 void keep_to_writers(int file, const struct stat& status, const fs::path& state) {
   struct stat folder {};
   if (status.st_uid != ::geteuid() || ::stat(state.c_str(), &folder) != 0) return;
@@ -124,6 +125,23 @@ bool StateLock::is_held(const fs::path& state, std::int64_t byte) {
 
 bool StateLock::is_hidden(const fs::path& state) {
   return !open_locks(state, O_RDONLY) && errno == EACCES;
+}
+
+bool KeyLocks::try_take(const std::string& key) {
+  if (!taken_.insert(key).second) return false;
+  if (!file_) file_ = open_locks(state_, O_RDWR | O_CREAT);
+  auto wanted = range(StateLock::driver_of("key " + key), F_WRLCK);
+  if (!file_ || ::fcntl(file_.get(), F_OFD_SETLK, &wanted) == 0 ||
+      (errno != EAGAIN && errno != EACCES))
+    return true;
+  taken_.erase(key);
+  return false;
+}
+
+void KeyLocks::release(const std::string& key) {
+  taken_.erase(key);
+  auto freed = range(StateLock::driver_of("key " + key), F_UNLCK);
+  if (file_) ::fcntl(file_.get(), F_OFD_SETLK, &freed);
 }
 
 Heartbeat::Heartbeat(fs::path file, std::chrono::milliseconds every) : file_(std::move(file)) {

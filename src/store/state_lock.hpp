@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -30,8 +31,6 @@ class StateLock {
   static constexpr std::int64_t artifacts = 0;
   /// The byte that the driver of this run locks.
   static std::int64_t driver_of(const std::string& run);
-  /// The byte that a driver locks while it makes the result of a step with this key.
-  static std::int64_t key(const std::string& key) { return driver_of("key " + key); }
 
   /// Returns nothing if another lock conflicts. If the file system has no locks or is read-only,
   /// returns an object that locks nothing.
@@ -57,6 +56,22 @@ class StateLock {
  private:
   explicit StateLock(core::Descriptor file) : file_(std::move(file)) {}
   core::Descriptor file_;
+};
+
+/// The keys of steps whose results a run makes: each is locked for this object alone, as by an
+/// exclusive StateLock. One descriptor is enough for all of them.
+class KeyLocks {
+ public:
+  explicit KeyLocks(std::filesystem::path state) : state_(std::move(state)) {}
+  /// Returns false if a step of this run or of another one has the key. If the file system has no
+  /// locks or is read-only, other runs do not count.
+  bool try_take(const std::string& key);
+  void release(const std::string& key);
+
+ private:
+  const std::filesystem::path state_;
+  core::Descriptor file_;
+  std::set<std::string> taken_;
 };
 
 /// The heartbeat of a driver, for file systems whose locks do not reach all machines: a file that

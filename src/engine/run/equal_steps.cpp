@@ -1,8 +1,8 @@
 #include "engine/run/equal_steps.hpp"
 
 #include "async/sleep.hpp"
+#include "core/scope_guard.hpp"
 #include "engine/clock.hpp"
-#include "store/state_lock.hpp"
 
 namespace pipeline::engine {
 
@@ -10,11 +10,11 @@ async::Task<std::shared_ptr<const void>> EqualSteps::acquire(const StepSpec& ste
                                                              const std::string& key,
                                                              core::CancelSource& stop,
                                                              bool& has_waited) {
-  using store::StateLock;
   for (has_waited = false; stop.level() == core::StopLevel::none; has_waited = true) {
-    auto lock = StateLock::try_take(context_.services.store.folder(), StateLock::key(key),
-                                    StateLock::Kind::exclusive);
-    if (lock) co_return std::make_shared<const StateLock>(std::move(*lock));
+    if (locks_->try_take(key)) {
+      const auto release = [locks = locks_, key] { locks->release(key); };
+      co_return std::make_shared<const core::ScopeGuard<decltype(release)>>(release);
+    }
     if (!has_waited) context_.events.emit(event::StepWaits{step.name, owner_of(key)});
     co_await async::sleep(look_again, &stop);
   }

@@ -8,12 +8,15 @@
 
 #include "async/task.hpp"
 #include "engine/run_context.hpp"
+#include "store/state_lock.hpp"
 
 namespace pipeline::engine {
 
 class EqualSteps {
  public:
-  explicit EqualSteps(const RunContext& context) : context_(context) {}
+  explicit EqualSteps(const RunContext& context)
+      : context_(context),
+        locks_(std::make_shared<store::KeyLocks>(context.services.store.folder())) {}
 
   /// Waits until nothing else makes the result of this key, or `stop` is stopped.
   /// @param has_waited set to whether somebody has had the key
@@ -25,6 +28,7 @@ class EqualSteps {
   std::string owner_of(const std::string& key) const;
 
   const RunContext& context_;
+  const std::shared_ptr<store::KeyLocks> locks_;  ///< Shared with the rights that were given.
 };
 
 }  // namespace pipeline::engine

@@ -32,7 +32,7 @@ constexpr unsigned max_remote_attempts = 100;
 
 /// Returns how many attempts at a time the limit of open files allows.
 unsigned most_attempts() {
-  constexpr rlim_t files_of_run = 52, files_of_attempt = 12;  // With the lock of its key.
+  constexpr rlim_t files_of_run = 48, files_of_attempt = 8;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return max_remote_attempts;
   const auto free = std::max(limit.rlim_cur, files_of_run) - files_of_run;

@@ -58,6 +58,33 @@ TEST(StateLock, where_there_can_be_none_nothing_is_locked) {
   EXPECT_FALSE(StateLock::is_held("/nonexistent", 1));
 }
 
+TEST(KeyLocks, exclude_other_runs_and_the_same_one_key_by_key_with_one_descriptor) {
+  const core::TemporaryFolder state;
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = descriptors();
+  KeyLocks ours(state.path()), theirs(state.path());
+  for (const auto* key : {"a", "b", "c"}) {
+    EXPECT_TRUE(ours.try_take(key));
+    EXPECT_FALSE(ours.try_take(key));
+    EXPECT_FALSE(theirs.try_take(key));
+  }
+  EXPECT_EQ(descriptors(), before + 2);
+  ours.release("b");
+  EXPECT_TRUE(theirs.try_take("b"));
+  EXPECT_FALSE(ours.try_take("b"));
+  EXPECT_FALSE(theirs.try_take("a"));
+}
+
+TEST(KeyLocks, of_a_run_are_seen_by_it_where_the_file_system_has_none) {
+  KeyLocks locks("/nonexistent");
+  EXPECT_TRUE(locks.try_take("a"));
+  EXPECT_FALSE(locks.try_take("a"));
+  locks.release("a");
+  EXPECT_TRUE(locks.try_take("a"));
+}
+
 TEST(Heartbeat, renews_its_file_and_takes_it_along) {
   const core::TemporaryFolder state;
   const auto file = state.path() / "drivers/run-1";
