@@ -30,10 +30,6 @@ struct RetryPolicy {
   }
 };
 
-/// Bytes after which a transfer that is cut again and again has made progress, and has all of its
-/// tries again: a server that gives one byte in each try would be asked for ever.
-constexpr std::uint64_t min_progress = 64 << 10;
-
 /// Computes the pauses between tries.
 class Backoff {
  public:
