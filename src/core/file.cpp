@@ -256,9 +256,9 @@ void sync_file_system(const fs::path& folder) {
     throw system_error("cannot write " + folder.string() + " to the disk", errno);
 }
 
-void lock_alone(int descriptor, const fs::path& path, std::chrono::milliseconds longest) {
+void lock_alone(int descriptor, const fs::path& path, std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + longest;
+  const auto end = Clock::now() + timeout;
   while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EINTR && errno != EWOULDBLOCK) return;
     if (Clock::now() >= end)

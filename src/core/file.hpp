@@ -37,10 +37,10 @@ void sync_to_disk(const std::filesystem::path& path);
 void sync_file_system(const std::filesystem::path& folder);
 
 /// Waits until no other process has locked the open file or folder, and locks it (flock(2)), where
-/// the file system has locks. Throws EnvironmentError after `longest`: whoever can read a folder
-/// can lock it, and keep the lock.
+/// the file system has locks. Throws EnvironmentError after `timeout`, since any process that can
+/// read a folder can lock it for ever.
 void lock_alone(int descriptor, const std::filesystem::path& path,
-                std::chrono::milliseconds longest = std::chrono::seconds(30));
+                std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 /// Events that a file survives: the end of the program, or also a power failure. After a power
 /// failure, a `process` file may have its name and size, but zeros as content.

@@ -190,7 +190,8 @@ async::Task<std::optional<Failure>> AttemptInputs::damaged_artifact() {
   };
   const auto* damaged = noted_.empty() ? nullptr : find_damage();
   if (!damaged) co_return std::nullopt;
-  // The attempt that finds the change first is the one that is told to have made it.
+  // It is not known which attempt has made the change. The first one that finds it is blamed, and
+  // the others run again.
   if (context_.checked.erase(damaged->digest) == 0 && damaged->was_checked)
     changed_by_other_ = changed_input(*damaged);
   co_return Failure{FailureKind::bad_output,
