@@ -12,6 +12,7 @@
 #include "model/instance.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
+#include "store/failures.hpp"
 
 namespace pipeline::report {
 namespace {
@@ -87,11 +88,13 @@ json RunData::all() {
       if ((steps_[i].status == StepStatus::failed) == failed)
         entries[i] = step_entry(steps_[i], attempts[steps_[i].name]);
   last_run_ = run_entry();
+  last_failures_ = failures();
   last_metrics_ = metrics();
   known_pictures_ = pictures_.size();
   return {{"now", milliseconds_of(wall_now())},
           {"run", last_run_},
           {"declared", declared()},
+          {"failures", last_failures_},
           {"steps", std::move(entries)},
           {"metrics", last_metrics_},
           {"pictures", pictures_},
@@ -119,6 +122,8 @@ json RunData::changes() {
   if (nodes_.size() > nodes_before) changed["nodes"] = nodes_.list();
   if (gathers_.size() > gathers_before) changed["gathers"] = gathers_;
   if (auto entry = run_entry(); entry != last_run_) changed["run"] = last_run_ = std::move(entry);
+  if (auto list = failures(); list != last_failures_)
+    changed["failures"] = last_failures_ = std::move(list);
   if (auto list = metrics(); list != last_metrics_)
     changed["metrics"] = last_metrics_ = std::move(list);
   if (std::exchange(known_pictures_, pictures_.size()) < pictures_.size())
@@ -333,6 +338,26 @@ void RunData::add_picture(const store::StepRecord& step, const store::OutputReco
   pictures_.push_back(
       {{"name", name},
        {"url", std::string("data:") + type + ";base64," + core::encode_base64(*bytes)}});
+}
+
+/// Returns the failures, equal ones once: `n` the names of the steps, `c` their number, `m` the
+/// message, `h` hints, `d` the last lines.
+json RunData::failures() const {
+  constexpr std::size_t max_groups = 50, max_names = 50, max_lines = 20;
+  auto list = json::array();
+  for (auto& [steps, failure, matrix] : model::group_failures(store::failures_of(steps_))) {
+    if (list.size() == max_groups) break;
+    json entry{{"c", steps.size()}, {"m", failure.message.substr(0, 4000)}};
+    if (steps.size() > max_names) steps.resize(max_names);
+    entry["n"] = std::move(steps);
+    if (!failure.hints.empty()) entry["h"] = std::move(failure.hints);
+    auto& lines = failure.details;
+    if (lines.size() > max_lines)
+      lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(max_lines));
+    if (!lines.empty()) entry["d"] = std::move(lines);
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 
 json RunData::metrics() {

@@ -27,7 +27,8 @@ class RunData {
   nlohmann::json all();
 
   /// Returns the changes since the last call of either function: `steps` that are new or different,
-  /// and the whole of `run`, `images`, `metrics` and `pictures`. Returns null without changes.
+  /// and the whole of `run`, `failures`, `images`, `metrics` and `pictures`. Returns null without
+  /// changes.
   nlohmann::json changes();
 
   /// Returns a step with all details: `step` in the form of all(), and the `images`, `nodes` and
@@ -71,6 +72,7 @@ class RunData {
   void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
   void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
   void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
+  nlohmann::json failures() const;
   nlohmann::json metrics();
   nlohmann::json curve_of(const store::MetricRecord& metric);
   void read_steps();
@@ -92,7 +94,7 @@ class RunData {
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< Keyed by the step's key.
   Names images_, nodes_;
   nlohmann::json pictures_ = nlohmann::json::array();
-  nlohmann::json last_run_, last_metrics_;
+  nlohmann::json last_run_, last_failures_, last_metrics_;
   std::size_t log_bytes_ = 0, picture_bytes_ = 0, known_pictures_ = 0;
 };
 

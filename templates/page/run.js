@@ -3,7 +3,7 @@
 function runView(head, main, options) {
   const nav = el("nav", { "aria-label": "Sections" }), heading = el("h1", {}), id = el("div", { class: "dim mono" }), facts = el("div", {});
   head.append(heading, id, facts, nav);
-  let data = null;
+  let data = null, places = new Map();
 
   const drawHead = () => {
     const run = data.run, counts = {};
@@ -23,22 +23,21 @@ function runView(head, main, options) {
     facts.replaceChildren(list);
   };
 
-  const failedSteps = () => {
-    const ended = (step) => { const attempt = lastAttempt(step); return attempt ? attempt.t + attempt.d : 1e15; };
-    return data.steps.filter((step) => step.s === "failed").sort((a, b) => ended(a) - ended(b));
+  // Equal failures are one: its steps, its message, the hints and the end of the first step's log.
+  const failureCard = (failure, isFirst) => {
+    const [first, ...others] = failure.n, step = data.steps[places.get(first)], attempt = step && lastAttempt(step);
+    const card = el("div", { class: "card" }, el("h3", {}, name(first), failure.c > 1 ? " and " + count(failure.c - 1, "more step") : null), el("div", {}, name(failure.m || "failed")));
+    for (const hint of failure.h || []) card.append(el("div", { class: "hint" }, el("span", { class: "dim" }, "hint: "), name(hint)));
+    if (others.length) card.append(el("details", { class: "gather" }, el("summary", {}, "All " + count(failure.c, "step")), el("ul", {}, ...failure.n.map((one) => el("li", {}, name(one)))), failure.c > failure.n.length ? el("p", { class: "dim" }, "and " + count(failure.c - failure.n.length, "more step")) : null));
+    if (isFirst && attempt) card.append(options.log(step, attempt, step.a.length, "what failed"));
+    else if (failure.d) card.append(wholeLog("The last lines of " + first, failure.d.join("\n") + "\n"));
+    return card;
   };
   const drawFailed = (into) => {
-    const failed = failedSteps();
-    if (!failed.length) return false;
-    const step = failed[0], attempt = lastAttempt(step);
-    const card = el("div", { class: "card" }, el("h3", {}, name(step.n)), el("div", {}, name((attempt && attempt.m) || step.m || "failed")));
-    if (attempt) card.append(options.log(step, attempt, step.a.length, "what failed"));
-    into.append(card);
-    if (failed.length > 1) {
-      const list = el("ul", {});
-      for (const one of failed.slice(1, 21)) list.append(el("li", {}, name(one.n), " \u2013 ", name(one.m || "")));
-      into.append(el("p", {}, "Then failed " + count(failed.length - 1, "more step") + (failed.length > 21 ? ", of which the first 20:" : ":")), list);
-    }
+    if (!data.failures.length) return false;
+    into.append(...data.failures.map((failure, i) => failureCard(failure, i === 0)));
+    const told = data.failures.reduce((sum, failure) => sum + failure.c, 0), all = data.steps.filter((step) => step.s === "failed").length;
+    if (all > told) into.append(el("p", { class: "dim" }, "and " + count(all - told, "more step")));
     return true;
   };
   const drawPictures = (into) => {
@@ -82,7 +81,7 @@ function runView(head, main, options) {
   };
   let ticks = 0, metricsChanges = 0;
   const changing = () => isRunning(data.run.status) ? ticks : -1;
-  const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(failedSteps().map((step) => [step.n, step.m])));
+  const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(data.failures));
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
   const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
   const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);
@@ -98,7 +97,6 @@ function runView(head, main, options) {
     for (const one of [failedPart, graphPart, timelinePart, metricsPart, picturesPart, stepsPart, environmentsPart]) one.show();
     table.show(data, changed);
   };
-  let places = new Map();
   return {
     get data() { return data; },
     openStep(step) { table.open(step); },
@@ -112,6 +110,7 @@ function runView(head, main, options) {
     },
     change(changes) {
       if (changes.run) data.run = changes.run;
+      if (changes.failures) data.failures = changes.failures;
       if (changes.images) data.images = changes.images;
       if (changes.pictures) data.pictures = changes.pictures;
       if (changes.nodes) data.nodes = changes.nodes;
