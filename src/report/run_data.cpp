@@ -228,12 +228,23 @@ const RunData::Maker& RunData::made_by(const std::string& step, std::span<const 
   return makers[std::min(position, makers.size() - 1)];
 }
 
-/// Adds the inputs: outputs of other steps, or the position of several outputs in `gathers`.
+/// Returns the source of data, relative to the pipeline's folder if it is in there.
+std::string RunData::shown_source(const store::DataOrigin& data) const {
+  const auto folder = std::filesystem::path(run_.file).parent_path() / "";
+  return data.source.starts_with(folder.string()) ? data.source.substr(folder.string().size())
+                                                  : data.source;
+}
+
+/// Adds the inputs: data from outside, outputs of other steps, or the position of several outputs
+/// in `gathers`.
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
   const auto inputs = inputs_.find(step.key);
   if (inputs == inputs_.end()) return;
-  for (const auto& [name, artifact, step_name] : inputs->second)
-    if (const auto makers = makers_of(artifact); !makers.empty())
+  for (const auto& [name, artifact, step_name, data] : inputs->second)
+    if (data)
+      entry["f"].push_back({name, data->kind + " " + shown_source(*data),
+                            data->digest ? data->digest->hex().substr(0, 12) : ""});
+    else if (const auto makers = makers_of(artifact); !makers.empty())
       entry["f"].push_back({name, made_by(step_name, makers, 0).name()});
     else if (const auto gather = gather_of(artifact))
       entry["f"].push_back({name, *gather});

@@ -68,6 +68,7 @@ class RunData {
                             const std::vector<store::AttemptRecord>& attempts);
   void add_details(const store::StepRecord& step, nlohmann::json& entry);
   void add_inputs(const store::StepRecord& step, nlohmann::json& entry);
+  std::string shown_source(const store::DataOrigin& data) const;
   nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
   void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
   void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
