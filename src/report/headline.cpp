@@ -14,7 +14,8 @@
 namespace pipeline::report {
 namespace {
 
-constexpr std::size_t max_headlines = 8, max_earlier_runs = 100;
+constexpr std::size_t max_headlines = 8;
+constexpr std::size_t max_earlier_runs = 100, max_earlier_matrices = 30;
 
 /// Adds the steps that a step needs, directly or not, but those of the steps that it has already.
 void add_needs(const nlohmann::json& declared, const std::string& step,
@@ -113,12 +114,18 @@ std::vector<HeadlineHistory> headline_history(store::RunStore& store, const stor
   std::vector<HeadlineHistory> all;
   for (auto& headline : headlines_of(store, run)) all.push_back({std::move(headline), {}, {}});
   if (all.empty()) return all;
+  const bool has_matrix =
+      std::ranges::any_of(all, [](const auto& each) { return each.now.instances > 1; });
+  const auto& step = all.front().now.step;
+  const bool has_one_step = std::ranges::all_of(
+      all, [&](const auto& each) { return each.now.step == step && each.now.instance == step; });
+  const auto only_step = has_one_step ? step : std::string();
   bool is_earlier = false;
   std::size_t seen = 0;
   for (const auto& other : store.runs().list(0, run.pipeline)) {  // The newest first.
     if (!std::exchange(is_earlier, is_earlier || other.id == run.id)) continue;
-    if (++seen > max_earlier_runs) break;
-    const auto metrics = store.metrics().list(other.id);
+    if (++seen > (has_matrix ? max_earlier_matrices : max_earlier_runs)) break;
+    const auto metrics = store.metrics().list(other.id, only_step);
     for (auto& [now, last, best] : all) {
       for (const auto& then : headlines_in(metrics, {now.step})) {
         if (then.name != now.name) continue;

@@ -41,7 +41,8 @@ std::vector<std::string> headline_steps(store::RunStore& store, const store::Run
                                         const std::vector<store::MetricRecord>& metrics);
 /// Returns the run's headlines, at most eight.
 std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run);
-/// Returns the headlines with those of the pipeline's earlier runs, of which a hundred are read.
+/// Returns the headlines with those of the pipeline's earlier runs, of which the newest hundred are
+/// read, or thirty of a matrix.
 std::vector<HeadlineHistory> headline_history(store::RunStore& store, const store::RunRecord& run);
 
 }  // namespace pipeline::report

@@ -2,7 +2,8 @@
 // `options.log(step, attempt, number)` makes the node of an attempt's log.
 function runView(head, main, options) {
   const nav = el("nav", { "aria-label": "Sections" }), heading = el("h1", {}), id = el("div", { class: "dim mono" }), facts = el("div", {});
-  head.append(heading, id, facts, nav);
+  const result = el("section", { "aria-label": "Result", id: "result" });
+  head.append(heading, id, result, facts, nav);
   let data = null, places = new Map();
 
   const drawHead = () => {
@@ -21,6 +22,27 @@ function runView(head, main, options) {
     add("Note", run.note);
     add("Parameters", pairs(run.parameters));
     facts.replaceChildren(list);
+  };
+
+  // The metrics that say how good the run is, against the run before and the best so far.
+  const headlineOf = ({ n, v, i, w, a, l, b, low }) => {
+    const runOf = (run) => options.run ? options.run(run) : name(run), isBetter = (one, other) => low ? one < other : one > other;
+    const card = el("div", { class: "headline" }, el("div", { class: "dim" }, name(n)), el("div", { class: "big" }, figure(v)));
+    if (i) card.append(el("div", { class: "dim" }, "best of " + count(i, "instance") + ", ", name(w), "; mean " + figure(a)));
+    if (l) card.append(el("div", {}, v === l[1] ? "as the run before" : el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(Math.abs(v - l[1]))), v === l[1] ? "" : " than the run before, " + figure(l[1])));
+    if (b) card.append(el("div", { class: "dim" }, isBetter(v, b[1]) ? "the best so far" : el("span", {}, "best so far " + figure(b[1]) + ", run ", runOf(b[0]))));
+    return card;
+  };
+  const drawResult = () => {
+    const parts = [];
+    if (data.failures.length) {
+      const { n, c, m } = data.failures[0], all = data.failures.reduce((sum, one) => sum + one.c, 0);
+      parts.push(el("p", { class: "short" }, el("a", { href: "#failed" }, count(all, "step") + " failed"), ": ", name(n[0]), c > 1 ? " and " + (c - 1) + " alike" : "", ": ", name(m || "")));
+    }
+    if (data.headlines.length) parts.push(el("div", { class: "headlines" }, ...data.headlines.map(headlineOf)));
+    if (data.published.length) parts.push(el("p", {}, "Published: ", ...data.published.flatMap(([version, output, digest], i) => [i ? ", " : "", el("strong", {}, name(version)), " (", options.artifact ? options.artifact(digest, output) : name(output), ")"])));
+    result.replaceChildren(...parts);
+    result.hidden = !parts.length;
   };
 
   // Equal failures are one: its steps, its message, the hints and the end of the first step's log.
@@ -43,7 +65,7 @@ function runView(head, main, options) {
   const drawPictures = (into) => {
     if (!data.pictures.length) return false;
     const grid = el("div", { class: "curves" });
-    for (const picture of data.pictures) grid.append(el("figure", {}, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
+    for (const picture of data.pictures) grid.append(el("figure", { class: "picture" }, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
     into.append(grid);
     return true;
   };
@@ -81,11 +103,11 @@ function runView(head, main, options) {
   };
   let ticks = 0, metricsChanges = 0;
   const changing = () => isRunning(data.run.status) ? ticks : -1;
+  const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(data.failures));
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
   const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
   const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);
-  const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   let table = null;
   const stepsPart = part("steps", "Steps", (into) => { table = stepTable(into, options); return true; }, () => 0);
   const environmentsPart = part("environments", "Environments", drawEnvironments, () => data.steps.reduce((n, step) => n + (step.i === undefined ? 0 : 1), 0));
@@ -94,7 +116,8 @@ function runView(head, main, options) {
 
   const draw = (changed) => {
     drawHead();
-    for (const one of [failedPart, graphPart, timelinePart, metricsPart, picturesPart, stepsPart, environmentsPart]) one.show();
+    drawResult();
+    for (const one of [picturesPart, failedPart, graphPart, timelinePart, metricsPart, stepsPart, environmentsPart]) one.show();
     table.show(data, changed);
   };
   return {
@@ -110,7 +133,7 @@ function runView(head, main, options) {
     },
     change(changes) {
       if (changes.run) data.run = changes.run;
-      if (changes.failures) data.failures = changes.failures;
+      for (const kind of ["failures", "headlines", "published"]) if (changes[kind]) data[kind] = changes[kind];
       if (changes.images) data.images = changes.images;
       if (changes.pictures) data.pictures = changes.pictures;
       if (changes.nodes) data.nodes = changes.nodes;
