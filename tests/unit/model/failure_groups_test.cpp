@@ -16,12 +16,14 @@ std::vector<std::string> names(std::vector<StepFailure> failures) {
 }
 
 TEST(FailureGroups, instances_that_end_with_the_same_line_but_for_numbers_are_one_group) {
-  EXPECT_EQ(names({{"train.lr-0.1", exits({"epoch 3", "ValueError: bad rate 0.1", ""})},
-                   {"train.lr-0.2", exits({"ValueError: bad rate 0.25"})},
-                   {"train.lr-0.3", exits({"CUDA error"})},
-                   {"train.lr-0.4", exits({"ValueError: bad rate 1"})}}),
-            (std::vector<std::string>{"train.lr-0.1, train.lr-0.2, train.lr-0.4 (3 instances)",
-                                      "train.lr-0.3"}));
+  EXPECT_EQ(
+      names({{"train.lr-0.1", exits({"epoch 3", "ValueError: bad rate 0.1",
+                                     "pipe: line 1 ended with exit code 1: train", ""})},
+             {"train.lr-0.2", exits({"ValueError: bad rate 0.25"})},
+             {"train.lr-0.3", exits({"CUDA error", "pipe: line 1 ended with exit code 1: train"})},
+             {"train.lr-0.4", exits({"ValueError: bad rate 1"})}}),
+      (std::vector<std::string>{"train.lr-0.1, train.lr-0.2, train.lr-0.4 (3 instances)",
+                                "train.lr-0.3"}));
 }
 
 TEST(FailureGroups, steps_without_a_matrix_are_equal_only_in_what_they_need) {
