@@ -32,8 +32,10 @@ std::string reason_of(const StepFailure& failed) {
   const std::string base(base_name(failed.step));
   if (base == failed.step) return "";
   const bool has_code = kind == FailureKind::exit_code || kind == FailureKind::signal;
-  const auto last = std::find_if(details.rbegin(), details.rend(),
-                                 [](const auto& line) { return !core::trimmed(line).empty(); });
+  // The shell's prelude adds a line that names the command, whatever its reason.
+  const auto last = std::find_if(details.rbegin(), details.rend(), [](const auto& line) {
+    return !core::trimmed(line).empty() && !line.starts_with("pipe: line ");
+  });
   return base + "\n" + (has_code ? message : without_numbers(message, failed.step)) + "\n" +
          (last == details.rend() ? "" : without_numbers(*last, failed.step));
 }

@@ -45,7 +45,7 @@ class Curves(PipeTest):
 
     def test_an_attempt_that_continues_continues_the_curve(self):
         self.write("train.py", TRAIN)
-        self.pipeline({"train": {"command": "python3 train.py ${checkpoint}", "code": ["train.py"], "retry": 1}})
+        self.pipeline({"train": {"command": "python3 train.py ${checkpoint}", "code": ["train.py"], "retry": {"max_retries": 1}}})
         self.run_pipe()
         loss, = json.loads(self.pipe("metrics", "--output", "json").out)["metrics"]
         self.assertEqual([(point["training_step"], point["attempt"]) for point in loss["series"]], [(step, 1 if step < 3 else 2) for step in range(10)])
@@ -57,7 +57,7 @@ class Curves(PipeTest):
 
     def test_an_attempt_that_begins_anew_replaces_the_curve(self):
         self.pipeline({"train": {"command": """for i in 0 1 2; do echo "@pipe {\\"metric\\": \\"loss\\", \\"value\\": $i, \\"step\\": $i}"; done; test -e ${checkpoint}/x || { touch ${checkpoint}/x; exit 1; }""",
-                                 "retry": 1}})
+                                 "retry": {"max_retries": 1}}})
         self.run_pipe()
         loss, = json.loads(self.pipe("metrics", "--output", "json").out)["metrics"]
         self.assertEqual([(point["training_step"], point["attempt"]) for point in loss["series"]], [(0, 2), (1, 2), (2, 2)])
@@ -65,8 +65,7 @@ class Curves(PipeTest):
     def sweep(self, *words):
         report = """echo "@pipe {\\"metric\\": \\"accuracy\\", \\"value\\": ${params.c}.${params.fold}}"; echo '@pipe {"metric": "epochs", "value": 3}'; echo > ${outputs.model}"""
         self.pipeline({"train": {"matrix": {"c": [1, 2], "fold": [5, 7]}, "command": report, "outputs": ["model"], "parameters": {"kernel": "rbf"}},
-                       "evaluate": {"command": """echo "@pipe {\\"metric\\": \\"f1\\", \\"value\\": ${params.bias}}" """, "inputs": {"models": "train[*].model"},
-                                    "parameters": {"bias": "${params.bias}"}}}, parameters={"bias": 0.25})
+                       "evaluate": {"command": """echo "@pipe {\\"metric\\": \\"f1\\", \\"value\\": ${params.bias}}" """, "inputs": {"models": "train[*].model"}}}, parameters={"bias": 0.25})
         return self.run_pipe(*words).events("run_started")[0]["run"]
 
     def test_metrics_begin_with_the_results_and_a_matrix_is_one_table(self):

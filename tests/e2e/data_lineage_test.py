@@ -22,7 +22,7 @@ class DataLineage(PipeTest):
                                  "outputs": ["model"], "publish": {"model": "production"}}})
         self.run_pipe()
         self.write("predict.yaml", json.dumps({"name": "predict", "steps": {"predict": {
-            "command": "cat ${inputs.model} > ${outputs.table}", "inputs": {"model": "artifact:production"}, "outputs": ["table"]}}}))
+            "command": "cat ${inputs.model} > ${outputs.table}; echo row >> ${outputs.table}", "inputs": {"model": "artifact:production"}, "outputs": ["table"]}}}))
         done = self.pipe("run", "predict.yaml", "-o", "local")
         self.assertEqual(done.code, 0, done)
 

@@ -68,7 +68,7 @@ class Notifications(PipeTest):
         (kind, body), = hook.bodies
         self.assertEqual(kind, "application/json")
         self.assertEqual((body["run"], body["status"], body["steps"]), (run, "failed", {"failed": 1, "succeeded": 1}))
-        self.assertEqual(body["failed"], [{"step": "bad", "message": "ended with exit code 3"}])
+        self.assertEqual(body["failed"], [{"step": "bad", "steps": 1, "message": "ended with exit code 3", "details": ["pipe: line 1 ended with exit code 3: exit 3"]}])
         self.assertEqual((body["tags"], body["report"]), (["nightly"], f"pipe report {run}"))
 
     def test_only_the_ends_that_are_asked_for(self):

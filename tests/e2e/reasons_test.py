@@ -42,7 +42,7 @@ class Reasons(ServeTest):
         self.assertIn("hint: 'dos.sh' has Windows line ends", self.pipe("show", "latest", "dos").out)
 
     def test_json_has_hints_and_lines_of_each_attempt(self):
-        self.pipeline({"dos": {"command": "./dos.sh", "code": ["dos.sh"], "retry": 1}})
+        self.pipeline({"dos": {"command": "./dos.sh", "code": ["dos.sh"], "retry": {"max_retries": 1}}})
         self.run_pipe(code=1)
         step, = json.loads(self.pipe("show", "--output", "json").out)["steps"]
         for failure in (step["failure"], *(attempt["failure"] for attempt in step["attempts"])):
