@@ -13,11 +13,14 @@ namespace {
 std::string without_numbers(std::string text, const std::string& step) {
   text = core::replaced(std::move(text), step, "");
   std::string general;
-  for (const char c : text)
-    if (!core::is_digit(c))
-      general += c;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_point = text[i] == '.' && general.ends_with('#') && i + 1 < text.size() &&
+                          core::is_digit(text[i + 1]);
+    if (!core::is_digit(text[i]) && !is_point)
+      general += text[i];
     else if (!general.ends_with('#'))
       general += '#';
+  }
   return general;
 }
 

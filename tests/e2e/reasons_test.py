@@ -70,8 +70,12 @@ class Reasons(ServeTest):
         self.assertEqual(self.pipe("report", "-o", "report.html").code, 0)
         browser = Browser()
         self.addCleanup(browser.close)
-        for address in (f"file://{self.folder}/report.html", None):
-            browser.open(address or self.serve() + "/run/" + run, "document.querySelectorAll('#failed .card').length === 4")
+        self.serve()
+        for address, also in ((f"file://{self.folder}/report.html", None), (self.address, f"http://127.0.0.1:{self.port}/run/{run}")):
+            browser.open(address)
+            if also:
+                browser.open(also)
+            browser.wait("document.querySelectorAll('#failed .card').length === 4")
             text = browser.js("document.querySelector('#failed').innerText")
             for reason in ("and 13 more steps", "and 12 more steps", "ValueError: bad rate", "CUDA error at", "hint: 'dos.sh' has Windows line ends"):
                 self.assertIn(reason, text)
