@@ -276,6 +276,7 @@ constexpr CommandEntry artifacts_row{
 
 void add_attach_options(CLI::App& app, Options& o) {
   add_run(app, o);
+  add_verbosity(app, o);
   add_state(app, o);
 }
 
@@ -320,6 +321,7 @@ void add_resume_options(CLI::App& app, Options& o) {
   add_run(app, o);
   add_jobs(app, o);
   app.add_flag("--detach", o.detach, "Continue in the background, without the terminal");
+  add_verbosity(app, o);
   add_state(app, o);
 }
 

@@ -150,6 +150,12 @@ void add_locked(CLI::App& app, Options& o) {
                "Fail if the lock file would change, as in CI: exit code 2 says how");
 }
 
+void add_verbosity(CLI::App& app, Options& o) {
+  auto* verbose = app.add_flag("-v,--verbose", o.verbose,
+                               "Show each metric that a step reports, not only its last values");
+  app.add_flag("-q,--quiet", o.quiet, "Show only how it ended")->excludes(verbose);
+}
+
 void add_run_options(CLI::App& app, Options& o) {
   add_file(app, o);
   add_orchestrator(app, o);
@@ -164,6 +170,7 @@ void add_run_options(CLI::App& app, Options& o) {
                  "Service account of the driver in a cluster")
       ->type_name("NAME")
       ->capture_default_str();
+  add_verbosity(app, o);
   add_locked(app, o);
   app.add_option("--execution-mode", o.execution_mode,
                  "What happens to other steps when one has failed (default: the file's, or "

@@ -30,6 +30,7 @@ void add_run(CLI::App& app, Options& options, bool required = false);
 /// @param help for a step that may be left out; null: it is required
 void add_attempt(CLI::App& app, Options& options, const char* help = nullptr);
 void add_jobs(CLI::App& app, Options& options);
+void add_verbosity(CLI::App& app, Options& options);    ///< --verbose and --quiet.
 void add_run_options(CLI::App& app, Options& options);  ///< All options of `pipe run`.
 
 }  // namespace pipeline::cli

@@ -16,8 +16,13 @@ std::unique_ptr<Progress> make_progress(const Context& context,
                       if (!background || !background->has_left())
                         core::write_all(STDOUT_FILENO, text);
                     },
-                .paint = context.paint()};
+                .paint = context.paint(),
+                .is_verbose = context.options().verbose};
   io.size = [] { return terminal_size(STDOUT_FILENO); };
+  if (context.options().quiet) {
+    if (context.options().json) io.write = [](std::string_view) {};
+    return quiet_progress(std::move(io));
+  }
   if (context.options().json) return json_progress(std::move(io));
   const bool is_live = context.out().live && !background;
   return is_live ? live_progress(std::move(io)) : plain_progress(std::move(io));

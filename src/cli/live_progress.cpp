@@ -41,7 +41,8 @@ class LiveProgress final : public Progress {
 
  private:
   void show(const Event& event) override {
-    above_ += event_lines(event, io_.paint, false);
+    above_ +=
+        event_lines(event, io_.paint, {.metrics = io_.is_verbose, .values = values_of(event)});
     if (above_.size() > 1 << 16)
       tick();  // Bounds memory and the last line's delay for a step with much output.
   }
@@ -74,10 +75,8 @@ class LiveProgress final : public Progress {
     for (const auto& step : model_.steps) {
       if (step.group) continue;
       if (step.status == StepStatus::running) {
-        const std::string attempt =
-            step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
-        below.push_back(activity(Colour::cyan, step.name, step.row.empty() ? attempt : step.row,
-                                 step.since, now, size.columns));
+        below.push_back(
+            activity(Colour::cyan, step.name, doing(step), step.since, now, size.columns));
       } else if (step.status == StepStatus::pending && !step.waits_for.empty()) {
         below.push_back("  " + clip(step.name + "  waits for " + step.waits_for, size.columns - 3));
       }
@@ -89,6 +88,14 @@ class LiveProgress final : public Progress {
       lines.push_back(
           io_.paint(Colour::dim, "  and " + std::to_string(below.size() - shown) + " more"));
     return lines;
+  }
+
+  static std::string doing(const driver::StepView& step) {
+    if (!step.row.empty()) return step.row;
+    const std::string attempt =
+        step.attempts > 1 ? "attempt " + std::to_string(step.attempts) : "running";
+    if (step.values.empty()) return attempt;
+    return (step.attempts > 1 ? attempt + ", " : "") + step.values.text();
   }
 
   std::string heading(driver::SteadyTime now, unsigned columns) const {

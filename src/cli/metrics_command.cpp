@@ -13,6 +13,7 @@
 #include "driver/recorded_steps.hpp"
 #include "driver/session.hpp"
 #include "model/instance.hpp"
+#include "report/headline.hpp"
 #include "report/run_values.hpp"
 
 namespace pipeline::cli {
@@ -82,30 +83,79 @@ Table series_table(store::RunStore& store, const std::vector<store::MetricRecord
   return table;
 }
 
-/// Returns a row for each instance of a step with a matrix: the values of its axes and its metrics.
-Table instances_table(const std::vector<store::StepRecord>& steps,
-                      const std::vector<store::MetricRecord>& metrics) {
-  std::map<std::string, std::map<std::string, double>> values;  // Keyed by step and metric.
-  std::vector<std::string> names;
-  for (const auto& metric : metrics) {
-    values[metric.step][metric.name] = metric.last.value;
-    if (std::ranges::find(names, metric.name) == names.end()) names.push_back(metric.name);
+/// The values of instances in columns of the same name.
+using Columns = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+/// Adds a value in the row to the column with this name.
+void set(Columns& columns, const std::string& name, std::size_t row, std::string value) {
+  auto column = std::ranges::find(columns, name, &Columns::value_type::first);
+  if (column == columns.end()) column = columns.insert(columns.end(), {name, {}});
+  column->second.resize(std::max(column->second.size(), row + 1));
+  column->second[row] = std::move(value);
+}
+
+/// Returns a row for each instance of a step with a matrix: its parameters, then its metrics. Those
+/// that are equal in all rows stand above.
+std::string instances_text(const std::string& base, const std::vector<store::StepRecord>& steps,
+                           const std::vector<store::MetricRecord>& metrics, const Paint& paint) {
+  Columns columns;
+  std::map<std::string, std::size_t> rows;  // By the instance's name.
+  for (const auto& step : steps) {
+    const auto has = [&](const auto& metric) { return metric.step == step.name; };
+    if (std::ranges::none_of(metrics, has)) continue;
+    const auto row = rows.emplace(step.name, rows.size()).first->second;
+    const auto parameters = core::parse_json(step.parameters);
+    if (!parameters.is_object()) continue;
+    for (const auto& [name, value] : parameters.items())
+      set(columns, name, row, report::shown_value(value));
   }
+  const auto parameters = columns.size();
+  for (const auto& metric : metrics)
+    if (const auto row = rows.find(metric.step); row != rows.end())
+      set(columns, metric.name, row->second,
+          report::shown_value(store::number_json(metric.last.value)));
+  std::string equal;
+  std::vector<std::size_t> shown;
+  bool has_parameter = false;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    auto& [name, values] = columns[i];
+    values.resize(rows.size());
+    const bool is_equal = rows.size() > 1 && std::ranges::count(values, values[0]) ==
+                                                 static_cast<std::ptrdiff_t>(rows.size());
+    if (!is_equal) shown.push_back(i);
+    has_parameter |= !is_equal && i < parameters;
+    if (is_equal) equal += (equal.empty() ? "" : ", ") + name + " = " + values[0];
+  }
+  std::string text = paint(Colour::bold, base + "[*]") + ", " + counted(rows.size(), "instance");
+  if (!equal.empty()) text += "; in all: " + for_terminal(equal, false);
   Table table;
-  std::vector<Table::Cell> heading{"STEP"};
-  for (const auto& name : names) heading.emplace_back(for_terminal(name, false));
+  std::vector<Table::Cell> heading;
+  if (!has_parameter) heading.emplace_back("STEP");
+  for (const auto i : shown) heading.emplace_back(for_terminal(columns[i].first, false));
   table.add(std::move(heading));
   for (const auto& step : steps) {
-    const auto found = values.find(step.name);
-    if (found == values.end()) continue;
-    std::vector<Table::Cell> row{step.name};
-    for (const auto& name : names) {
-      const auto value = found->second.find(name);
-      row.emplace_back(value == found->second.end()
-                           ? ""
-                           : report::shown_value(store::number_json(value->second)));
-    }
-    table.add(std::move(row));
+    const auto row = rows.find(step.name);
+    if (row == rows.end()) continue;
+    std::vector<Table::Cell> cells;
+    if (!has_parameter) cells.emplace_back(step.name);
+    for (const auto i : shown)
+      cells.emplace_back(for_terminal(columns[i].second[row->second], false));
+    table.add(std::move(cells));
+  }
+  return text + "\n" + (shown.empty() ? "" : table.render(paint));
+}
+
+/// Returns the metrics that say how good the run is.
+Table results_table(const std::vector<report::Headline>& headlines) {
+  Table table;
+  table.add({"RESULT", "VALUE", ""});
+  for (const auto& each : headlines) {
+    const bool is_one = each.instances == 1;
+    table.add({(is_one ? each.instance : each.step + "[*]") + "." + for_terminal(each.name, false),
+               report::shown_value(each.value),
+               is_one ? ""
+                      : "best of " + std::to_string(each.instances) + ", by " + each.instance +
+                            "; mean " + report::shown_value(each.mean)});
   }
   return table;
 }
@@ -123,7 +173,7 @@ std::string tables(store::RunStore& store, const std::vector<store::StepRecord>&
   if (const auto table = series_table(store, single, draws); !table.empty())
     text += table.render(paint);
   for (const auto& [base, list] : of_instances)
-    text += (text.empty() ? "" : "\n") + instances_table(steps, list).render(paint);
+    text += (text.empty() ? "" : "\n") + instances_text(base, steps, list, paint);
   return text;
 }
 
@@ -141,13 +191,14 @@ std::string csv_number(double value) {
 
 void print_csv(Context& context, store::RunStore& store,
                const std::vector<store::MetricRecord>& metrics) {
-  std::string text = "step,metric,training_step,time,value\n";
+  std::string text = "step,metric,training_step,time,value,attempt\n";
   constexpr std::size_t chunk = 1 << 20;
   for (const auto& metric : metrics)
     for (const auto& point : store.metrics().points(metric)) {
       text += csv_text(metric.step) + "," + csv_text(metric.name) + "," +
               (point.step ? std::to_string(*point.step) : "") + "," +
-              core::format_time(point.time) + "," + csv_number(point.value) + "\n";
+              core::format_time(point.time) + "," + csv_number(point.value) + "," +
+              std::to_string(point.attempt) + "\n";
       if (text.size() <= chunk) continue;
       context.print(text);
       text.clear();
@@ -160,7 +211,8 @@ json points_json(const std::vector<store::MetricPoint>& points) {
   for (const auto& point : points)
     list.push_back({{"value", store::number_json(point.value)},
                     {"training_step", point.step ? json(*point.step) : json()},
-                    {"time", core::format_time(point.time)}});
+                    {"time", core::format_time(point.time)},
+                    {"attempt", point.attempt}});
   return list;
 }
 
@@ -192,6 +244,8 @@ core::ExitCode metrics_command(Context& context) {
     context.note("run " + run.id + " has no metrics: a step reports one by printing " +
                  "`@pipe {\"metric\": \"loss\", \"value\": 0.25}`");
   } else {
+    if (options.step.empty())
+      context.print(results_table(report::headlines_of(store, run)).render(context.paint()) + "\n");
     context.print(tables(store, steps, metrics, context.out().live, context.paint()));
   }
   return core::ExitCode::ok;

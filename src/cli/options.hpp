@@ -104,6 +104,7 @@ struct ServeOptions {
 struct Options : driver::WorkspaceOptions {
   bool json = false;  ///< `--output json`.
   bool verbose = false;
+  bool quiet = false;   ///< Commands that show a run: only its end.
   bool detach = false;  ///< Command run.
 
   // Shared by several commands.

@@ -133,7 +133,7 @@ std::string render(const Context& context, driver::Session& session,
   text += "\n" + session.pipeline().name + ": " + std::to_string(counts[0]) + " to run, " +
           std::to_string(counts[1]) + " to reuse";
   if (counts[3]) text += ", " + std::to_string(counts[3]) + " to skip";
-  if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on outputs of those";
+  if (counts[2]) text += ", " + std::to_string(counts[2]) + " depending on what is not known yet";
   if (counts[4]) text += ", " + counted(counts[4], "step") + " whose instances are not known yet";
   return text + ", " + counted(builds.size(), "environment") + " to make\n";
 }

@@ -34,7 +34,7 @@ std::string failure_lines(const Failure& failure, const Paint& paint) {
 /// Builds the lines of one event.
 struct Lines {
   const Paint& paint;
-  bool verbose;
+  const LineDetail& detail;
 
   std::string operator()(const event::RunStarted& e) const {
     return paint(Colour::bold, e.pipeline) + ": run " + e.run + ", " + counted(e.steps, "step") +
@@ -47,9 +47,9 @@ struct Lines {
     return text + "\n";
   }
   std::string operator()(const event::BuildProgress& e) const {
-    return verbose ? tag(paint, shorten_digests(e.image), Colour::blue) +
-                         for_terminal(e.text, paint.on) + "\n"
-                   : "";
+    return detail.builds ? tag(paint, shorten_digests(e.image), Colour::blue) +
+                               for_terminal(e.text, paint.on) + "\n"
+                         : "";
   }
   std::string operator()(const event::BuildFinished& e) const {
     const std::string name = tag(paint, shorten_digests(e.image), Colour::blue);
@@ -71,6 +71,7 @@ struct Lines {
     return tag(paint, e.step) + text + "\n";
   }
   std::string operator()(const event::StepLog& e) const {
+    if (!detail.metrics && model::LastValues().take(e.line)) return "";
     return tag(paint, e.step, e.stream == Stream::err ? Colour::yellow : Colour::cyan) +
            for_terminal(model::shown_line(e.line), paint.on) + "\n";
   }
@@ -85,7 +86,8 @@ struct Lines {
            ", next one " + when + ": " + failure_lines(e.failure, paint);
   }
   std::string operator()(const event::StepWaits& e) const {
-    return verbose ? tag(paint, e.step) + "waits for " + for_terminal(e.reason, false) + "\n" : "";
+    return detail.builds ? tag(paint, e.step) + "waits for " + for_terminal(e.reason, false) + "\n"
+                         : "";
   }
   std::string operator()(const event::StepFinished& e) const {
     const std::string name = tag(paint, e.step);
@@ -93,7 +95,9 @@ struct Lines {
                                                    counted(e.attempts, "attempt")
                                              : " after " + core::format_duration(e.took);
     switch (e.status) {
-      case StepStatus::succeeded: return name + paint(Colour::green, "succeeded") + after + "\n";
+      case StepStatus::succeeded:
+        return name + paint(Colour::green, "succeeded") + after +
+               (detail.values.empty() ? "" : ": " + for_terminal(detail.values, false)) + "\n";
       case StepStatus::cached:
         return name + "reused from " + for_terminal(driver::origin_of(e.reused_from), false) + "\n";
       case StepStatus::skipped:
@@ -136,7 +140,19 @@ class PlainProgress final : public Progress {
 
  private:
   void show(const Event& event) override {
-    if (const auto text = event_lines(event, io_.paint, true); !text.empty()) io_.write(text);
+    const LineDetail detail{.builds = true, .metrics = io_.is_verbose, .values = values_of(event)};
+    if (const auto text = event_lines(event, io_.paint, detail); !text.empty()) io_.write(text);
+    const auto* log = std::get_if<event::StepLog>(&event);
+    if (log && !io_.is_verbose) show_values(model_.step(log->step));
+  }
+  /// Shows the values of a step that reports them, now and then.
+  void show_values(const driver::StepView& step) {
+    constexpr std::chrono::seconds pause{30};
+    if (step.values.empty() ||
+        io_.now() - told_.try_emplace(step.name, step.since).first->second < pause)
+      return;
+    told_[step.name] = io_.now();
+    io_.write(tag(io_.paint, step.name) + for_terminal(step.values.text(), false) + "\n");
   }
   /// Shows a line at each tenth of the instances.
   void show_group(const driver::GroupView& group) override {
@@ -145,6 +161,16 @@ class PlainProgress final : public Progress {
       io_.write(tag(io_.paint, group.name) + group.text() + "\n");
   }
   std::map<std::string, std::size_t> tenths_;
+  std::map<std::string, driver::SteadyTime> told_;  ///< When the values of a step were shown last.
+};
+
+class QuietProgress final : public Progress {
+ public:
+  explicit QuietProgress(ProgressIo io) : Progress(std::move(io), true) {}
+  void say(std::string_view text) override { io_.write(std::string(text) + "\n"); }
+
+ private:
+  void show(const Event&) override {}
 };
 
 class JsonProgress final : public Progress {
@@ -158,8 +184,13 @@ class JsonProgress final : public Progress {
 
 }  // namespace
 
-std::string event_lines(const Event& event, const Paint& paint, bool verbose) {
-  return std::visit(Lines{paint, verbose}, event);
+std::string event_lines(const Event& event, const Paint& paint, const LineDetail& detail) {
+  return std::visit(Lines{paint, detail}, event);
+}
+
+std::string Progress::values_of(const Event& event) {
+  const auto* finished = std::get_if<event::StepFinished>(&event);
+  return finished ? model_.step(finished->step).values.text() : "";
 }
 
 void Progress::emit(const Event& event, driver::SteadyTime at) {
@@ -204,6 +235,9 @@ bool Progress::is_told(const Event& event) {
 
 std::unique_ptr<Progress> plain_progress(ProgressIo io) {
   return std::make_unique<PlainProgress>(std::move(io));
+}
+std::unique_ptr<Progress> quiet_progress(ProgressIo io) {
+  return std::make_unique<QuietProgress>(std::move(io));
 }
 std::unique_ptr<Progress> json_progress(ProgressIo io) {
   return std::make_unique<JsonProgress>(std::move(io));

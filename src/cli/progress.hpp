@@ -20,6 +20,7 @@ struct ProgressIo {
   std::function<driver::SteadyTime()> now = std::chrono::steady_clock::now;
   std::function<TerminalSize()> size = [] { return TerminalSize{}; };
   Paint paint;
+  bool is_verbose = false;  ///< Shows each metric that a step reports.
 };
 
 using driver::many_steps;
@@ -43,6 +44,8 @@ class Progress : public EventSink {
   explicit Progress(ProgressIo io, bool shows_all = false)
       : io_(std::move(io)), shows_all_(shows_all) {}
   virtual void show(const Event& event) = 0;
+  /// Returns the last values of a step that the event finishes.
+  std::string values_of(const Event& event);
   /// Called when one of many instances that are shown together has changed.
   virtual void show_group(const driver::GroupView&) {}
   ProgressIo io_;
@@ -60,11 +63,19 @@ std::unique_ptr<Progress> plain_progress(ProgressIo io);
 std::unique_ptr<Progress> live_progress(ProgressIo io);
 /// Prints one event a line; `say` prints nothing.
 std::unique_ptr<Progress> json_progress(ProgressIo io);
+/// Shows only what `say` is called with.
+std::unique_ptr<Progress> quiet_progress(ProgressIo io);
+
+/// Which lines are shown, and with what.
+struct LineDetail {
+  bool builds = false;      ///< The content of a live display's live lines.
+  bool metrics = false;     ///< Lines of steps that only report a metric or progress.
+  std::string values = {};  ///< The last values of a step that the event finishes.
+};
 
 /// Returns the permanent line or lines of an event, as the plain and the live display print them;
 /// empty for events that only change the live lines. A failure has its message and hints: its
 /// details have been shown before and are repeated in the summary.
-/// @param verbose includes the content of a live display's live lines
-std::string event_lines(const Event& event, const Paint& paint, bool verbose);
+std::string event_lines(const Event& event, const Paint& paint, const LineDetail& detail);
 
 }  // namespace pipeline::cli

@@ -25,6 +25,13 @@ void add_gpu_usage(const core::GpuUsage& used, json& entry) {
   entry["memory"] = used.memory;
 }
 
+json failure_json(const store::FailureRecord& failure, const std::string& message) {
+  json entry{{"kind", failure.kind}, {"message", message}};
+  if (!failure.hints.empty()) entry["hints"] = failure.hints;
+  if (!failure.details.empty()) entry["details"] = failure.details;
+  return entry;
+}
+
 json attempt_json(const store::RunStore& store, const store::AttemptRecord& attempt) {
   json entry{{"number", attempt.number},
              {"started", time_json(attempt.started)},
@@ -43,7 +50,8 @@ json attempt_json(const store::RunStore& store, const store::AttemptRecord& atte
     entry["phases"] = std::move(phases);
   if (attempt.exit_code) entry["exit_code"] = *attempt.exit_code;
   if (!attempt.failure_kind.empty())
-    entry["failure"] = {{"kind", attempt.failure_kind}, {"message", attempt.message}};
+    entry["failure"] =
+        failure_json({attempt.failure_kind, attempt.hints, attempt.details}, attempt.message);
   return entry;
 }
 
@@ -140,6 +148,7 @@ json step_json(Context& context, store::RunStore& store, const remote_cache::Run
   if (!step.key.empty()) entry["key"] = step.key;
   if (!step.image.empty()) entry["image"] = step.image;
   if (!step.message.empty()) entry["message"] = step.message;
+  if (!step.failure.kind.empty()) entry["failure"] = failure_json(step.failure, step.message);
   if (!step.reused_from.empty()) entry["reused_from"] = step.reused_from;
   for (const auto& attempt : store.attempts().list(step.run, step.name))
     entry["attempts"].push_back(attempt_json(store, attempt));

@@ -6,6 +6,7 @@
 #include "cli/attempt_tables.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/failure_text.hpp"
 #include "cli/progress.hpp"
 #include "cli/run_records.hpp"
 #include "cli/summary.hpp"
@@ -18,6 +19,7 @@
 #include "driver/session.hpp"
 #include "model/instance.hpp"
 #include "report/run_values.hpp"
+#include "store/failures.hpp"
 #include "store/questions.hpp"
 
 namespace pipeline::cli {
@@ -186,7 +188,7 @@ std::string wide_text(store::RunStore& store, const std::vector<store::StepRecor
 /// Shows one step with all of its attempts: their ends, phases and usage, each on 80 columns.
 /// @param is_running true if the run is in progress
 std::string step_text(store::RunStore& store, const store::StepRecord& step, bool is_running,
-                      const Paint& paint) {
+                      const LogsCommand& logs, const Paint& paint) {
   auto text = paint(Colour::bold, "step " + step.name) + " of run " + step.run + ": ";
   const auto status = status_cell(step.status);
   text += paint(status.colour, status.text);
@@ -215,6 +217,8 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
   if (step.parameters != "{}") line("parameters: ", step.parameters);
   for (const auto& output : step.outputs)
     line("output:     ", output.name + ", " + core::format_bytes(output.bytes));
+  text += render_failures(store::failures_of({step}), logs, paint);
+  if (rows.empty() && step.status == StepStatus::failed) return text;
   if (rows.empty()) return text + "\n" + (step.message.empty() ? "" : step.message + "\n");
   return text + attempts_text(store, {step}, is_running, false, paint) + "\n" +
          phases_table("ATTEMPT", rows).render(paint) + "\n" +
@@ -223,7 +227,8 @@ std::string step_text(store::RunStore& store, const store::StepRecord& step, boo
 
 /// @param status as status_of() returns it
 std::string show_text(driver::Drivers& drivers, store::RunStore& store, const store::RunRecord& run,
-                      const std::string& status, bool is_wide, const Paint& paint) {
+                      const std::string& status, bool is_wide, const LogsCommand& logs,
+                      const Paint& paint) {
   const bool is_running = status == "running";
   const auto steps = store.runs().steps(run.id);
   InstanceGroups groups(steps);
@@ -237,6 +242,7 @@ std::string show_text(driver::Drivers& drivers, store::RunStore& store, const st
               attempts_text(store, steps, is_running, !groups.empty(), paint);
   if (groups.empty()) text += gpus_text(store, steps, paint);
   if (is_wide) text += wide_text(store, steps, groups, paint);
+  text += render_failures(store::failures_of(steps), logs, paint);
   if (!driver::failed_outputs(store, run.id, steps).empty())
     text += "\noutputs of failed attempts are kept: pipe artifacts " + run.id + "\n";
   return text;
@@ -250,16 +256,17 @@ core::ExitCode show_command(Context& context) {
   auto run = driver::find_run(context, context.options().run, drivers, store);
   const auto status = status_of(drivers, run);
   const auto& options = context.options();
+  const LogsCommand logs{options.name + " logs " + run.id, context.state_option(store.folder())};
   if (!options.step.empty()) {
     const auto step = driver::recorded_step(store, run, options.step);
     if (options.json)
       context.print_json(step_json(context, store, outputs_of(context, store, run), step));
     else
-      context.print(step_text(store, step, status == "running", context.paint()));
+      context.print(step_text(store, step, status == "running", logs, context.paint()));
     return core::ExitCode::ok;
   }
   if (!options.json) {
-    context.print(show_text(drivers, store, run, status, options.show.wide, context.paint()));
+    context.print(show_text(drivers, store, run, status, options.show.wide, logs, context.paint()));
     return core::ExitCode::ok;
   }
   auto entry = run_json(run);

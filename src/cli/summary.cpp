@@ -1,87 +1,20 @@
 #include "cli/summary.hpp"
 
-#include <algorithm>
-#include <map>
-
 #include "cli/context.hpp"
+#include "cli/failure_text.hpp"
 #include "cli/progress.hpp"
 #include "core/quantity.hpp"
 #include "driver/origin.hpp"
-#include "model/instance.hpp"
 
 namespace pipeline::cli {
 namespace {
 
-/// Steps that failed for the same reason, such as an image that two of them need; instances of one
-/// matrix that failed in the same way.
-struct Trouble {
-  std::vector<std::string> steps;
-  const Failure* failure;
-  std::string matrix;  ///< The step with the matrix; empty if the steps are not instances.
-  std::vector<std::string> details;  ///< Details of the instances of nameless_details().
-};
-
-/// Returns true for failures of a build or a machine, which the step itself did not print.
-bool is_of_environment(const Failure& failure) {
-  return failure.kind == FailureKind::build || failure.kind == FailureKind::environment;
-}
-
-/// Returns an instance's details without its own name, which its files have in their paths.
-std::vector<std::string> nameless_details(const driver::StepView& step) {
-  auto lines = step.failure->details;
-  for (auto& line : lines)
-    for (auto at = line.find(step.name); at != line.npos; at = line.find(step.name, at))
-      line.erase(at, step.name.size());
-  return lines;
-}
-
-std::vector<Trouble> troubles_of(const driver::RunModel& model) {
-  constexpr std::size_t most_of_group = 3;
-  std::vector<Trouble> troubles;
-  std::map<std::size_t, std::size_t> of_group;
-  for (const auto& step : model.steps) {
-    if (step.status != StepStatus::failed || !step.failure) continue;
-    const bool is_shared = is_of_environment(*step.failure);
-    const std::string base(model::base_name(step.name));
-    const bool is_instance = !is_shared && base != step.name;
-    auto details = is_instance ? nameless_details(step) : step.failure->details;
-    const auto same = std::ranges::find_if(troubles, [&](const Trouble& t) {
-      return (is_shared || (is_instance && t.matrix == base)) &&
-             t.failure->message == step.failure->message && t.details == details;
-    });
-    if (same != troubles.end()) {
-      same->steps.push_back(step.name);
-      continue;
-    }
-    if (!is_shared && step.group && ++of_group[*step.group] > most_of_group) continue;
-    troubles.push_back({{step.name}, &*step.failure, is_instance ? base : "", std::move(details)});
-  }
-  return troubles;
-}
-
-/// @param logs the command that prints the logs: `pipe logs RUN`
-/// @param state ` --state FOLDER`, or empty
-std::string render(const Trouble& trouble, const std::string& logs, const std::string& state,
-                   const Paint& paint) {
-  constexpr std::size_t last_lines = 15;
-  const auto& [kind, message, hints, details] = *trouble.failure;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(trouble.steps.size(), driver::many_instances); ++i)
-    names += (i ? ", " : "") + trouble.steps[i];
-  if (trouble.steps.size() > driver::many_instances)
-    names += " and " + counted(trouble.steps.size() - driver::many_instances, "more step");
-  if (!trouble.matrix.empty() && trouble.steps.size() > 1)
-    names += " (" + std::to_string(trouble.steps.size()) + " instances)";
-  std::string text = paint(Colour::red, names + " failed: ") + for_terminal(message, false) + "\n";
-  const bool is_log = !is_of_environment(*trouble.failure);
-  for (std::size_t i = is_log && details.size() > last_lines ? details.size() - last_lines : 0;
-       i < details.size(); ++i)
-    text += "  " + paint(Colour::dim, "| ") + for_terminal(details[i], paint.on) + "\n";
-  for (const auto& hint : hints)
-    text += "  " + paint(Colour::cyan, "hint: ") + for_terminal(hint, false) + "\n";
-  if (is_log && !details.empty())
-    text += "  its whole output: " + logs + " " + trouble.steps.front() + state + "\n";
-  return text;
+std::vector<model::StepFailure> failures_of(const driver::RunModel& model) {
+  std::vector<model::StepFailure> failures;
+  for (const auto& step : model.steps)
+    if (step.status == StepStatus::failed && step.failure)
+      failures.push_back({step.name, *step.failure});
+  return failures;
 }
 
 /// Formats `train[*]  failed  4.2s    97/100, 3 failed`.
@@ -167,9 +100,7 @@ std::string render_summary(const Summary& summary, const Paint& paint) {
   const auto& [model, outcome, results, copy_command, program, state] = summary;
   std::string text = steps_table(model, paint);
   if (!text.empty()) text.insert(0, "\n");
-  const auto troubles = troubles_of(model);
-  for (std::size_t i = 0; i < std::min(troubles.size(), many_steps); ++i)
-    text += "\n" + render(troubles[i], program + " logs " + outcome.run, state, paint);
+  text += render_failures(failures_of(model), {program + " logs " + outcome.run, state}, paint);
 
   std::string counts;
   const auto add = [&](std::size_t count, const char* what) {

@@ -47,7 +47,12 @@ class Uses {
   /// The names under which the step took the artifact.
   json inputs_of(const store::StepRecord& step, const core::Digest& artifact) {
     auto names = json::array();
+    std::set<std::string> data;  // A folder has the content once more in an entry.
     for (const auto& part : store_.cache().key_parts(step.key)) {
+      if (part.name.starts_with("data ") && names_content(part, artifact)) {
+        const auto name = part.name.substr(5, part.name.find('/') - 5);
+        if (data.insert(name).second) names.push_back(name);
+      }
       if (!part.name.starts_with("input ")) continue;
       const auto input = store::artifact_of(part);
       if (!input) continue;
@@ -59,6 +64,12 @@ class Uses {
     for (const auto& [axis, taken] : store_.lineage().matrix_inputs(step.key))
       if (taken == artifact) names.push_back(axis);
     return names;
+  }
+
+  static bool names_content(const store::KeyPart& part, const core::Digest& content) {
+    const auto digest = content.hex();
+    return part.value.find(digest) != part.value.npos ||
+           part.producer.find(digest) != part.producer.npos;
   }
 
   store::RunStore& store_;

@@ -5,6 +5,7 @@
 #include "cli/run_records.hpp"
 #include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
+#include "core/joined.hpp"
 #include "core/quantity.hpp"
 #include "driver/named_artifact.hpp"
 #include "report/lineage.hpp"
@@ -14,13 +15,24 @@ namespace {
 
 using nlohmann::json;
 
+/// Returns `file /home/me/data.csv  4355a46b19d3`, and an end of line.
+std::string data_text(const json& entry) {
+  const auto& data = entry["data"];
+  return data["kind"].get<std::string>() + " " +
+         for_terminal(data["source"].get<std::string>(), false) + "  " +
+         entry.value("digest", std::string("unknown")).substr(0, driver::shown_digits) + "\n";
+}
+
 std::string text_of(const json& entry, const std::string& indent, const Paint& paint) {
+  if (entry.contains("data") && !entry.contains("step")) return data_text(entry);
   const auto& digest = entry["digest"].get_ref<const std::string&>();
   auto text = paint(Colour::bold,
                     entry["step"].get<std::string>() + "." + entry.value("output", std::string())) +
               "  " + digest.substr(0, driver::shown_digits) + "  " +
               core::format_bytes(entry.value("bytes", std::uint64_t{0})) +
               (entry.contains("temporary") ? ", temporary" : "");
+  if (entry.contains("data"))
+    text += ", published as " + for_terminal(entry["data"]["source"].get<std::string>(), false);
   if (entry.contains("shown_before")) return text + "  (see above)\n";
   text += "\n";
   const auto line = [&](std::string name, const std::string& value) {
@@ -32,6 +44,8 @@ std::string text_of(const json& entry, const std::string& indent, const Paint& p
   line("made by:    ", "run " + entry["run"].get<std::string>() + " of " +
                            entry.value("pipeline", std::string()) + ", attempt " +
                            entry["attempt"].dump() + ", " + entry["started"].get<std::string>());
+  if (entry.contains("published"))
+    line("published:  ", core::joined(entry["published"].get<std::vector<std::string>>(), ", "));
   line("in:         ", shorten_digests(entry["image"].get<std::string>()));
   line("command:    ", entry.value("command", std::string()));
   if (!entry["parameters"].empty()) line("parameters: ", entry["parameters"].dump());

@@ -96,7 +96,7 @@ void report_differences(Session& session, const engine::Services& services, cons
   if (environment_id.empty()) return;
   engine::StepKeys keys(services);
   session.workspace.await(keys.data().look_up(services.pipeline, session.remote_cache()));
-  const auto now = keys.key(step, environment_id, outputs_of);
+  const auto now = keys.key(step, {.id = environment_id}, outputs_of);
   if (now.key == found.step.key) return;
   std::string changes;
   for (const auto& line :

@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "core/diagnostic.hpp"
+#include "core/file.hpp"
 #include "store/published.hpp"
+#include "store/user_data.hpp"
 
 namespace pipeline::driver {
 namespace {
@@ -30,6 +32,13 @@ std::optional<core::Digest> output_called(store::RunStore& store, const std::str
   return std::nullopt;
 }
 
+/// Returns the digest that a folder of the user's has as an input.
+core::Digest digest_of_folder(const std::filesystem::path& folder) {
+  const core::TemporaryFolder nothing;
+  store::StatIndex index(nothing.path() / "index");
+  return store::read_user_data(folder, index).digest;
+}
+
 std::optional<core::Digest> output_of_latest(store::RunStore& store, const std::string& words) {
   const auto run = store.runs().find("latest");
   return run ? output_called(store, run->id, words) : std::nullopt;
@@ -51,6 +60,12 @@ core::Digest digest_named(store::RunStore& store, const std::string& words) {
   constexpr std::size_t all_digits = 64, fewest_digits = 6;
   std::error_code error;
   if (std::filesystem::is_regular_file(words, error)) return core::sha256_file(words);
+  if (std::filesystem::is_directory(words, error)) return digest_of_folder(words);
+  if (words.find("://") != words.npos) {
+    if (const auto digest = store.lineage().data_from(words)) return *digest;
+    throw core::InputError("no step in this state folder took the data at " + words,
+                           "write the address as the pipeline has it, without its query");
+  }
   const bool is_hex = std::ranges::all_of(
       words, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (is_hex && words.size() == all_digits) return core::Digest::from_hex(words);
@@ -62,11 +77,11 @@ core::Digest digest_named(store::RunStore& store, const std::string& words) {
   if (found.empty())
     for (const auto look : {published_as, output_of_latest})
       if (const auto digest = look(store, words)) return *digest;
-  throw core::InputError(
-      found.empty() ? "there is no file and no artifact '" + words + "'"
-                    : "'" + words + "' is the beginning of several digests",
-      "name a file, a published name, an output of the latest run as STEP.OUTPUT, or a digest: "
-      "`pipe artifacts --output json` lists them");
+  throw core::InputError(found.empty() ? "there is no file and no artifact '" + words + "'"
+                                       : "'" + words + "' is the beginning of several digests",
+                         "name a file or folder, an address, a published name, an output of the "
+                         "latest run as STEP.OUTPUT, or a digest: "
+                         "`pipe artifacts --output json` lists them");
 }
 
 }  // namespace pipeline::driver

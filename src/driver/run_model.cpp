@@ -116,8 +116,13 @@ void RunModel::apply(const Event& event, SteadyTime now) {
             view.since = now;
             view.waits_for.clear();
             view.row.clear();
+            view.values = {};
           },
-          [&](const event::StepLog& e) { step(e.step).row.clear(); },
+          [&](const event::StepLog& e) {
+            auto& view = step(e.step);
+            view.row.clear();
+            view.values.take(e.line);
+          },
           [&](const event::StepProgress& e) { step(e.step).row = e.row; },
           [&](const event::StepRetried& e) {
             auto& view = step(e.step);

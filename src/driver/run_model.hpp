@@ -10,6 +10,8 @@
 
 #include <pipeline/events.hpp>
 
+#include "model/last_values.hpp"
+
 namespace pipeline::driver {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
@@ -39,9 +41,10 @@ struct StepView {
   StepStatus status = StepStatus::pending;
   unsigned attempts = 0;
   std::chrono::milliseconds took{};
-  SteadyTime since{};     ///< Start of the running attempt.
-  std::string waits_for;  ///< Why the step has not started.
-  std::string row;        ///< Line that the running attempt rewrites, such as a progress bar.
+  SteadyTime since{};        ///< Start of the running attempt.
+  std::string waits_for;     ///< Why the step has not started.
+  std::string row;           ///< Line that the running attempt rewrites, such as a progress bar.
+  model::LastValues values;  ///< Those that the last attempt has reported.
   std::string reused_from;
   std::optional<Failure> failure;
   std::string reason;  ///< Why it was not started.

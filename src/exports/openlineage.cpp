@@ -84,6 +84,14 @@ class EventWriter {
             {facets, json::object()}};
   }
 
+  /// Data from outside has its address, or the name of its file, beside its digest.
+  json input_of(const TakenArtifact& artifact) const {
+    auto dataset = dataset_of(artifact.maker, artifact.digest, "inputFacets");
+    if (artifact.source.empty() || !artifact.maker.empty()) return dataset;
+    dataset["name"] = artifact.source;
+    return dataset;
+  }
+
   void add_step(const StepFacts& step) {
     const auto& record = step.record;
     const auto* type = end_of(record.status);
@@ -99,8 +107,7 @@ class EventWriter {
     add(type, record.ended, std::move(run), job_of(record.name));
     auto& end = events_.back();
     for (const auto& input : step.inputs)
-      for (const auto& artifact : input.artifacts)
-        end["inputs"].push_back(dataset_of(artifact.maker, artifact.digest, "inputFacets"));
+      for (const auto& artifact : input.artifacts) end["inputs"].push_back(input_of(artifact));
     for (const auto& output : record.outputs)
       end["outputs"].push_back(
           dataset_of(record.name + "." + output.name, output.digest, "outputFacets"));

@@ -20,6 +20,13 @@ std::string uri_of(const std::string& run, const std::string& output) {
   return "pkg:generic/pipe#" + net::url_encode(run) + "/" + net::url_encode(output);
 }
 
+std::string uri_of(const TakenArtifact& artifact) {
+  if (!artifact.maker.empty()) return uri_of(artifact.run, artifact.maker);
+  if (artifact.source.empty()) return "urn:sha256:" + artifact.digest.hex();
+  if (artifact.source.find("://") != artifact.source.npos) return artifact.source;
+  return "file:" + net::url_encode(artifact.source, "/");
+}
+
 json materials_of(const RunFacts& made, const StepFacts& step) {
   auto materials = json::array();
   for (const auto& [file, digest] : step.code)
@@ -28,8 +35,7 @@ json materials_of(const RunFacts& made, const StepFacts& step) {
                          {"name", "code"}});
   for (const auto& input : step.inputs)
     for (const auto& artifact : input.artifacts)
-      materials.push_back({{"uri", artifact.maker.empty() ? "urn:sha256:" + artifact.digest.hex()
-                                                          : uri_of(artifact.run, artifact.maker)},
+      materials.push_back({{"uri", uri_of(artifact)},
                            {"digest", digest_of(artifact.digest)},
                            {"name", "input " + input.name}});
   const auto& image = step.record.image;

@@ -210,7 +210,9 @@ class CrateWriter {
     if (outside_.insert(hex).second)
       graph_.push_back({{"@id", id},
                         {"@type", "PropertyValue"},
-                        {"name", artifact.maker.empty() ? "data" : artifact.maker},
+                        {"name", !artifact.source.empty() ? artifact.source
+                                 : artifact.maker.empty() ? "data"
+                                                          : artifact.maker},
                         {"value", "sha256:" + hex}});
     return id;
   }

@@ -1,6 +1,7 @@
 #include "exports/run_facts.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "core/quantity.hpp"
@@ -36,6 +37,12 @@ class Makers {
   std::map<std::pair<core::Digest, std::string>, TakenArtifact> known_;
 };
 
+/// Returns the source of data without the folders of this machine.
+std::string public_name_of(const store::DataOrigin& data) {
+  if (data.kind != "file" && data.kind != "folder") return data.source;
+  return std::filesystem::path(data.source).filename().string();
+}
+
 StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& makers) {
   StepFacts facts;
   if (!record.key.empty())
@@ -44,6 +51,14 @@ StepFacts step_facts(store::RunStore& store, store::StepRecord record, Makers& m
       if (part.name == "command") facts.command = part.value;
       if (part.name.starts_with("code ") && digest)
         facts.code.emplace_back(part.name.substr(5), *digest);
+      if (const auto data = store::data_input(part)) {
+        InputFact input{data->first, {}};
+        if (data->second.digest) {
+          input.artifacts.push_back(makers.of(*data->second.digest));
+          input.artifacts.back().source = public_name_of(data->second);
+        }
+        facts.inputs.push_back(std::move(input));
+      }
       if (!part.name.starts_with("input ")) continue;
       InputFact input{part.name.substr(6), {}};
       if (digest) {

@@ -1,10 +1,12 @@
 #include "notify/message.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "core/quantity.hpp"
+#include "store/failures.hpp"
 
 namespace pipeline::notify {
 namespace {
@@ -12,13 +14,22 @@ namespace {
 using nlohmann::json;
 
 /// Slack and Teams accept some ten thousand characters.
-constexpr std::size_t max_failed = 20, max_reason = 400;
+constexpr std::size_t max_failed = 20, max_reason = 400, max_lines = 5;
 
-std::vector<const store::StepRecord*> failed_of(const std::vector<store::StepRecord>& steps) {
-  std::vector<const store::StepRecord*> failed;
-  for (const auto& step : steps)
-    if (step.status == StepStatus::failed && failed.size() < max_failed) failed.push_back(&step);
+/// Returns the failures, equal ones once.
+std::vector<model::FailureGroup> failed_of(const std::vector<store::StepRecord>& steps) {
+  auto failed = model::group_failures(store::failures_of(steps));
+  if (failed.size() > max_failed) failed.resize(max_failed);
   return failed;
+}
+
+/// Returns the last lines that the failed step printed, those of one that printed much cut.
+std::vector<std::string> last_lines(const Failure& failure) {
+  std::vector<std::string> lines;
+  const auto& all = failure.details;
+  for (auto i = all.size() - std::min(all.size(), max_lines); i < all.size(); ++i)
+    lines.push_back(all[i].substr(0, max_reason));
+  return lines;
 }
 
 std::map<StepStatus, std::size_t> counts_of(const std::vector<store::StepRecord>& steps) {
@@ -39,9 +50,14 @@ json object_of(const store::RunRecord& run, const std::vector<store::StepRecord>
               {"took_ms", run.took.count()},      {"steps", json::object()},
               {"failed", json::array()},          {"report", command}};
   for (const auto& [status, count] : counts_of(steps)) object["steps"][word_of(status)] = count;
-  for (const auto* step : failed_of(steps))
-    object["failed"].push_back(
-        {{"step", step->name}, {"message", step->message.substr(0, max_reason)}});
+  for (const auto& [names, failure, matrix] : failed_of(steps)) {
+    json entry{{"step", names.front()},
+               {"steps", names.size()},
+               {"message", failure.message.substr(0, max_reason)}};
+    if (!failure.hints.empty()) entry["hints"] = failure.hints;
+    if (!failure.details.empty()) entry["details"] = last_lines(failure);
+    object["failed"].push_back(std::move(entry));
+  }
   if (!run.tags.empty()) object["tags"] = run.tags;
   if (!run.git_commit.empty())
     object["git"] = {{"commit", run.git_commit}, {"dirty", run.git_dirty}};
@@ -56,8 +72,12 @@ std::string text_of(const store::RunRecord& run, const std::vector<store::StepRe
   for (const auto& [status, count] : counts_of(steps))
     counts += (counts.empty() ? "" : ", ") + std::to_string(count) + " " + word_of(status);
   text += "run " + run.id + ": " + counts;
-  for (const auto* step : failed_of(steps))
-    text += line_break + step->name + ": " + step->message.substr(0, max_reason);
+  for (const auto& group : failed_of(steps)) {
+    text += line_break + names_of(group) + ": " + group.failure.message.substr(0, max_reason);
+    for (const auto& line : last_lines(group.failure)) text += line_break + ("| " + line);
+    for (const auto& hint : group.failure.hints)
+      text += line_break + ("hint: " + hint.substr(0, max_reason));
+  }
   return text + line_break + command;
 }
 

@@ -1,7 +1,10 @@
 #include "report/comparison.hpp"
 
 #include <map>
+#include <set>
 
+#include "model/instance.hpp"
+#include "report/headline.hpp"
 #include "report/run_values.hpp"
 
 namespace pipeline::report {
@@ -10,8 +13,8 @@ namespace {
 using nlohmann::json;
 
 /// The groups of compared values, in the order in which they are shown.
-constexpr const char* compared_groups[] = {"parameter", "metric", "code", "environment",
-                                           "key",       "run",    "usage"};
+constexpr const char* compared_groups[] = {"parameter", "metric",      "run", "usage",
+                                           "code",      "environment", "key"};
 
 class Comparison {
  public:
@@ -20,7 +23,7 @@ class Comparison {
   void add(const store::RunRecord& record) {
     RunValues values(store_, record);
     for (const auto& [name, value] : values.parameters()) set("parameter", name, value);
-    add_metrics(record.id, values);
+    add_metrics(record, values);
     for (const char* name : {"pipeline", "status", "orchestrator", "commit", "seconds"})
       set("run", name, values.value(name));
     for (const auto& [name, value] : values.usage()) set("usage", name, value);
@@ -34,8 +37,10 @@ class Comparison {
     for (const auto* group : compared_groups)
       for (auto& [name, values] : rows_[group]) {
         values.resize(runs_added_);
-        all.push_back({group, name, values});
+        all.push_back(
+            {group, name, values, results_.contains(name) && group == std::string_view("metric")});
       }
+    std::ranges::stable_partition(all, &ComparedRow::is_result);
     std::ranges::stable_partition(all, [](const ComparedRow& row) { return row.differs(); });
     return all;
   }
@@ -48,9 +53,13 @@ class Comparison {
   }
 
   /// Adds `STEP.NAME` only, because a name alone repeats the value of one of these.
-  void add_metrics(const std::string& run, RunValues& values) {
-    for (const auto& metric : store_.metrics().list(run)) {
+  void add_metrics(const store::RunRecord& run, RunValues& values) {
+    const auto metrics = store_.metrics().list(run.id);
+    const auto results = headline_steps(store_, run, metrics);
+    for (const auto& metric : metrics) {
       const auto name = metric.step + "." + metric.name;
+      if (std::ranges::find(results, model::base_name(metric.step)) != results.end())
+        results_.insert(name);
       set("metric", name, values.value("metrics." + name));
     }
   }
@@ -70,6 +79,7 @@ class Comparison {
 
   store::RunStore& store_;
   std::size_t runs_added_ = 0;
+  std::set<std::string> results_;
   std::map<std::string, std::map<std::string, std::vector<json>>> rows_;
 };
 

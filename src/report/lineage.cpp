@@ -36,10 +36,25 @@ class Lineage {
     }
     add_run(*step, entry);
     add_key(*step, entry);
+    if (auto names = published_as(artifact); !names.empty()) entry["published"] = std::move(names);
     return entry;
   }
 
  private:
+  /// Returns the names and versions under which the artifact is published, such as `model@3`.
+  json published_as(const core::Digest& artifact) {
+    if (!names_) {
+      names_.emplace();
+      for (const auto& name : store_.published().names())
+        names_->push_back(store_.published().of(name));
+    }
+    auto list = json::array();
+    for (const auto& name : *names_)
+      if (const auto* version = name.with(artifact))
+        list.push_back(name.name + "@" + std::to_string(version->version));
+    return list;
+  }
+
   void add_run(const store::StepRecord& step, json& entry) {
     entry["attempt"] = step.attempts;
     entry["image"] = step.image;
@@ -59,6 +74,8 @@ class Lineage {
     for (const auto& part : store_.cache().key_parts(step.key)) {
       if (part.name == "command") entry["command"] = part.value;
       if (part.name.starts_with("code ")) entry["code"][part.name.substr(5)] = part.value;
+      if (const auto data = store::data_input(part))
+        entry["inputs"][data->first] = data_of(data->second, step.started);
       if (!part.name.starts_with("input ")) continue;
       const auto source = store::artifact_of(part);
       entry["inputs"][part.name.substr(6)] =
@@ -67,6 +84,16 @@ class Lineage {
     // An entry of a folder is not an artifact itself.
     for (const auto& [axis, artifact] : store_.lineage().matrix_inputs(step.key))
       entry["inputs"][axis] = of(artifact, step.started);
+  }
+
+  /// Returns data from outside; of a published artifact also the step that made it.
+  json data_of(const store::DataOrigin& data, WallTime by) {
+    auto entry = json::object();
+    if (data.kind == "artifact" && data.digest)
+      if (auto made = of(*data.digest, by); !made.is_null()) entry = std::move(made);
+    entry["data"] = {{"kind", data.kind}, {"source", data.source}};
+    if (data.digest) entry["digest"] = data.digest->hex();
+    return entry;
   }
 
   /// Returns the source of an input; a list of sources for a gathered input.
@@ -80,6 +107,7 @@ class Lineage {
 
   store::RunStore& store_;
   std::set<std::string> seen_;
+  std::optional<std::vector<store::PublishedName>> names_;  ///< Read once.
 };
 
 }  // namespace

@@ -10,8 +10,10 @@
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
 #include "model/instance.hpp"
+#include "report/headline.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
+#include "store/failures.hpp"
 
 namespace pipeline::report {
 namespace {
@@ -87,12 +89,17 @@ json RunData::all() {
       if ((steps_[i].status == StepStatus::failed) == failed)
         entries[i] = step_entry(steps_[i], attempts[steps_[i].name]);
   last_run_ = run_entry();
+  last_failures_ = failures();
   last_metrics_ = metrics();
+  last_published_ = published();
   known_pictures_ = pictures_.size();
   return {{"now", milliseconds_of(wall_now())},
           {"run", last_run_},
           {"declared", declared()},
+          {"failures", last_failures_},
           {"steps", std::move(entries)},
+          {"headlines", headlines()},
+          {"published", last_published_},
           {"metrics", last_metrics_},
           {"pictures", pictures_},
           {"gathers", gathers_},
@@ -119,8 +126,13 @@ json RunData::changes() {
   if (nodes_.size() > nodes_before) changed["nodes"] = nodes_.list();
   if (gathers_.size() > gathers_before) changed["gathers"] = gathers_;
   if (auto entry = run_entry(); entry != last_run_) changed["run"] = last_run_ = std::move(entry);
+  if (auto list = failures(); list != last_failures_)
+    changed["failures"] = last_failures_ = std::move(list);
   if (auto list = metrics(); list != last_metrics_)
     changed["metrics"] = last_metrics_ = std::move(list);
+  if (changed.contains("steps") || changed.contains("run")) changed["headlines"] = headlines();
+  if (auto list = published(); list != last_published_)
+    changed["published"] = last_published_ = std::move(list);
   if (std::exchange(known_pictures_, pictures_.size()) < pictures_.size())
     changed["pictures"] = pictures_;
   return changed.empty() ? json() : changed;
@@ -223,12 +235,23 @@ const RunData::Maker& RunData::made_by(const std::string& step, std::span<const 
   return makers[std::min(position, makers.size() - 1)];
 }
 
-/// Adds the inputs: outputs of other steps, or the position of several outputs in `gathers`.
+/// Returns the source of data, relative to the pipeline's folder if it is in there.
+std::string RunData::shown_source(const store::DataOrigin& data) const {
+  const auto folder = std::filesystem::path(run_.file).parent_path() / "";
+  return data.source.starts_with(folder.string()) ? data.source.substr(folder.string().size())
+                                                  : data.source;
+}
+
+/// Adds the inputs: data from outside, outputs of other steps, or the position of several outputs
+/// in `gathers`.
 void RunData::add_inputs(const store::StepRecord& step, json& entry) {
   const auto inputs = inputs_.find(step.key);
   if (inputs == inputs_.end()) return;
-  for (const auto& [name, artifact, step_name] : inputs->second)
-    if (const auto makers = makers_of(artifact); !makers.empty())
+  for (const auto& [name, artifact, step_name, data] : inputs->second)
+    if (data)
+      entry["f"].push_back({name, data->kind + " " + shown_source(*data),
+                            data->digest ? data->digest->hex().substr(0, 12) : ""});
+    else if (const auto makers = makers_of(artifact); !makers.empty())
       entry["f"].push_back({name, made_by(step_name, makers, 0).name()});
     else if (const auto gather = gather_of(artifact))
       entry["f"].push_back({name, *gather});
@@ -335,6 +358,60 @@ void RunData::add_picture(const store::StepRecord& step, const store::OutputReco
        {"url", std::string("data:") + type + ";base64," + core::encode_base64(*bytes)}});
 }
 
+/// Returns the failures, equal ones once: `n` the names of the steps, `c` their number, `m` the
+/// message, `h` hints, `d` the last lines.
+json RunData::failures() const {
+  constexpr std::size_t max_groups = 50, max_names = 50, max_lines = 20;
+  auto list = json::array();
+  for (auto& [steps, failure, matrix] : model::group_failures(store::failures_of(steps_))) {
+    if (list.size() == max_groups) break;
+    json entry{{"c", steps.size()}, {"m", failure.message.substr(0, 4000)}};
+    if (steps.size() > max_names) steps.resize(max_names);
+    entry["n"] = std::move(steps);
+    if (!failure.hints.empty()) entry["h"] = std::move(failure.hints);
+    auto& lines = failure.details;
+    if (lines.size() > max_lines)
+      lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(max_lines));
+    if (!lines.empty()) entry["d"] = std::move(lines);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+/// Returns the metrics that say how good the run is: `n` the name, `v` the value; of a matrix `i`
+/// the number of instances, `w` the one with the value and `a` the mean; `l` the run before and
+/// `b` the best earlier run, each with its value; `low` where less is better.
+json RunData::headlines() {
+  auto list = json::array();
+  for (const auto& [now, last, best] : headline_history(store_, run_)) {
+    json entry{{"n", (now.instances > 1 ? now.step : now.instance) + "." + now.name},
+               {"v", now.value}};
+    if (is_better_lower(now.name)) entry["low"] = true;
+    if (now.instances > 1) {
+      entry["i"] = now.instances;
+      entry["w"] = now.instance;
+      entry["a"] = now.mean;
+    }
+    if (last) entry["l"] = {last->run, last->value};
+    if (best) entry["b"] = {best->run, best->value};
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+/// Returns the versions that the run published, each as `NAME@VERSION` with its output.
+json RunData::published() {
+  auto list = json::array();
+  for (const auto& name : store_.published().names()) {
+    const auto all = store_.published().of(name);
+    for (const auto& version : all.versions)
+      if (version.run == run_.id)
+        list.push_back({name + "@" + std::to_string(version.version),
+                        version.step + "." + version.output.name, version.output.digest.hex()});
+  }
+  return list;
+}
+
 json RunData::metrics() {
   constexpr std::size_t max_metrics = 2000, max_curves = 200;
   auto list = json::array();
@@ -345,16 +422,21 @@ json RunData::metrics() {
                {"name", metric.name},
                {"last", store::number_json(metric.last.value)},
                {"points", metric.points}};
-    if (metric.points > 1 && curves++ < max_curves) entry["curve"] = curve_of(metric);
+    if (metric.points > 1 && curves++ < max_curves) add_curve(metric, entry);
     list.push_back(std::move(entry));
   }
   return list;
 }
 
-/// Returns at most `points` values: the minimum and maximum of each part of a longer series.
-json RunData::curve_of(const store::MetricRecord& metric) {
+/// Adds at most `points` values: the minimum and maximum of each part of a longer series; and where
+/// each further attempt began.
+void RunData::add_curve(const store::MetricRecord& metric, json& entry) {
   const auto points = store_.metrics().points(metric);
-  auto curve = json::array();
+  auto& curve = entry["curve"] = json::array();
+  for (std::size_t i = 1; i < points.size(); ++i)
+    if (points[i].attempt != points[i - 1].attempt)
+      entry["restarts"].push_back(
+          {points[i].step.value_or(static_cast<std::int64_t>(i)), points[i].attempt});
   const auto add = [&](std::size_t i) {
     curve.push_back({points[i].step.value_or(static_cast<std::int64_t>(i)),
                      store::number_json(points[i].value)});
@@ -362,7 +444,7 @@ json RunData::curve_of(const store::MetricRecord& metric) {
   const auto parts = std::max<std::size_t>(1, limits_.points / 2);
   if (points.size() <= limits_.points) {
     for (std::size_t i = 0; i < points.size(); ++i) add(i);
-    return curve;
+    return;
   }
   for (std::size_t part = 0; part < parts; ++part) {
     const auto from = part * points.size() / parts, to = (part + 1) * points.size() / parts;
@@ -374,7 +456,6 @@ json RunData::curve_of(const store::MetricRecord& metric) {
     add(std::min(low, high));
     if (low != high) add(std::max(low, high));
   }
-  return curve;
 }
 
 json RunData::Names::list() const {

@@ -27,7 +27,9 @@ class RunData {
   nlohmann::json all();
 
   /// Returns the changes since the last call of either function: `steps` that are new or different,
-  /// and the whole of `run`, `images`, `metrics` and `pictures`. Returns null without changes.
+  /// and the whole of `run`, `failures`, `images`, `headlines`, `metrics`, `published` and
+  /// `pictures`. Returns null without
+  /// changes.
   nlohmann::json changes();
 
   /// Returns a step with all details: `step` in the form of all(), and the `images`, `nodes` and
@@ -67,12 +69,16 @@ class RunData {
                             const std::vector<store::AttemptRecord>& attempts);
   void add_details(const store::StepRecord& step, nlohmann::json& entry);
   void add_inputs(const store::StepRecord& step, nlohmann::json& entry);
+  std::string shown_source(const store::DataOrigin& data) const;
   nlohmann::json attempt_entry(const store::AttemptRecord& attempt, bool failed);
   void add_attempt_details(const store::AttemptRecord& attempt, nlohmann::json& entry);
   void add_log(const store::AttemptRecord& attempt, bool failed, nlohmann::json& entry);
   void add_picture(const store::StepRecord& step, const store::OutputRecord& output);
+  nlohmann::json failures() const;
+  nlohmann::json headlines();
+  nlohmann::json published();
   nlohmann::json metrics();
-  nlohmann::json curve_of(const store::MetricRecord& metric);
+  void add_curve(const store::MetricRecord& metric, nlohmann::json& entry);
   void read_steps();
   /// Returns the makers of an artifact, in the order of the steps.
   std::span<const Maker> makers_of(const core::Digest& artifact) const;
@@ -92,7 +98,7 @@ class RunData {
   std::unordered_map<std::string, store::InputDigests> inputs_;  ///< Keyed by the step's key.
   Names images_, nodes_;
   nlohmann::json pictures_ = nlohmann::json::array();
-  nlohmann::json last_run_, last_metrics_;
+  nlohmann::json last_run_, last_failures_, last_metrics_, last_published_;
   std::size_t log_bytes_ = 0, picture_bytes_ = 0, known_pictures_ = 0;
 };
 

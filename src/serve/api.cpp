@@ -148,7 +148,8 @@ Answer Api::compare(const PageRequest& request) {
     rows.push_back({{"group", row.group},
                     {"name", row.name},
                     {"values", row.values},
-                    {"differs", row.differs()}});
+                    {"differs", row.differs()},
+                    {"result", row.is_result}});
   return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}});
 }
 

@@ -25,6 +25,9 @@ AttemptRecord read_attempt(const Statement& row) {
   attempt.log = row.text(9);
   attempt.gpus = read_gpus(row.text(10));
   read_measured(row.text(11), attempt);
+  auto failure = read_failure(row.text(12));
+  attempt.hints = std::move(failure.hints);
+  attempt.details = std::move(failure.details);
   return attempt;
 }
 
@@ -39,12 +42,13 @@ std::vector<AttemptRecord> read_attempts(Statement& row) {
 void Attempts::put(const AttemptRecord& attempt, std::span<const TaskRecord> tasks) {
   const auto gpus = write_gpus(attempt.gpus);
   const auto usage = write_measured(attempt);
+  const auto failure = write_failure({attempt.failure_kind, attempt.hints, attempt.details});
   database_
       .prepare("INSERT OR REPLACE INTO attempts (" ATTEMPT_COLUMNS
-               ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")
+               ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")
       .bind(attempt.run, attempt.step, attempt.number, to_integer(attempt.started),
             to_integer(attempt.ended), attempt.took.count(), attempt.exit_code,
-            attempt.failure_kind, attempt.message, attempt.log, gpus, usage)
+            attempt.failure_kind, attempt.message, attempt.log, gpus, usage, failure)
       .run();
   if (tasks.size() < 2) return;
   for (const auto& task : tasks) {

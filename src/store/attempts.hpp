@@ -24,8 +24,9 @@ struct AttemptRecord {
   std::chrono::milliseconds took{};
   std::optional<int> exit_code;
   std::string failure_kind, message;
-  std::string log;               ///< File name below the store's logs/ folder.
-  std::vector<event::Gpu> gpus;  ///< GPUs that the attempt held.
+  std::vector<std::string> hints, details;  ///< As in FailureRecord.
+  std::string log;                          ///< File name below the store's logs/ folder.
+  std::vector<event::Gpu> gpus;             ///< GPUs that the attempt held.
   core::Usage usage;
   core::Phases phases;
   std::string code;   ///< Digest of the tree of the step's code, hex; empty if unknown.

@@ -18,8 +18,9 @@ class Database;
 /// text; never a secret.
 struct KeyPart {
   std::string name, value;
-  /// The step that produced the input, if the input is one output: another step can have produced
-  /// equal content. Not a part of the key.
+  /// For an input that is one output, the step that produced it: another step can have produced
+  /// equal content. For data from outside, its origin (write_data_origin()). For the image, its
+  /// description. Not a part of the key.
   std::string producer = {};
   bool operator==(const KeyPart&) const = default;
 };
@@ -27,6 +28,22 @@ struct KeyPart {
 /// Returns the digest of the artifact that the part of an input, `input NAME`, names in its value;
 /// nothing if the value names none.
 std::optional<core::Digest> artifact_of(const KeyPart& input);
+
+/// Data from outside of the pipeline: a file or folder of the user's, the content of an address, or
+/// a published artifact.
+struct DataOrigin {
+  std::string kind;    ///< `file`, `folder`, `address` or `artifact`.
+  std::string source;  ///< Its path, its address without the query, or `NAME@VERSION`.
+  /// Digest of the content; of a folder the one that it would have as an artifact.
+  std::optional<core::Digest> digest;
+};
+
+/// Returns the text that KeyPart::producer has for data.
+std::string write_data_origin(const DataOrigin& origin);
+/// Reads the part `data NAME` or `data NAME/` of a key; nothing for other parts, and for those of
+/// the entries of a folder. Earlier versions of this program have recorded the digest only.
+/// @return the input's name and the data
+std::optional<std::pair<std::string, DataOrigin>> data_input(const KeyPart& part);
 
 /// An earlier success that a step may reuse.
 struct CacheEntry {
@@ -44,8 +61,13 @@ class CacheEntries {
   bool has_successes();
   std::optional<CacheEntry> find(const std::string& key);
   void remove(const std::string& key);
+  /// Returns the parts of that key with which this step of this pipeline succeeded that has the
+  /// fewest parts different from `now`, the newest of several, and its run; of many, the newest
+  /// hundred are compared. Inputs are left aside where `now` has none.
+  std::optional<std::pair<std::string, std::vector<KeyPart>>> nearest_key_parts(
+      const std::string& pipeline, const std::string& step, const std::vector<KeyPart>& now);
   /// Returns the parts of the newest key with which this step of this pipeline succeeded, and the
-  /// run; used to report what changed.
+  /// run.
   std::optional<std::pair<std::string, std::vector<KeyPart>>> last_key_parts(
       const std::string& pipeline, const std::string& step);
   /// Returns the parts of a key with which a step succeeded; none if they are not known.

@@ -23,7 +23,10 @@ constexpr std::size_t digits = 64;
 
 bool takes(const std::vector<KeyPart>& parts, const std::string& digest) {
   return std::ranges::any_of(parts, [&](const KeyPart& part) {
-    return part.name.starts_with("input ") && part.value.find(digest) != std::string::npos;
+    const bool is_data = part.name.starts_with("data ");
+    return ((is_data || part.name.starts_with("input ")) &&
+            part.value.find(digest) != std::string::npos) ||
+           (is_data && part.producer.find(digest) != std::string::npos);
   });
 }
 
@@ -31,6 +34,12 @@ void add_inputs(const std::vector<KeyPart>& parts, InputDigests& inputs) {
   for (const auto& part : parts)
     if (const auto input = part.name.starts_with("input ") ? artifact_of(part) : std::nullopt)
       inputs.push_back({part.name.substr(6), *input, part.producer});
+}
+
+void add_data(const std::vector<KeyPart>& parts, InputDigests& inputs) {
+  for (const auto& part : parts)
+    if (auto data = data_input(part))
+      inputs.push_back({std::move(data->first), {}, {}, std::move(data->second)});
 }
 
 /// Replaces inputs that are items of a folder, which are not artifacts, by the folder.
@@ -103,12 +112,18 @@ MatrixInputs Lineage::matrix_inputs(const std::string& key) {
 
 std::unordered_map<std::string, InputDigests> Lineage::inputs_of_run(const std::string& run) {
   std::unordered_map<std::string, InputDigests> all;
-  // Inputs are the last parts of a key. Within a text, the quote would be escaped.
-  auto row = database_.prepare(
-      "SELECT key, substr(parts, instr(parts, '[\"input ')) FROM cache WHERE key IN "
-      "(SELECT key FROM steps WHERE run = ?1) AND instr(parts, '[\"input ') > 0");
-  row.bind(run);
-  while (row.step()) add_inputs(read_parts("[" + row.text(1)), all[row.text(0)]);
+  // Inputs are the last parts of a key, those of data first. Within a text, the quote would be
+  // escaped.
+  for (const auto* prefix : {"[\"data ", "[\"input "}) {
+    auto row = database_.prepare(
+        "SELECT key, substr(parts, instr(parts, ?2)) FROM cache WHERE key IN "
+        "(SELECT key FROM steps WHERE run = ?1) AND instr(parts, ?2) > 0");
+    row.bind(run, std::string(prefix));
+    while (row.step()) {
+      const auto parts = read_parts("[" + row.text(1));
+      prefix[2] == 'd' ? add_data(parts, all[row.text(0)]) : add_inputs(parts, all[row.text(0)]);
+    }
+  }
   auto matrices = database_.prepare(
       "SELECT key FROM blobs WHERE kind = ?1 AND key IN (SELECT key FROM steps WHERE run = ?2)");
   matrices.bind(matrix_kind, run);
@@ -118,9 +133,22 @@ std::unordered_map<std::string, InputDigests> Lineage::inputs_of_run(const std::
 
 InputDigests Lineage::inputs_of_step(const std::string& key) {
   InputDigests inputs;
-  add_inputs(cache_.key_parts(key), inputs);
+  const auto parts = cache_.key_parts(key);
+  add_data(parts, inputs);
+  add_inputs(parts, inputs);
   add_matrix_inputs(matrix_inputs(key), inputs);
   return inputs;
+}
+
+std::optional<core::Digest> Lineage::data_from(const std::string& source) {
+  auto row = database_.prepare(
+      "SELECT parts FROM cache WHERE instr(parts, ?1) > 0 ORDER BY id DESC LIMIT 100");
+  row.bind(source);
+  while (row.step())
+    for (const auto& part : read_parts(row.text(0)))
+      if (const auto data = data_input(part); data && data->second.source == source)
+        return data->second.digest;
+  return std::nullopt;
 }
 
 void Lineage::remove_unused() {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/digest.hpp"
+#include "store/cache_entries.hpp"
 #include "store/records.hpp"
 
 namespace pipeline::store {
 
-class CacheEntries;
 class Database;
 class KeyValues;
 class Runs;
@@ -32,7 +32,8 @@ using MatrixInputs = std::vector<std::pair<std::string, core::Digest>>;
 struct InputDigest {
   std::string name;
   core::Digest digest;
-  std::string producer = {};  ///< As in KeyPart.
+  std::string producer = {};            ///< As in KeyPart.
+  std::optional<DataOrigin> data = {};  ///< For data from outside; the digest is then not set.
 };
 using InputDigests = std::vector<InputDigest>;
 
@@ -48,8 +49,8 @@ class Lineage {
   std::optional<StepRecord> producer(const core::Digest& artifact,
                                      std::optional<WallTime> by = std::nullopt,
                                      const std::string& step = {});
-  /// Returns the succeeded steps that took the artifact as an input, or as a part of a gathered
-  /// one, the oldest first.
+  /// Returns the succeeded steps that took the content as an input, as data from outside, or as a
+  /// part of a gathered input or of a folder, the oldest first.
   std::vector<StepRecord> consumers(const core::Digest& artifact);
 
   /// Records which artifacts a gathered input consists of, by the digest that stands in keys.
@@ -65,6 +66,8 @@ class Lineage {
   /// Returns the inputs of each of the run's steps that has any, by the step's key.
   std::unordered_map<std::string, InputDigests> inputs_of_run(const std::string& run);
   InputDigests inputs_of_step(const std::string& key);
+  /// Returns the digest of the newest data that a step took from this path, address or name.
+  std::optional<core::Digest> data_from(const std::string& source);
 
  private:
   Database& database_;

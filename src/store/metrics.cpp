@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -86,7 +87,9 @@ namespace {
 using StepMetrics = std::map<std::string, std::map<std::string, MetricRecord>>;
 
 /// @param step only this one's; empty: all
-StepMetrics read_metrics(Database& database, const std::string& run, const std::string& step) {
+/// @param continued receives the metrics that several attempts have reported
+StepMetrics read_metrics(Database& database, const std::string& run, const std::string& step,
+                         std::vector<MetricRecord*>& continued) {
   // With max(), SQLite takes the other columns from the row that has the maximum.
 #define SELECT_METRICS(of_step)                                                                   \
   "SELECT name, attempt, max(first), sum(count), last, step FROM metrics WHERE run = ?1 " of_step \
@@ -101,12 +104,15 @@ StepMetrics read_metrics(Database& database, const std::string& run, const std::
     const auto last = read_points(row.text(4));
     if (last.empty()) continue;
     const auto name = row.text(0), of = row.text(5);
-    found[of][name] = {run,
-                       of,
-                       name,
-                       static_cast<unsigned>(row.integer(1)),
-                       static_cast<std::uint64_t>(row.integer(3)),
-                       last.back()};
+    auto& metric = found[of][name];
+    const bool has_earlier = !metric.run.empty();
+    metric = {run,
+              of,
+              name,
+              static_cast<unsigned>(row.integer(1)),
+              static_cast<std::uint64_t>(row.integer(3)),
+              last.back()};
+    if (has_earlier) continued.push_back(&metric);
   }
   return found;
 }
@@ -123,7 +129,11 @@ std::vector<MetricRecord> Metrics::list(const std::string& run, const std::strin
   std::map<std::string, StepMetrics> of_runs;  // Steps can be reused from several runs.
   const auto append = [&](const std::string& from, const std::string& name) {
     const auto [of_run, is_new] = of_runs.try_emplace(from);
-    if (is_new) of_run->second = read_metrics(database_, from, step);
+    if (is_new) {
+      std::vector<MetricRecord*> continued;
+      of_run->second = read_metrics(database_, from, step, continued);
+      for (auto* metric : continued) metric->points = points(*metric).size();
+    }
     const auto of_step = of_run->second.find(name);
     if (of_step == of_run->second.end()) return false;
     for (const auto& [metric_name, metric] : of_step->second) found.push_back(metric);
@@ -139,12 +149,22 @@ std::vector<MetricRecord> Metrics::list(const std::string& run, const std::strin
 
 std::vector<MetricPoint> Metrics::points(const MetricRecord& metric) {
   auto row = database_.prepare(
-      "SELECT points FROM metrics WHERE run = ?1 AND step = ?2 AND attempt = ?3 AND name = ?4 "
-      "ORDER BY first");
+      "SELECT points, attempt FROM metrics WHERE run = ?1 AND step = ?2 AND attempt <= ?3 AND name "
+      "= ?4 ORDER BY attempt, first");
   row.bind(metric.run, metric.step, metric.attempt, metric.name);
   std::vector<MetricPoint> points;
+  unsigned attempt = 0;
   while (row.step()) {
-    const auto block = read_points(row.text(0));
+    auto block = read_points(row.text(0));
+    if (block.empty()) continue;
+    const auto number = static_cast<unsigned>(row.integer(1));
+    for (auto& point : block) point.attempt = number;
+    if (std::exchange(attempt, number) != number) {
+      const auto begin = block.front().step;
+      std::erase_if(points, [&](const MetricPoint& point) {
+        return !begin || !point.step || *point.step >= *begin;
+      });
+    }
     points.insert(points.end(), block.begin(), block.end());
   }
   return points;

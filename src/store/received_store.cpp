@@ -33,12 +33,15 @@ constexpr Limit limits[] = {{SQLITE_LIMIT_LENGTH, 64 << 20}, {SQLITE_LIMIT_SQL_L
 /// Conditions on columns of a run besides their types.
 constexpr struct {
   const char *table, *condition;
-} contents[] = {
-    {"runs", "status BETWEEN 0 AND 3 AND json_valid(tags) AND json_valid(parameters)"},
-    {"steps", "status BETWEEN 0 AND 6 AND json_valid(parameters) AND json_valid(outputs)"},
-    {"attempts", "(usage = '' OR json_valid(usage)) AND (gpus = '' OR json_valid(gpus))"},
-    {"tasks", "usage = '' OR json_valid(usage)"},
-    {"metrics", "length(last) = 24 AND length(points) = 24 * \"count\""}};
+} contents[] = {{"runs", "status BETWEEN 0 AND 3 AND json_valid(tags) AND json_valid(parameters)"},
+                {"steps",
+                 "status BETWEEN 0 AND 6 AND json_valid(parameters) AND json_valid(outputs) AND "
+                 "(failure = '' OR json_valid(failure))"},
+                {"attempts",
+                 "(usage = '' OR json_valid(usage)) AND (gpus = '' OR json_valid(gpus)) "
+                 "AND (failure = '' OR json_valid(failure))"},
+                {"tasks", "usage = '' OR json_valid(usage)"},
+                {"metrics", "length(last) = 24 AND length(points) = 24 * \"count\""}};
 
 [[noreturn]] void refuse(const std::string& why) {
   throw core::EnvironmentError("the run store is not one that pipe wrote: " + core::printable(why));

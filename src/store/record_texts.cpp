@@ -227,6 +227,31 @@ core::Usage read_usage(const std::string& text) {
   return std::move(attempt.usage);
 }
 
+std::string write_failure(const FailureRecord& failure) {
+  if (failure == FailureRecord{}) return {};
+  static constexpr std::size_t max_lines = 40, max_bytes = 2000;
+  const auto list = [](const std::vector<std::string>& lines) {
+    auto kept = nlohmann::json::array();
+    for (auto i = lines.size() - std::min(lines.size(), max_lines); i < lines.size(); ++i)
+      kept.push_back(lines[i].substr(0, max_bytes));
+    return kept;
+  };
+  return nlohmann::json{
+      {"kind", failure.kind}, {"hints", list(failure.hints)}, {"details", list(failure.details)}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+FailureRecord read_failure(const std::string& text) try {
+  if (text.empty()) return {};
+  const auto entry = core::parse_json(text);
+  return {.kind = entry.at("kind"),
+          .hints = entry.at("hints").get<std::vector<std::string>>(),
+          .details = entry.at("details").get<std::vector<std::string>>()};
+} catch (const nlohmann::json::exception& error) {
+  throw core::EnvironmentError(
+      std::string("the run store is damaged: why a step failed cannot be read: ") + error.what());
+}
+
 std::string write_parts(const std::vector<KeyPart>& parts) {
   auto list = nlohmann::json::array();
   for (const auto& part : parts) {

@@ -37,6 +37,11 @@ core::Usage read_usage(const std::string& text);
 std::string write_measured(const AttemptRecord& attempt);
 void read_measured(const std::string& text, AttemptRecord& attempt);
 
+/// Serialises hints and details as a JSON object, at most 40 lines of 2,000 bytes each; empty if
+/// there are none.
+std::string write_failure(const FailureRecord& failure);
+FailureRecord read_failure(const std::string& text);
+
 std::string write_parts(const std::vector<KeyPart>& parts);
 /// Leaves out entries that are not parts of a key.
 std::vector<KeyPart> read_parts(const std::string& text);

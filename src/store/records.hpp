@@ -60,6 +60,14 @@ struct OutputRecord {
   bool temp = false;  ///< The artifact may have been removed (OutputSpec::temp).
 };
 
+/// Whatever is known of the failure of a step or an attempt besides its message.
+struct FailureRecord {
+  std::string kind;                  ///< As to_string() of FailureKind has it.
+  std::vector<std::string> hints;    ///< Suggestions for the user.
+  std::vector<std::string> details;  ///< The last lines of its log, or those of a build.
+  bool operator==(const FailureRecord&) const = default;
+};
+
 struct StepRecord {
   std::string run, name;
   StepStatus status = StepStatus::pending;
@@ -72,6 +80,7 @@ struct StepRecord {
   std::string message;     ///< Why the step failed or was skipped.
   std::string parameters;  ///< JSON object.
   std::vector<OutputRecord> outputs;
+  FailureRecord failure;  ///< Empty for a step that has not failed.
 };
 
 }  // namespace pipeline::store

@@ -5,7 +5,7 @@
 namespace pipeline::store::run_schema {
 
 inline constexpr int application_id = 0x70697065;  // The text "pipe".
-inline constexpr int version = 5;
+inline constexpr int version = 6;
 #define METRICS_TABLE                                                                           \
   "CREATE TABLE metrics (run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT "   \
   "NULL, attempt INTEGER NOT NULL, name TEXT NOT NULL, first INTEGER NOT NULL, count INTEGER "  \
@@ -25,11 +25,13 @@ CREATE INDEX runs_by_status ON runs (status);
 CREATE TABLE steps (
   id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, name TEXT NOT NULL, status INTEGER NOT NULL, key TEXT NOT NULL,
   reused_from TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, took INTEGER NOT NULL, attempts INTEGER NOT NULL, image TEXT NOT NULL,
-  message TEXT NOT NULL, parameters TEXT NOT NULL, outputs TEXT NOT NULL, UNIQUE (run, name));
+  message TEXT NOT NULL, parameters TEXT NOT NULL, outputs TEXT NOT NULL,
+  failure TEXT NOT NULL DEFAULT '', UNIQUE (run, name));
 CREATE TABLE attempts (
   run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, number INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL,
   took INTEGER NOT NULL, exit_code INTEGER, failure_kind TEXT NOT NULL, message TEXT NOT NULL, log TEXT NOT NULL,
-  gpus TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '', PRIMARY KEY (run, step, number)) WITHOUT ROWID;
+  gpus TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '', failure TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (run, step, number)) WITHOUT ROWID;
 CREATE TABLE cache (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, run TEXT NOT NULL, pipeline TEXT NOT NULL, step TEXT NOT NULL, outputs TEXT NOT NULL, parts TEXT NOT NULL);
 CREATE INDEX cache_by_step ON cache (pipeline, step);
@@ -40,7 +42,9 @@ inline constexpr const char* migrations[] = {
     "ALTER TABLE runs ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'",
     "ALTER TABLE attempts ADD COLUMN usage TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';" METRICS_TABLE,
-    TASKS_TABLE};
+    TASKS_TABLE,
+    "ALTER TABLE attempts ADD COLUMN failure TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE steps ADD COLUMN failure TEXT NOT NULL DEFAULT '';"};
 
 #define RUN_COLUMNS                                                                               \
   "id, pipeline, orchestrator, file, parameters, git_commit, git_dirty, status, started, ended, " \
@@ -48,15 +52,16 @@ inline constexpr const char* migrations[] = {
   "cached, failed, tags, note"
 #define STEP_COLUMNS                                                                      \
   "run, name, status, key, reused_from, started, ended, took, attempts, image, message, " \
-  "parameters, outputs"
+  "parameters, outputs, failure"
 #define STEP_CHANGES                                                                             \
   "status = excluded.status, key = excluded.key, reused_from = excluded.reused_from, started = " \
   "excluded.started, ended = excluded.ended, "                                                   \
   "took = excluded.took, attempts = excluded.attempts, image = excluded.image, message = "       \
   "excluded.message, parameters = excluded.parameters, "                                         \
-  "outputs = excluded.outputs"
-#define ATTEMPT_COLUMNS \
-  "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus, usage"
+  "outputs = excluded.outputs, failure = excluded.failure"
+#define ATTEMPT_COLUMNS                                                                           \
+  "run, step, number, started, ended, took, exit_code, failure_kind, message, log, gpus, usage, " \
+  "failure"
 #define TASK_COLUMNS "run, step, attempt, rank, exit_code, node, log, usage"
 
 }  // namespace pipeline::store::run_schema

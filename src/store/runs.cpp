@@ -80,14 +80,15 @@ void Runs::finish(const RunRecord& run) {
 
 void Runs::put_step(const StepRecord& step) {
   const auto outputs = write_outputs(step.outputs);
+  const auto failure = write_failure(step.failure);
   database_
       .prepare("INSERT INTO steps (" STEP_COLUMNS
                ")"
-               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
                " ON CONFLICT (run, name) DO UPDATE SET " STEP_CHANGES)
       .bind(step.run, step.name, static_cast<int>(step.status), step.key, step.reused_from,
             to_integer(step.started), to_integer(step.ended), step.took.count(), step.attempts,
-            step.image, step.message, step.parameters, outputs)
+            step.image, step.message, step.parameters, outputs, failure)
       .run();
 }
 
@@ -149,7 +150,7 @@ std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& o
   const auto& of = shown_from.empty() ? run : shown_from;
   static const std::string of_run =
       "SELECT name, status, key, reused_from, started, ended, took, attempts, image, message, "
-      "parameters, outputs FROM steps WHERE run = ?1";
+      "parameters, outputs, failure FROM steps WHERE run = ?1";
   static const std::string all = of_run + " ORDER BY id", one = of_run + " AND name = ?2";
   auto row = database_.prepare((only.empty() ? all : one).c_str());
   only.empty() ? row.bind(of) : row.bind(of, only);
@@ -164,6 +165,7 @@ std::vector<StepRecord> Runs::steps(const std::string& run, const std::string& o
     step.message = row.text(9);
     step.parameters = row.text(10);
     step.outputs = read_outputs(row.text(11));
+    step.failure = read_failure(row.text(12));
     if (shown_from.empty()) {
       step.started = to_time(row.integer(4));
       step.ended = to_time(row.integer(5));

@@ -10,8 +10,9 @@ function drawMetrics(data, into) {
       const x = (v) => 4 + (v - left) / (right - left || 1) * (width - 8), y = (v) => height - 6 - (v - low) / (high - low || 1) * (height - 12);
       grid.append(el("figure", {}, el("figcaption", {}, name(metric.step), " \u00b7 ", name(metric.name), " ", el("strong", {}, figure(metric.last))),
         svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": metric.name + ": " + count(metric.points, "value") + " from " + figure(low) + " to " + figure(high) + ", last " + figure(metric.last) },
+          ...(metric.restarts || []).map(([at, attempt]) => svg("line", { class: "restart", x1: x(at).toFixed(1), x2: x(at).toFixed(1), y1: 0, y2: height }, svg("title", {}, "attempt " + attempt))),
           svg("polyline", { class: "curve", points: points.map((point) => x(point[0]).toFixed(1) + "," + y(point[1]).toFixed(1)).join(" ") })),
-        el("div", { class: "dim" }, figure(low) + " \u2013 " + figure(high) + " \u00b7 " + count(metric.points, "value"))));
+        el("div", { class: "dim" }, figure(low) + " \u2013 " + figure(high) + " \u00b7 " + count(metric.points, "value") + (metric.restarts || []).map(([at, attempt]) => " \u00b7 attempt " + attempt + " from " + at).join(""))));
     }
     into.append(grid);
   }

@@ -2,8 +2,9 @@
 // `options.log(step, attempt, number)` makes the node of an attempt's log.
 function runView(head, main, options) {
   const nav = el("nav", { "aria-label": "Sections" }), heading = el("h1", {}), id = el("div", { class: "dim mono" }), facts = el("div", {});
-  head.append(heading, id, facts, nav);
-  let data = null;
+  const result = el("section", { "aria-label": "Result", id: "result" });
+  head.append(heading, id, result, facts, nav);
+  let data = null, places = new Map();
 
   const drawHead = () => {
     const run = data.run, counts = {};
@@ -23,28 +24,48 @@ function runView(head, main, options) {
     facts.replaceChildren(list);
   };
 
-  const failedSteps = () => {
-    const ended = (step) => { const attempt = lastAttempt(step); return attempt ? attempt.t + attempt.d : 1e15; };
-    return data.steps.filter((step) => step.s === "failed").sort((a, b) => ended(a) - ended(b));
+  // The metrics that say how good the run is, against the run before and the best so far.
+  const headlineOf = ({ n, v, i, w, a, l, b, low }) => {
+    const runOf = (run) => options.run ? options.run(run) : name(run), isBetter = (one, other) => low ? one < other : one > other;
+    const card = el("div", { class: "headline" }, el("div", { class: "dim" }, name(n)), el("div", { class: "big" }, figure(v)));
+    if (i) card.append(el("div", { class: "dim" }, "best of " + count(i, "instance") + ", ", name(w), "; mean " + figure(a)));
+    if (l) card.append(el("div", {}, v === l[1] ? "as the run before" : el("span", { class: isBetter(v, l[1]) ? "better" : "worse" }, (isBetter(v, l[1]) ? "better" : "worse") + " by " + figure(Math.abs(v - l[1]))), v === l[1] ? "" : " than the run before, " + figure(l[1])));
+    if (b) card.append(el("div", { class: "dim" }, isBetter(v, b[1]) ? "the best so far" : el("span", {}, "best so far " + figure(b[1]) + ", run ", runOf(b[0]))));
+    return card;
+  };
+  const drawResult = () => {
+    const parts = [];
+    if (data.failures.length) {
+      const { n, c, m } = data.failures[0], all = data.failures.reduce((sum, one) => sum + one.c, 0);
+      parts.push(el("p", { class: "short" }, el("a", { href: "#failed" }, count(all, "step") + " failed"), ": ", name(n[0]), c > 1 ? " and " + (c - 1) + " alike" : "", ": ", name(m || "")));
+    }
+    if (data.headlines.length) parts.push(el("div", { class: "headlines" }, ...data.headlines.map(headlineOf)));
+    if (data.published.length) parts.push(el("p", {}, "Published: ", ...data.published.flatMap(([version, output, digest], i) => [i ? ", " : "", el("strong", {}, name(version)), " (", options.artifact ? options.artifact(digest, output) : name(output), ")"])));
+    result.replaceChildren(...parts);
+    result.hidden = !parts.length;
+  };
+
+  // Equal failures are one: its steps, its message, the hints and the end of the first step's log.
+  const failureCard = (failure, isFirst) => {
+    const [first, ...others] = failure.n, step = data.steps[places.get(first)], attempt = step && lastAttempt(step);
+    const card = el("div", { class: "card" }, el("h3", {}, name(first), failure.c > 1 ? " and " + count(failure.c - 1, "more step") : null), el("div", {}, name(failure.m || "failed")));
+    for (const hint of failure.h || []) card.append(el("div", { class: "hint" }, el("span", { class: "dim" }, "hint: "), name(hint)));
+    if (others.length) card.append(el("details", { class: "gather" }, el("summary", {}, "All " + count(failure.c, "step")), el("ul", {}, ...failure.n.map((one) => el("li", {}, name(one)))), failure.c > failure.n.length ? el("p", { class: "dim" }, "and " + count(failure.c - failure.n.length, "more step")) : null));
+    if (isFirst && attempt) card.append(options.log(step, attempt, step.a.length, "what failed"));
+    else if (failure.d) card.append(wholeLog("The last lines of " + first, failure.d.join("\n") + "\n"));
+    return card;
   };
   const drawFailed = (into) => {
-    const failed = failedSteps();
-    if (!failed.length) return false;
-    const step = failed[0], attempt = lastAttempt(step);
-    const card = el("div", { class: "card" }, el("h3", {}, name(step.n)), el("div", {}, name((attempt && attempt.m) || step.m || "failed")));
-    if (attempt) card.append(options.log(step, attempt, step.a.length, "what failed"));
-    into.append(card);
-    if (failed.length > 1) {
-      const list = el("ul", {});
-      for (const one of failed.slice(1, 21)) list.append(el("li", {}, name(one.n), " \u2013 ", name(one.m || "")));
-      into.append(el("p", {}, "Then failed " + count(failed.length - 1, "more step") + (failed.length > 21 ? ", of which the first 20:" : ":")), list);
-    }
+    if (!data.failures.length) return false;
+    into.append(...data.failures.map((failure, i) => failureCard(failure, i === 0)));
+    const told = data.failures.reduce((sum, failure) => sum + failure.c, 0), all = data.steps.filter((step) => step.s === "failed").length;
+    if (all > told) into.append(el("p", { class: "dim" }, "and " + count(all - told, "more step")));
     return true;
   };
   const drawPictures = (into) => {
     if (!data.pictures.length) return false;
     const grid = el("div", { class: "curves" });
-    for (const picture of data.pictures) grid.append(el("figure", {}, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
+    for (const picture of data.pictures) grid.append(el("figure", { class: "picture" }, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
     into.append(grid);
     return true;
   };
@@ -82,11 +103,11 @@ function runView(head, main, options) {
   };
   let ticks = 0, metricsChanges = 0;
   const changing = () => isRunning(data.run.status) ? ticks : -1;
-  const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(failedSteps().map((step) => [step.n, step.m])));
+  const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
+  const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(data.failures));
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
   const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
   const metricsPart = part("metrics", "Metrics", (into) => drawMetrics(data, into), () => metricsChanges);
-  const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   let table = null;
   const stepsPart = part("steps", "Steps", (into) => { table = stepTable(into, options); return true; }, () => 0);
   const environmentsPart = part("environments", "Environments", drawEnvironments, () => data.steps.reduce((n, step) => n + (step.i === undefined ? 0 : 1), 0));
@@ -95,10 +116,10 @@ function runView(head, main, options) {
 
   const draw = (changed) => {
     drawHead();
-    for (const one of [failedPart, graphPart, timelinePart, metricsPart, picturesPart, stepsPart, environmentsPart]) one.show();
+    drawResult();
+    for (const one of [picturesPart, failedPart, graphPart, timelinePart, metricsPart, stepsPart, environmentsPart]) one.show();
     table.show(data, changed);
   };
-  let places = new Map();
   return {
     get data() { return data; },
     openStep(step) { table.open(step); },
@@ -112,6 +133,7 @@ function runView(head, main, options) {
     },
     change(changes) {
       if (changes.run) data.run = changes.run;
+      for (const kind of ["failures", "headlines", "published"]) if (changes[kind]) data[kind] = changes[kind];
       if (changes.images) data.images = changes.images;
       if (changes.pictures) data.pictures = changes.pictures;
       if (changes.nodes) data.nodes = changes.nodes;

@@ -30,7 +30,8 @@ function stepTable(into, options) {
     return facts.filter(Boolean).join(" \u00b7 ");
   };
   // An input with the output that it is, or with the outputs that were gathered: many are folded.
-  const inputOf = ([input, maker], gathers) => {
+  const inputOf = ([input, maker, digest], gathers) => {
+    if (digest !== undefined) return name(input + " \u2190 " + maker + (digest && " (" + digest + ")")); // data from outside
     const made = typeof maker === "number" ? gathers[maker] || [] : [maker], few = 5;
     if (made.length <= few) return name(input + " \u2190 " + made.join(", "));
     return el("details", { class: "gather" }, el("summary", {}, name(input + " \u2190 " + count(made.length, "output"))), el("ul", {}, ...made.map((one) => el("li", {}, name(one)))));

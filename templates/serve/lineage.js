@@ -2,11 +2,13 @@
 function lineagePage(head, main, digest) {
   head.append(el("h1", {}, "Artifact"), el("div", { class: "dim mono" }, digest));
   const entryOf = (entry) => {
+    if (entry.data && !entry.step) return el("p", {}, name(entry.data.kind + " " + entry.data.source), " ", el("span", { class: "dim" }, (entry.digest || "").slice(0, 12)));
     const box = el("div", { class: "made" }), title = el("h3", {}, name(entry.step + "." + (entry.output || "")), " ", el("span", { class: "dim" }, entry.digest.slice(0, 12) + (entry.bytes === undefined ? "" : ", " + bytes(entry.bytes))));
     box.append(title);
     if (entry.shown_before) { box.append(el("p", { class: "dim" }, "It is shown above.")); return box; }
     const { list, add } = factList();
     add("Made by", el("span", {}, "run ", link("/run/" + entry.run + "?step=" + encodeURIComponent(entry.step), entry.run), " of ", name(entry.pipeline || ""), ", attempt " + entry.attempt + ", " + entry.started));
+    add("Published as", (entry.published || []).join(", "));
     add("In", entry.image);
     add("Command", entry.command && el("code", {}, entry.command));
     add("Parameters", pairs(entry.parameters));

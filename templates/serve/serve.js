@@ -79,6 +79,7 @@ function runPage(id) {
     output: ([output, file, size, digest, isFolder]) => el("span", {}, name(output), " (",
       isFolder ? name(file) : el("a", { href: dataAddress("/api/artifact", { digest, name: file }), download: "" }, name(file)), ", " + bytes(size) + ", ", link("/artifact/" + digest, digest.slice(0, 12)), ")"),
     details: (step) => api("/api/step", { run: id, step: step.n }),
+    artifact: (digest, text) => link("/artifact/" + digest, text),
     pictureOf: (picture) => dataAddress("/api/picture", { digest: picture.digest }),
   });
   const follow = () => {

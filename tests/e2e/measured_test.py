@@ -416,7 +416,7 @@ class Metrics(PipeTest):
         names = [run["id"] for run in listed]
         rows = json.loads(self.pipe("compare", *names, "--output", "json").out)["rows"]
         self.assertEqual([(row["group"], row["name"], row["values"]) for row in rows[:2]],
-                         [("parameter", "c", [0.9, 0.7, 0.5]), ("metric", "train.accuracy", [0.9, 0.7, 0.5])])
+                         [("metric", "train.accuracy", [0.9, 0.7, 0.5]), ("parameter", "c", [0.9, 0.7, 0.5])], "the result first")
         self.assertTrue(all(row["differs"] for row in rows[:2]))
         self.assertIn("accuracy", self.pipe("compare", *names).out)
         self.assertEqual(self.pipe("compare", names[0]).code, 2)

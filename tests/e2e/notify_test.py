@@ -62,13 +62,14 @@ class Notifications(PipeTest):
 
     def test_the_body_says_how_the_run_ended(self):
         with self.hook() as hook:
-            self.pipeline({"good": {"command": "true"}, "bad": {"command": "exit 3", "after": ["good"]}},
+            self.pipeline({"good": {"command": "true"}, "bad": {"command": "echo why; exit 3", "after": ["good"]}},
                           notify={"url": {"env": "HOOK"}, "on": ["failed"]}, tags=["nightly"])
             run = self.run_pipe(code=1, HOOK=hook.url).events("run_started")[0]["run"]
         (kind, body), = hook.bodies
         self.assertEqual(kind, "application/json")
         self.assertEqual((body["run"], body["status"], body["steps"]), (run, "failed", {"failed": 1, "succeeded": 1}))
-        self.assertEqual(body["failed"], [{"step": "bad", "message": "ended with exit code 3"}])
+        failed, = body["failed"]
+        self.assertEqual((failed["step"], failed["steps"], failed["message"], failed["details"][0]), ("bad", 1, "ended with exit code 3", "why"))
         self.assertEqual((body["tags"], body["report"]), (["nightly"], f"pipe report {run}"))
 
     def test_only_the_ends_that_are_asked_for(self):

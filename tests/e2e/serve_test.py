@@ -335,7 +335,9 @@ class Pages(ServeTest):
         self.browser.wait("document.querySelectorAll('polyline.parallel').length === 2")
         self.browser.js("document.querySelectorAll('tbody input').forEach((one) => one.click()); [...document.querySelectorAll('button')].find((one) => one.textContent === 'Compare 2 runs').click()")
         self.browser.wait("document.querySelector('table.compared')")
-        self.assertEqual(self.browser.js("[...document.querySelector('table.compared').rows[1].cells].map((one) => one.textContent)"), ["parameter", "c", "2", "3"])
+        cells = "[...document.querySelector('table.compared').rows[%d].cells].map((one) => one.textContent)"
+        self.assertEqual(self.browser.js(cells % 1), ["metric", "train.accuracy", "0.2", "0.3"], "the result first")
+        self.assertEqual(self.browser.js(cells % 2), ["parameter", "c", "2", "3"])
         self.assert_nothing_refused()
 
     def test_a_wrong_condition_is_said(self):

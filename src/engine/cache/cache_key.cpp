@@ -260,8 +260,8 @@ std::string key_of(const std::vector<KeyPart>& parts) {
 
 std::vector<std::string> differences(const std::vector<KeyPart>& before,
                                      const std::vector<KeyPart>& now) {
-  std::map<std::string, std::string> old;
-  for (const auto& part : before) old[part.name] = part.value;
+  std::map<std::string, const KeyPart*> old;
+  for (const auto& part : before) old[part.name] = &part;
   std::vector<std::string> lines;
   bool command_changed = false;
   for (const auto& part : now) {
@@ -269,11 +269,16 @@ std::vector<std::string> differences(const std::vector<KeyPart>& before,
     if (known == old.end()) {
       lines.push_back("new " + part.name);
     } else {
-      if (known->second != part.value) {
+      const auto& was = *known->second;
+      if (was.value != part.value) {
         command_changed |= part.name == "command";
+        const bool is_described = part.name == "image" && !was.producer.empty() &&
+                                  was.producer != part.producer && !part.producer.empty();
         if (part.name == "arguments" && command_changed) {
         } else if (has_readable_value(part.name)) {
-          lines.push_back(part.name + ": " + known->second + " -> " + part.value);
+          lines.push_back(part.name + ": " + was.value + " -> " + part.value);
+        } else if (is_described) {
+          lines.push_back("image: " + was.producer + " -> " + part.producer);
         } else {
           lines.push_back(part.name + " changed");
         }

@@ -5,19 +5,20 @@
 namespace pipeline::engine {
 
 std::vector<store::KeyPart> StepKeys::own_parts(const StepSpec& step,
-                                                const std::string& environment_id) {
+                                                const orchestrators::Environment& environment) {
   auto parts = key_parts(pipeline_.name, step, resolve_environment(step),
-                         code_parts_.of(code_.files(step)), environment_id);
+                         code_parts_.of(code_.files(step)), environment.id);
+  std::ranges::find(parts, "image", &store::KeyPart::name)->producer = environment.description;
   if (step.program) parts.push_back(program_parts_.of(*step.program));
   for (const auto& input : step.inputs)
     if (input.data) std::ranges::move(data_.parts(input), std::back_inserter(parts));
   return parts;
 }
 
-StepKey StepKeys::key(const StepSpec& step, const std::string& environment_id,
+StepKey StepKeys::key(const StepSpec& step, const orchestrators::Environment& environment,
                       const OutputsOf& outputs) {
   StepKey result;
-  result.parts = own_parts(step, environment_id);
+  result.parts = own_parts(step, environment);
   for (const auto& input : step.inputs)
     if (!input.data) result.parts.push_back(input_part(input, content_of(input, outputs)));
   result.key = key_of(result.parts);

@@ -29,9 +29,12 @@ class StepKeys {
         program_parts_(services.stats),
         data_(services) {}
 
-  /// Returns all parts except the inputs; `environment_id` must not be empty.
-  std::vector<store::KeyPart> own_parts(const StepSpec& step, const std::string& environment_id);
-  StepKey key(const StepSpec& step, const std::string& environment_id, const OutputsOf& outputs);
+  /// Returns all parts except the inputs.
+  std::vector<store::KeyPart> own_parts(const StepSpec& step,
+                                        const orchestrators::Environment& environment);
+  /// @param environment one whose id is known
+  StepKey key(const StepSpec& step, const orchestrators::Environment& environment,
+              const OutputsOf& outputs);
   /// Returns the key of the code that ran, which may have changed since the step's key was made.
   /// @param tree the digest of that code, hex @param files the files in that tree
   StepKey as_it_ran(StepKey key, const std::string& tree,

@@ -49,18 +49,26 @@ std::vector<store::KeyPart> DataInputs::parts(const InputSpec& input) {
   const auto name = "data " + input.name;
   if (!input.data->artifact.empty()) {
     const auto* version = artifact(*input.data);
-    return {{name, version ? version->output.digest.hex() + " " + version->output.file_name +
-                                 " version " + std::to_string(version->version)
-                           : "none"}};
+    if (!version) return {{name, "none"}};
+    const auto number = std::to_string(version->version);
+    const auto published = store::PublishedReference::parse(input.data->artifact).value().name;
+    const auto& digest = version->output.digest;
+    return {{name, digest.hex() + " " + version->output.file_name + " version " + number,
+             store::write_data_origin({"artifact", published + "@" + number, digest})}};
   }
   if (!input.data->url.empty()) {
     const auto pin = pins_.of(*input.data);
-    return {{name, (pin ? pin->sha256 : "not fetched yet") + " " + file_name_of(*input.data)}};
+    if (!pin) return {{name, "not fetched yet " + file_name_of(*input.data)}};
+    return {{name, pin->sha256 + " " + file_name_of(*input.data),
+             store::write_data_origin(
+                 {"address", name_of(*input.data), store::artifact_of({{}, pin->sha256})})}};
   }
   const auto& content = of(input.data->path);
+  const auto origin = store::write_data_origin(
+      {content.is_directory ? "folder" : "file", name_of(*input.data), content.digest});
   if (!content.is_directory)
-    return {{name, content.digest.hex() + " " + file_name_of(*input.data)}};
-  std::vector<store::KeyPart> parts{{name + "/", file_name_of(*input.data)}};
+    return {{name, content.digest.hex() + " " + file_name_of(*input.data), origin}};
+  std::vector<store::KeyPart> parts{{name + "/", file_name_of(*input.data), origin}};
   for (const auto& [path, value] : content.parts) parts.push_back({name + "/" + path, value});
   return parts;
 }

@@ -50,8 +50,8 @@ async::Task<Decision> GraphWalk::decide(model::StepIndex i) {
   decision.waits_for = unknown_source(step);
   if (step.matrix || !decision.waits_for.empty()) {
     decision.action = Decision::Action::unknown;
-  } else if (const auto& id = decision.environment.id; !id.empty()) {
-    decision.key = results_.keys().key(step, id, steps_.outputs_of());
+  } else if (!decision.environment.id.empty()) {
+    decision.key = results_.keys().key(step, decision.environment, steps_.outputs_of());
     if (auto entry = results_.find_local(step, decision.key->key)) {
       decision.action = Decision::Action::reuse;
       decision.entry = std::move(*entry);

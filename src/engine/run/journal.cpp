@@ -244,6 +244,9 @@ store::AttemptRecord Journal::attempt_ended(store::AttemptRecord record, Clock::
   if (failure) {
     record.failure_kind = to_string(failure->kind);
     record.message = failure->message;
+    record.hints = failure->hints;
+    record.details = failure->details;
+    record.details.insert(record.details.end(), outcome.log_tail.begin(), outcome.log_tail.end());
     store_.attempts().put(record);
   }
   return record;
@@ -286,6 +289,7 @@ void Journal::failed(const StepSpec& step, Failure failure, const std::string& k
       record_of(step, cancelled ? StepStatus::cancelled : StepStatus::failed, key, counts);
   record.image = counts.image;
   record.message = failure.message;
+  record.failure = {std::string(to_string(failure.kind)), failure.hints, failure.details};
   commit([&] { store_.runs().put_step(record); });
   summary_.build_failed |= failure.kind == FailureKind::build && !step.allow_failure;
   summary_.environment_failed |= failure.kind == FailureKind::environment && !step.allow_failure;

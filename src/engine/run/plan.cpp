@@ -12,12 +12,12 @@ namespace {
 
 using store::KeyPart;
 
-/// Returns the step's own changes, without those that its inputs may cause.
-std::vector<std::string> own_changes(const std::vector<KeyPart>& before,
-                                     const std::vector<KeyPart>& own) {
-  std::vector<KeyPart> old = before;
-  std::erase_if(old, [](const KeyPart& part) { return part.name.starts_with("input "); });
-  return differences(old, own);
+void remove_inputs(std::vector<KeyPart>& parts) {
+  std::erase_if(parts, [](const KeyPart& part) { return part.name.starts_with("input "); });
+}
+
+void remove_image(std::vector<KeyPart>& parts) {
+  std::erase_if(parts, [](const KeyPart& part) { return part.name == "image"; });
 }
 
 /// The statuses that the pipeline's newest run recorded for steps without an earlier success.
@@ -199,24 +199,53 @@ class Planner final : public DryStarter {
 
   /// Compares the step's key, as far as it is known, with that of its last success.
   void compare(const StepSpec& step, Decision& decision, StepPlan& plan) {
+    const auto& environment = decision.environment;
     if (decision.key)
       plan.key = std::move(decision.key->parts);
     else
-      plan.key = results_.keys().own_parts(step, decision.environment.id);
+      plan.key = own_parts(step, decision);
     if (decision.action == Decision::Action::reuse) return;
-    const auto last =
-        has_successes_ ? services_.store.cache().last_key_parts(services_.pipeline.name, step.name)
-                       : std::nullopt;
-    if (!last)
+    auto now = plan.key;
+    if (environment.id.empty()) remove_image(now);
+    auto nearest = has_successes_ ? services_.store.cache().nearest_key_parts(
+                                        services_.pipeline.name, step.name, now)
+                                  : std::nullopt;
+    if (!nearest) {
       plan.changes = {newest_.why_no_success(step.name)};
-    else if (decision.key)
-      plan.changes = differences(last->second, plan.key);
-    else
-      plan.changes = own_changes(last->second, plan.key);
-    if (decision.action == Decision::Action::unknown && plan.changes.empty()) {
+      return;
+    }
+    auto& [run, before] = *nearest;
+    if (decision.action == Decision::Action::unknown) remove_inputs(before);
+    if (environment.id.empty()) remove_image(before);
+    plan.changes = differences(before, now);
+    say_what_changed_in_image(environment, plan.changes);
+    if (!plan.changes.empty()) return;
+    if (decision.action == Decision::Action::unknown) {
       plan.action = StepPlan::Action::depends;
       plan.changes = {what_it_waits_for(decision.waits_for)};
+    } else if (environment.id.empty()) {
+      plan.action = StepPlan::Action::depends;
+      plan.changes = {"reused if its environment is that of run " + run +
+                      " again: " + environment.reason};
     }
+  }
+
+  /// Returns the parts of a key that is not known: those of the step itself and, where only the
+  /// environment is not known, of its inputs.
+  std::vector<KeyPart> own_parts(const StepSpec& step, const Decision& decision) {
+    auto& keys = results_.keys();
+    if (decision.action == Decision::Action::unknown)
+      return keys.own_parts(step, decision.environment);
+    return keys.key(step, decision.environment, steps_.outputs_of()).parts;
+  }
+
+  /// An image that has to be made says what differs from the most similar one that there is.
+  static void say_what_changed_in_image(const orchestrators::Environment& environment,
+                                        std::vector<std::string>& changes) {
+    if (environment.ready || environment.reason.empty()) return;
+    for (auto& change : changes)
+      if (change == "image changed" || change.starts_with("image: "))
+        change = "image changed: " + environment.reason;
   }
 
   std::string what_it_waits_for(const std::string& source) {

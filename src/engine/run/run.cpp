@@ -371,7 +371,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
     const bool is_stopped = stop_of(i).level() != core::StopLevel::none;
     const bool is_restored = !is_stopped && co_await made_again_.restore_inputs(i);
     if (is_restored)
-      key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
+      key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
     auto outcome = co_await run_attempts(i, ready, *key, counts);
     failure = outcome.result.failure;
     outcome.key_lock = key_lock;
@@ -420,7 +420,7 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_po
     journal_.retried(spec(i), counts.attempts, orchestrators::failure_of(*damaged), Retry{});
     co_await made_again_.make(steps_.producer(damaged->producer()), *damaged,
                               "because its output is damaged");
-    key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
+    key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
     since = Clock::now();
   }
 }
@@ -429,7 +429,7 @@ async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& co
   counts.attempts = journal_.restarted(spec(i), steps_[i].status);
   environments_.begin(i, spec(i));
   co_await environments_.prepared(i);
-  co_return results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
+  co_return results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
 }
 
 /// In the mode fail_fast, fails the step at once instead of when it would begin. A step that has
@@ -456,7 +456,7 @@ async::Task<bool> Run::find_result(model::StepIndex i, std::optional<StepKey>& k
     co_return false;
   }
   co_await environments_.prepared(i);
-  key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
+  key = results_.keys().key(spec(i), environments_.of(i), steps_.outputs_of());
   if (auto entry = results_.find_local(spec(i), key->key)) {
     outcomes_.reuse(i, std::move(*entry));
     co_return true;

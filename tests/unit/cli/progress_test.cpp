@@ -79,6 +79,40 @@ note: the engine is old
 )");
 }
 
+TEST(PlainProgress, values_of_a_step_are_told_now_and_then_and_at_its_end) {
+  Screen screen;
+  const auto progress = plain_progress(screen.io());
+  progress->emit(RunStarted{"r", "digits", "local", 1});
+  progress->emit(StepStarted{"train", 1, "pipe"});
+  screen.take();
+  const auto report = [&](const std::string& step) {
+    progress->emit(StepLog{"train", 1, Stream::out,
+                           R"(@pipe {"metric": "loss", "value": 0.5, "step": )" + step + "}"});
+  };
+  report("1");
+  EXPECT_EQ(screen.take(), "");
+  screen.now += 31s;
+  report("2");
+  EXPECT_EQ(screen.take(), "[train] loss 0.5 (step 2)\n");
+  report("3");
+  progress->emit(StepLog{"train", 1, Stream::out, R"(@pipe {"progress": 0.5})"});
+  progress->emit(StepFinished{"train", StepStatus::succeeded, 1, 1s, {}, {}});
+  EXPECT_EQ(screen.take(), "[train] succeeded after 1.0s: 50 %, loss 0.5 (step 3)\n");
+}
+
+TEST(LiveProgress, the_line_of_a_step_has_its_last_values) {
+  Screen screen;
+  auto io = screen.io();
+  const auto progress = live_progress(io);
+  progress->emit(RunStarted{"r", "digits", "local", 1});
+  progress->emit(StepStarted{"train", 1, "pipe"});
+  progress->emit(StepLog{"train", 1, Stream::out, R"(@pipe {"metric": "loss", "value": 0.25})"});
+  progress->tick();
+  const auto shown = screen.take();
+  EXPECT_NE(shown.find("  train  loss 0.25  "), shown.npos) << shown;
+  EXPECT_EQ(shown.find("loss = "), shown.npos) << shown;
+}
+
 TEST(PlainProgress, reused_steps_of_a_large_pipeline_are_only_counted) {
   Screen screen;
   const auto progress = plain_progress(screen.io());

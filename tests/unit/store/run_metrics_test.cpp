@@ -54,6 +54,27 @@ TEST_F(RunMetricsTest, numbers_without_end_and_no_numbers_are_kept) {
   EXPECT_EQ(found[2].value, -infinity);
 }
 
+TEST_F(RunMetricsTest, an_attempt_continues_the_series_before_its_first_step) {
+  add_run("r");
+  MetricRecord metric{.run = "r", .step = "train", .name = "loss", .attempt = 1};
+  store.metrics().add_points(metric, 0,
+                             std::vector<MetricPoint>{{5, 0, {}}, {4, 1, {}}, {3, 2, {}}});
+  metric.attempt = 2;
+  store.metrics().add_points(metric, 0, std::vector<MetricPoint>{{3.5, 2, {}}, {2, 3, {}}});
+  metric.attempt = 3;
+  store.metrics().add_points(metric, 0, std::vector<MetricPoint>{{1, 3, {}}});
+  const auto found = store.metrics().list("r").at(0);
+  EXPECT_EQ(found.attempt, 3u);
+  EXPECT_EQ(found.points, 4u);
+  std::string text;
+  for (const auto& point : store.metrics().points(found))
+    text += std::to_string(*point.step) + " by " + std::to_string(point.attempt) + "\n";
+  EXPECT_EQ(text, "0 by 1\n1 by 1\n2 by 2\n3 by 3\n");
+  metric.attempt = 4;
+  store.metrics().add_points(metric, 0, std::vector<MetricPoint>{{9, {}, {}}});
+  EXPECT_EQ(store.metrics().list("r").at(0).points, 1u) << "values without steps begin anew";
+}
+
 TEST_F(RunMetricsTest, blocks_are_one_series_and_the_last_attempt_counts) {
   add_run("r");
   MetricRecord metric{.run = "r", .step = "train", .name = "loss", .attempt = 1};

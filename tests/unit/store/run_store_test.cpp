@@ -422,10 +422,12 @@ TEST_F(RunStoreTest, a_database_of_the_third_version_opens_and_shows_its_runs) {
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
               SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(handle,
-                           "ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs DROP COLUMN "
-                           "note; DROP TABLE metrics; DROP TABLE tasks; PRAGMA user_version = 3",
-                           nullptr, nullptr, nullptr),
+    EXPECT_EQ(sqlite3_exec(
+                  handle,
+                  "ALTER TABLE attempts DROP COLUMN failure; ALTER TABLE steps DROP COLUMN "
+                  "failure; ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs "
+                  "DROP COLUMN note; DROP TABLE metrics; DROP TABLE tasks; PRAGMA user_version = 3",
+                  nullptr, nullptr, nullptr),
               SQLITE_OK);
     sqlite3_close(handle);
   }
@@ -448,13 +450,15 @@ TEST_F(RunStoreTest, a_database_of_the_first_version_is_brought_up_to_date_and_k
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open_v2(database.c_str(), &handle, SQLITE_OPEN_READWRITE, "pipe-checked"),
               SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(handle,
-                           "ALTER TABLE attempts DROP COLUMN gpus; ALTER TABLE runs DROP COLUMN "
-                           "tags; ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs DROP "
-                           "COLUMN note; DROP TABLE metrics; DROP TABLE tasks; PRAGMA "
-                           "user_version = 1",
-                           nullptr, nullptr, nullptr),
-              SQLITE_OK);
+    EXPECT_EQ(
+        sqlite3_exec(handle,
+                     "ALTER TABLE attempts DROP COLUMN failure; ALTER TABLE steps DROP COLUMN "
+                     "failure; ALTER TABLE attempts DROP COLUMN gpus; ALTER TABLE runs DROP COLUMN "
+                     "tags; ALTER TABLE attempts DROP COLUMN usage; ALTER TABLE runs DROP "
+                     "COLUMN note; DROP TABLE metrics; DROP TABLE tasks; PRAGMA "
+                     "user_version = 1",
+                     nullptr, nullptr, nullptr),
+        SQLITE_OK);
     sqlite3_close(handle);
   }
   for (int times = 0; times < 2; ++times) {

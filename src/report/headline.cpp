@@ -1,0 +1,141 @@
+#include "report/headline.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "core/bounded_json.hpp"
+#include "core/text.hpp"
+#include "model/instance.hpp"
+
+namespace pipeline::report {
+namespace {
+
+constexpr std::size_t max_headlines = 8;
+constexpr std::size_t max_earlier_runs = 100, max_earlier_matrices = 30;
+
+/// Adds the steps that a step needs, directly or not, but those of the steps that it has already.
+void add_needs(const nlohmann::json& declared, const std::string& step,
+               std::set<std::string>& needs) {
+  for (std::vector<std::string> open{step}; !open.empty();) {
+    const auto entry = declared.find(open.back());
+    open.pop_back();
+    if (entry == declared.end() || !entry->is_object()) continue;
+    for (auto& need : entry->value("needs", std::vector<std::string>()))
+      if (needs.insert(need).second) open.push_back(std::move(need));
+  }
+}
+
+bool is_better(double a, double b, std::string_view metric) {
+  return is_better_lower(metric) ? a < b : a > b;
+}
+
+/// Adds a value of an instance to its headline.
+void add(const store::MetricRecord& metric, Headline& headline) {
+  const auto value = metric.last.value;
+  const auto count = static_cast<double>(headline.instances);
+  headline.mean = (headline.mean * count + value) / (count + 1);
+  ++headline.instances;
+  if (!is_better(value, headline.value, metric.name)) return;
+  headline.value = value;
+  headline.instance = metric.step;
+}
+
+std::vector<Headline> headlines_in(const std::vector<store::MetricRecord>& metrics,
+                                   const std::vector<std::string>& steps) {
+  std::vector<Headline> headlines;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  for (const auto& metric : metrics) {
+    const std::string base(model::base_name(metric.step));
+    if (!std::isfinite(metric.last.value) || std::ranges::find(steps, base) == steps.end())
+      continue;
+    const auto [place, is_new] = places.try_emplace({base, metric.name}, headlines.size());
+    if (is_new)
+      headlines.push_back({.step = base,
+                           .name = metric.name,
+                           .value = metric.last.value,
+                           .instance = metric.step,
+                           .instances = 1,
+                           .mean = metric.last.value});
+    else
+      add(metric, headlines[place->second]);
+  }
+  if (headlines.size() > max_headlines) headlines.resize(max_headlines);
+  return headlines;
+}
+
+}  // namespace
+
+bool is_better_lower(std::string_view metric) {
+  static const std::set<std::string, std::less<>> words{
+      "loss",    "error",   "err",  "rmse", "mse",    "mae",  "mape",     "perplexity",
+      "ppl",     "wer",     "cer",  "fid",  "nll",    "bpc",  "distance", "cost",
+      "latency", "seconds", "time", "gap",  "regret", "bias", "rmsle"};
+  const auto name = core::lower(metric);
+  std::string word;
+  for (const char c : name + " ") {
+    if (core::is_lower(c)) {
+      word += c;
+      continue;
+    }
+    if (words.contains(word)) return true;
+    word.clear();
+  }
+  return false;
+}
+
+std::vector<std::string> headline_steps(store::RunStore& store, const store::RunRecord& run,
+                                        const std::vector<store::MetricRecord>& metrics) {
+  const auto& of = run.same_as.empty() ? run.id : run.same_as;
+  auto declared =
+      core::parse_json(store.key_values().find(store::declared_kind, of).value_or("{}"));
+  if (!declared.is_object()) declared = nlohmann::json::object();
+  std::vector<std::string> steps;
+  std::set<std::string> followed;
+  for (const auto& metric : metrics) {
+    const std::string base(model::base_name(metric.step));
+    if (std::ranges::find(steps, base) != steps.end()) continue;
+    steps.push_back(base);
+    add_needs(declared, base, followed);
+  }
+  std::erase_if(steps, [&](const std::string& step) { return followed.contains(step); });
+  return steps;
+}
+
+std::vector<Headline> headlines_of(store::RunStore& store, const store::RunRecord& run) {
+  const auto metrics = store.metrics().list(run.id);
+  return headlines_in(metrics, headline_steps(store, run, metrics));
+}
+
+std::vector<HeadlineHistory> headline_history(store::RunStore& store, const store::RunRecord& run) {
+  std::vector<HeadlineHistory> all;
+  for (auto& headline : headlines_of(store, run)) all.push_back({std::move(headline), {}, {}});
+  if (all.empty()) return all;
+  const bool has_matrix =
+      std::ranges::any_of(all, [](const auto& each) { return each.now.instances > 1; });
+  const auto& step = all.front().now.step;
+  const bool has_one_step = std::ranges::all_of(
+      all, [&](const auto& each) { return each.now.step == step && each.now.instance == step; });
+  const auto only_step = has_one_step ? step : std::string();
+  bool is_earlier = false;
+  std::size_t seen = 0;
+  for (const auto& other : store.runs().list(0, run.pipeline)) {  // The newest first.
+    if (!std::exchange(is_earlier, is_earlier || other.id == run.id)) continue;
+    if (++seen > (has_matrix ? max_earlier_matrices : max_earlier_runs)) break;
+    const auto metrics = store.metrics().list(other.id, only_step);
+    for (auto& [now, last, best] : all) {
+      for (const auto& then : headlines_in(metrics, {now.step})) {
+        if (then.name != now.name) continue;
+        if (!last) last = PastHeadline{other.id, then.value};
+        if (!best || is_better(then.value, best->value, now.name))
+          best = PastHeadline{other.id, then.value};
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace pipeline::report
