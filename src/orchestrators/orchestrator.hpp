@@ -25,7 +25,8 @@ struct Capabilities {
              ///< otherwise the orchestrator itself chooses GPUs.
   bool explicit_devices =
       false;            ///< A step may name specific devices; a cluster chooses them itself.
-  bool shells = false;  ///< Attempt::shell is honoured.
+  bool shells = false;    ///< Attempt::shell is honoured.
+  bool services = false;  ///< StepSpec::services are honoured.
   bool memory_limits = false;
   bool cpu_limits = false;
   bool outlives_driver =

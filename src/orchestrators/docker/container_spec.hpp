@@ -31,6 +31,7 @@ struct ContainerOptions {
                            ///< users may not use them: a volume replaces the mounts, and files are
                            ///< copied.
   Bytes memory = 0;        ///< Memory of the engine's machine; 0: unknown.
+  std::string network = {};  ///< Network of the attempt's services; empty: it has none.
   docker::GpuAccess* gpu_access = nullptr;  ///< For an attempt that holds GPUs.
   bool gate = false;  ///< nvidia-smi must find these GPUs before the command starts.
 
