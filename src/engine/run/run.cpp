@@ -3,8 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
@@ -12,15 +10,15 @@
 #include "async/pair_of_threads.hpp"
 #include "core/diagnostic.hpp"
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "core/joined.hpp"
-#include "core/scope_guard.hpp"
 #include "core/text.hpp"
 #include "engine/cache/run_fingerprint.hpp"
 #include "engine/gpu/gpu_reserver.hpp"
 #include "engine/run/environments.hpp"
 #include "engine/run/equal_steps.hpp"
+#include "engine/run/made_again.hpp"
 #include "engine/run/questions.hpp"
+#include "engine/run/remains.hpp"
 #include "engine/run/run_checks.hpp"
 #include "engine/run/step_outcomes.hpp"
 #include "engine/run/step_runner.hpp"
@@ -74,7 +72,9 @@ class Run final : public StepStarter {
         equal_steps_(context_),
         journal_(services_.store, services_.artifacts, events, pipeline_, options_),
         outcomes_(context_, walk_, journal_, results_, stop_),
-        runner_(context_, journal_, slots_, gpus_, results_) {
+        runner_(context_, journal_, slots_, gpus_, results_),
+        made_again_(context_, steps_,
+                    [this](model::StepIndex i) { return run_step(i, std::nullopt); }) {
     for (model::StepIndex i = 0; i < steps_.size(); ++i)
       has_final_steps_ |= spec(i).run_on != RunOn::success;
     if (!options_.identity.empty() && options_.use_cache)
@@ -116,10 +116,6 @@ class Run final : public StepStarter {
   async::Task<> run_step(model::StepIndex i, std::optional<StepKey> key);
   async::Task<AttemptOutcome> run_attempts(model::StepIndex i, Clock::time_point since,
                                            StepKey& key, AttemptCounts& counts);
-  async::Task<bool> restore_inputs(model::StepIndex i);
-  async::Task<> restore(std::string output, model::StepIndex i, model::StepIndex reader);
-  async::Task<> try_restore(std::string output, model::StepIndex i, model::StepIndex reader);
-  async::Task<> make_again(model::StepIndex i, const DamagedInput& damaged, const std::string& why);
   async::Task<StepKey> key_to_run_again(model::StepIndex i, AttemptCounts& counts);
   async::Task<bool> find_result(model::StepIndex i, std::optional<StepKey>& key);
   async::Task<bool> find_remote_result(model::StepIndex i, const StepKey& key);
@@ -129,8 +125,6 @@ class Run final : public StepStarter {
     return results_.may_be_remote(spec(i), steps_[i].resume_point.has_value());
   }
 
-  async::Task<> remove_orphans();
-  std::string remove_work();
   void remember();
 
   const Services services_;
@@ -153,12 +147,11 @@ class Run final : public StepStarter {
   Journal journal_;
   StepOutcomes outcomes_;
   StepRunner runner_;
+  MadeAgain made_again_;
   bool has_final_steps_ = false;
   std::exception_ptr fatal_;        ///< The store itself failed, so nothing more can be recorded.
   std::set<std::string> reported_;  ///< Notices, each shown once a run.
   std::optional<RunFingerprint> fingerprint_;
-  /// Steps that run again because their outputs are damaged; each gate opens at the end.
-  std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_again_;
   bool has_prefetched_ = false;
   bool has_begun_ = false;  ///< The run is recorded.
 };
@@ -235,7 +228,7 @@ async::Task<RunSummary> Run::execute() {
   if (fatal_) stop_.stop(core::StopLevel::graceful);
   co_await tasks_.join();
   co_await routes_.settle();
-  const auto left = remove_work();
+  const auto left = remove_work(context_, journal_.run_id());
   if (fatal_) std::rethrow_exception(fatal_);
   if (!left.empty()) context_.events.emit(event::Notice{"", left});
   outcomes_.skip_remaining(context_.user_stop.level() != core::StopLevel::none);
@@ -245,7 +238,7 @@ async::Task<RunSummary> Run::execute() {
   services_.stats.save();
   if (outcomes_.result_folders().has_failed()) journal_.lacks_copies();
   auto summary = journal_.run_ended(context_.user_stop.level() != core::StopLevel::none);
-  if (options_.resume) co_await remove_orphans();
+  if (options_.resume) co_await remove_orphans(context_);
   if (fingerprint_ && summary.status == RunStatus::succeeded && summary.failed == 0 &&
       results_.has_published())
     remember();
@@ -374,7 +367,8 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
       if (auto entry = has_waited ? results_.find_local(spec(i), key->key) : std::nullopt)
         co_return outcomes_.reuse(i, std::move(*entry));
     }
-    const bool is_restored = co_await restore_inputs(i);
+    const bool is_stopped = stop_of(i).level() != core::StopLevel::none;
+    const bool is_restored = !is_stopped && co_await made_again_.restore_inputs(i);
     if (is_restored)
       key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
     auto outcome = co_await run_attempts(i, ready, *key, counts);
@@ -423,75 +417,11 @@ async::Task<AttemptOutcome> Run::run_attempts(model::StepIndex i, Clock::time_po
       damaged = error;
     }
     journal_.retried(spec(i), counts.attempts, orchestrators::failure_of(*damaged), Retry{});
-    co_await make_again(steps_.producer(damaged->producer()), *damaged,
-                        "because its output is damaged");
+    co_await made_again_.make(steps_.producer(damaged->producer()), *damaged,
+                              "because its output is damaged");
     key = results_.keys().key(spec(i), environments_.of(i).id, steps_.outputs_of());
     since = Clock::now();
   }
-}
-
-/// Runs the steps again that made temporary inputs of this one, if these were removed.
-/// @return whether there were any
-async::Task<bool> Run::restore_inputs(model::StepIndex i) {
-  std::vector<std::pair<std::string, model::StepIndex>> removed;
-  if (stop_of(i).level() != core::StopLevel::none) co_return false;
-  for (const auto& input : spec(i).inputs)
-    for (const auto& source : input.sources)
-      if (const auto* output = steps_.outputs_of()(source).output;
-          output && output->temp && !services_.artifacts.has(output->digest))
-        removed.emplace_back(source.step + "." + source.output, steps_.index_of(source.step));
-  for (const auto& [output, producer] : removed)
-    if (removed.size() > 1) tasks_.spawn(try_restore(output, producer, i));
-  for (const auto& [output, producer] : removed) co_await restore(output, producer, i);
-  co_return !removed.empty();
-}
-
-/// @param output a temporary output of the step `i`, `STEP.OUTPUT` @param reader the step that
-/// needs it
-async::Task<> Run::restore(std::string output, model::StepIndex i, model::StepIndex reader) {
-  const DamagedInput gone("the temporary output '" + output + "' was removed", {}, spec(i).name);
-  const auto why = "because '" + spec(reader).name + "' needs its temporary output";
-  if (steps_[i].status != StepStatus::failed) co_await make_again(i, gone, why);
-  if (steps_[i].status == StepStatus::failed)
-    throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
-}
-
-/// Begins to make the output again; who waits for it reports the failure.
-async::Task<> Run::try_restore(std::string output, model::StepIndex i, model::StepIndex reader) {
-  try {
-    co_await restore(std::move(output), i, reader);
-  } catch (const core::EnvironmentError&) {
-  }
-}
-
-/// Runs a step with damaged outputs again, unless another step has already had that done. Throws
-/// EnvironmentError if it fails.
-async::Task<> Run::make_again(model::StepIndex i, const DamagedInput& damaged,
-                              const std::string& why) {
-  if (const auto found = running_again_.find(i); found != running_again_.end()) {
-    const auto done = found->second;
-    co_await done->wait();
-    co_return;
-  }
-  if (std::ranges::all_of(steps_[i].outputs, [this](const store::OutputRecord& output) {
-        return services_.artifacts.looks_whole(output.digest);
-      }))
-    co_return;
-  const auto done = std::make_shared<async::Gate>(context_.executor);
-  running_again_.emplace(i, done);
-  context_.events.emit(event::Notice{spec(i).name, "runs again, " + why});
-  steps_[i].runs_again = true;
-  const core::ScopeGuard at_end([&] {
-    steps_[i].runs_again = false;
-    running_again_.erase(i);
-    done->open();
-  });
-  co_await run_step(i, std::nullopt);
-  steps_.refresh_loops();
-  if (steps_[i].status != StepStatus::succeeded)
-    throw core::EnvironmentError(
-        std::string(damaged.what()) + ", and '" + spec(i).name + "' could not make it again",
-        damaged.advice());
 }
 
 async::Task<StepKey> Run::key_to_run_again(model::StepIndex i, AttemptCounts& counts) {
@@ -549,34 +479,6 @@ async::Task<bool> Run::find_remote_result(model::StepIndex i, const StepKey& key
 void Run::show_notices(model::StepIndex i) {
   for (const auto& notice : environments_.of(i).notices)
     if (reported_.insert(notice).second) context_.events.emit(event::Notice{spec(i).name, notice});
-}
-
-/// Removes attempts of the run's earlier driver that were not joined.
-async::Task<> Run::remove_orphans() {
-  std::string notice;
-  try {
-    co_await routes_.remove_orphans([this](const std::string& id) {
-      const auto run = services_.store.runs().find(id);
-      return run && run->status == RunStatus::running;
-    });
-  } catch (const core::EnvironmentError& error) {
-    notice = std::string("cannot remove the remains of the run: ") + error.what();
-  }
-  if (!notice.empty()) context_.events.emit(event::Notice{"", notice});
-}
-
-/// Removes the attempts' folders. Some files may belong to another user, for example those of a
-/// container that ran as root; the results are valid nevertheless.
-/// @return a description of what could not be removed
-std::string Run::remove_work() {
-  try {
-    core::remove_tree(services_.store.paths().work_folder(journal_.run_id()));
-    return {};
-  } catch (const core::EnvironmentError& error) {
-    return std::string(error.what()) +
-           "; all results are stored; once its owner has removed it, or given it to you, `pipe "
-           "clean --runs` removes the rest";
-  }
 }
 
 }  // namespace

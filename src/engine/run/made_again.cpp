@@ -1,0 +1,72 @@
+#include "engine/run/made_again.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/scope_guard.hpp"
+
+namespace pipeline::engine {
+
+async::Task<> MadeAgain::make(model::StepIndex i, const DamagedInput& damaged,
+                              const std::string& why) {
+  if (const auto found = running_.find(i); found != running_.end()) {
+    const auto done = found->second;
+    co_await done->wait();
+    co_return;
+  }
+  auto& artifacts = context_.services.artifacts;
+  if (std::ranges::all_of(steps_[i].outputs, [&](const store::OutputRecord& output) {
+        return artifacts.looks_whole(output.digest);
+      }))
+    co_return;
+  const auto done = std::make_shared<async::Gate>(context_.executor);
+  running_.emplace(i, done);
+  context_.events.emit(event::Notice{steps_.spec(i).name, "runs again, " + why});
+  steps_[i].runs_again = true;
+  const core::ScopeGuard at_end([&] {
+    steps_[i].runs_again = false;
+    running_.erase(i);
+    done->open();
+  });
+  co_await run_step_(i);
+  steps_.refresh_loops();
+  if (steps_[i].status != StepStatus::succeeded)
+    throw core::EnvironmentError(
+        std::string(damaged.what()) + ", and '" + steps_.spec(i).name + "' could not make it again",
+        damaged.advice());
+}
+
+async::Task<bool> MadeAgain::restore_inputs(model::StepIndex i) {
+  std::vector<std::pair<std::string, model::StepIndex>> removed;
+  for (const auto& input : steps_.spec(i).inputs)
+    for (const auto& source : input.sources)
+      if (const auto* output = steps_.outputs_of()(source).output;
+          output && output->temp && !context_.services.artifacts.has(output->digest))
+        removed.emplace_back(source.step + "." + source.output, steps_.index_of(source.step));
+  for (const auto& [output, producer] : removed)
+    if (removed.size() > 1) context_.tasks.spawn(try_restore(output, producer, i));
+  for (const auto& [output, producer] : removed) co_await restore(output, producer, i);
+  co_return !removed.empty();
+}
+
+/// @param output a temporary output of the step `i`, `STEP.OUTPUT`
+/// @param reader the step that needs it
+async::Task<> MadeAgain::restore(std::string output, model::StepIndex i, model::StepIndex reader) {
+  const DamagedInput gone("the temporary output '" + output + "' was removed", {},
+                          steps_.spec(i).name);
+  const auto why = "because '" + steps_.spec(reader).name + "' needs its temporary output";
+  if (steps_[i].status != StepStatus::failed) co_await make(i, gone, why);
+  if (steps_[i].status == StepStatus::failed)
+    throw core::EnvironmentError(std::string(gone.what()) + ", and could not be made again");
+}
+
+/// Begins to make the output again; who waits for it reports the failure.
+async::Task<> MadeAgain::try_restore(std::string output, model::StepIndex i,
+                                     model::StepIndex reader) {
+  try {
+    co_await restore(std::move(output), i, reader);
+  } catch (const core::EnvironmentError&) {
+  }
+}
+
+}  // namespace pipeline::engine

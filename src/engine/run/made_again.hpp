@@ -1,0 +1,46 @@
+/// @file
+/// Runs a step again whose outputs are damaged, or were temporary and are needed once more.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "async/gate.hpp"
+#include "async/task_group.hpp"
+#include "engine/attempt/attempt.hpp"
+#include "engine/graph/run_steps.hpp"
+#include "engine/run_context.hpp"
+
+namespace pipeline::engine {
+
+/// Two steps that need the same output have it made once: the second waits for the first.
+class MadeAgain {
+ public:
+  /// Runs the step, which has ended, and records the outcome in its status.
+  using RunStep = std::function<async::Task<>(model::StepIndex)>;
+
+  MadeAgain(const RunContext& context, RunSteps& steps, RunStep run_step)
+      : context_(context), steps_(steps), run_step_(std::move(run_step)) {}
+
+  /// Runs a step with damaged outputs, unless another step has already had that done. Throws
+  /// EnvironmentError if it fails.
+  /// @param why for the notice, such as `because its output is damaged`
+  async::Task<> make(model::StepIndex i, const DamagedInput& damaged, const std::string& why);
+
+  /// Has the temporary inputs of a step made that were removed.
+  /// @return whether there were any
+  async::Task<bool> restore_inputs(model::StepIndex i);
+
+ private:
+  async::Task<> restore(std::string output, model::StepIndex i, model::StepIndex reader);
+  async::Task<> try_restore(std::string output, model::StepIndex i, model::StepIndex reader);
+
+  const RunContext& context_;
+  RunSteps& steps_;
+  const RunStep run_step_;
+  std::map<model::StepIndex, std::shared_ptr<async::Gate>> running_;  ///< Each opens at the end.
+};
+
+}  // namespace pipeline::engine

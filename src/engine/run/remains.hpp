@@ -1,0 +1,20 @@
+/// @file
+/// Removes what attempts leave behind.
+#pragma once
+
+#include <string>
+
+#include "async/task.hpp"
+#include "engine/run_context.hpp"
+
+namespace pipeline::engine {
+
+/// Removes attempts of the run's earlier driver that were not joined.
+async::Task<> remove_orphans(const RunContext& context);
+
+/// Removes the attempts' folders. Some files may belong to another user, for example those of a
+/// container that ran as root; the results are valid nevertheless.
+/// @return a description of what could not be removed
+std::string remove_work(const RunContext& context, const std::string& run_id);
+
+}  // namespace pipeline::engine
