@@ -1,5 +1,7 @@
 #include "orchestrators/containers/service_images.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "core/bounded_json.hpp"
 #include "core/digest.hpp"
 

@@ -13,7 +13,8 @@ using nlohmann::json;
 
 json service_labels(const AttemptSpec& attempt, const ContainerOptions& place,
                     const std::string& name) {
-  json labels = container_labels(attempt, place);
+  json labels = attempt.step.settings->docker.labels;
+  labels.update(container_labels(attempt, place));
   labels[service_label] = name;
   if (!name.empty() && !attempt.gpus.empty()) labels[gpus_label] = gpus_text(attempt.gpus);
   return labels;
