@@ -15,10 +15,9 @@ namespace {
 using nlohmann::json;
 using Strings = std::vector<std::string>;
 
-constexpr std::size_t max_label = 63;
+constexpr std::size_t max_label = 50;  // A pod's container of this name has a prefix.
 constexpr unsigned max_port = 65535;
-constexpr const char* service_example =
-    "as in `db: {image: \"postgres:16\", ready: {port: 5432}}`";
+constexpr const char* service_example = "as in `db: {image: \"postgres:16\", ready: {port: 5432}}`";
 
 bool is_label_character(char c) { return core::is_lower(c) || core::is_digit(c) || c == '-'; }
 
@@ -37,11 +36,11 @@ std::string nearest_service_name(std::string_view text) {
   return name;
 }
 
-constexpr settings::Format http_path{
-    "a path such as `/health`", [](std::string_view text) {
-      return text.starts_with('/') && settings::formats::word.accepts(text) &&
-             text.find(' ') == std::string_view::npos;
-    }};
+constexpr settings::Format http_path{"a path such as `/health`", [](std::string_view text) {
+                                       return text.starts_with('/') &&
+                                              settings::formats::word.accepts(text) &&
+                                              text.find(' ') == std::string_view::npos;
+                                     }};
 
 Strings read_words(const char* key, const core::Value& value, settings::Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::list) {
@@ -52,21 +51,19 @@ Strings read_words(const char* key, const core::Value& value, settings::Diagnost
         .value_or(Strings{});
   }
   settings::report_type(diagnostics, key, "a list of words", value);
-  diagnostics.back().suggestion =
-      "no shell reads it: `[sh, -c, \"...\"]` where the image has one";
+  diagnostics.back().suggestion = "no shell reads it: `[sh, -c, \"...\"]` where the image has one";
   return {};
 }
 
 ServiceReady read_ready(const core::Value& value, const std::string& service,
                         settings::Diagnostics& diagnostics) {
   static const Strings keys{"port", "http", "command", "timeout"};
-  static constexpr settings::OtherName others[]{
-      {"tcp", "write `port: PORT`"},
-      {"ports", "write `port: PORT`"},
-      {"path", "write `http: /PATH`, beside `port`"},
-      {"url", "write `port: PORT, http: /PATH`"},
-      {"test", "write `command: [...]`"},
-      {"retries", "write `timeout: 5m`"}};
+  static constexpr settings::OtherName others[]{{"tcp", "write `port: PORT`"},
+                                                {"ports", "write `port: PORT`"},
+                                                {"path", "write `http: /PATH`, beside `port`"},
+                                                {"url", "write `port: PORT, http: /PATH`"},
+                                                {"test", "write `command: [...]`"},
+                                                {"retries", "write `timeout: 5m`"}};
   ServiceReady ready;
   if (!settings::expect_map("ready", value, diagnostics)) {
     diagnostics.back().suggestion = "as in `ready: {port: 5432}`";
@@ -77,7 +74,8 @@ ServiceReady read_ready(const core::Value& value, const std::string& service,
   const auto* port = value.find("port");
   const auto* http = value.find("http");
   const auto* command = value.find("command");
-  if (port) ready.port = settings::read_count("port", *port, diagnostics, {1, max_port}).value_or(0);
+  if (port)
+    ready.port = settings::read_count("port", *port, diagnostics, {1, max_port}).value_or(0);
   if (http) ready.http = settings::read_text("http", *http, http_path, diagnostics).value_or("");
   if (command) ready.command = read_words("command", *command, diagnostics);
   if (const auto* timeout = value.find("timeout")) {
@@ -122,8 +120,7 @@ ServiceResources read_service_resources(const core::Value& value, const std::str
 
 void report_service_keys(const core::Value& body, const std::string& name,
                          settings::Diagnostics& diagnostics) {
-  static const Strings keys{"image",       "entrypoint", "command",
-                            "environment", "ready",      "resources"};
+  static const Strings keys{"image", "entrypoint", "command", "environment", "ready", "resources"};
   static constexpr const char* all_ports = "the step reaches all ports of a service by its name";
   static constexpr settings::OtherName others[]{
       {"name", "write `image: IMAGE`; the key is the name"},
@@ -151,8 +148,8 @@ ServiceSpec read_service(const core::Value& key, const core::Value& body,
   }
   report_service_keys(body, name, diagnostics);
   if (const auto* image = body.find("image"))
-    service.image = settings::read_text("image", *image, settings::formats::image, diagnostics)
-                        .value_or("");
+    service.image =
+        settings::read_text("image", *image, settings::formats::image, diagnostics).value_or("");
   else if (!has_misspelt(body, "image"))
     settings::report(diagnostics, "missing-key", "service '" + name + "' has no 'image'", key.span,
                      {}, service_example);
@@ -194,7 +191,7 @@ Services read_services(const core::Value& value, settings::Diagnostics& diagnost
     settings::report(diagnostics, "bad-name",
                      "'" + key.scalar.substr(0, 80) + "' cannot be a service's name", key.span,
                      {"the step reaches it by this name: lower-case letters, digits and `-`, at "
-                      "most 63, the first and last no `-`"},
+                      "most 50, the first and last no `-`"},
                      is_service_name(nearest) ? "did you mean '" + nearest + "'?" : "");
   }
   return services;
@@ -271,28 +268,31 @@ json services_schema() {
                              "Time from the container's start after which the step fails. Default: "
                              "2m.")}},
       json::array());
-  json resources = closed(
-      {{"cpu_count", described({{"type", "number"}, {"exclusiveMinimum", 0}}, "Its CPUs.")},
-       {"memory", described(size, "Its hard limit, `2GiB`.")},
-       {"shm_size", described(size, "Its /dev/shm.")}},
-      json::array());
-  const json variables{{"type", "object"},
-                       {"additionalProperties",
-                        {{"type", {"string", "number", "boolean", "null"}}}}};
-  json service = closed(
-      {{"image", described({{"type", "string"}}, "Its image, pulled as parent images are.")},
-       {"entrypoint", described(words, "In place of the image's entry point.")},
-       {"command", described(words, "In place of the image's command: arguments of its entry "
+  json resources =
+      closed({{"cpu_count", described({{"type", "number"}, {"exclusiveMinimum", 0}}, "Its CPUs.")},
+              {"memory", described(size, "Its hard limit, `2GiB`.")},
+              {"shm_size", described(size, "Its /dev/shm.")}},
+             json::array());
+  const json variables{
+      {"type", "object"},
+      {"additionalProperties", {{"type", {"string", "number", "boolean", "null"}}}}};
+  json service =
+      closed({{"image", described({{"type", "string"}}, "Its image, pulled as parent images are.")},
+              {"entrypoint", described(words, "In place of the image's entry point.")},
+              {"command", described(words,
+                                    "In place of the image's command: arguments of its entry "
                                     "point, if it has one.")},
-       {"environment", described(variables, "Its variables; one without a value has that of the "
-                                            "step's variable or secret of this name.")},
-       {"ready", described(std::move(ready), "How it shows that it can be used. The step starts "
-                                             "once all its services are ready.")},
-       {"resources", described(std::move(resources), "Limits of its container.")}},
-      {"image", "ready"});
+              {"environment", described(variables,
+                                        "Its variables; one without a value has that of the "
+                                        "step's variable or secret of this name.")},
+              {"ready", described(std::move(ready),
+                                  "How it shows that it can be used. The step starts "
+                                  "once all its services are ready.")},
+              {"resources", described(std::move(resources), "Limits of its container.")}},
+             {"image", "ready"});
   json services{{"type", "object"},
                 {"additionalProperties", std::move(service)},
-                {"propertyNames", {{"pattern", "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"}}}};
+                {"propertyNames", {{"pattern", "^[a-z0-9]([a-z0-9-]{0,48}[a-z0-9])?$"}}}};
   return described(std::move(services),
                    "Containers that run beside the step while it runs, by the name under which it "
                    "reaches them: `{db: {image: postgres:16, ready: {port: 5432}}}`. They see its "

@@ -1,5 +1,7 @@
 #include "orchestrators/containers/service_images.hpp"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "core/bounded_json.hpp"
@@ -24,7 +26,9 @@ StepSpec step_of_service(const StepSpec& step, const ServiceSpec& service) {
   made.name = step.name;
   made.settings->docker.parent_image = service.image;
   made.settings->docker.skip_build = true;
-  made.settings->docker.platform = step.settings->docker.platform;
+  const auto& docker = std::as_const(step.settings)->docker;
+  made.settings->docker.platform = docker.platform;
+  made.settings->docker.target_repository = docker.target_repository;
   return made;
 }
 
