@@ -43,7 +43,8 @@ ImageLock image_lock_of(const json& written) try {
                       each.value("packages", std::string()),
                       each.at("notices"),
                       {}};
-    image.image = {each.at("id"), each.at("reference"), each.at("pull"), each.at("program"),
+    image.image = {each.at("id"),    each.at("reference"),
+                   each.at("pull"),  each.at("program"),
                    each.at("agent"), each.value("services", image.image.services)};
     images.push_back(std::move(image));
   }

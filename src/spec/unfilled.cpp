@@ -23,12 +23,10 @@ void check_text(Value& scalar, settings::Diagnostics& diagnostics,
       continue;
     }
     const auto end = std::min(text.find('}', at), text.size() - 1);
-    settings::report(
-        diagnostics, "unfilled",
-        "nothing fills `" + text.substr(at, std::min<std::size_t>(end + 1 - at, 60)) +
-            "` here: the text is taken as it stands",
-        scalar.span,
-        {note, "for a literal `${` write `$${`"});
+    settings::report(diagnostics, "unfilled",
+                     "nothing fills `" + text.substr(at, std::min<std::size_t>(end + 1 - at, 60)) +
+                         "` here: the text is taken as it stands",
+                     scalar.span, {note, "for a literal `${` write `$${`"});
     return;
   }
 }
@@ -69,8 +67,7 @@ void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
   if (!steps) return;
   for (auto& [name, step] : steps->members) {
     check_members(step, keys, diagnostics);
-    if (auto* services = member(step, "services"))
-      check_services_unfilled(*services, diagnostics);
+    if (auto* services = member(step, "services")) check_services_unfilled(*services, diagnostics);
     if (auto* matrix = member(step, "matrix"))
       for (auto& [axis, values] : matrix->members)
         for (auto& value : values.items) check_all(value, diagnostics);
