@@ -100,7 +100,7 @@ class Services(PipeTest):
         self.assertEqual(self.finish(process).code, 130)
         self.assert_nothing_left()
         process = self.start("run", "pipeline.yaml", "--orchestrator", "docker")
-        wait_until(lambda: "begun" in self.log("ask"), "a first line of the step")
+        wait_until(lambda: len(self.containers()) == 2, "the containers of service and step")
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self.assertEqual((len(self.containers()), len(self.networks())), (2, 1))
@@ -129,7 +129,7 @@ class Services(PipeTest):
         self.pipeline({"ask": {"command": "true", "services": {"web": web()}}})
         refused = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
         self.assertEqual(refused.code, 2, refused)
-        self.assertIn("step 'ask' has services, which are containers, and the orchestrator 'local' runs none beside a step", refused.err)
+        self.assertIn("step 'ask': has services, which are containers, and the orchestrator 'local' runs none beside a step", refused.err)
         self.assertIn("orchestrator: docker", refused.err)
 
 
