@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import signal
 import threading
+import time
 import unittest
 
 from support_addresses import HOST, POD, Served
@@ -110,23 +112,34 @@ class Addresses(Served, S3Bucket, ClusterTest):
         self.assertEqual(list(self.pods_made().values()), [1])
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
 
-    def test_a_timeout_ends_what_this_machine_brings(self):
-        content, begun, ended = b"x" * 1000, threading.Event(), threading.Event()
+    def server_of_this_machine(self, hold):
+        """A server that refuses pods, and calls `hold` before it answers this machine."""
+        content = b"x" * 1000
         server = self.server({"/x": content}, trouble=lambda agent, path: 403 if agent == POD else None)
+        server.hold = lambda agent, path: hold() if agent == "pipe" else None
+        return {"url": server.url("/x"), "sha256": hashlib.sha256(content).hexdigest()}
+
+    def test_what_this_machine_brings_counts_towards_no_timeout(self):
+        self.takes(self.server_of_this_machine(lambda: time.sleep(12)), timeout="8s")
+        self.assertEqual(self.run_pipe().steps(), {"use": "succeeded"})
+
+    def test_an_interrupt_ends_what_this_machine_brings(self):
+        begun, ended = threading.Event(), threading.Event()
         self.addCleanup(ended.set)
 
-        def hold(agent, path):
-            if agent == "pipe":
-                begun.set()
-                ended.wait(120)
+        def hold():
+            begun.set()
+            ended.wait(120)
 
-        server.hold = hold
-        self.takes({"url": server.url("/x"), "sha256": hashlib.sha256(content).hexdigest()}, timeout="8s")
-        failed = self.run_pipe(code=1)
-        self.assertTrue(begun.is_set())
-        self.assertFalse(ended.is_set())
-        self.assertEqual(failed.failure("use")["kind"], "timed_out")
+        self.takes(self.server_of_this_machine(hold))
+        process = self.start("run", "pipeline.yaml", "-o", "kubernetes", "--output", "json")
+        self.addCleanup(process.kill)
+        self.assertTrue(begun.wait(120))
+        process.send_signal(signal.SIGINT)
+        result = self.finish(process)
+        self.assertEqual(result.code, 130, result)
         self.assertEqual([name for name in self.objects() if "/runs/" in name], [])
+        self.assertEqual(self.jobs(), [])
 
     def test_content_that_has_changed_since_it_was_locked_is_an_error_that_says_so(self):
         server = self.server({"/x": b"first" * 100})

@@ -16,6 +16,8 @@
 #include "core/quantity.hpp"
 #include "core/scope_guard.hpp"
 #include "engine/attempt/attempt_inputs.hpp"
+#include "engine/attempt/attempt_phases.hpp"
+#include "engine/attempt/failed_outputs.hpp"
 #include "engine/attempt/failure_advice.hpp"
 #include "engine/attempt/metric_file.hpp"
 #include "engine/attempt/metric_log.hpp"
@@ -27,7 +29,6 @@
 #include "engine/clock.hpp"
 #include "engine/gpu/gpu_meter.hpp"
 #include "orchestrators/layout.hpp"
-#include "store/private_folder.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -119,7 +120,8 @@ class AttemptRun {
     if (!outcome_.result.failure) outcome_.result.failure = co_await inputs_.changed_data();
     co_await store(is_linked);
     outcome_.result.moved_in += prepared.fetch_time;
-    note_phases(start, execution);
+    outcome_.phases =
+        phases_of(outcome_.result, start, execution.began, execution.ended, Clock::now());
     co_return std::move(outcome_);
   }
 
@@ -197,10 +199,12 @@ class AttemptRun {
   /// Stores the outputs of a success, and keeps those of a failure for the user.
   async::Task<> store(bool is_linked) {
     if (!outcome_.result.failure) co_await store_and_report();
+    const FailedOutputs failed(services_.store.paths().failed_folder(run_id()), step_.name,
+                               which_.number);
     if (outcome_.result.failure && !is_linked)
-      keep_outputs();
+      failed.keep(*folder_ / "outputs");
     else if (which_.number > 1)
-      remove_earlier_outputs();
+      failed.remove_earlier();
     metrics_.flush();
   }
 
@@ -301,24 +305,6 @@ class AttemptRun {
     co_return lines;
   }
 
-  /// Divides the attempt's time. Where the orchestrator does not know when the command began and
-  /// ended, all of its time counts as the command's.
-  void note_phases(Clock::time_point start, const Execution& execution) {
-    const auto between = [](Clock::time_point from, Clock::time_point to) {
-      return std::chrono::duration_cast<std::chrono::milliseconds>(to - from);
-    };
-    const auto& result = outcome_.result;
-    const auto began = result.began.value_or(execution.began);
-    const auto ended = result.ended.value_or(execution.ended);
-    const auto now = Clock::now();
-    const auto in = std::min<std::chrono::nanoseconds>(result.moved_in, began - start);
-    const auto out = std::min<std::chrono::nanoseconds>(result.moved_out, now - ended);
-    outcome_.phases.preparing = between(start + in, began);
-    outcome_.phases.transfers = between(start, start + in + out);
-    outcome_.phases.running = between(began, ended);
-    outcome_.phases.storing = between(ended + out, now);
-  }
-
   std::vector<std::string> secret_values() const {
     std::vector<std::string> values;
     for (const auto& [name, value] : secrets_) values.push_back(value);
@@ -331,11 +317,6 @@ class AttemptRun {
     return names;
   }
 
-  fs::path failed_folder(unsigned number) const {
-    return services_.store.paths().failed_folder(run_id()) /
-           (step_.name + "." + std::to_string(number));
-  }
-
   /// Returns true if the step has replaced one of its folders by something else, such as a link.
   /// Storing an output moves it, and files behind a link are not the step's.
   bool has_linked_folder() const {
@@ -346,38 +327,6 @@ class AttemptRun {
           const auto type = fs::symlink_status(folder, error).type();
           return type != fs::file_type::directory && type != fs::file_type::not_found;
         });
-  }
-
-  /// Keeps the outputs of this failed attempt instead of those of an earlier one.
-  void keep_outputs() {
-    const auto outputs = *folder_ / "outputs";
-    std::error_code error;
-    if (fs::is_empty(outputs, error) || error) return;
-    const auto kept = failed_folder(which_.number);
-    try {
-      core::make_folders(kept.parent_path());
-      store::keep_from_others(kept.parent_path());
-      core::remove_tree(kept);
-      remove_kept();
-      fs::rename(outputs, kept);
-    } catch (const std::exception& failed) {
-      core::log::info(std::string("the outputs of a failed attempt are not kept: ") +
-                      failed.what());
-    }
-  }
-
-  /// Removes the kept outputs of earlier attempts.
-  void remove_kept() const {
-    for (auto number = which_.number; number-- > 1;) core::remove_tree(failed_folder(number));
-  }
-
-  /// Removes the outputs of earlier attempts; files of another owner stay until the run is removed.
-  void remove_earlier_outputs() {
-    try {
-      remove_kept();
-    } catch (const core::EnvironmentError& error) {
-      core::log::info(error.what());
-    }
   }
 
   /// Returns the folder for checkpoints. While another run of the same step has its folder, it is

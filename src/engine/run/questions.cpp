@@ -19,8 +19,8 @@ async::Task<std::optional<Failure>> ask(const RunContext& context, const StepSpe
     if (question.text != step.wait)
       store::put_question(store, run, step.name, {.text = step.wait, .asked = wall_now()});
     context.events.emit(event::StepWaits{step.name, "an answer: " + step.wait});
-    context.events.emit(event::Notice{step.name, "asks: " + step.wait + " (`pipe answer " + run +
-                                                     " " + step.name + " yes`, or `no`)"});
+    context.events.emit(event::Notice{
+        step.name, "`pipe answer " + run + " " + step.name + " yes` answers it, or `no`"});
   }
   for (std::int64_t seen = -1; question.answer.empty() && stop.level() == core::StopLevel::none;) {
     co_await async::sleep(look_again, &stop);

@@ -359,6 +359,7 @@ async::Task<> Run::run_step(model::StepIndex i, std::optional<StepKey> key) {
       const bool has_result = co_await find_result(i, key);
       if (has_result) co_return;
       show_notices(i);
+      if (!spec(i).wait.empty()) journal_.flush_reused();  // What the step needs ended before it.
       failure = co_await ask(context_, spec(i), stop_of(i));
       if (failure) co_return outcomes_.fail(i, std::move(*failure), key->key, counts);
       bool has_waited = false;

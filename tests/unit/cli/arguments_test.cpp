@@ -220,7 +220,7 @@ TEST(Completion, knows_every_command_and_option) {
                                                             << fish;
     }
   }
-  EXPECT_EQ(commands, 38);
+  EXPECT_EQ(commands, 39);
 }
 
 }  // namespace

@@ -112,6 +112,23 @@ TEST_F(ResumedRun, what_was_done_stays_and_what_may_still_run_is_joined) {
     EXPECT_EQ(step.status, StepStatus::succeeded) << step.name;
 }
 
+TEST_F(ResumedRun, a_command_that_began_before_it_was_joined_was_not_prepared) {
+  kill_during("train");
+  far->steps["train"] = [](const orchestrators::Attempt& attempt) {
+    auto result = writes(attempt, "train");
+    result.ended = std::chrono::steady_clock::now();
+    result.began = *result.ended - std::chrono::hours(1);
+    result.moved_in = std::chrono::seconds(1);
+    return result;
+  };
+  run({.resume = true, .run_id = "run-1"});
+  const auto attempts = store::RunStore(folder.path() / "state").attempts().list("run-1", "train");
+  ASSERT_EQ(attempts.size(), 1u);
+  EXPECT_EQ(attempts[0].phases.preparing, std::chrono::milliseconds(0));
+  EXPECT_EQ(attempts[0].phases.transfers, std::chrono::milliseconds(0));
+  EXPECT_EQ(attempts[0].phases.running, std::chrono::hours(1));
+}
+
 TEST_F(ResumedRun, a_second_driver_that_is_killed_before_it_joined_makes_no_difference) {
   kill_during("train");
   const auto state = folder.path() / "state", left = folder.path() / "left";
