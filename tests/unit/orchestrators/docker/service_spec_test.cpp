@@ -85,8 +85,9 @@ TEST_F(ServiceSpecTest, has_the_rights_of_steps_and_reads_their_files_only) {
 
 TEST_F(ServiceSpecTest, has_the_variables_that_it_names) {
   const auto all = body()["Env"].get<std::vector<std::string>>();
-  EXPECT_THAT(
-      all, ElementsAre("A=1", "MODE=fast", "PIPE_INPUT_DATA=/pipe/inputs/data.csv", "TOKEN=hush"));
+  EXPECT_THAT(all, ElementsAre("A=1", "MODE=fast", "PIPE_INPUT_DATA=/pipe/inputs/data.csv",
+                               "TOKEN=hush", "NVIDIA_VISIBLE_DEVICES=void"))
+      << "and sees no GPUs, as its step";
 }
 
 TEST_F(ServiceSpecTest, is_asked_in_its_container) {
