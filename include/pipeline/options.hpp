@@ -12,6 +12,7 @@
 #include <pipeline/duration.hpp>
 #include <pipeline/execution.hpp>
 #include <pipeline/json.hpp>
+#include <pipeline/service.hpp>
 #include <pipeline/settings.hpp>
 
 namespace pipeline {
@@ -109,6 +110,9 @@ struct StepOptions {
   unsigned max_parallel = 0;
   /// Units of a profile's `limits` that an attempt holds: `{{"license", 1}}`.
   std::map<std::string, unsigned> uses = {};
+  /// Containers that run beside each attempt, by the name under which the step reaches them:
+  /// `{{"db", {.image = "postgres:16", .ready = {.port = 5432}}}}`.
+  std::map<std::string, ServiceSpec> services = {};
   /// Files, folders and globs that the step sees. Default: those that a command names; none for a
   /// function.
   StringList code = {};

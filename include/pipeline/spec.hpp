@@ -15,6 +15,7 @@
 #include <pipeline/execution.hpp>
 #include <pipeline/json.hpp>
 #include <pipeline/rare.hpp>
+#include <pipeline/service.hpp>
 #include <pipeline/settings.hpp>
 
 namespace pipeline {
@@ -220,6 +221,8 @@ struct StepSpec {
   unsigned max_parallel = 0;
   /// Units of the machine's named limits that an attempt holds.
   std::map<std::string, unsigned> uses = {};
+  /// Containers that run beside each attempt, by the name under which the step reaches them.
+  std::map<std::string, ServiceSpec> services = {};
   /// Absolute path of the folder that receives copies of the outputs on success; empty: none.
   std::filesystem::path publish_to = {};
   /// Whether the step has a folder that survives its attempts until one succeeds.

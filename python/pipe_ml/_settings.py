@@ -281,6 +281,9 @@ class ResourceSettings(TypedDict, total=False):
     """Model of the GPUs: words of its name, such as `A100`, `A100 80GB` or `RTX 4090`."""
     gpu_count: Union[int, str]
     """GPUs held by the step alone. `gpu_count`, `devices` and `gpus` exclude each other."""
+    gpu_ids: str
+    """How CUDA_VISIBLE_DEVICES names the step's GPUs: `index`, for programs that read numbers in it, or `uuid`. Default: `uuid`
+    for processes; containers, which see no other GPUs, have no such variable."""
     gpu_memory: Union[str, int]
     """Memory that each GPU has at least, such as `24GiB`."""
     gpus: Union[str, float]
@@ -345,6 +348,10 @@ class StepSettings(TypedDict, total=False):
     secrets: Sequence[Union[str, Mapping[str, Any]]]
     """Variables from the caller's environment or a file that are masked in logs and not stored by pipe; users with access to the
     engine or the cluster can read them while the container or the Job exists."""
+    services: Mapping[str, Mapping[str, Any]]
+    """Containers that run beside the step while it runs, by the name under which it reaches them: `{db: {image: postgres:16,
+    ready: {port: 5432}}}`. They see its inputs and code at its own paths, and its GPUs. Their identity is a part of the step's
+    key."""
     settings: Settings
     """Image, container and resources. The pipeline's are each step's default; a step's own values win key by key, its lists
     replace, its maps are merged in."""
@@ -359,6 +366,9 @@ class StepSettings(TypedDict, total=False):
     version: Union[str, float]
     """A text that enters the step's key: change it when what the step reads by other ways than its inputs (volumes, claims, a
     database) has changed."""
+    wait: str
+    """A question to a person, `Deploy ${params.model}?`: the step begins once `pipe answer RUN STEP yes` was said, and fails
+    after `no`. Such a step is not reused, unless it has `cache: true`."""
 
 
 class PipelineSettings(TypedDict, total=False):

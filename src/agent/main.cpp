@@ -7,6 +7,8 @@
 //          copies itself to FILE, for the containers that start later
 //        pipe-agent init PROGRAM [ARGUMENT...]
 //          runs a step's command in a container of an engine (init.hpp)
+//        pipe-agent ready PORT [PATH]
+//          looks whether a service can be used (ready.hpp)
 //        pipe-agent shell --terminal|--pipes PROGRAM [ARGUMENT...]
 //          runs a user's shell (shell.hpp)
 //        pipe-agent [OPTION...] STOP_FILE PROGRAM [ARGUMENT...]
@@ -41,6 +43,7 @@
 #include <unistd.h>
 
 #include "agent/init.hpp"
+#include "agent/ready.hpp"
 #include "agent/shell.hpp"
 #include "agent/usage.hpp"
 #include "agent/waits.hpp"
@@ -376,6 +379,9 @@ int main(int count, char** arguments) {
   if (count < 3) return 125;
   if (strcmp(arguments[1], "install") == 0) return install(arguments[2]);
   if (strcmp(arguments[1], "init") == 0) return pipeline::kubernetes_api::run_init(arguments + 2);
+  if (strcmp(arguments[1], "ready") == 0)
+    return pipeline::kubernetes_api::look_if_ready(arguments[2],
+                                                   count > 3 ? arguments[3] : nullptr);
   if (strcmp(arguments[1], "shell") == 0 && count > 3)
     return pipeline::kubernetes_api::run_shell(strcmp(arguments[2], "--terminal") == 0,
                                                arguments + 3);

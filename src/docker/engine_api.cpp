@@ -395,9 +395,9 @@ async::Task<> EngineApi::follow_logs(std::string id,
   co_await self_->follow(std::move(call), frames, cancel);
 }
 
-async::Task<> EngineApi::run_in_container(std::string id, std::vector<std::string> command,
-                                          std::function<void(std::string_view)> on_output,
-                                          core::CancelSource* cancel) {
+async::Task<int> EngineApi::run_in_container(std::string id, std::vector<std::string> command,
+                                             std::function<void(std::string_view)> on_output,
+                                             core::CancelSource* cancel) {
   auto make = container_call("run " + command.front() + " in", id, "POST", "/exec");
   make.body = {{"AttachStdout", true}, {"Cmd", std::move(command)}};
   make.cancel = cancel;
@@ -407,9 +407,14 @@ async::Task<> EngineApi::run_in_container(std::string id, std::vector<std::strin
   EngineLogFrames frames([&on_output](bool is_stderr, std::string_view bytes) {
     if (!is_stderr) on_output(bytes);
   });
-  EngineCall call(std::move(what), "POST", "/exec/" + net::url_encode(exec) + "/start");
+  EngineCall call(what, "POST", "/exec/" + net::url_encode(exec) + "/start");
   call.body = {{"Detach", false}, {"Tty", false}};
   co_await self_->follow(std::move(call), frames, cancel);
+  EngineCall look(std::move(what), "GET", "/exec/" + net::url_encode(exec) + "/json");
+  look.cancel = cancel;
+  const auto ended = co_await self_->send_json(std::move(look));
+  const auto* code = core::member(ended, "ExitCode");
+  co_return code && code->is_number_integer() ? code->get<int>() : -1;
 }
 
 async::Task<> EngineApi::put_archive(std::string id, std::string folder,

@@ -10,6 +10,7 @@
 #include "settings/settings.hpp"
 #include "spec/notify_reader.hpp"
 #include "spec/references.hpp"
+#include "spec/services_reader.hpp"
 
 namespace pipeline::dsl {
 namespace {
@@ -206,6 +207,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   if (!options.wait.empty()) add(map, "wait", json(options.wait));
   if (options.max_parallel) add(map, "max_parallel", json(options.max_parallel));
   add_some(map, "uses", json(options.uses));
+  add_some(map, "services", spec::services_document(options.services));
   if (options.run_on)
     add(map, "run_on",
         json(*options.run_on == RunOn::failure  ? "failure"

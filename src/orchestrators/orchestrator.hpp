@@ -24,8 +24,9 @@ struct Capabilities {
       true;  ///< The GPUs are those that NVML shows on this machine, so the engine reserves them;
              ///< otherwise the orchestrator itself chooses GPUs.
   bool explicit_devices =
-      false;            ///< A step may name specific devices; a cluster chooses them itself.
-  bool shells = false;  ///< Attempt::shell is honoured.
+      false;              ///< A step may name specific devices; a cluster chooses them itself.
+  bool shells = false;    ///< Attempt::shell is honoured.
+  bool services = false;  ///< StepSpec::services are honoured.
   bool memory_limits = false;
   bool cpu_limits = false;
   bool outlives_driver =

@@ -21,7 +21,7 @@ const Strings step_keys{"description",   "matrix",  "command",      "parameters"
                         "environment",   "secrets", "settings",     "retry",      "timeout",
                         "stalled_after", "cache",   "orchestrator", "shell",      "version",
                         "checkpoint",    "publish", "repeat",       "publish_to", "allow_failure",
-                        "max_parallel",  "uses",    "wait"};
+                        "max_parallel",  "uses",    "wait",         "services"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {
@@ -50,7 +50,8 @@ void report_keys(const core::Value& map, const Strings& allowed, const std::stri
       {"docker", "write `settings: {docker: {...}}`"},
       {"kubernetes", "write `settings: {kubernetes: {...}}`"},
       {"resources", "write `settings: {resources: {...}}`"},
-      {"gpus", "write `settings: {resources: {gpus: ...}}`"}};
+      {"gpus", "write `settings: {resources: {gpus: ...}}`"},
+      {"sidecars", "write `services: {NAME: {image: IMAGE, ready: {port: PORT}}}`"}};
   if (&allowed != &pipeline_keys)
     return settings::report_unknown_keys(map, allowed, place, diagnostics, others);
   std::vector<settings::OtherName> with_steps(std::begin(others), std::end(others));

@@ -17,6 +17,7 @@
 #include "spec/include.hpp"
 #include "spec/parameter_value.hpp"
 #include "spec/retry_checks.hpp"
+#include "spec/services_reader.hpp"
 #include "spec/step_reader.hpp"
 #include "spec/template.hpp"
 
@@ -28,7 +29,7 @@ using Parameters = std::map<std::string, Json>;
 constexpr std::string_view opening = "${params.";
 constexpr std::size_t max_filled = 1 << 20;
 constexpr std::array filled_keys{"settings",      "retry",      "timeout", "cache",
-                                 "stalled_after", "publish_to", "wait"};
+                                 "stalled_after", "publish_to", "wait",    "services"};
 
 /// Returns a parameter, or a member of one; null if only the run will know it.
 const nlohmann::json& parameter_named(const std::string& name, const Parameters& parameters) {
@@ -152,12 +153,15 @@ void StepReader::fill(const ReadStep& step, const Parameters& values, StepSpec& 
       settings::check_against_pipeline(pipeline.settings, own.settings, *written, diagnostics_);
     const auto publish_to = own.publish_to;
     const auto wait = own.wait;
+    const auto services = own.services;
     inherit(own, pipeline);
     for (const auto& [key, value] : body.members) {
       take(own, key.scalar, spec);
       if (key.scalar == "publish_to") spec.publish_to = publish_to;
       if (key.scalar == "wait") spec.wait = wait;
+      if (key.scalar == "services") spec.services = services;
     }
+    if (const auto* written = body.find("services")) check_services(spec, *written, diagnostics_);
     if (const auto* retry = body.find("retry"))
       check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                   diagnostics_);

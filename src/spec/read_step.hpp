@@ -33,8 +33,9 @@ struct Defaults {
   std::optional<bool> cache;
   std::optional<Duration> cache_max_age;  ///< With `cache`, as `cache_until`.
   std::string cache_until;
-  std::filesystem::path publish_to;  ///< Of a step only, as `wait`.
+  std::filesystem::path publish_to;  ///< Of a step only, as `wait` and `services`.
   std::string wait;
+  std::map<std::string, ServiceSpec> services;
 };
 
 struct FileScope;

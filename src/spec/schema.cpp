@@ -5,6 +5,7 @@
 #include "spec/notify_reader.hpp"
 #include "spec/pipeline_file.hpp"
 #include "spec/repeat.hpp"
+#include "spec/services_reader.hpp"
 
 namespace pipeline::spec {
 namespace {
@@ -226,6 +227,7 @@ json step_schema() {
   properties["uses"] = units(
       "Units of named limits that the step holds while it runs, `{license: 1}`. A profile "
       "sets how many this machine has for all runs: `limits: {license: 2}`.");
+  properties["services"] = services_schema();
   properties["publish_to"] = described(
       text(),
       "Folder that receives copies of the outputs when the step has succeeded or is reused: "

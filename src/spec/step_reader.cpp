@@ -18,6 +18,7 @@
 #include "spec/placeholders.hpp"
 #include "spec/requirements_file.hpp"
 #include "spec/retry_checks.hpp"
+#include "spec/services_reader.hpp"
 #include "spec/user_files.hpp"
 #include "spec/variables_reader.hpp"
 #include "vcs/repository.hpp"
@@ -114,6 +115,8 @@ Defaults StepReader::read_defaults(const core::Value& map, const Defaults* pipel
     } else if (key.scalar == "wait") {
       defaults.wait =
           settings::read_text("wait", value, settings::formats::line, diagnostics_).value_or("");
+    } else if (key.scalar == "services") {
+      defaults.services = read_services(value, diagnostics_);
     } else if (key.scalar == "code") {
       if (value.kind == core::Value::Kind::scalar) {
         if (auto pattern =
@@ -206,6 +209,7 @@ ReadStep StepReader::read_step(const core::Value& key, const core::Value& body,
                      step.publish->span, {}, "publish from a step that takes the best of them");
   gpu::check_instance_type(std::as_const(spec.settings)->resources, body, key.span, diagnostics_);
   check_variables(step, diagnostics_);
+  if (const auto* written = body.find("services")) check_services(spec, *written, diagnostics_);
   return step;
 }
 
@@ -306,6 +310,7 @@ void StepReader::add_defaults(ReadStep& step, Defaults own, const Defaults& pipe
   spec.cache_until = own.cache_until;
   spec.publish_to = own.publish_to;
   spec.wait = own.wait;
+  spec.services = std::move(own.services);
   if (const auto* retry = step.body->find("retry"); retry && !names_parameters(*retry))
     check_retry(spec.retry, *retry, &*std::as_const(spec.settings), spec.stalled_after,
                 diagnostics_);

@@ -5,13 +5,17 @@
 #include <string_view>
 
 #include "settings/decode.hpp"
+#include "spec/placeholders.hpp"
 
 namespace pipeline::spec {
 namespace {
 
 using core::Value;
 
-void check_text(Value& scalar, settings::Diagnostics& diagnostics) {
+constexpr const char* filled_elsewhere = "commands and conditions take placeholders";
+
+void check_text(Value& scalar, settings::Diagnostics& diagnostics,
+                const char* note = filled_elsewhere) {
   auto& text = scalar.scalar;
   for (auto at = text.find("${"); at != text.npos; at = text.find("${", at + 1)) {
     if (at > 0 && text[at - 1] == '$') {
@@ -19,12 +23,10 @@ void check_text(Value& scalar, settings::Diagnostics& diagnostics) {
       continue;
     }
     const auto end = std::min(text.find('}', at), text.size() - 1);
-    settings::report(
-        diagnostics, "unfilled",
-        "nothing fills `" + text.substr(at, std::min<std::size_t>(end + 1 - at, 60)) +
-            "` here: the text is taken as it stands",
-        scalar.span,
-        {"commands and conditions take placeholders", "for a literal `${` write `$${`"});
+    settings::report(diagnostics, "unfilled",
+                     "nothing fills `" + text.substr(at, std::min<std::size_t>(end + 1 - at, 60)) +
+                         "` here: the text is taken as it stands",
+                     scalar.span, {note, "for a literal `${` write `$${`"});
     return;
   }
 }
@@ -33,6 +35,16 @@ void check_all(Value& value, settings::Diagnostics& diagnostics) {
   if (value.kind == Value::Kind::scalar) check_text(value, diagnostics);
   for (auto& item : value.items) check_all(item, diagnostics);
   for (auto& [key, member] : value.members) check_all(member, diagnostics);
+}
+
+/// Checks the texts of services that name no parameters; the others are filled in.
+void check_services_unfilled(Value& value, settings::Diagnostics& diagnostics) {
+  if (value.kind == Value::Kind::scalar && !names_parameters(value))
+    check_text(value, diagnostics,
+               "`${params.X}` is filled in; an input is at /pipe/inputs/NAME, whose path is in "
+               "PIPE_INPUT_NAME");
+  for (auto& item : value.items) check_services_unfilled(item, diagnostics);
+  for (auto& [key, member] : value.members) check_services_unfilled(member, diagnostics);
 }
 
 Value* member(Value& map, std::string_view key) { return const_cast<Value*>(map.find(key)); }
@@ -55,6 +67,7 @@ void check_unfilled(Value& file, settings::Diagnostics& diagnostics) {
   if (!steps) return;
   for (auto& [name, step] : steps->members) {
     check_members(step, keys, diagnostics);
+    if (auto* services = member(step, "services")) check_services_unfilled(*services, diagnostics);
     if (auto* matrix = member(step, "matrix"))
       for (auto& [axis, values] : matrix->members)
         for (auto& value : values.items) check_all(value, diagnostics);

@@ -63,7 +63,22 @@ std::optional<std::string> users_value(const StepSpec& step, const std::string& 
 /// a digest, only the fact that it changed is shown.
 bool has_readable_value(const std::string& name) {
   return name.starts_with("parameter ") || name == "command" || name == "gpus" ||
-         name == "version" || name == "cache until" || name.starts_with("output ");
+         name == "version" || name == "cache until" || name.starts_with("output ") ||
+         (name.starts_with("service ") && !name.ends_with(" command"));
+}
+
+/// Returns the parts of a service that can change a step's result. Its variables without a value
+/// are the step's.
+std::vector<KeyPart> service_parts(const std::string& name, const ServiceSpec& service) {
+  core::Hasher hasher;
+  for (const auto& words : {service.entrypoint, service.command}) {
+    hasher.field(std::to_string(words.size()));
+    for (const auto& word : words) hasher.field(word);
+  }
+  for (const auto& [variable, value] : service.environment)
+    hasher.field(variable).field(value ? "=" + *value : "");
+  return {{"service " + name, service.image},
+          {"service " + name + " command", hasher.finish().hex()}};
 }
 
 }  // namespace
@@ -242,6 +257,8 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   for (const auto& [name, value] : environment)
     parts.push_back({"variable " + name, core::sha256(value).hex()});
   for (const auto& secret : step.secrets) parts.push_back({"secret " + secret.name, ""});
+  for (const auto& [name, service] : step.services)
+    std::ranges::move(service_parts(name, service), std::back_inserter(parts));
   if (!step.cache_until.empty()) parts.push_back({"cache until", short_text(step.cache_until)});
   if (!step.version.empty()) parts.push_back({"version", short_text(step.version)});
   return parts;

@@ -86,6 +86,9 @@ class Planner final : public DryStarter {
     }
     if (!step.wait.empty() && decision.action != Decision::Action::reuse)
       plan.notes.push_back("waits for an answer: " + step.wait);
+    if (decision.action != Decision::Action::reuse)
+      for (const auto& [name, service] : step.services)
+        plan.notes.push_back("beside it runs the service " + name + " (" + service.image + ")");
     plan.environment = decision.environment.description;
     if (!decision.environment.ready) plan.build = decision.environment.reason;
     if (step.matrix) {

@@ -1,6 +1,7 @@
 #include "engine/run/run_checks.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "async/on_pool.hpp"
@@ -8,6 +9,7 @@
 #include "engine/data/download.hpp"
 #include "engine/run/dry_starter.hpp"
 #include "engine/run/refusal.hpp"
+#include "model/findings.hpp"
 
 namespace pipeline::engine {
 namespace {
@@ -42,6 +44,27 @@ std::vector<core::Diagnostic> check_limits(const RunContext& context,
                          {}});
     }
   return wrong;
+}
+
+/// Reports steps with services whose orchestrator has none.
+std::vector<core::Diagnostic> check_services(const RunContext& context,
+                                             const std::vector<const StepSpec*>& steps) {
+  std::map<std::string, std::vector<const StepSpec*>> without;
+  for (const auto* step : steps) {
+    if (step->services.empty()) continue;
+    const auto& place = context.services.routes.capabilities_of(*step);
+    if (!place.services) without[place.name].push_back(step);
+  }
+  model::Findings found;
+  for (const auto& [orchestrator, some] : without)
+    found.add(some, {"no-services",
+                     "has services, which are containers, and the orchestrator '" + orchestrator +
+                         "' runs none beside a step",
+                     {},
+                     {},
+                     "write `orchestrator: docker` for the step, or run with `--orchestrator "
+                     "docker`"});
+  return found.all();
 }
 
 /// Reads the steps' data and code away from the loop, where large files would delay signals.
@@ -109,6 +132,7 @@ async::Task<> check_run(const RunContext& context, Results& results, GpuReserver
   co_await async::on_pool(context.pool, [&] { read_files(results, all); });
   co_await gpus.check(steps, services.pipeline);
   refuse(check_limits(context, steps), services.pipeline);
+  refuse(check_services(context, steps), services.pipeline);
   auto obstacles = co_await services.routes.check(steps);
   refuse(std::move(obstacles), services.pipeline);
   if (!results.has_remote_cache() || std::ranges::none_of(steps, &StepSpec::cache)) co_return;

@@ -10,6 +10,7 @@
 #include "orchestrators/containers/container_layout.hpp"
 #include "orchestrators/containers/image_use.hpp"
 #include "orchestrators/containers/installed_packages.hpp"
+#include "orchestrators/containers/service_images.hpp"
 #include "orchestrators/owner.hpp"
 #include "settings/settings.hpp"
 
@@ -85,6 +86,11 @@ async::Task<Environment> StepImages::environment(const StepSpec& step) {
     environment.ready = false;
     environment.reason = "it is pushed unless " + docker::registry_of(status.reference) + " has it";
   }
+  for (const auto& [name, service] : step.services) {
+    const auto own = step_of_service(step, service);
+    const auto its = co_await this->environment(own);
+    add_service(environment, its);
+  }
   co_return environment;
 }
 
@@ -107,6 +113,11 @@ async::Task<Environment> StepImages::prepare(const StepSpec& step, EventSink& ev
     add_program(environment, status);
   }
   if (is_to_be_published(step, status)) co_await publish(step, status, events, cancel);
+  for (const auto& [name, service] : step.services) {
+    const auto own = step_of_service(step, service);
+    const auto its = co_await prepare(own, events, cancel);
+    add_service(environment, its);
+  }
   co_return environment;
 }
 
@@ -148,6 +159,16 @@ async::Task<StepImage> StepImages::image_of(const StepSpec& step) {
   }
   if (step.program) image.program = co_await program_words(step, status.image_id);
   co_return image;
+}
+
+async::Task<StringMap> StepImages::images_of_services(const StepSpec& step) {
+  StringMap images;
+  for (const auto& [name, service] : step.services) {
+    const auto own = step_of_service(step, service);
+    const auto image = co_await image_of(own);
+    images[name] = published_ ? image.reference : image.id;
+  }
+  co_return images;
 }
 
 bool StepImages::is_to_be_published(const StepSpec& step, const docker::ImageStatus& status) const {

@@ -44,6 +44,9 @@ class StepImages {
 
   /// Returns the image of a prepared step; throws EnvironmentError if it no longer exists.
   async::Task<StepImage> image_of(const StepSpec& step);
+  /// Returns the images of a prepared step's services, by name: identifiers, or references where
+  /// the engine is not shared.
+  async::Task<StringMap> images_of_services(const StepSpec& step);
   docker::ImageBuilder& builder() { return builder_; }
 
  private:

@@ -245,9 +245,14 @@ async::Task<bool> ContainerSession::killed_for_memory() {
 async::Task<> ContainerSession::measure_gpus() {
   gpu::SmiSamples samples;
   std::vector<std::string> command(gpu::smi_command.begin(), gpu::smi_command.end());
-  co_await quietly(engine_.run_in_container(
-      id_, std::move(command), [&samples](std::string_view bytes) { samples.feed(bytes); },
-      &ended_));
+  const std::function<void(std::string_view)> feed = [&samples](std::string_view bytes) {
+    samples.feed(bytes);
+  };
+  try {
+    co_await engine_.run_in_container(id_, std::move(command), feed, &ended_);
+  } catch (const core::EnvironmentError& error) {  // As where the container has just ended.
+    if (core::log::debug_enabled()) core::log::debug(error.what());
+  }
   for (const auto& gpu : samples.gpus()) usage_.gpus.push_back(gpu::usage_of(gpu.uuid, gpu.sums));
 }
 

@@ -7,6 +7,7 @@
 
 #include "docker/step_rights.hpp"
 #include "orchestrators/docker/init_program.hpp"
+#include "orchestrators/docker/service_spec.hpp"
 #include "orchestrators/preflight.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
@@ -114,23 +115,13 @@ json volume(const std::string& text, const ContainerOptions& place) {
 
 json mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
   const auto& layout = containers::container_layout();
-  json all = json::array();
-  if (place.elsewhere) {
-    json own;  // Without a name the volume is removed with its container.
-    own["Type"] = "volume";
-    own["Target"] = containers::container_folder;
-    own["VolumeOptions"]["NoCopy"] = true;
-    all.push_back(std::move(own));
-  } else {
-    all.push_back(mount("bind", attempt.code, layout.code, true));
-    for (const auto& input : attempt.inputs)
-      all.push_back(mount("bind", input.path, path_of(input, layout), true));
+  json all = read_only_mounts(attempt, place);
+  if (!place.elsewhere) {
     all.push_back(mount("bind", attempt.outputs, layout.outputs, false));
     all.push_back(mount("bind", attempt.scratch, containers::container_scratch, false));
     if (!attempt.checkpoint.empty())
       all.push_back(mount("bind", attempt.checkpoint, layout.checkpoint, false));
     if (!place.passwd.empty()) all.push_back(mount("bind", place.passwd, "/etc/passwd", true));
-    if (!place.init.empty()) all.push_back(mount("bind", place.init, init_path, true));
   }
   for (const auto& text : attempt.step.settings->docker.volumes.items())
     all.push_back(volume(text, place));
@@ -160,13 +151,31 @@ std::optional<Bytes> shared_memory(const AttemptSpec& attempt, const ContainerOp
   return half > 0 ? std::optional(half) : std::nullopt;
 }
 
+}  // namespace
+
+json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& place) {
+  const auto& layout = containers::container_layout();
+  json all = json::array();
+  if (place.elsewhere) {
+    json own;  // Without a name the volume is removed with its container.
+    own["Type"] = "volume";
+    own["Target"] = containers::container_folder;
+    own["VolumeOptions"]["NoCopy"] = true;
+    all.push_back(std::move(own));
+    return all;
+  }
+  all.push_back(mount("bind", attempt.code, layout.code, true));
+  for (const auto& input : attempt.inputs)
+    all.push_back(mount("bind", input.path, path_of(input, layout), true));
+  if (!place.init.empty()) all.push_back(mount("bind", place.init, init_path, true));
+  return all;
+}
+
 void add_gpus(json& body, const AttemptSpec& attempt, const ContainerOptions& place) {
   std::vector<docker::GpuName> names;
   for (const auto& gpu : attempt.gpus) names.push_back({gpu.uuid, gpu.index});
   place.gpu_access->give(body, settings::gpu_request(attempt.step.settings->resources), names);
 }
-
-}  // namespace
 
 std::string container_name(const AttemptSpec& attempt) {
   return "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number) +
@@ -225,7 +234,8 @@ json container_body(const AttemptSpec& attempt, const ContainerOptions& place) {
   host["Mounts"] = mounts(attempt, place);
   if (attempt.shell) host["AutoRemove"] = true;
   host["Init"] = true;  // Forwards SIGTERM, and reaps processes that a step leaves.
-  if (docker.network) host["NetworkMode"] = *docker.network;
+  if (const auto network = first_network(docker, place); !network.empty())
+    host["NetworkMode"] = network;
   if (resources.memory) host["Memory"] = host["MemorySwap"] = *resources.memory;
   if (resources.cpu_count) host["NanoCpus"] = std::llround(*resources.cpu_count * 1e9);
   if (const auto size = shared_memory(attempt, place)) host["ShmSize"] = *size;

@@ -31,6 +31,7 @@ struct ContainerOptions {
                            ///< users may not use them: a volume replaces the mounts, and files are
                            ///< copied.
   Bytes memory = 0;        ///< Memory of the engine's machine; 0: unknown.
+  std::string network = {};  ///< Network of the attempt's services; empty: it has none.
   docker::GpuAccess* gpu_access = nullptr;  ///< For an attempt that holds GPUs.
   bool gate = false;  ///< nvidia-smi must find these GPUs before the command starts.
 
@@ -48,6 +49,11 @@ StringMap container_labels(const AttemptSpec& attempt, const ContainerOptions& p
 /// after the driver's death.
 inline constexpr const char* gpus_label = "pipe.gpus";
 std::string gpus_text(const std::vector<AssignedGpu>& gpus);
+/// Returns the mounts of the files that the attempt only reads: its code, inputs and the init
+/// program, or the volume that they are copied into.
+nlohmann::json read_only_mounts(const AttemptSpec& attempt, const ContainerOptions& place);
+/// Adds the attempt's GPUs to the body of a container.
+void add_gpus(nlohmann::json& body, const AttemptSpec& attempt, const ContainerOptions& place);
 /// Returns the body of POST /containers/create, which has secrets and must not be shown.
 nlohmann::json container_body(const AttemptSpec& attempt, const ContainerOptions& place);
 /// Returns a failure if a folder of `docker.volumes` does not exist on this machine, if the engine

@@ -26,6 +26,9 @@
 #include "orchestrators/docker/gpu_probe.hpp"
 #include "orchestrators/docker/init_program.hpp"
 #include "orchestrators/docker/open_folders.hpp"
+#include "orchestrators/docker/service_network.hpp"
+#include "orchestrators/docker/service_spec.hpp"
+#include "orchestrators/docker/services.hpp"
 #include "orchestrators/docker/user_entry.hpp"
 #include "orchestrators/owner.hpp"
 #include "orchestrators/stopped.hpp"
@@ -63,7 +66,8 @@ class DockerOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.explicit_devices = capabilities_.memory_limits =
         capabilities_.cpu_limits = true;
     capabilities_.infrastructure_retries = 3;
-    capabilities_.shells = capabilities_.protects_inputs = capabilities_.reports_begin = true;
+    capabilities_.shells = capabilities_.protects_inputs = capabilities_.reports_begin =
+        capabilities_.services = true;
     capabilities_.gpus_of_this_machine = engine_.endpoint().is_of_this_machine();
   }
 
@@ -129,6 +133,7 @@ class DockerOrchestrator : public Orchestrator {
     std::vector<std::string> lines;
     const auto containers = co_await engine_.list_containers(labels);
     for (const auto& container : containers) {
+      if (container.contains(json::json_pointer("/Labels/" + std::string(service_label)))) continue;
       const auto group = usage::find_container_group(container.value("Id", std::string()));
       if (!group.exists()) continue;
       auto processes = usage::processes_in(group);
@@ -196,13 +201,21 @@ class DockerOrchestrator : public Orchestrator {
       place.gate = false;
       co_return co_await run_shell(engine_, attempt, place, image.reference);
     }
-    auto result = co_await run_container(engine_, attempt, place, image.reference, removals_);
+    auto result = co_await run_prepared(attempt, place, image.reference);
     if (!is_mapped) elsewhere_ |= place.elsewhere;
     if (attempt.step.settings->docker.user && !place.elsewhere)
       co_await take_over_files(engine_, attempt, place);
     result.image = image.id;
     result.node = co_await node();
     co_return result;
+  }
+
+  async::Task<AttemptResult> run_prepared(const Attempt& attempt, ContainerOptions& place,
+                                          const std::string& image) {
+    if (attempt.step.services.empty())
+      co_return co_await run_container(engine_, attempt, place, image, removals_);
+    const auto images = co_await images_.images_of_services(attempt.step);
+    co_return co_await run_with_services(engine_, attempt, place, image, images, removals_);
   }
 
   /// Runs in the step's image or else its parent; if neither exists, builds the step's image.
@@ -270,6 +283,7 @@ class DockerOrchestrator : public Orchestrator {
       if (removal.error()) error = removal.error();
     }
     if (error) std::rethrow_exception(error);
+    co_await remove_dead_networks(engine_, std::move(labels), is_alive);
   }
 
  private:

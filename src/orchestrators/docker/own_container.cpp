@@ -4,6 +4,8 @@
 
 #include "core/log.hpp"
 #include "orchestrators/docker/file_copy.hpp"
+#include "orchestrators/docker/service_network.hpp"
+#include "orchestrators/docker/service_spec.hpp"
 #include "orchestrators/preflight.hpp"
 
 namespace pipeline::orchestrators::docker_engine {
@@ -68,6 +70,9 @@ async::Task<OwnContainer> obtain_container(docker::EngineApi& engine, const Atte
           continue;
         }
       }
+      const auto& docker = attempt.step.settings->docker;
+      if (!place.network.empty() && first_network(docker, place) != place.network)
+        co_await join_network(engine, place.network, made.id);
       made.gated = place.gate;
       made.usable = true;
       made.copies = place.elsewhere;

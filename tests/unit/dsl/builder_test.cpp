@@ -337,6 +337,13 @@ TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_y
                             .wait = "Train ${params.c}?",
                             .max_parallel = 1,
                             .uses = {{"license", 2}},
+                            .services = {{"db",
+                                          {.image = "postgres:16",
+                                           .command = {"-c", "fsync=off"},
+                                           .environment = {{"A", "${params.c}"}, {"HOME", {}}},
+                                           .ready = {.port = 5432, .timeout = 30_s},
+                                           .resources = {.memory = 1_GiB}}}},
+                            .environment = {{"HOME", {}}},
                             .retry = {.max_retries = 1, .on = {"exit 75"}, .never = {"signal 9"}},
                             .cache_max_age = std::chrono::hours(24),
                             .cache_until = "monday"}));
@@ -350,6 +357,13 @@ TEST_F(Builder, what_a_step_may_do_without_and_where_its_results_go_is_that_of_y
   EXPECT_TRUE(step.outputs.at(0).temp);
   EXPECT_EQ(step.max_parallel, 1u);
   EXPECT_EQ(step.uses, (std::map<std::string, unsigned>{{"license", 2}}));
+  const auto& db = step.services.at("db");
+  EXPECT_EQ(db.image, "postgres:16");
+  EXPECT_EQ(db.command, (std::vector<std::string>{"-c", "fsync=off"}));
+  EXPECT_EQ(db.environment, (StepEnvironment{{"A", "2"}, {"HOME", {}}}));
+  EXPECT_EQ(db.ready.port, 5432u);
+  EXPECT_EQ(db.ready.timeout, std::chrono::seconds(30));
+  EXPECT_EQ(db.resources.memory, 1_GiB);
   EXPECT_EQ(step.retry.on.items(), std::vector<std::string>{"exit 75"});
   EXPECT_EQ(step.cache_max_age, std::chrono::hours(24));
   EXPECT_EQ(step.cache_until, "monday");

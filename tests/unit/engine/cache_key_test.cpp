@@ -21,6 +21,26 @@ TEST(CacheKey, has_the_users_version_of_a_step) {
   EXPECT_EQ(differences(first, second), std::vector<std::string>{"version: 2024-01 -> 2024-02"});
 }
 
+TEST(CacheKey, has_what_services_are_and_not_how_they_are_looked_after) {
+  StepSpec step;
+  step.services["db"] = {.image = "postgres:16", .ready = {.port = 5432}};
+  const auto parts = [&] { return key_parts("p", step, {}, {}, "image"); };
+  const auto before = parts();
+  step.services["db"].ready = {.command = {"pg_isready"}, .timeout = std::chrono::minutes(5)};
+  step.services["db"].resources.memory = 1024;
+  EXPECT_EQ(key_of(parts()), key_of(before));
+  step.services["db"].image = "postgres:17";
+  EXPECT_EQ(differences(before, parts()),
+            std::vector<std::string>{"service db: postgres:16 -> postgres:17"});
+  step.services["db"].image = "postgres:16";
+  step.services["db"].environment = {{"PGDATA", "/data"}};
+  EXPECT_EQ(differences(before, parts()), std::vector<std::string>{"service db command changed"});
+  step.services["db"].environment = {{"PGDATA", {}}};
+  EXPECT_NE(key_of(parts()), key_of(before)) << "its value is the step's";
+  step.services.clear();
+  EXPECT_EQ(differences(before, parts()).size(), 2u);
+}
+
 TEST(CodeParts, of_code_that_cannot_be_read_are_an_error_for_every_step_that_has_it) {
   const core::TemporaryFolder folder;
   store::StatIndex stats(folder.path() / "index");

@@ -1,0 +1,27 @@
+/// @file
+/// The networks of attempts with services, on the engine.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "docker/engine_api.hpp"
+
+namespace pipeline::orchestrators::docker_engine {
+
+/// Creates a network. @param body see network_body()
+async::Task<> make_network(docker::EngineApi& engine, nlohmann::json body);
+
+/// Connects a container that has not been started with another network.
+async::Task<> join_network(docker::EngineApi& engine, std::string network, std::string container);
+
+/// Removes the services with these labels, and their networks, whose other containers are being
+/// removed meanwhile.
+async::Task<> remove_services(docker::EngineApi& engine, std::vector<std::string> labels);
+
+/// Removes the networks of runs that have no driver. @param labels of their owner
+async::Task<> remove_dead_networks(docker::EngineApi& engine, std::vector<std::string> labels,
+                                   const std::function<bool(const std::string&)>& is_alive);
+
+}  // namespace pipeline::orchestrators::docker_engine

@@ -1,0 +1,70 @@
+/// @file
+/// A service of an attempt, from its start to its end.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/lines.hpp"
+#include "core/tail_buffer.hpp"
+#include "docker/engine_api.hpp"
+#include "orchestrators/docker/container_spec.hpp"
+
+namespace pipeline::orchestrators::docker_engine {
+
+class ServiceRun {
+ public:
+  /// @param on_change called when is_ready() or failure() has changed
+  ServiceRun(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& place,
+             std::string name, std::string image, std::function<void()> on_change)
+      : engine_(engine),
+        attempt_(attempt),
+        place_(place),
+        name_(std::move(name)),
+        spec_(attempt.step.services.at(name_)),
+        image_(std::move(image)),
+        on_change_(std::move(on_change)) {}
+
+  /// Starts the service's container, and returns when that has ended, has failed to become ready,
+  /// or stop() was called. The container is removed elsewhere.
+  async::Task<> run();
+  void stop() { connections_.stop(core::StopLevel::immediate); }
+
+  bool is_ready() const { return is_ready_; }
+  /// Why the step cannot start, or go on.
+  const std::optional<Failure>& failure() const { return failure_; }
+
+ private:
+  async::Task<> start();
+  async::Task<std::string> create();
+  async::Task<> pass_output();
+  async::Task<> await_readiness();
+  async::Task<int> look(std::vector<std::string> check, core::CancelSource& cancel);
+  async::Task<> wait_for_end();
+  async::Task<docker::ContainerState> state();
+  void take_output(bool is_stderr, std::string_view bytes);
+  void take_line(bool is_stderr, std::string_view line);
+  void fail(FailureKind kind, const std::string& what, std::vector<std::string> hints);
+  /// Returns `its service 'db' (postgres:16) `.
+  std::string title() const { return "its service '" + name_ + "' (" + spec_.image + ") "; }
+
+  docker::EngineApi& engine_;
+  const Attempt& attempt_;
+  const ContainerOptions& place_;
+  const std::string name_;
+  const ServiceSpec& spec_;
+  const std::string image_;
+  std::function<void()> on_change_;
+  std::string id_;
+  core::CancelSource connections_;  ///< Stopped at the end.
+  core::Lines lines_[2]{core::Lines(max_line), core::Lines(max_line)};
+  core::TailBuffer last_output_{2048};
+  std::string why_not_ready_;
+  bool is_ready_ = false, is_late_ = false;
+  std::optional<Failure> failure_;
+
+  static constexpr std::size_t max_line = 16384;
+};
+
+}  // namespace pipeline::orchestrators::docker_engine

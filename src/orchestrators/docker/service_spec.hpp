@@ -1,0 +1,35 @@
+/// @file
+/// The descriptions of an attempt's services for the engine. Pure: makes no requests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrators/docker/container_spec.hpp"
+
+namespace pipeline::orchestrators::docker_engine {
+
+/// Label with the name of a service; also at the attempt's network, with an empty value.
+inline constexpr const char* service_label = "pipe.service";
+
+/// Returns the body of POST /networks/create. With `network: none` nothing else is reached from
+/// the network.
+nlohmann::json network_body(const AttemptSpec& attempt, const ContainerOptions& place);
+
+/// Returns the body of POST /containers/create for the service, which may have secrets and must
+/// not be shown.
+/// @param image reference or identifier
+nlohmann::json service_body(const AttemptSpec& attempt, const ContainerOptions& place,
+                            const std::string& name, const std::string& image);
+
+/// Returns the command that ends with 0 in the service's container once it is ready; empty if the
+/// container has no program that can look at its port.
+std::vector<std::string> readiness_check(const ServiceReady& ready, const ContainerOptions& place);
+
+/// Returns the network that a step's container is created in. It joins the attempt's network
+/// afterwards if that is another one.
+std::string first_network(const DockerSettings& docker, const ContainerOptions& place);
+
+}  // namespace pipeline::orchestrators::docker_engine

@@ -1,0 +1,153 @@
+#include "orchestrators/docker/services.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <list>
+#include <optional>
+
+#include "async/joinable_task.hpp"
+#include "orchestrators/containers/container_end.hpp"
+#include "orchestrators/docker/container_run.hpp"
+#include "orchestrators/docker/service_network.hpp"
+#include "orchestrators/docker/service_run.hpp"
+#include "orchestrators/docker/service_spec.hpp"
+#include "orchestrators/stopped.hpp"
+
+namespace pipeline::orchestrators::docker_engine {
+namespace {
+
+/// The services of an attempt, which run beside it.
+class ServiceGroup {
+ public:
+  ServiceGroup(docker::EngineApi& engine, const Attempt& attempt, const ContainerOptions& place,
+               asio::any_io_executor executor, const StringMap& images)
+      : executor_(executor),
+        changed_(executor, asio::steady_timer::time_point::max()),
+        from_outside_(attempt.io.cancel, [this](core::StopLevel level) {
+          stop_.stop(level);
+          changed_.cancel();
+        }) {
+    for (const auto& [name, service] : attempt.step.services)
+      services_.emplace_back(engine, attempt, place, name, images.at(name), [this] { tell(); });
+  }
+
+  /// Starts all services. Returns once they are ready, one of them has failed, or the attempt is
+  /// stopped.
+  async::Task<> start() {
+    for (auto& service : services_)
+      running_.emplace_back(executor_, service.run(), [this] { tell(); });
+    const auto is_ready = [](const ServiceRun& service) { return service.is_ready(); };
+    while (!is_over() && !std::ranges::all_of(services_, is_ready)) {
+      changed_.expires_at(asio::steady_timer::time_point::max());
+      boost::system::error_code cancelled;
+      co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
+  }
+
+  /// Ends the connections to the services, which run on until their removal. Throws what has ended
+  /// one of them.
+  async::Task<> end() {
+    for (auto& service : services_) service.stop();
+    std::exception_ptr error;
+    for (auto& each : running_) {
+      co_await each.join();
+      if (each.error()) error = each.error();
+    }
+    if (error) std::rethrow_exception(error);
+  }
+
+  /// Stopped with the attempt, and when a service has failed.
+  core::CancelSource& stop() { return stop_; }
+
+  /// Returns the failure of a service.
+  std::optional<Failure> failure() const {
+    for (const auto& service : services_)
+      if (service.failure()) return service.failure();
+    return std::nullopt;
+  }
+
+  bool is_over() const {
+    return stop_.level() != core::StopLevel::none || failure() ||
+           std::ranges::any_of(running_, [](const auto& each) { return each.done(); });
+  }
+
+ private:
+  void tell() {
+    changed_.cancel();
+    if (is_over()) stop_.stop(core::StopLevel::graceful);
+  }
+
+  asio::any_io_executor executor_;
+  asio::steady_timer changed_;  ///< Cancelled on every change.
+  core::CancelSource stop_;
+  core::CancelSource::Listener from_outside_;
+  std::list<ServiceRun> services_;
+  std::list<async::JoinableTask> running_;
+};
+
+/// A service's end explains the step's, unless the step was stopped for another reason.
+void explain(AttemptResult& result, const std::optional<Failure>& of_service,
+             core::StopLevel wanted) {
+  if (!of_service || wanted != core::StopLevel::none || !result.failure) return;
+  auto failure = *of_service;
+  if (result.failure->kind != FailureKind::cancelled)
+    failure.details.insert(failure.details.begin(), "the step " + result.failure->message);
+  result.failure = std::move(failure);
+}
+
+async::Task<AttemptResult> run_beside(ServiceGroup& group, docker::EngineApi& engine,
+                                      const Attempt& attempt, ContainerOptions& place,
+                                      const std::string& image, Removals& removals) {
+  AttemptResult result;
+  co_await group.start();
+  if (group.is_over()) {
+    result.failure = was_stopped();
+    co_return result;
+  }
+  const Attempt beside{
+      attempt, {attempt.io.log, group.stop(), attempt.io.on_began, attempt.io.replace_checkpoint}};
+  co_return co_await run_container(engine, beside, place, image, removals);
+}
+
+}  // namespace
+
+async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const Attempt& attempt,
+                                             ContainerOptions& place, const std::string& image,
+                                             const StringMap& images, Removals& removals) {
+  const auto executor = co_await asio::this_coro::executor;
+  place.network = container_name(attempt);
+  std::vector<std::string> labels;
+  for (const auto& [name, value] : container_labels(attempt, place))
+    labels.push_back(name + "=" + value);
+  AttemptResult result;
+  std::exception_ptr error;
+  std::optional<docker::EngineError> refused;
+  auto body = network_body(attempt, place);
+  try {
+    co_await remove_services(engine, labels);  // Those of a dead driver.
+    co_await make_network(engine, std::move(body));
+  } catch (const docker::EngineError& no_network) {
+    refused = no_network;
+  }
+  if (refused) {
+    result.failure = containers::start_failure(*refused, attempt, image);
+    co_return result;
+  }
+  ServiceGroup group(engine, attempt, place, executor, images);
+  try {
+    result = co_await run_beside(group, engine, attempt, place, image, removals);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  try {
+    co_await group.end();
+  } catch (...) {
+    if (!error) error = std::current_exception();
+  }
+  removals.begin(executor, remove_services(engine, std::move(labels)));
+  if (error) std::rethrow_exception(error);
+  explain(result, group.failure(), attempt.io.cancel.level());
+  co_return result;
+}
+
+}  // namespace pipeline::orchestrators::docker_engine

@@ -1,0 +1,19 @@
+/// @file
+/// Runs an attempt with its services.
+#pragma once
+
+#include "docker/engine_api.hpp"
+#include "orchestrators/docker/container_spec.hpp"
+#include "orchestrators/removals.hpp"
+
+namespace pipeline::orchestrators::docker_engine {
+
+/// Starts the attempt's services in a network of their own, runs its container in there once all
+/// of them are ready, and begins the removal of services and network. A service that ends earlier
+/// ends the attempt with it. Throws as run_container() does.
+/// @param images of the services, by name: references or identifiers
+async::Task<AttemptResult> run_with_services(docker::EngineApi& engine, const Attempt& attempt,
+                                             ContainerOptions& place, const std::string& image,
+                                             const StringMap& images, Removals& removals);
+
+}  // namespace pipeline::orchestrators::docker_engine

@@ -1,0 +1,137 @@
+"""Services of a step: they are ready before it starts, are reached by their names, and nothing is left of them however the step ends."""
+
+import os
+import signal
+import unittest
+
+from support import PARENT, PipeTest, docker, wait_until
+
+WEB = ["python3", "-u", "-m", "http.server", "8000"]
+ASK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+
+
+def web(**more) -> dict:
+    return {"image": PARENT, "command": WEB, "ready": {"port": 8000, "http": "/"}, **more}
+
+
+def script(text: str, **more) -> dict:
+    return web(command=["python3", "-u", "-c", text], **more)
+
+
+class Services(PipeTest):
+    def networks(self) -> list[str]:
+        return docker("network", "ls", "-q", "--filter", f"label=e2e={self.mark}").split()
+
+    def remove_everything(self):
+        super().remove_everything()
+        if left := self.networks():
+            docker("network", "rm", *left)
+
+    def assert_nothing_left(self):
+        super().assert_nothing_left()
+        self.assertEqual(self.networks(), [])
+
+    def log(self, step: str) -> str:
+        return self.pipe("logs", "latest", step).out
+
+    def test_a_step_reaches_its_services_by_their_names(self):
+        ask = {"command": ["python3", "-c", ASK + "; print(urllib.request.urlopen('http://second:8000/').status)", "http://web:8000/"],
+               "services": {"web": web(), "second": web(ready={"command": ["python3", "-c", "import socket; socket.create_connection(('web', 8000))"]})}}
+        self.pipeline({"ask": ask})
+        self.run_pipe()
+        log = self.log("ask")
+        self.assertIn("Directory listing", log)
+        self.assertRegex(log, r"(?m)^200$")
+        self.assertRegex(log, r"(?m)^\[web\] .*\"GET / HTTP/1.1\" 200")
+        self.assert_nothing_left()
+        self.assertEqual(self.run_pipe().steps(), {"ask": "cached"})
+        ask["services"]["web"]["environment"] = {"MODE": "2"}
+        self.pipeline({"ask": ask})
+        plan = self.plan()["ask"]
+        self.assertEqual((plan["action"], plan["changes"]), ("run", ["service web command changed"]), plan)
+        self.assertIn(f"beside it runs the service web ({PARENT})", plan["notes"])
+
+    def test_a_service_sees_inputs_code_and_values_of_its_step(self):
+        self.write("serve.py", "import http.server, os\nopen('/tmp/index.html', 'w').write(open(os.environ['PIPE_INPUT_MODEL']).read() + os.environ['TOKEN'] + os.environ['SIZE'])\n"
+                   "os.chdir('/tmp')\nprint('token', os.environ['TOKEN'], flush=True)\nhttp.server.test(http.server.SimpleHTTPRequestHandler, port=8000)\n")
+        self.pipeline({
+            "train": {"command": "echo trained > ${outputs.model}", "outputs": ["model"]},
+            "ask": {"command": ["python3", "-c", "import os, urllib.request; print(urllib.request.urlopen('http://web:8000/').read().decode().replace(os.environ['TOKEN'], 'known'))"],
+                    "inputs": {"model": "train.model"}, "code": ["serve.py"], "secrets": ["TOKEN"],
+                    "services": {"web": web(command=["python3", "/pipe/code/serve.py"], environment={"TOKEN": None, "SIZE": "${params.size}"})}},
+        }, parameters={"size": 3})
+        self.run_pipe(TOKEN="hush-hush-4711")
+        log = self.log("ask")
+        self.assertIn("trained\nknown3", log)
+        self.assertIn("[web] token ", log)
+        self.assertNotIn("4711", log)
+
+    def test_a_service_that_is_not_ready_in_time_fails_the_step(self):
+        self.pipeline({"ask": {"command": "echo never", "services": {"web": script("print('loading weights'); import time; time.sleep(600)", ready={"port": 8000, "timeout": "1s"})}}})
+        failure = self.run_pipe(code=1).failure("ask")
+        self.assertEqual(failure["kind"], "not_started", failure)
+        self.assertEqual(failure["message"], f"its service 'web' ({PARENT}) was not ready within 1.0s: port 8000: Connection refused")
+        self.assertIn("[web] loading weights", failure["details"])
+        self.assertNotIn("never", self.log("ask").replace("[web]", ""))
+        self.assert_nothing_left()
+
+    def test_a_service_that_ends_fails_the_step(self):
+        serve = "import http.server, threading, os; s = http.server.HTTPServer(('', 8000), http.server.SimpleHTTPRequestHandler); "
+        self.pipeline({
+            "early": {"command": "echo never", "services": {"db": script("print('no password'); exit(3)")}},
+            "late": {"command": "sleep 600", "services": {"db": script(serve + "threading.Timer(2, lambda: (print('disk full'), os._exit(4))).start(); s.serve_forever()")}},
+            "both": {"command": ["python3", "-c", "import time, urllib.request\nwhile True: urllib.request.urlopen('http://db:8000/').read(); time.sleep(0.02)"],
+                     "services": {"db": script(serve + "threading.Timer(2, lambda: os._exit(4)).start(); s.serve_forever()")}},
+        })
+        result = self.run_pipe(code=1)
+        early, late, both = (result.failure(step) for step in ("early", "late", "both"))
+        self.assertEqual(early["message"], f"its service 'db' ({PARENT}) ended with exit code 3 before it was ready")
+        self.assertIn("[db] no password", early["details"])
+        self.assertEqual(late["message"], f"its service 'db' ({PARENT}) ended with exit code 4 while the step ran")
+        self.assertIn("[db] disk full", late["details"])
+        self.assertEqual(both["message"], late["message"])
+        self.assert_nothing_left()
+
+    def test_ctrl_c_and_a_killed_driver_leave_nothing(self):
+        self.pipeline({"ask": {"command": "echo begun; sleep 600", "services": {"web": web()}}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "docker")
+        wait_until(lambda: "begun" in self.log("ask"), "a first line of the step")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assert_nothing_left()
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "docker")
+        wait_until(lambda: len(self.containers()) == 2, "the containers of service and step")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.assertEqual((len(self.containers()), len(self.networks())), (2, 1))
+        self.pipeline({"other": {"command": "true"}})
+        self.run_pipe()
+        self.assert_nothing_left()
+
+    def test_ctrl_c_while_a_service_starts(self):
+        self.pipeline({"ask": {"command": "true", "services": {"web": script("print('starts'); import time; time.sleep(600)")}}})
+        process = self.start("run", "pipeline.yaml", "--orchestrator", "docker")
+        wait_until(lambda: "[web] starts" in self.log("ask"), "a first line of the service")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(process).code, 130)
+        self.assert_nothing_left()
+
+    def test_a_step_keeps_its_own_network(self):
+        own = f"pipe-e2e-{self.mark}"
+        docker("network", "create", "--label", f"e2e={self.mark}", own)
+        self.pipeline({"ask": {"command": ["python3", "-c", ASK + "; import socket; print(len(socket.if_nameindex()))", "http://web:8000/"], "services": {"web": web()},
+                               "settings": {"docker": {"network": own}}}})
+        self.run_pipe()
+        self.assertRegex(self.log("ask"), r"(?m)^3$", "lo, the step's network, and that of its services")
+        self.assertEqual(len(self.networks()), 1)
+
+    def test_processes_have_no_services(self):
+        self.pipeline({"ask": {"command": "true", "services": {"web": web()}}})
+        refused = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertIn("step 'ask': has services, which are containers, and the orchestrator 'local' runs none beside a step", refused.err)
+        self.assertIn("orchestrator: docker", refused.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
