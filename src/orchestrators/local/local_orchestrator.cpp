@@ -46,6 +46,7 @@ void kill_strays(const Attempt& attempt) {
   std::vector<std::string> marks{"PIPE_RUN_ID=" + attempt.run_id,
                                  "PIPE_STEP_NAME=" + attempt.step.name,
                                  "PIPE_ATTEMPT=" + std::to_string(attempt.number)};
+  if (attempt.process) marks.push_back("RANK=" + std::to_string(attempt.process->rank));
   std::error_code error;
   for (auto& entry : fs::directory_iterator("/proc", error)) {
     pid_t pid = 0;
@@ -135,6 +136,8 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
                     .gpus = true,
                     .explicit_devices = true,
                     .shells = true,
+                    .nodes = true,
+                    .processes_of_node = true,
                     .memory_limits = !groups_.memory.empty(),
                     .cpu_limits = !groups_.cpu.empty(),
                     .scratch_folders = Workspace::folders()},
@@ -393,15 +396,23 @@ ProcessOptions LocalOrchestrator::process_of(const Attempt& attempt, const Works
   return process;
 }
 
-std::optional<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt) const {
+std::shared_ptr<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt) {
   const auto& resources = attempt.step.settings->resources;
   if (!(resources.memory && capabilities_.memory_limits) &&
       !(resources.cpu_count && capabilities_.cpu_limits))
-    return std::nullopt;
-  return std::optional<LimitGroup>(
-      std::in_place, groups_,
-      "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number),
-      resources.memory, resources.cpu_count);
+    return nullptr;
+  auto name =
+      "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
+  if (!attempt.process)
+    return std::make_shared<LimitGroup>(groups_, name, resources.memory, resources.cpu_count);
+  name += "-node-" + std::to_string(attempt.process->node);
+  std::erase_if(limits_of_nodes_, [](const auto& known) { return known.second.expired(); });
+  auto& known = limits_of_nodes_[name];
+  auto limits = known.lock();
+  if (!limits)
+    known = limits =
+        std::make_shared<LimitGroup>(groups_, name, resources.memory, resources.cpu_count);
+  return limits;
 }
 
 async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {
@@ -453,6 +464,8 @@ async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attemp
                                         });
   result.usage = end.usage;
   if (limits) limits->measure(result.usage);
+  // Processes that share the group are counted by the last one.
+  if (limits.use_count() > 1) result.usage.peak_memory.reset();
   if (!end.start_error) result.began = end.began, result.ended = end.ended;
   if (end.pipe_held) kill_strays(attempt);
   const bool may_be_killed = !end.stopped && !end.start_error && (!end.exited || end.code != 0);

@@ -1,0 +1,30 @@
+/// @file
+/// The nodes of a step that is many processes, which start and end together.
+#pragma once
+
+namespace pipeline {
+
+/// Which processes must succeed for a step with nodes to succeed.
+enum class NodesDone {
+  all,    ///< All of them. The default.
+  first,  ///< That of rank 0, whose success ends the others.
+};
+
+/// Which GPUs of its node a process sees.
+enum class VisibleGpus {
+  node,  ///< All of them: the process takes the one of its local rank. The default.
+  own,   ///< An equal share of them.
+};
+
+/// The value of NodesSpec::processes for one process on each GPU of a node.
+inline constexpr unsigned per_gpu = 0;
+
+/// The nodes that a step has at the same time, and the processes on each.
+struct NodesSpec {
+  unsigned count = 1;
+  unsigned processes = 1;  ///< Of each node; or `per_gpu`.
+  NodesDone done = NodesDone::all;
+  VisibleGpus visible = VisibleGpus::node;
+};
+
+}  // namespace pipeline
