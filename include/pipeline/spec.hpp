@@ -237,12 +237,12 @@ struct StepSpec {
   std::map<std::string, unsigned> uses = {};
   /// Containers that run beside each attempt, by the name under which the step reaches them.
   std::map<std::string, ServiceSpec> services = {};
-  /// Set if each attempt is several processes, on one node or more.
-  Rare<NodesSpec> nodes = {};
   /// Absolute path of the folder that receives copies of the outputs on success; empty: none.
   std::filesystem::path publish_to = {};
   /// Whether the step has a folder that survives its attempts until one succeeds.
   bool checkpoint = false;
+  /// Set if each attempt is several processes, on one node or more.
+  NodesSpec nodes = {.count = 0};
   /// Names under which outputs are published on success, keyed by output.
   StringMap publish = {};
   /// Line of the source file, counted from 1; 0: unknown.

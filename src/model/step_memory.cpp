@@ -93,7 +93,6 @@ std::size_t memory_of(const StepSpec& step) {
                heap(step.files) + heap(step.environment) + heap(step.secrets) +
                heap(step.retry.on) + heap(step.retry.never) + heap(step.cache_until) +
                heap(step.publish_to) + heap(step.publish) + heap(step.version);
-  if (step.nodes) bytes += sizeof *step.nodes;
   if (step.repeat) bytes += sizeof *step.repeat + heap(step.repeat->until);
   for (const auto& [name, units] : step.uses) bytes += sizeof name + node + heap(name);
   return bytes;

@@ -86,7 +86,7 @@ std::string value_of(const Template::Reference& reference, const AttemptSpec& at
     case Template::Placeholder::node_rank:
       return std::to_string(attempt.process ? attempt.process->node : 0);
     case Template::Placeholder::node_count:
-      return std::to_string(attempt.step.nodes ? attempt.step.nodes->count : 1);
+      return std::to_string(std::max<unsigned>(1, attempt.step.nodes.count));
     case Template::Placeholder::environment:
       if (auto found = attempt.environment.find(reference.name); found != attempt.environment.end())
         return found->second;

@@ -99,7 +99,7 @@ Gang::Member::Member(const Attempt& whole, AttemptSpec spec, core::CancelSource&
 Gang::Gang(AttemptRunner& runner, const Attempt& attempt)
     : runner_(runner),
       attempt_(attempt),
-      spec_(*attempt.step.nodes),
+      spec_(attempt.step.nodes),
       processes_(processes_of(spec_, attempt.gpus.size())) {}
 
 async::Task<AttemptResult> Gang::run() {

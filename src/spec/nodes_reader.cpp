@@ -14,11 +14,16 @@ using Selection = settings::GpuRequest::Selection;
 constexpr unsigned max_nodes = 4096, max_processes = 1024;
 constexpr const char* nodes_example = "as in `nodes: 2` or `nodes: {count: 2, processes: gpus}`";
 
-unsigned read_processes(const core::Value& value, settings::Diagnostics& diagnostics) {
+std::uint16_t read_number_of(const char* key, const core::Value& value, unsigned max,
+                             settings::Diagnostics& diagnostics) {
+  return static_cast<std::uint16_t>(
+      settings::read_count(key, value, diagnostics, {1, max}).value_or(1));
+}
+
+std::uint16_t read_processes(const core::Value& value, settings::Diagnostics& diagnostics) {
   if (value.kind == core::Value::Kind::scalar && value.scalar == "gpus") return per_gpu;
   const auto before = diagnostics.size();
-  const auto number =
-      settings::read_count("processes", value, diagnostics, {1, max_processes}).value_or(1);
+  const auto number = read_number_of("processes", value, max_processes, diagnostics);
   if (diagnostics.size() > before)
     diagnostics.back().notes.emplace_back("or `gpus`: one for each GPU of the node");
   return number;
@@ -49,7 +54,7 @@ void report_node_keys(const core::Value& map, settings::Diagnostics& diagnostics
 /// Reports requests for GPUs that several nodes cannot have.
 void check_gpus(const StepSpec& step, const settings::GpuRequest& gpus, core::Span span,
                 settings::Diagnostics& diagnostics) {
-  const auto& nodes = *step.nodes;
+  const auto& nodes = step.nodes;
   const bool is_counted = gpus.selection == Selection::count || gpus.selection == Selection::first;
   if (nodes.processes == per_gpu && !gpus.wanted())
     settings::report(diagnostics, "contradiction",
@@ -78,7 +83,7 @@ NodesSpec read_nodes(const core::Value& value, settings::Diagnostics& diagnostic
   NodesSpec nodes;
   if (value.kind == core::Value::Kind::scalar) {
     const auto before = diagnostics.size();
-    nodes.count = settings::read_count("nodes", value, diagnostics, {1, max_nodes}).value_or(1);
+    nodes.count = read_number_of("nodes", value, max_nodes, diagnostics);
     if (diagnostics.size() > before) diagnostics.back().suggestion = nodes_example;
     return nodes;
   }
@@ -88,7 +93,7 @@ NodesSpec read_nodes(const core::Value& value, settings::Diagnostics& diagnostic
   }
   report_node_keys(value, diagnostics);
   if (const auto* count = value.find("count"))
-    nodes.count = settings::read_count("count", *count, diagnostics, {1, max_nodes}).value_or(1);
+    nodes.count = read_number_of("count", *count, max_nodes, diagnostics);
   if (const auto* processes = value.find("processes"))
     nodes.processes = read_processes(*processes, diagnostics);
   if (const auto* done = value.find("done"))

@@ -36,7 +36,7 @@ struct Defaults {
   std::filesystem::path publish_to;  ///< Of a step only, as `wait`, `services` and `nodes`.
   std::string wait;
   std::map<std::string, ServiceSpec> services;
-  Rare<NodesSpec> nodes;
+  NodesSpec nodes{.count = 0};
 };
 
 struct FileScope;

@@ -256,8 +256,8 @@ std::vector<KeyPart> key_parts(const std::string& pipeline, const StepSpec& step
   if (const auto gpus = settings::gpu_request(step.settings->resources); gpus.wanted())
     parts.push_back({"gpus", text_of(gpus)});
   if (step.nodes) {
-    const auto& [count, processes, done, visible] = *step.nodes;
-    parts.push_back({"nodes", std::to_string(count)});
+    const auto processes = step.nodes.processes;
+    parts.push_back({"nodes", std::to_string(step.nodes.count)});
     parts.push_back({"processes", processes == per_gpu ? "gpus" : std::to_string(processes)});
   }
   for (const auto& output : step.outputs)

@@ -76,7 +76,7 @@ std::vector<core::Diagnostic> check_nodes(const RunContext& context,
     const auto& place = context.services.routes.capabilities_of(*step);
     if (!place.nodes)
       without[place.name].push_back(step);
-    else if (!place.processes_of_node && step->nodes->processes != 1)
+    else if (!place.processes_of_node && step->nodes.processes != 1)
       with_one[place.name].push_back(step);
   }
   model::Findings found;
