@@ -119,11 +119,10 @@ unsigned free_ports(unsigned count) {
   static std::minstd_rand random{std::random_device{}()};
   const auto end = std::max(first_of_connections(), first_port + 1);
   constexpr int max_tries = 1000;
-  for (int tries = 0; tries < max_tries; ++tries) {
+  for (int tries = 0; tries < max_tries && count < end_of_ports - first_port; ++tries) {
     // Below the ports of connections; above them for a machine that has given all those away.
     const bool is_above = end - first_port <= count || tries >= max_tries / 2;
     const auto last = (is_above ? end_of_ports : end) - count;
-    if (last <= first_port) break;
     const auto first = std::uniform_int_distribution<unsigned>(first_port, last)(random);
     if (!are_free(first, count)) continue;
     for (unsigned port = first; port < first + count; ++port) given[port] = Clock::now();

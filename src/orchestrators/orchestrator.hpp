@@ -27,8 +27,6 @@ struct Capabilities {
       false;              ///< A step may name specific devices; a cluster chooses them itself.
   bool shells = false;    ///< Attempt::shell is honoured.
   bool services = false;  ///< StepSpec::services are honoured.
-  bool nodes = false;     ///< AttemptSpec::process is honoured.
-  bool processes_of_node = false;  ///< Also for several processes on one node.
   bool memory_limits = false;
   bool cpu_limits = false;
   bool outlives_driver =

@@ -74,9 +74,9 @@ std::vector<core::Diagnostic> check_nodes(const RunContext& context,
   for (const auto* step : steps) {
     if (!step->nodes) continue;
     const auto& place = context.services.routes.capabilities_of(*step);
-    if (!place.nodes)
+    if (!place.traits.runs_nodes)
       without[place.name].push_back(step);
-    else if (!place.processes_of_node && step->nodes.processes != 1)
+    else if (!place.traits.runs_processes_of_node && step->nodes.processes != 1)
       with_one[place.name].push_back(step);
   }
   model::Findings found;
