@@ -14,6 +14,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "settings/accelerator.hpp"
 
 namespace pipeline::orchestrators {
 namespace {
@@ -111,6 +112,20 @@ StringMap node_variables(const AttemptSpec& attempt) {
                       {"PIPE_RENDEZVOUS_ID", id}};
   if (process.local_ranks == 1) add_torchrun(process, id, variables);
   return variables;
+}
+
+std::string nodes_text(const StepSpec& step) {
+  const auto counted = [](std::size_t count, const std::string& one, const char* several = "s") {
+    return std::to_string(count) + " " + one + (count == 1 ? "" : several);
+  };
+  const auto gpus = settings::gpu_request(step.settings->resources);
+  const std::size_t nodes = step.nodes.count;
+  const std::size_t processes = step.nodes.processes == per_gpu ? gpus.count : step.nodes.processes;
+  if (processes == 0) return counted(nodes, "node") + " with a process for each GPU";
+  auto text = counted(nodes, "node") + " with " + counted(processes, "process", "es") +
+              " each: " + counted(nodes * processes, "process", "es");
+  if (gpus.count > 0) text += " and " + counted(nodes * gpus.count, "GPU");
+  return text + " in all";
 }
 
 unsigned free_ports(unsigned count) {

@@ -15,6 +15,9 @@ namespace pipeline::orchestrators {
 /// processes, and PIPE_NODE_*. docs/nodes.md has them in a table.
 StringMap node_variables(const AttemptSpec& attempt);
 
+/// Returns `2 nodes with 4 processes each: 8 processes and 8 GPUs in all`, for a step with nodes.
+std::string nodes_text(const StepSpec& step);
+
 /// Returns the first of `count` consecutive ports of this machine that nothing listens on. The
 /// kernel gives none of them to connections (ip_local_port_range), and no other call in this
 /// process within a minute returns one of them. Throws EnvironmentError if there are none.

@@ -120,7 +120,7 @@ LocalOrchestrator::LocalOrchestrator(asio::io_context& loop, OrchestratorOptions
       options_(std::move(options)),
       groups_(find_control_groups()),
       capabilities_{.name = "local",
-                    .traits = local_entry().traits,
+                    .traits = entry_of("local").traits,
                     .gpus = true,
                     .explicit_devices = true,
                     .shells = true,
