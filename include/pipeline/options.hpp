@@ -124,7 +124,7 @@ struct StepOptions {
   std::map<std::string, ServiceSpec> services = {};
   /// Makes each attempt several processes that start and end together: `{.count = 2, .processes =
   /// pl::per_gpu}`.
-  std::optional<NodesSpec> nodes = {};
+  NodesSpec nodes = {.count = 0};
   /// Files, folders and globs that the step sees. Default: those that a command names; none for a
   /// function.
   StringList code = {};

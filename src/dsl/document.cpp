@@ -211,7 +211,7 @@ core::Value step_of(const Pipeline& pipeline, const detail::Declaration& step, c
   if (options.max_parallel) add(map, "max_parallel", json(options.max_parallel));
   add_some(map, "uses", json(options.uses));
   add_some(map, "services", spec::services_document(options.services));
-  if (options.nodes) add(map, "nodes", spec::nodes_document(*options.nodes));
+  if (options.nodes) add(map, "nodes", spec::nodes_document(options.nodes));
   if (options.run_on)
     add(map, "run_on",
         json(*options.run_on == RunOn::failure  ? "failure"

@@ -56,6 +56,7 @@ class Local(PipeTest):
         lines = {(event["rank"], event["line"]) for event in result.events("step_log") if event["step"] == "train"}
         self.assertEqual(lines, {(rank, "total 6") for rank in range(4)})
         self.assertEqual(sorted(self.log("train").splitlines()), [f"[{rank}] total 6" for rank in range(4)])
+        self.assertEqual(self.log("train", "--rank", "3"), "total 6\n")
         self.assertEqual(self.run_pipe().steps(), {"train": "cached", "show": "cached"})
         self.assertEqual(self.run_pipe("--param", "nodes=1").steps()["train"], "succeeded")
         self.assertIn("1 of 0", self.log("show"))
