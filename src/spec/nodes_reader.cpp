@@ -10,7 +10,6 @@ namespace pipeline::spec {
 namespace {
 
 using nlohmann::json;
-using Selection = settings::GpuRequest::Selection;
 
 constexpr unsigned max_nodes = 4096, max_processes = 1024;
 constexpr const char* nodes_example = "as in `nodes: 2` or `nodes: {count: 2, processes: gpus}`";
@@ -55,6 +54,7 @@ void report_node_keys(const core::Value& map, settings::Diagnostics& diagnostics
 /// Reports requests for GPUs that several nodes cannot have.
 void check_gpus(const StepSpec& step, const settings::GpuRequest& gpus, core::Span span,
                 settings::Diagnostics& diagnostics) {
+  using Selection = settings::GpuRequest::Selection;
   const auto& nodes = step.nodes;
   const bool is_counted = gpus.selection == Selection::count || gpus.selection == Selection::first;
   if (nodes.processes == per_gpu && !gpus.wanted())

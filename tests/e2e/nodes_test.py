@@ -1,9 +1,11 @@
 """A step with nodes: its processes start together, find each other, fail together and give one result."""
 
+import json
 import os
 import signal
 import unittest
 
+from gpu_local_test import UUIDS, GpuTest
 from support import PipeTest, wait_until
 
 # Adds the ranks up over sockets, as a framework does: rank 0 listens at MASTER_ADDR:MASTER_PORT, and the others connect to it.
@@ -123,6 +125,39 @@ class Local(PipeTest):
         refused = self.pipe("validate", "pipeline.yaml")
         self.assertEqual(refused.code, 2, refused)
         self.assertIn("'train' has `nodes`, and the orchestrator 'kubernetes' runs one process for a step", refused.text)
+
+
+class Gpus(GpuTest):
+    def test_all_nodes_have_theirs_at_once_and_a_process_each(self):
+        """Three times four processes on four GPUs: none of the gangs ever holds GPUs of another."""
+        hold = self.write("hold.py", "import os, time\nseen = os.environ['CUDA_VISIBLE_DEVICES'].split(',')\nprint(os.environ['RANK'], *seen, flush=True)\ntime.sleep(0.5)\n")
+        steps = {f"train{i}": {"command": ["python3", hold.name], "nodes": {"count": 2, "processes": "gpus"}, "settings": {"resources": {"gpu_count": 2}}} for i in range(3)}
+        self.pipeline(steps)
+        result = self.run_pipe()
+        for name in steps:
+            lines = dict(event["line"].split(" ", 1) for event in result.events("step_log") if event["step"] == name)
+            self.assertEqual(set(lines), set("0123"), lines)
+            self.assertEqual((lines["0"], lines["2"]), (lines["1"], lines["3"]), "a process sees all GPUs of its node")
+            self.assertEqual(sorted(f"{lines['0']} {lines['2']}".split()), UUIDS)
+        log = json.loads(self.pipe("show", "latest", "--output", "json").out)
+        times = sorted((attempt["started"], attempt["ended"]) for step in log["steps"] for attempt in step.get("attempts", []))
+        for (_, ended), (started, _) in zip(times, times[1:]):
+            self.assertLessEqual(ended, started)
+
+    def test_each_process_may_have_its_own(self):
+        self.pipeline({"train": {"command": "echo $RANK $CUDA_VISIBLE_DEVICES", "nodes": {"count": 2, "processes": "gpus", "visible": "own"},
+                                 "settings": {"resources": {"gpu_count": 2}}}})
+        lines = sorted(event["line"] for event in self.run_pipe().events("step_log"))
+        self.assertEqual([line.split()[0] for line in lines], list("0123"))
+        self.assertEqual(sorted(line.split()[1] for line in lines), UUIDS)
+
+    def test_more_than_the_machine_has_are_refused(self):
+        self.pipeline({"train": {"command": ["train"], "nodes": 3, "settings": {"resources": {"gpu_count": 2}}}})
+        result = self.pipe("run", "pipeline.yaml", "--orchestrator", "local")
+        self.assertEqual(result.code, 2, result)
+        self.assertIn("it has 3 nodes with 2 GPUs each", result.text)
+        valid = self.pipe("validate", "pipeline.yaml")
+        self.assertIn("train has 3 nodes with 1 process each: 3 processes and 6 GPUs in all", valid.text)
 
 
 if __name__ == "__main__":

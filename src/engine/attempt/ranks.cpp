@@ -6,7 +6,7 @@
 namespace pipeline::engine {
 namespace {
 
-constexpr std::size_t tail_lines = 50;
+constexpr std::size_t tail_of_rank = 50;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void Ranks::take(event::StepLog& log) {
   log.line = std::string(found->second);
   auto& tail = tails_[*log.rank];
   tail.push_back(log.line);
-  if (tail.size() > tail_lines) tail.pop_front();
+  if (tail.size() > tail_of_rank) tail.pop_front();
 }
 
 const std::deque<std::string>* Ranks::tail_of_failed() const {
