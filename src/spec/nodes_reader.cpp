@@ -54,9 +54,9 @@ void report_node_keys(const core::Value& map, settings::Diagnostics& diagnostics
 /// Reports requests for GPUs that several nodes cannot have.
 void check_gpus(const StepSpec& step, const settings::GpuRequest& gpus, core::Span span,
                 settings::Diagnostics& diagnostics) {
-  using Selection = settings::GpuRequest::Selection;
+  using Choice = settings::GpuRequest::Selection;
   const auto& nodes = step.nodes;
-  const bool is_counted = gpus.selection == Selection::count || gpus.selection == Selection::first;
+  const bool is_counted = gpus.selection == Choice::count || gpus.selection == Choice::first;
   if (nodes.processes == per_gpu && !gpus.wanted())
     settings::report(diagnostics, "contradiction",
                      "step '" + step.name + "' has a process for each GPU, and asks for no GPUs",

@@ -389,16 +389,8 @@ std::shared_ptr<LimitGroup> LocalOrchestrator::limits_of(const Attempt& attempt)
     return nullptr;
   auto name =
       "pipe-" + attempt.run_id + "-" + attempt.step.name + "-" + std::to_string(attempt.number);
-  if (!attempt.process)
-    return std::make_shared<LimitGroup>(groups_, name, resources.memory, resources.cpu_count);
-  name += "-node-" + std::to_string(attempt.process->node);
-  std::erase_if(limits_of_nodes_, [](const auto& known) { return known.second.expired(); });
-  auto& known = limits_of_nodes_[name];
-  auto limits = known.lock();
-  if (!limits)
-    known = limits =
-        std::make_shared<LimitGroup>(groups_, name, resources.memory, resources.cpu_count);
-  return limits;
+  if (attempt.process) name += "-node-" + std::to_string(attempt.process->node);
+  return limits_.take(groups_, name, resources);
 }
 
 async::Task<AttemptResult> LocalOrchestrator::run_in_place(const Attempt& attempt) {

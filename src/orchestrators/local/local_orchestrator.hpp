@@ -68,10 +68,10 @@ class LocalOrchestrator : public Orchestrator {
   /// Returns the variables of the process; PATH begins with the virtual environment.
   StringMap variables(const Attempt& attempt, const Workspace& workspace, const HostContext& in);
 
-  std::map<std::string, std::weak_ptr<LimitGroup>> limits_of_nodes_;  ///< By the group's name.
   ProcessReaper reaper_;
   OrchestratorOptions options_;
   ControlGroups groups_;
+  LimitGroups limits_;
   Capabilities capabilities_;
   VirtualEnvironments environments_;
   std::optional<asio::thread_pool> pool_;     ///< For copies of large code; created when needed.
