@@ -6,7 +6,7 @@ import signal
 import unittest
 
 from gpu_local_test import UUIDS, GpuTest
-from support import PipeTest, wait_until
+from support import PipeTest, docker, wait_until
 
 # Adds the ranks up over sockets, as a framework does: rank 0 listens at MASTER_ADDR:MASTER_PORT, and the others connect to it.
 SUM = """
@@ -65,7 +65,7 @@ class Local(PipeTest):
 
     def test_the_terminal_names_the_rank_of_a_line(self):
         self.pipeline({"train": {"command": "echo hello from ${node.rank} of ${node.count}", "nodes": 2}})
-        shown = self.pipe("run", "pipeline.yaml", "--orchestrator", "local", "--output", "plain").text
+        shown = self.pipe("run", "pipeline.yaml", "--orchestrator", "local", "--output", "text").text
         self.assertIn("train/0", shown)
         self.assertRegex(shown, r"train/1\S* .*hello from 1 of 2")
 
@@ -75,7 +75,7 @@ class Local(PipeTest):
         result = self.run_pipe(code=1)
         failure = result.failure("train")
         self.assertEqual(failure["kind"], "exit_code", failure)
-        self.assertEqual(failure["message"], "rank 2 of 3, on node 2, exited with code 3")
+        self.assertEqual(failure["message"], "rank 2 of 3, on node 2, ended with exit code 3")
         self.assertEqual(failure["details"], ["no such batch"])
         log = self.log("train").splitlines()
         for line in ("[0] told to end", "[1] told to end", "[2] no such batch"):
@@ -127,22 +127,51 @@ class Local(PipeTest):
         self.assertIn("'train' has `nodes`, and the orchestrator 'kubernetes' runs one process for a step", refused.text)
 
 
+class Docker(PipeTest):
+    def networks(self) -> list[str]:
+        return docker("network", "ls", "-q", "--filter", f"label=e2e={self.mark}").split()
+
+    def test_containers_find_each_other_and_nothing_is_left(self):
+        self.write("train.py", WRITE)
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 3, "outputs": ["model", {"name": "shards", "from": "all"}]},
+                       "show": {"command": "cat ${inputs.model}; cd ${inputs.shards}; grep -r . | sort", "inputs": {"model": "train.model", "shards": "train.shards"}}})
+        self.run_pipe()
+        self.assertEqual(self.pipe("logs", "latest", "show").out, "3 of 0\n0/0:0\n1/1:1\n2/2:2\n")
+        self.assertEqual(self.containers(), [])
+        self.assertEqual(self.networks(), [])
+
+    def test_the_first_that_fails_ends_the_others(self):
+        self.write("train.py", f"import os, sys, time\nif os.environ['RANK'] == '1':\n    time.sleep(2); sys.exit(3)\n{WAIT}\n")
+        self.pipeline({"train": {"command": ["python3", "train.py"], "nodes": 2}})
+        failure = self.run_pipe(code=1).failure("train")
+        self.assertIn("rank 1 of 2, on node 1, ", failure["message"])
+        self.assertIn("[0] told to end", self.pipe("logs", "latest", "train").out)
+        self.assertEqual((self.containers(), self.networks()), ([], []))
+
+    def test_several_processes_on_a_node_are_refused(self):
+        self.pipeline({"train": {"command": ["train"], "nodes": {"processes": 2}}})
+        refused = self.run_pipe(code=2)
+        self.assertIn("has several processes on each node, and the orchestrator 'docker' starts one on each", refused.text)
+
+
 class Gpus(GpuTest):
     def test_all_nodes_have_theirs_at_once_and_a_process_each(self):
         """Three times four processes on four GPUs: none of the gangs ever holds GPUs of another."""
-        hold = self.write("hold.py", "import os, time\nseen = os.environ['CUDA_VISIBLE_DEVICES'].split(',')\nprint(os.environ['RANK'], *seen, flush=True)\ntime.sleep(0.5)\n")
-        steps = {f"train{i}": {"command": ["python3", hold.name], "nodes": {"count": 2, "processes": "gpus"}, "settings": {"resources": {"gpu_count": 2}}} for i in range(3)}
+        self.write("hold.py", "import os, time\nbegan = time.time()\ntime.sleep(0.5)\nprint(os.environ['RANK'], began, time.time(), *os.environ['CUDA_VISIBLE_DEVICES'].split(','), flush=True)\n")
+        steps = {f"train{i}": {"command": ["python3", "hold.py"], "nodes": {"count": 2, "processes": "gpus"}, "settings": {"resources": {"gpu_count": 2}}} for i in range(3)}
         self.pipeline(steps)
         result = self.run_pipe()
+        held = []
         for name in steps:
-            lines = dict(event["line"].split(" ", 1) for event in result.events("step_log") if event["step"] == name)
+            lines = {line[0]: line[1:] for line in (event["line"].split() for event in result.events("step_log") if event["step"] == name)}
             self.assertEqual(set(lines), set("0123"), lines)
-            self.assertEqual((lines["0"], lines["2"]), (lines["1"], lines["3"]), "a process sees all GPUs of its node")
-            self.assertEqual(sorted(f"{lines['0']} {lines['2']}".split()), UUIDS)
-        log = json.loads(self.pipe("show", "latest", "--output", "json").out)
-        times = sorted((attempt["started"], attempt["ended"]) for step in log["steps"] for attempt in step.get("attempts", []))
-        for (_, ended), (started, _) in zip(times, times[1:]):
-            self.assertLessEqual(ended, started)
+            seen = {rank: line[2:] for rank, line in lines.items()}
+            self.assertEqual((seen["0"], seen["2"]), (seen["1"], seen["3"]), "a process sees all GPUs of its node")
+            self.assertEqual(sorted(seen["0"] + seen["2"]), UUIDS)
+            held.append((min(float(line[0]) for line in lines.values()), max(float(line[1]) for line in lines.values())))
+        held.sort()
+        for (_, ended), (began, _) in zip(held, held[1:]):
+            self.assertLess(ended, began)
 
     def test_each_process_may_have_its_own(self):
         self.pipeline({"train": {"command": "echo $RANK $CUDA_VISIBLE_DEVICES", "nodes": {"count": 2, "processes": "gpus", "visible": "own"},
