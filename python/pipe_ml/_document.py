@@ -32,7 +32,7 @@ class Document:
         self.declared: Dict[str, Place] = {"": place}
         self.root: Dict[str, Any] = {"name": trace.name}
         options = dict(options)
-        for key in ("description", "tags", "notify", "execution_mode", "include"):
+        for key in ("description", "tags", "headline", "notify", "execution_mode", "include"):
             if key in options:
                 self.root[key] = plain(options.pop(key))
         if trace.parameters:

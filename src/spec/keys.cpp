@@ -15,7 +15,7 @@ using Strings = std::vector<std::string>;
 const Strings pipeline_keys{
     "name",           "description", "tags",          "parameters", "environment", "secrets",
     "code",           "settings",    "retry",         "timeout",    "cache",       "shell",
-    "execution_mode", "notify",      "stalled_after", "include",    "steps"};
+    "execution_mode", "notify",      "stalled_after", "include",    "headline",    "steps"};
 const Strings step_keys{"description",   "matrix",  "command",      "parameters", "inputs",
                         "outputs",       "after",   "when",         "run_on",     "code",
                         "environment",   "secrets", "settings",     "retry",      "timeout",
