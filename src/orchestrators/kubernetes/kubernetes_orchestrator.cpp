@@ -63,6 +63,9 @@ class KubernetesOrchestrator : public Orchestrator {
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
     place.carries = files() != nullptr;
+    // No Job exists yet, so that a stop may end every request.
+    client().stop_calls_by(options_.run);
+    const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
     place.user = co_await user();
     auto found = co_await check_steps(client(), steps, std::move(place));
     if (files()) co_await files()->probe();

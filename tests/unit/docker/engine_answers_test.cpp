@@ -83,5 +83,38 @@ TEST_F(EngineAnswers, of_events_that_are_none_end_nothing) {
   }
 }
 
+TEST_F(EngineAnswers, that_never_come_are_waited_for_until_the_run_is_stopped) {
+  for (const std::string kind : {"cut", "hang"}) {
+    core::CancelSource run;
+    int looked = 0;
+    HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
+      if (call.target == "/version" || call.target == "/_ping") {
+        co_await call.answer(200, R"({"ApiVersion": "1.45"})");
+        co_return;
+      }
+      ++looked;
+      const bool is_second = looked == 2 || kind == "hang";
+      if (is_second) asio::post(loop_, [&run] { run.stop(core::StopLevel::graceful); });
+      if (kind == "hang") co_await call.hang();
+      call.cut();
+    });
+    EngineApi api(loop_, endpoint_of(engine), {}, &run);
+    EXPECT_THROW(run_task(loop_, api.inspect_image("i")), net::TransportError) << kind;
+    EXPECT_EQ(looked, kind == "cut" ? 2 : 1) << kind;
+    EXPECT_NE(run.level(), core::StopLevel::none) << kind;
+  }
+}
+
+TEST_F(EngineAnswers, about_itself_that_never_come_are_waited_for_until_the_run_is_stopped) {
+  core::CancelSource run;
+  HttpServer engine(loop_, [&](HttpExchange& call) -> async::Task<> {
+    asio::post(loop_, [&run] { run.stop(core::StopLevel::graceful); });
+    co_await call.hang();
+  });
+  EngineApi api(loop_, endpoint_of(engine), {}, &run);
+  EXPECT_THROW(run_task(loop_, api.info()), core::EnvironmentError);
+  EXPECT_EQ(engine.asked, std::vector<std::string>{"GET /_ping"});
+}
+
 }  // namespace
 }  // namespace pipeline::test
