@@ -58,24 +58,25 @@ void Changes::end_list() {
   version_ = listed_version_;
 }
 
-void Changes::take_line(std::string_view line) {
-  if (line.empty() || error_) return;
-  if (!core::is_within(line, {})) return;
+bool Changes::take_line(std::string_view line) {
+  if (line.empty() || error_) return false;
+  if (!core::is_within(line, {})) return false;
   auto event = json::parse(line, leave_out, false);
   const auto type = text_at(event, "/type");
   if (!event.is_object() || !event.contains("object"))
-    return;  // The line is incomplete because the stream was interrupted; it will be sent again.
+    return false;  // The stream was interrupted within the line, which will be sent again.
   auto& object = event["object"];
   if (type == "ERROR") {
     error_.emplace(number_at(object, "/code"), text_at(object, "/reason"),
                    "the watch of " + path_ + " was ended: " + text_at(object, "/message"),
                    std::vector<std::string>());
-    return;
+    return true;
   }
   if (auto version = text_at(object, "/metadata/resourceVersion"); !version.empty())
     version_ = std::move(version);
   if (type == "ADDED" || type == "MODIFIED") report(Change::Kind::modified, object);
   if (type == "DELETED") report(Change::Kind::deleted, object);
+  return true;
 }
 
 }  // namespace pipeline::kubernetes_api

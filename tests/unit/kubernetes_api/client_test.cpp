@@ -232,6 +232,7 @@ TEST(Backoffs, grow_to_a_limit_with_some_chance) {
     EXPECT_LE(pause, limit);
   }
   EXPECT_GE(backoff.next(std::chrono::seconds(60)), std::chrono::seconds(60));
+  EXPECT_EQ(backoff.next(std::chrono::seconds(2'147'483'647)), std::chrono::minutes(5));
 }
 
 TEST(Backoffs, of_an_impatient_caller_end_after_a_few_tries_without_an_answer_or_some_time) {
