@@ -10,6 +10,12 @@ namespace {
 /// A value takes some 40 bytes where its text has as few as three (`[],`).
 constexpr std::size_t max_values = 4'000'000;
 
+/// Returns a number that is not below that of the values of a JSON text.
+std::size_t most_values(std::string_view text) {
+  return 1 + static_cast<std::size_t>(std::ranges::count_if(
+                 text, [](char c) { return c == ',' || c == '[' || c == '{'; }));
+}
+
 nlohmann::json::out_of_range no_such_integer(const nlohmann::json& value) {
   return nlohmann::json::out_of_range::create(406, "no integer of the expected range", &value);
 }
@@ -19,7 +25,6 @@ nlohmann::json::out_of_range no_such_integer(const nlohmann::json& value) {
 bool is_within(std::string_view text, JsonLimits limits) {
   if (text.size() > limits.bytes) return false;
   unsigned depth = 0;
-  std::size_t values = 1;
   bool is_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -30,10 +35,8 @@ bool is_within(std::string_view text, JsonLimits limits) {
         is_string = false;
     } else if (c == '"') {
       is_string = true;
-    } else if (c == ',') {
-      if (++values > max_values) return false;
     } else if (c == '[' || c == '{') {
-      if (++depth > limits.depth || ++values > max_values) return false;
+      if (++depth > limits.depth) return false;
     } else if ((c == ']' || c == '}') && depth > 0) {
       --depth;
     }
@@ -42,7 +45,8 @@ bool is_within(std::string_view text, JsonLimits limits) {
 }
 
 nlohmann::json parse_json(std::string_view text, JsonLimits limits) {
-  if (!is_within(text, limits)) return nlohmann::json(nlohmann::json::value_t::discarded);
+  if (!is_within(text, limits) || most_values(text) > max_values)
+    return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, false);
 }
 

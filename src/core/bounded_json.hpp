@@ -21,7 +21,7 @@ struct JsonLimits {
   unsigned depth = 500;
 };
 
-/// Returns true if the text is within the limits of bytes and, as JSON, of levels and of values.
+/// Returns true if the text is within the size limit and, as JSON, within the nesting limit.
 bool is_within(std::string_view text, JsonLimits limits);
 /// Returns the value; a discarded value if the text is not JSON or exceeds the limits.
 nlohmann::json parse_json(std::string_view text, JsonLimits limits = {});

@@ -8,6 +8,9 @@ namespace {
 
 using nlohmann::json;
 
+/// A cluster's database refuses objects of more than 1.5 MiB.
+constexpr std::size_t max_event = std::size_t{4} << 20;
+
 /// Drops managedFields, which are not needed and make up half of an object.
 bool leave_out(int, json::parse_event_t event, json& parsed) {
   return event != json::parse_event_t::key ||
@@ -60,7 +63,7 @@ void Changes::end_list() {
 
 bool Changes::take_line(std::string_view line) {
   if (line.empty() || error_) return false;
-  if (!core::is_within(line, {})) return false;
+  if (!core::is_within(line, {.bytes = max_event})) return false;
   auto event = json::parse(line, leave_out, false);
   const auto type = text_at(event, "/type");
   if (!event.is_object() || !event.contains("object"))

@@ -49,7 +49,6 @@ TEST(BoundedJson, of_few_bytes_a_value_is_bounded_by_the_number_of_values) {
   std::string text = "[";
   for (int i = 0; i < 4'100'000; ++i) text += "[],";
   EXPECT_TRUE(parse_json(text + "0]").is_discarded());
-  EXPECT_FALSE(is_within(text + "0]", {}));
   EXPECT_FALSE(parse_json("[" + std::string(5'000'000, ' ') + "[1,2]]").is_discarded());
 }
 
