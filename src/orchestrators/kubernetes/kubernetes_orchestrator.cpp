@@ -11,6 +11,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/scope_guard.hpp"
 #include "core/user_environment.hpp"
 #include "kubernetes_api/json.hpp"
 #include "net/url.hpp"
@@ -63,6 +64,9 @@ class KubernetesOrchestrator : public Orchestrator {
     place.state = std::filesystem::absolute(options_.state);
     place.claim = claim();
     place.carries = files() != nullptr;
+    // No Job exists yet, so that a stop may end every request.
+    client().stop_calls_by(options_.run);
+    const core::ScopeGuard lifted([this] { client().stop_calls_by(nullptr); });
     place.user = co_await user();
     auto found = co_await check_steps(client(), steps, std::move(place));
     if (files()) co_await files()->probe();

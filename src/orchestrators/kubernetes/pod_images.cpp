@@ -14,7 +14,7 @@ namespace {
 class BuiltImages : public PodImages {
  public:
   BuiltImages(asio::io_context& loop, const OrchestratorOptions& options)
-      : engine_(loop, docker::find_endpoint()),
+      : engine_(loop, docker::find_endpoint(), docker::limits_from_environment(), options.run),
         published_(loop, engine_),
         images_(loop, engine_, options, &published_),
         agents_(loop, engine_, published_, options.run_id, options.artifacts != nullptr),
