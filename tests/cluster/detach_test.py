@@ -324,6 +324,12 @@ class RefusedTest(DetachedTest):
         self.pipeline({"here": {"command": "true", "orchestrator": "local"}, "there": {"command": "true"}})
         self.assertIn("step 'here' runs on 'local', which a driver in the cluster does not have", self.refusal())
 
+    def test_steps_that_need_a_person_or_a_folder_of_this_machine_cannot_be_detached(self):
+        self.pipeline({"deploy": {"command": "true", "wait": "Deploy?"}})
+        self.assertIn("step 'deploy' has a `wait`, and nobody can answer a driver that is elsewhere", self.refusal())
+        self.pipeline({"deploy": {"command": "echo 1 > ${outputs.o}", "outputs": ["o"], "publish_to": "./results"}})
+        self.assertIn("step 'deploy' has a `publish_to`, which names a folder of this machine", self.refusal())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,7 +1,9 @@
 #include "orchestrators/kubernetes/pod_services.hpp"
 
 #include <cmath>
+#include <map>
 
+#include "core/diagnostic.hpp"
 #include "core/identifier.hpp"
 #include "core/quantity.hpp"
 #include "kubernetes_api/json.hpp"
@@ -120,6 +122,32 @@ json service_spec(const AttemptSpec& attempt, const std::string& name, const std
   return container;
 }
 
+/// Gives a service the /dev/shm that it asks for; a node's default is 64 MiB.
+void add_shared_memory(json& pod, json& container, const std::string& name, Bytes size) {
+  const auto volume = "memory-" + name;
+  pod["volumes"].push_back(
+      {{"name", volume},
+       {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", std::to_string(size)}}}});
+  container["volumeMounts"].push_back({{"name", volume}, {"mountPath", "/dev/shm"}});
+}
+
+/// All containers of a pod have one network. A port that an image opens besides its `ready` port is
+/// not known.
+void check_ports(const StepSpec& step) {
+  std::map<unsigned, std::string> users;
+  for (const auto& [name, service] : step.services) {
+    if (service.ready.port == 0) continue;
+    const auto [first, is_new] = users.emplace(service.ready.port, name);
+    if (!is_new)
+      throw core::InputError("step '" + step.name + "': the services '" + first->second +
+                                 "' and '" + name + "' have the same port " +
+                                 std::to_string(service.ready.port) +
+                                 ", and in a pod all services share one network",
+                             "let one of them use another port, or run the step with "
+                             "`orchestrator: docker`");
+  }
+}
+
 const json& spec_of(const json& pod, const json& status) {
   static const json none;
   for (const auto& container : list_at(pod, "/spec/containers"))
@@ -172,9 +200,13 @@ std::string service_container(const std::string& name) {
 
 void add_services(json& pod, const AttemptSpec& attempt, const std::string& agent,
                   const PodFiles& files, const StringMap& images, bool pull) {
+  check_ports(attempt.step);
   json alias{{"ip", "127.0.0.1"}};
   for (const auto& [name, service] : attempt.step.services) {
-    pod["containers"].push_back(service_spec(attempt, name, agent, files, images, pull));
+    auto container = service_spec(attempt, name, agent, files, images, pull);
+    if (const auto& size = service.resources.shm_size)
+      add_shared_memory(pod, container, name, *size);
+    pod["containers"].push_back(std::move(container));
     alias["hostnames"].push_back(name);
   }
   pod["hostAliases"] = json::array({std::move(alias)});

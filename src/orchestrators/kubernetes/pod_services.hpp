@@ -19,7 +19,8 @@ inline constexpr const char* services_folder = "/pipe/services";
 /// Returns the name of the service's container.
 std::string service_container(const std::string& name);
 
-/// Adds the containers of the services to a pod, in which they are reached by their names.
+/// Adds the containers of the services to a pod, in which they are reached by their names. Throws
+/// InputError if two of them have the same port.
 /// @param agent path of the agent in the pod's containers
 /// @param files of the step's container: the services see its code, its inputs and the agent
 /// @param images by name; a service that is not there has its own reference
@@ -33,7 +34,6 @@ const nlohmann::json& waiting_service(const nlohmann::json& pod);
 /// Returns true if all services of the pod have been ready.
 bool services_are_ready(const nlohmann::json& pod);
 /// Returns the failure of the service that has ended before the step.
-/// @param services of the step
 std::optional<Failure> failure_of_service(const nlohmann::json& pod);
 
 }  // namespace pipeline::orchestrators::kubernetes
