@@ -174,11 +174,8 @@ async::Task<> JobRun::create() {
 
 /// Creates a Job or Secret. Returns null if it exists, or is_given_up().
 async::Task<json> JobRun::create_object(std::string group, std::string kind, json object) {
-  const auto what = text_at(object, "/kind");
-  if (const auto size = object.dump().size(); size > max_object_bytes) {
-    failure_ =
-        Failure{FailureKind::not_started, "could not start: " + too_large(what, size), {}, {}};
-    failure_->hints = {shorter_line};
+  if (auto failure = too_large_to_store(object)) {
+    failure_ = std::move(failure);
     co_return json();
   }
   co_return co_await create_in_turn(client_, client_.path(group, kind), std::move(object),
@@ -188,12 +185,7 @@ async::Task<json> JobRun::create_object(std::string group, std::string kind, jso
 /// The Job exists: a dead driver created it, or this one did and the response was lost.
 async::Task<> JobRun::adopt() {
   auto job = co_await client_.get("read the Job " + name_, client_.path("batch/v1", "jobs", name_));
-  for (const auto& [label, value] : job_labels(attempt_, place_.owner))
-    if (job["metadata"].value("labels", json::object()).value(label, std::string()) != value)
-      throw core::EnvironmentError("cannot create the Job " + name_ +
-                                       ": there is one of that name, and it is not this step's",
-                                   {"`kubectl -n " + client_.access().name_space +
-                                    " describe job " + name_ + "` shows whose it is"});
+  require_labels(client_, job, job_labels(attempt_, place_.owner));
   entry_.job = std::move(job);
   co_await look_for_pod();
 }
