@@ -38,6 +38,7 @@ class ServicesTest(ClusterTest):
         self.assertIn("trained\nknown", self.log("ask"))
         self.assertIn("[web] serves", self.log("ask"))
         self.assertEqual(self.jobs(), [])
+        self.assertNotIn("Traceback", self.log("ask"), "whoever asks whether it is ready reads the answer")
         self.assertEqual(self.run_pipe(TOKEN="hush").steps()["ask"], "cached")
 
     def test_a_service_that_is_not_ready_or_ends_fails_the_step(self):
@@ -58,6 +59,12 @@ class ServicesTest(ClusterTest):
         self.assertIn("ended with exit code 4 while the step ran", late["message"])
         self.assertIn("[db] disk full", late["details"])
         self.assertEqual(self.jobs(), [])
+
+    def test_two_services_with_one_port_are_refused_before_the_run(self):
+        self.pipeline({"ask": {"command": "true", "services": {"web": web(), "other": web()}}})
+        refused = self.pipe("run", "pipeline.yaml", "--orchestrator", "kubernetes")
+        self.assertEqual(refused.code, 2, refused)
+        self.assertRegex(refused.err, r"pipeline.yaml:\d+:\d+: error: step 'ask': the services 'other' and 'web' have the same port 8000, and in a pod all services share one network")
 
     def test_services_end_with_the_step_of_a_killed_driver(self):
         self.pipeline({"ask": {"command": "echo begun; sleep 5; echo made > ${outputs.o}", "outputs": ["o"], "services": {"web": web()}}})

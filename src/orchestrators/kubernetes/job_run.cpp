@@ -231,7 +231,7 @@ async::Task<> JobRun::fail(JobAction& action) {
   }
   co_await stop(core::StopLevel::immediate);
   if (action.state.phase != PodState::Phase::running) co_return;
-  co_await services_.end();
+  co_await services_.end(2s);
   std::ranges::move(services_.last_lines(), std::back_inserter(failure_->details));
 }
 
@@ -438,7 +438,7 @@ async::Task<AttemptResult> JobRun::run() {
   if (help_) co_await help_->join();
   if (lost || failure_) log_connection_.stop(core::StopLevel::immediate);
   co_await drain();
-  co_await services_.end();
+  co_await services_.end(300ms);  // They run on.
   if (lost) std::rethrow_exception(lost);
   frames_.finish();
   if (log_ && log_->error()) std::rethrow_exception(log_->error());

@@ -11,7 +11,6 @@
 namespace pipeline::orchestrators::kubernetes {
 namespace {
 
-constexpr std::chrono::seconds max_log_delay{2};
 constexpr std::size_t max_last_lines = 10;
 
 bool has_output(const nlohmann::json& pod, const std::string& container) {
@@ -59,9 +58,9 @@ async::Task<> ServiceLogs::read(Output& output) {
   if (!output.lines.rest().empty()) write(output.lines.rest());
 }
 
-async::Task<> ServiceLogs::end() {
-  async::Timeout limit(executor_, [this] { connections_.stop(core::StopLevel::immediate); });
-  limit.start(max_log_delay);
+async::Task<> ServiceLogs::end(std::chrono::milliseconds limit) {
+  async::Timeout timeout(executor_, [this] { connections_.stop(core::StopLevel::immediate); });
+  timeout.start(limit);
   for (auto& output : outputs_) co_await output.reading->join();
 }
 

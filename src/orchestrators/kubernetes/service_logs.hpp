@@ -2,6 +2,7 @@
 /// The output of a pod's services.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ class ServiceLogs {
 
   /// Begins with the services that have been started since the last call.
   void begin(const StepSpec& step, const nlohmann::json& pod);
-  /// Waits a moment for what is on its way, and ends. To be called before the destruction.
-  async::Task<> end();
+  /// Ends after at most this time; earlier if all services have ended and their output is read. To
+  /// be called before the destruction.
+  async::Task<> end(std::chrono::milliseconds limit);
   /// Returns the last lines of the services, each behind its name.
   std::vector<std::string> last_lines() const;
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/diagnostic.hpp"
 #include "orchestrators/kubernetes/job_watch.hpp"
 #include "orchestrators/kubernetes/manifest.hpp"
 #include "support/attempt_builder.hpp"
@@ -71,6 +72,28 @@ TEST_F(PodServices, are_containers_of_the_pod_that_are_reached_by_their_names) {
   step.services.clear();
   EXPECT_EQ(pod()["containers"].size(), 1u);
   EXPECT_FALSE(pod().contains("hostAliases"));
+}
+
+TEST_F(PodServices, that_have_the_same_port_are_refused) {
+  step.services["other"] = {.image = "postgres:15", .ready = {.port = 5432}};
+  try {
+    pod();
+    FAIL() << "they share the pod's network";
+  } catch (const core::InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("step 'ask': the services 'db' and 'other' have the same "
+                                        "port 5432"));
+  }
+  step.services["other"].ready.port = 5433;
+  EXPECT_EQ(pod()["hostAliases"][0]["hostnames"], json::array({"db", "other"}));
+}
+
+TEST_F(PodServices, have_the_shared_memory_that_they_ask_for) {
+  EXPECT_THAT(mounted(), Not(Contains("/dev/shm")));
+  step.services["db"].resources.shm_size = 1 << 20;
+  EXPECT_THAT(mounted(), Contains("/dev/shm"));
+  EXPECT_EQ(pod()["volumes"].back(),
+            (json{{"name", "memory-db"},
+                  {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", "1048576"}}}}));
 }
 
 TEST_F(PodServices, secrets_are_references_and_no_gpus_are_seen) {
