@@ -157,6 +157,18 @@ class GoesOnTest(GrowsAnywhere, DetachedTest):
         again = self.run_pipe("--namespace", self.namespace)
         self.assertEqual(again.steps(), {step: "cached" for step in steps})
 
+    def test_a_step_of_a_driver_elsewhere_has_its_services(self):
+        serve = ["python3", "-u", "-m", "http.server", "8000"]
+        image = "python:3.11-slim-bookworm"
+        self.pipeline({"ask": {"command": ["python3", "-c", "import urllib.request; print(urllib.request.urlopen('http://web:8000/').status)"],
+                               "services": {"web": {"image": image, "command": serve, "ready": {"port": 8000}}}}}, {"parent_image": image})
+        self.detached()
+        self.wait_for("succeeded", 150)
+        log = self.pipe("logs", "latest", "ask").out
+        self.assertRegex(log, "(?m)^200$")
+        self.assertIn("[web] ", log)
+        self.assert_nothing_in_the_cluster()
+
     def test_run_completes_though_the_pod_of_its_driver_is_deleted(self):
         steps = self.write_chain(4, 3)
         event = self.detached()

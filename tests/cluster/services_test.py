@@ -5,23 +5,32 @@ import os
 import signal
 import unittest
 
-from support_cluster import ClusterTest, kubectl, needs_cluster, wait_until
+from support_cluster import ClusterTest, kubectl, needs_cluster, needs_test_bed, wait_until
+from support_s3 import S3Bucket, needs_s3
 
 PARENT = "python:3.11-slim-bookworm"
 SERVE = "import http.server, os\nos.chdir('/tmp')\nopen('index.html', 'w').write(open(os.environ['PIPE_INPUT_MODEL']).read() + os.environ['TOKEN'])\n" \
         "print('serves', flush=True)\nhttp.server.test(http.server.SimpleHTTPRequestHandler, port=8000)\n"
 ASK = ["python3", "-c", "import urllib.request; print(urllib.request.urlopen('http://web:8000/').read().decode().replace('hush', 'known'))"]
+# A server that ends when it is asked to, and a step that asks it and runs on.
+ENDS = """
+import http.server, os
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == '/end':
+            print('disk full', flush=True)
+            os._exit(4)
+        super().do_GET()
+http.server.HTTPServer(('', 8000), Handler).serve_forever()
+"""
+END_IT = ["python3", "-c", "import time, urllib.request\ntry: urllib.request.urlopen('http://db:8000/end')\nexcept OSError: pass\ntime.sleep(600)"]
 
 
 def web(**more) -> dict:
     return {"image": PARENT, "command": ["python3", "-u", "-m", "http.server", "8000"], "ready": {"port": 8000, "http": "/"}, **more}
 
 
-@needs_cluster
-class ServicesTest(ClusterTest):
-    def pods(self) -> list[dict]:
-        return json.loads(kubectl("get", "pods", "-l", f"pipe.pipeline={self.mark}", "-o", "json"))["items"]
-
+class Reached:
     def log(self, step: str) -> str:
         return self.pipe("logs", "latest", step).out
 
@@ -41,16 +50,28 @@ class ServicesTest(ClusterTest):
         self.assertNotIn("Traceback", self.log("ask"), "whoever asks whether it is ready reads the answer")
         self.assertEqual(self.run_pipe(TOKEN="hush").steps()["ask"], "cached")
 
+
+@needs_cluster
+@needs_test_bed
+@needs_s3
+class ThroughABucket(Reached, S3Bucket, ClusterTest):
+    pass
+
+
+@needs_cluster
+class ServicesTest(Reached, ClusterTest):
+    def pods(self) -> list[dict]:
+        return json.loads(kubectl("get", "pods", "-l", f"pipe.pipeline={self.mark}", "-o", "json"))["items"]
+
     def test_a_service_that_is_not_ready_or_ends_fails_the_step(self):
         def service(text: str, **more) -> dict:
             return {"db": web(command=["python3", "-u", "-c", text], **more)}
 
-        serve = "import http.server, threading, os; s = http.server.HTTPServer(('', 8000), http.server.SimpleHTTPRequestHandler); "
         self.pipeline({
             "slow": {"command": "echo never", "services": service("print('loading'); import time; time.sleep(600)", ready={"port": 8000, "timeout": "3s"})},
             "early": {"command": "echo never", "services": service("print('no password'); exit(3)")},
-            "late": {"command": "sleep 600", "services": service(serve + "threading.Timer(8, lambda: (print('disk full'), os._exit(4))).start(); s.serve_forever()")},
-        })
+            "late": {"command": END_IT, "services": service(ENDS)},
+        }, {"parent_image": PARENT})
         result = self.run_pipe(code=1)
         slow, early, late = (result.failure(step) for step in ("slow", "early", "late"))
         self.assertIn("was not ready within 3.0s", slow["message"])
