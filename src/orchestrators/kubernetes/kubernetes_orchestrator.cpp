@@ -41,7 +41,8 @@ class KubernetesOrchestrator : public Orchestrator {
     capabilities_.gpus = capabilities_.memory_limits = capabilities_.cpu_limits = true;
     capabilities_.gpus_of_this_machine = capabilities_.on_this_machine = false;
     capabilities_.infrastructure_retries = 3;
-    capabilities_.outlives_driver = capabilities_.shells = capabilities_.reports_begin = true;
+    capabilities_.outlives_driver = capabilities_.shells = capabilities_.reports_begin =
+        capabilities_.services = true;
     capabilities_.fetches_addresses = stages_files();
   }
 
@@ -107,6 +108,7 @@ class KubernetesOrchestrator : public Orchestrator {
     place.agent_image = image.agent;
     if (image.agent.empty()) place.agent = agent();
     place.program = image.program;
+    place.services = image.services;
     place.gpu_models = gpu_models_;
     const auto selector =
         attempt.shell ? shell_selector(attempt.shell->id) : run_selector(attempt.run_id, owner());

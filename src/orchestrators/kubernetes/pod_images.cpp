@@ -74,6 +74,7 @@ class BuiltImages : public PodImages {
     image.reference = std::move(made.reference);
     image.pull = !made.only_here;
     image.program = std::move(made.program);
+    image.services = co_await images_.images_of_services(step);
     if (const auto repository = agent_repository(step); !repository.empty()) {
       const auto architecture = co_await architecture_of(step);
       if (const auto* agent = agents_.find(repository, architecture)) image.agent = *agent;
