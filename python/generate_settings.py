@@ -1,12 +1,9 @@
-"""Writes pipe_ml/_settings.py, the types of all options, from `pipe schema`. Usage: pipe schema | generate_settings.py [FILE]"""
+"""Makes pipe_ml/_settings.py, the types of all options, of what `pipe schema` prints. scripts/generate-docs writes it."""
 
-import json
-import pathlib
 import re
-import sys
 import textwrap
 
-HEAD = '''"""Types of the options of steps and pipelines. Made by generate_settings.py from `pipe schema`: edit the descriptions in src."""
+HEAD = '''"""Types of the options of steps and pipelines. Made by scripts/generate-docs from `pipe schema`: edit the descriptions in src."""
 
 from __future__ import annotations
 
@@ -71,8 +68,7 @@ def doc(schema):
     return re.sub(r"\s+", " ", schema.get("description", "")).replace("\\", "\\\\").replace('"', "'")
 
 
-def main():
-    schema = json.load(sys.stdin)
+def settings_text(schema):
     writer = Writer()
     writer.declare("StepSettings", schema["$defs"]["step"]["properties"], without=OF_STEP)
     writer.declare("PipelineSettings", schema["properties"], without=(*OF_PIPELINE, "include"))
@@ -80,10 +76,4 @@ def main():
     text = HEAD + "\n\n\n".join(body.rstrip() for name, body in writer.classes.items() if name != "Unused")
     text += "\n\n\n# The class of each option that is a map with fixed keys.\nNESTED: Dict[str, Dict[str, str]] = {\n"
     text += "".join(f"    {owner!r}: {nested!r},\n" for owner, nested in sorted(writer.nested.items()) if owner != "Unused").replace("'", '"') + "}\n"
-    text = text.replace("List, ", "")
-    target = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "pipe_ml/_settings.py")
-    target.write_text(text)
-
-
-if __name__ == "__main__":
-    main()
+    return text.replace("List, ", "")

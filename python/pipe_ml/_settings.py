@@ -1,4 +1,4 @@
-"""Types of the options of steps and pipelines. Made by generate_settings.py from `pipe schema`: edit the descriptions in src."""
+"""Types of the options of steps and pipelines. Made by scripts/generate-docs from `pipe schema`: edit the descriptions in src."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Type checkers: the package passes mypy and pyright in their strict modes, and so do programs that use it; mistakes in those are found. The types are those of `pipe schema`."""
+"""Type checkers: the package passes mypy and pyright in their strict modes, and so do programs that use it; mistakes in those are found."""
 
 import os
 import pathlib
@@ -7,19 +7,10 @@ import sys
 import tempfile
 import unittest
 
-from python_support import PIPE, ROOT
+from python_support import ROOT
 
 HERE = pathlib.Path(__file__).resolve().parent
 WRONG = ["wrong.py:4:", "wrong.py:8:", "wrong.py:14:", "wrong.py:15:", "wrong.py:16:"]
-
-
-class Settings(unittest.TestCase):
-    def test_their_types_are_made_of_the_schema(self):
-        with tempfile.TemporaryDirectory() as folder:
-            made = pathlib.Path(folder, "settings.py")
-            schema = subprocess.run([PIPE, "schema"], check=True, stdout=subprocess.PIPE).stdout
-            subprocess.run([sys.executable, ROOT / "python/generate_settings.py", made], input=schema, check=True)
-            self.assertEqual((ROOT / "python/pipe_ml/_settings.py").read_text(), made.read_text(), "run: pipe schema | python/generate_settings.py")
 
 
 class Checkers(unittest.TestCase):
