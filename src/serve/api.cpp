@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -161,7 +162,11 @@ Answer Api::compare(const PageRequest& request) {
                     {"values", row.values},
                     {"differs", row.differs()},
                     {"result", row.is_result}});
-  return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}});
+  std::set<std::string> curves;
+  for (const auto& record : records)
+    for (const auto& metric : store_.metrics().list(record.id))
+      if (metric.points > 1) curves.insert(metric.name);
+  return json_answer({{"runs", std::move(list)}, {"rows", std::move(rows)}, {"curves", curves}});
 }
 
 Answer Api::curves(const PageRequest& request) {
