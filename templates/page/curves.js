@@ -9,6 +9,12 @@ const shade = (at) => `hsl(${Math.round(230 - 185 * at)} 65% ${Math.round(52 - 1
 /// The unit that a metric's name ends in.
 const unitOf = (metric) => ({ ms: "ms", s: "s", sec: "s", seconds: "s", bytes: "B", mb: "MB", gb: "GB", percent: "%", pct: "%" })[(metric.match(/[_. ]([a-z]+)$/) || [])[1]] || "";
 
+/// Whether numbers are chosen by powers, as rates of learning are: most of them are far below the highest.
+const arePowers = (numbers) => {
+  const sorted = [...numbers].sort((a, b) => a - b), low = sorted[0], high = sorted[sorted.length - 1];
+  return low > 0 && high / low >= 1000 && sorted[sorted.length >> 1] * 5 < high;
+};
+
 /// At most `most` values that people count in, from `low` to `high`.
 function roundValues(low, high, most) {
   if (!(high > low)) return [low];
@@ -87,9 +93,9 @@ function paint(lines, by) {
   const valueOf = (line) => by === "line" ? line.label : by === "run" ? line.of[0].run : (line.of[0].p || {})[by];
   const values = [...new Map(lines.map((line) => [textOf(valueOf(line)), valueOf(line)])).values()], numbers = values.filter(isNumber);
   if (numbers.length === values.length && values.length > palette.length) {
-    const low = Math.min(...numbers), high = Math.max(...numbers);
-    for (const line of lines) line.colour = shade((valueOf(line) - low) / (high - low));
-    return [[figure(low), shade(0)], [figure((low + high) / 2), shade(0.5)], [figure(high), shade(1)]];
+    const low = Math.min(...numbers), high = Math.max(...numbers), isLog = arePowers(numbers), scale = isLog ? Math.log : (value) => value;
+    for (const line of lines) line.colour = shade((scale(valueOf(line)) - scale(low)) / (scale(high) - scale(low)));
+    return [[figure(low), shade(0)], [figure(+(isLog ? Math.sqrt(low * high) : (low + high) / 2).toPrecision(3)), shade(0.5)], [figure(high), shade(1)]];
   }
   if (numbers.length === values.length) values.sort((a, b) => a - b);
   const places = new Map(values.map((value, i) => [textOf(value), i]));
@@ -240,7 +246,8 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
     const set = (node, list, value) => { node.replaceChildren(...list.map(([one, text]) => el("option", { value: one }, text))); node.value = list.some(([one]) => one === value) ? value : list[0][0]; return node.value; };
     if (choice.mean === null) choice.mean = parameters.find((key) => foldNames.test(key)) || "";
     choice.mean = set(mean, means, choice.mean);
-    choice.colour = set(colour, options, choice.colour || (runs ? "run" : parameters.find((key) => key !== choice.mean) || "line"));
+    const kinds = new Set(all.map((one) => JSON.stringify([one.step.split(".")[0], ...parameters.filter((key) => key !== choice.mean).map((key) => (one.p || {})[key])]))).size;
+    choice.colour = set(colour, options, choice.colour || (runs ? "run" : kinds <= palette.length ? "line" : parameters.find((key) => key !== choice.mean) || "line"));
   };
   const remember = () => { if (query) for (const [key, value] of [["colour", choice.colour], ["mean", choice.mean || "nothing"], ["x", choice.x === "time" && "time"], ["log", choice.log && "1"], ["smooth", choice.smooth || ""]]) remembered(key, value); };
   const redraw = () => { for (const chart of charts.values()) chart.draw(); };

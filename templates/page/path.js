@@ -65,7 +65,7 @@ function adviceOf(data, path, end) {
   const slowest = path.reduce((most, one) => !most || (one.parts.get("running") || 0) > (most.parts.get("running") || 0) ? one : most, null), ran = slowest && slowest.parts.get("running") || 0;
   const others = slowest ? data.steps.filter((step) => step !== slowest.step && base(step) === base(slowest.step) && step.a).map((step) => step.a.reduce((sum, attempt) => sum + (attempt.h ? attempt.h[2] : attempt.d), 0)) : [];
   const saved = Math.max(0, ran - Math.max(0, ...others));
-  add(ran, slowest && "The command of " + clean(slowest.step.n) + " is the longest on the critical path, " + time(ran) + ": each minute less there makes the run shorter" + (others.length && saved < ran ? ", until the next instance is as long, " + time(saved) + " less." : "."));
+  add(ran, slowest && "The command of " + clean(slowest.step.n) + " is the longest on the critical path, " + time(ran) + (!others.length ? ": each second less there makes the run a second shorter." : saved < least ? "; other instances take as long, so the step as a whole would have to be faster." : "; the next instance takes " + time(saved) + " less."));
   return told.sort((a, b) => b[0] - a[0]).map(([, text]) => text);
 }
 

@@ -8,8 +8,9 @@ function chartOf(columns, rows, width, { noun = "row", open = null } = {}) {
     const values = rows.map((row) => row.values[i]).filter((value) => value !== null && value !== undefined && typeof value !== "object");
     const numbers = values.filter((value) => typeof value === "number");
     if (values.length && numbers.length === values.length) {
-      const low = Math.min(...numbers), high = Math.max(...numbers), at = (value) => low === high ? 0.5 : (value - low) / (high - low);
-      return { column, at: (value) => typeof value !== "number" ? null : at(value), marks: low === high ? [[0.5, figure(low)]] : roundValues(low, high, 5).map((value) => [at(value), figure(+value.toPrecision(6))]) };
+      const low = Math.min(...numbers), high = Math.max(...numbers), isLog = arePowers(numbers), scale = isLog ? Math.log : (value) => value;
+      const at = (value) => low === high ? 0.5 : (scale(value) - scale(low)) / (scale(high) - scale(low));
+      return { column, at: (value) => typeof value !== "number" ? null : at(value), marks: low === high ? [[0.5, figure(low)]] : (isLog ? roundPowers(low, high) : roundValues(low, high, 5)).map((value) => [at(value), figure(+value.toPrecision(6))]) };
     }
     const kinds = [...new Set(values.map(String))].sort().slice(0, 24); // texts have places in order
     return { column, at: (value) => kinds.includes(String(value)) ? kinds.indexOf(String(value)) / Math.max(1, kinds.length - 1) : null, marks: kinds.map((kind, i) => [i / Math.max(1, kinds.length - 1), kind.length > 14 ? kind.slice(0, 13) + "\u2026" : kind]) };

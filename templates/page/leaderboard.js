@@ -1,7 +1,7 @@
 // The leaderboard: runs or instances as rows, parameters before metrics, what is equal in all above the table.
 // `href(row)` is where a row leads, `open` follows it within the page; `query` has what was chosen, from the address.
 function boardView(into, { query = null, href = null, open = null, linkTo = null } = {}) {
-  const page = 100, state = { step: "", sort: "", order: "", mean: null, chart: "", axes: [] };
+  const page = 25, state = { step: "", sort: "", order: "", mean: null, chart: "", axes: [] };
   if (query) Object.assign(state, { step: query.get("of") || "", sort: query.get("sort") || "", order: query.get("order") || "", mean: query.get("over") === "nothing" ? "" : query.get("over"), chart: query.get("draw") || "", axes: query.getAll("axis") });
   const select = (id) => el("select", { id }), step = select("board-step"), mean = select("board-mean"), drawing = select("board-chart"), axisX = select("board-x"), axisY = select("board-y");
   const stepLabel = el("label", {}, "Step", step), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
