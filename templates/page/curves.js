@@ -4,7 +4,7 @@ const foldNames = /^(fold|seed|repeat|replicate|split|cv)s?$/i;
 const isNumber = (value) => typeof value === "number" && isFinite(value);
 const textOf = (value) => value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : figure(value);
 // A colour between blue and yellow, which both themes show; `at` is from 0 to 1.
-const shade = (at) => `hsl(${Math.round(230 - 185 * at)} 65% ${Math.round(52 - 10 * at)}%)`;
+const shade = (at) => `hsl(${Math.round(230 - 185 * at)} 65% ${Math.round(58 - 16 * at)}%)`;
 
 /// The unit that a metric's name ends in.
 const unitOf = (metric) => ({ ms: "ms", s: "s", sec: "s", seconds: "s", bytes: "B", mb: "MB", gb: "GB", percent: "%", pct: "%" })[(metric.match(/[_. ]([a-z]+)$/) || [])[1]] || "";
@@ -239,7 +239,7 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
   x.value = choice.x;
   const controls = el("div", { class: "controls" }, el("label", {}, "Colour by", colour), el("label", {}, "Averaged over", mean), el("label", {}, "Horizontal", x), el("label", {}, "Smoothing", smooth), el("label", { class: "check" }, log, " Logarithmic"));
   into.append(controls, el("p", { class: "dim hover" }, "Point at a curve for its values; drag across a part to enlarge it."), grid, more);
-  let names = [], shown = most, all = [];
+  let names = [], shown = most, all = [], isChosen = !!choice.colour;
   const fillChoices = () => {
     const parameters = varying(all), runs = new Set(all.map((one) => one.run)).size > 1;
     const options = [...(runs ? [["run", "run"]] : []), ...parameters.map((key) => [key, clean(key)]), ["line", "curve"]], means = [["", "nothing"], ...parameters.map((key) => [key, clean(key)])];
@@ -247,13 +247,15 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
     if (choice.mean === null) choice.mean = parameters.find((key) => foldNames.test(key)) || "";
     choice.mean = set(mean, means, choice.mean);
     const kinds = new Set(all.map((one) => JSON.stringify([one.step.split(".")[0], ...parameters.filter((key) => key !== choice.mean).map((key) => (one.p || {})[key])]))).size;
-    choice.colour = set(colour, options, choice.colour || (runs ? "run" : kinds <= palette.length ? "line" : parameters.find((key) => key !== choice.mean) || "line"));
+    choice.colour = set(colour, options, isChosen && choice.colour || (runs ? "run" : kinds <= palette.length ? "line" : parameters.find((key) => key !== choice.mean) || "line"));
   };
-  const remember = () => { if (query) for (const [key, value] of [["colour", choice.colour], ["mean", choice.mean || "nothing"], ["x", choice.x === "time" && "time"], ["log", choice.log && "1"], ["smooth", choice.smooth || ""]]) remembered(key, value); };
+  const remember = () => { if (query) for (const [key, value] of [["colour", isChosen && choice.colour], ["mean", choice.mean || "nothing"], ["x", choice.x === "time" && "time"], ["log", choice.log && "1"], ["smooth", choice.smooth || ""]]) remembered(key, value); };
   const redraw = () => { for (const chart of charts.values()) chart.draw(); };
   const changed = () => {
     const unzoom = choice.x !== x.value;
+    isChosen ||= colour.value !== choice.colour;
     Object.assign(choice, { colour: colour.value, mean: mean.value, x: x.value, log: log.checked, smooth: Number(smooth.value) });
+    fillChoices();
     if (unzoom) for (const chart of charts.values()) chart.unzoom();
     remember();
     redraw();
