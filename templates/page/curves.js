@@ -130,6 +130,7 @@ function curveChart(metric, choice, load) {
     if (y0 === y1) { const by = Math.abs(y0) * 0.1 || 0.5; y0 -= choice.log ? 0 : by; y1 += by; if (choice.log) y0 /= 2; }
     const log = choice.log ? Math.log10 : (value) => value, low = log(y0), high = log(y1), pad = (high - low) * 0.04;
     const x = (value) => left + (value - x0) / (x1 - x0) * (width - left - right), y = (value) => height - bottom - (log(value) - low + pad) / (high - low + 2 * pad) * (height - top - bottom);
+    const hadFocus = stage.contains(document.activeElement), was = stage.querySelector(".above *") ? cursor : null;
     const clip = "clip" + (++curveChart.count), drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "curvechart", role: "group", tabindex: "0",
       "aria-label": clean(metric) + ": " + count(lines.length, lines[0].low ? "mean" : "curve") + " from " + figure(y0) + " to " + figure(y1) + "; arrows read values, plus and minus zoom, the table has them" });
     for (const value of choice.log ? roundPowers(y0, y1) : roundValues(y0, y1, 5)) drawing.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), svg("text", { class: "small", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, figure(+value.toPrecision(4))));
@@ -152,6 +153,8 @@ function curveChart(metric, choice, load) {
     drawn = { x, y, x0, x1, y0, y1, left, right, top, bottom, width, height, above };
     reset.hidden = !zoom;
     listen(drawing);
+    if (hadFocus) drawing.focus();
+    if (was && lines[was.line]) point(lines[was.line], was.x);
     if (table.open) fillTable();
   };
 
@@ -210,9 +213,7 @@ function curveChart(metric, choice, load) {
         "+": () => zoomTo(middle - half, middle + half), "-": () => zoomTo(middle - 4 * half, middle + 4 * half), 0: () => zoomTo(null), Escape: () => zoomTo(null) }[event.key];
       if (!act) return;
       event.preventDefault();
-      const again = event.key.startsWith("Arrow") ? null : () => stage.querySelector(".curvechart").focus();
       act();
-      if (again) again();
     });
   };
   const fillTable = () => {
@@ -280,9 +281,9 @@ function curvesView(into, load, { finer = false, query = null } = {}) {
   return {
     async show(now) {
       names = now;
-      if (isBusy) { again = true; return; }
+      if (isBusy) { again = true; return; } // at most one more, and a pause, however often values come
       isBusy = true;
-      do { again = false; await update(); } while (again);
+      for (again = true; again && into.isConnected;) { again = false; await update(); if (names.length) await new Promise((done) => setTimeout(done, charts.size && finer ? 1500 : 0)); }
       isBusy = false;
     },
   };

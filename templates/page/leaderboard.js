@@ -115,5 +115,13 @@ function boardView(into, { query = null, href = null, open = null, linkTo = null
   more.addEventListener("click", () => { shown += 4 * page; draw(); });
   let width = 0;
   new ResizeObserver(() => { if (into.isConnected && list.length && drawing.value && Math.abs(drawingWidth(into) - width) > 1) { width = drawingWidth(into); draw(); } }).observe(into);
-  return { show(now, lower) { rows = now; low = new Set(lower); draw(); } };
+  let known = "";
+  return {
+    show(now, lower) { // what has the focus stays as long as nothing has changed
+      const text = JSON.stringify(now);
+      if (text === known) return;
+      [known, rows, low] = [text, now, new Set(lower)];
+      draw();
+    },
+  };
 }
