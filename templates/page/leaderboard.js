@@ -1,12 +1,12 @@
 // The leaderboard: runs or instances as rows, parameters before metrics, what is equal in all above the table.
 // `href(row)` is where a row leads, `open` follows it within the page; `query` has what was chosen, from the address.
-function boardView(into, { query = null, href = null, open = null, linkTo = null } = {}) {
+function leaderboardView(into, { query = null, href = null, open = null, linkTo = null } = {}) {
   const page = 25, state = { step: "", sort: "", order: "", mean: null, chart: "", axes: [] };
   if (query) Object.assign(state, { step: query.get("of") || "", sort: query.get("sort") || "", order: query.get("order") || "", mean: query.get("over") === "nothing" ? "" : query.get("over"), chart: query.get("draw") || "", axes: query.getAll("axis") });
-  const select = (id) => el("select", { id }), step = select("board-step"), mean = select("board-mean"), drawing = select("board-chart"), axisX = select("board-x"), axisY = select("board-y");
+  const select = (id) => el("select", { id }), step = select("leaderboard-step"), mean = select("leaderboard-mean"), drawing = select("leaderboard-chart"), axisX = select("leaderboard-x"), axisY = select("leaderboard-y");
   const stepLabel = el("label", {}, "Step", step), axisLabels = [el("label", {}, "Across", axisX), el("label", {}, "Up", axisY)];
   const equal = el("p", { class: "dim" }), chart = el("div", {}), head = el("thead", {}), body = el("tbody", {}), said = el("p", { class: "dim", role: "status" }), more = el("button", { class: "more", type: "button" }, "Show more rows");
-  const table = scroller("Leaderboard", el("table", { class: "board" }, head, body));
+  const table = scroller("Leaderboard", el("table", { class: "leaderboard" }, head, body));
   table.classList.add("tall");
   into.append(el("div", { class: "controls" }, stepLabel, el("label", {}, "Averaged over", mean), el("label", {}, "Drawing", drawing), ...axisLabels), equal, chart, table, said, more);
   let rows = [], low = new Set(), shown = page, list = [], columns = [], best = new Map();

@@ -12,10 +12,10 @@ function metricsOf(data) {
   return { rows: [...rows.values()], curves, low };
 }
 
-function boardPart(into, options) {
-  const board = boardView(into, { query: options.query, href: options.stepAddress && ((row) => options.stepAddress(row.step)), open: options.open, linkTo: options.linkTo });
-  if (options.boardAddress) into.append(el("p", {}, options.linkTo(options.boardAddress(), "Filter, and compare with other runs")));
-  return board;
+function leaderboardPart(into, options) {
+  const leaderboard = leaderboardView(into, { query: options.query, href: options.stepAddress && ((row) => options.stepAddress(row.step)), open: options.open, linkTo: options.linkTo });
+  if (options.leaderboardAddress) into.append(el("p", {}, options.linkTo(options.leaderboardAddress(), "Filter, and compare with other runs")));
+  return leaderboard;
 }
 
 function curvesPart(into, options, curvesNow) {

@@ -11,7 +11,7 @@ function partsOf(data, step, attempt, number) {
 const endOf = (data, attempt) => attempt.t + Math.max(duration(data, attempt), 1);
 
 /// The steps that the run's end waited for, the first first: before each step, that of its needs which ended last. Each has
-/// `step`, `gap` (from the end of its needs to its first wait, in which its environment was made) and `parts`.
+/// `step`, `gap` (from the end of its needs to its first wait: its environment was made, or a limit or an answer was awaited) and `parts`.
 function criticalPath(data) {
   const ran = data.steps.filter((step) => step.a && step.a.length), byBase = new Map();
   for (const step of ran) { if (!byBase.has(base(step))) byBase.set(base(step), []); byBase.get(base(step)).push(step); }
@@ -52,13 +52,14 @@ function longestChain(data) {
 /// Sentences that say what would have made the run shorter, that of the most time first.
 function adviceOf(data, path, end) {
   const spent = new Map(), told = [], least = Math.max(end * 0.05, 100);
-  for (const { parts, gap } of path) { spent.set("environment", (spent.get("environment") || 0) + gap); for (const [kind, ms] of parts) spent.set(kind, (spent.get(kind) || 0) + ms); }
+  for (const { parts, gap } of path) { spent.set("held back", (spent.get("held back") || 0) + gap); for (const [kind, ms] of parts) spent.set(kind, (spent.get(kind) || 0) + ms); }
   const add = (ms, text) => { if (ms >= least) told.push([ms, text]); };
   const without = longestChain(data), waits = (kind) => Math.min(spent.get(kind) || 0, Math.max(0, end - without));
   add(waits("waiting for a slot"), "More steps at a time (--jobs) would save up to " + time(waits("waiting for a slot")) + ": without waits for a slot, the run takes at least " + time(without) + ".");
   add(waits("waiting for GPUs"), "More GPUs, or fewer of them a step, would save up to " + time(waits("waiting for GPUs")) + ".");
   add(spent.get("cluster") || 0, "The cluster needed " + time(spent.get("cluster") || 0) + " to start pods and pull their images: smaller images, or nodes that have them, save it.");
-  add((spent.get("preparing") || 0) + (spent.get("environment") || 0), "Environments took " + time((spent.get("preparing") || 0) + (spent.get("environment") || 0)) + " of it: `pipe build` makes them before a run.");
+  add(spent.get("held back") || 0, "Steps were held back for " + time(spent.get("held back") || 0) + " by their environments, which `pipe build` makes before a run, by limits, or by questions.");
+  add(spent.get("preparing") || 0, "Starting containers and processes took " + time(spent.get("preparing") || 0) + ": fewer, longer steps save it.");
   add((spent.get("transfers") || 0) + (spent.get("storing") || 0), "Inputs and outputs took " + time((spent.get("transfers") || 0) + (spent.get("storing") || 0)) + ": fewer or smaller files save it.");
   const failed = path.reduce((sum, one) => sum + one.failed, 0);
   add(failed, "Attempts that failed took " + time(failed) + ": a checkpoint lets the next attempt continue.");
@@ -72,7 +73,7 @@ function adviceOf(data, path, end) {
 /// The critical path in words, and the advice.
 function drawPath(data, path, end) {
   const kinds = new Map(), total = path.reduce((sum, one) => sum + one.gap + [...one.parts.values()].reduce((all, ms) => all + ms, 0), 0);
-  for (const { parts, gap } of path) { for (const [kind, ms] of parts) kinds.set(kind, (kinds.get(kind) || 0) + ms); kinds.set("environment", (kinds.get("environment") || 0) + gap); }
+  for (const { parts, gap } of path) { for (const [kind, ms] of parts) kinds.set(kind, (kinds.get(kind) || 0) + ms); kinds.set("held back", (kinds.get("held back") || 0) + gap); }
   const shown = path.length > 12 ? [...path.slice(0, 6), null, ...path.slice(-6)] : path;
   const advice = adviceOf(data, path, end), parts = [...kinds].filter(([, ms]) => ms >= total / 100).sort((a, b) => b[1] - a[1]);
   return el("div", { class: "critical-path" }, el("p", {}, "Critical path, " + time(total) + ": ", ...shown.flatMap((one, i) => [i ? " \u2192 " : "", one ? name(one.step.n) : "\u2026"]), ". ", el("span", { class: "dim" }, parts.map(([kind, ms]) => kind + " " + time(ms)).join(", ") + ".")),

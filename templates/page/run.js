@@ -101,17 +101,17 @@ function runView(head, main, options) {
       },
     };
   };
-  let ticks = 0, board = null, curves = null, metrics = { rows: [], curves: new Map(), low: new Set() };
+  let ticks = 0, leaderboard = null, curves = null, metrics = { rows: [], curves: new Map(), low: new Set() };
   const changing = () => isRunning(data.run.status) ? ticks : -1;
   const picturesPart = part("pictures", "Pictures", drawPictures, () => data.pictures.length);
   const failedPart = part("failed", "What failed", drawFailed, () => JSON.stringify(data.failures));
-  const boardSection = part("leaderboard", "Leaderboard", (into) => metrics.rows.length > 0 && !!(board = boardPart(into, options)), () => metrics.rows.length > 0);
+  const leaderboardSection = part("leaderboard", "Leaderboard", (into) => metrics.rows.length > 0 && !!(leaderboard = leaderboardPart(into, options)), () => metrics.rows.length > 0);
   const curvesSection = part("curves", "Curves", (into) => metrics.curves.size > 0 && !!(curves = curvesPart(into, options, () => metrics.curves)), () => metrics.curves.size > 0);
   const showMetrics = () => {
     metrics = metricsOf(data);
-    boardSection.show();
+    leaderboardSection.show();
     curvesSection.show();
-    if (board) board.show(metrics.rows, metrics.low);
+    if (leaderboard) leaderboard.show(metrics.rows, metrics.low);
     if (curves) curves.show([...metrics.curves.keys()]);
   };
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));

@@ -13,12 +13,14 @@ function roundTimes(end) {
 }
 const shortTime = (ms) => time(ms).replace(".0 s", " s").replace(" m 00 s", " m").replace(" h 00 m", " h");
 
-/// The bars of attempts: from, to, and parts. A gap before the first attempt is the time in which the step's environment was made.
+/// The bars of attempts: from, to, and parts. Before its first attempt a step is held back after the end of its needs.
 function barsOf(data, path) {
-  const bars = [], gaps = new Map(path.map((one) => [one.step, one]));
+  const bars = [], gaps = new Map(path.map((one) => [one.step, one.gap])), ends = new Map();
+  for (const step of data.steps) if (step.a && step.a.length) ends.set(base(step), Math.max(ends.get(base(step)) || 0, endOf(data, step.a[step.a.length - 1])));
+  const gapOf = (step, begin) => gaps.has(step) ? gaps.get(step) : Math.max(0, begin - Math.max(0, ...((data.declared[base(step)] || {}).needs || []).map((need) => ends.get(need) || 0)));
   for (const step of data.steps) (step.a || []).forEach((attempt, i) => {
-    const parts = partsOf(data, step, attempt, i), took = duration(data, attempt), waiting = parts[0][1], gap = i === 0 && gaps.has(step) ? gaps.get(step).gap : 0;
-    if (gap > 0) parts.unshift(["environment", gap]);
+    const parts = partsOf(data, step, attempt, i), took = duration(data, attempt), waiting = parts[0][1], gap = i === 0 ? gapOf(step, attempt.t - waiting) : 0;
+    if (gap > 0) parts.unshift(["held back", gap]);
     bars.push({ step, attempt, from: Math.max(0, attempt.t - waiting - gap), to: attempt.t + Math.max(took, 1), parts });
   });
   return bars;
@@ -44,13 +46,13 @@ function drawTimeline(data, into) {
   const isPacked = new Set(bars.map((bar) => bar.step.n)).size > named;
   into.append(legend);
   if (isPacked) { // the waits of thousands would hide all else
-    for (const bar of bars) { bar.from = bar.attempt.t; bar.parts = bar.parts.filter(([kind]) => !kind.startsWith("waiting") && kind !== "environment"); }
+    for (const bar of bars) { bar.from = bar.attempt.t; bar.parts = bar.parts.filter(([kind]) => !kind.startsWith("waiting") && kind !== "held back"); }
     bars = bars.sort((a, b) => (b.to - b.from) - (a.to - a.from)).slice(0, most);
     into.append(el("p", { class: "dim" }, (attempts > most ? "The longest " + count(most, "attempt") + " of " + grouped(attempts) + "; t" : "T") + "heir waiting and their names are left out."));
   }
-  const count_ = placeBars(bars, isPacked), end = Math.max(...bars.map((bar) => bar.to), 1), width = drawingWidth(into), rowHeight = isPacked ? 6 : count_ > 60 ? 14 : 20;
+  const rowCount = placeBars(bars, isPacked), end = Math.max(...bars.map((bar) => bar.to), 1), width = drawingWidth(into), rowHeight = isPacked ? 6 : rowCount > 60 ? 14 : 20;
   const longest = isPacked ? 0 : Math.max(...bars.map((bar) => clean(bar.step.n).length)), gutter = isPacked ? 10 : Math.min(Math.round(width * 0.3), longest * 6.5 + 16), letters = Math.floor((gutter - 12) / 6.5);
-  const top = 22, height = top + count_ * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - gutter - 14) + gutter;
+  const top = 22, height = top + rowCount * (rowHeight + 2) + 6, x = (ms) => ms / end * (width - gutter - 14) + gutter;
   const drawing = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Timeline of " + count(bars.length, "attempt") + " in " + time(end) + "; critical path: " + path.slice(0, 20).map((one) => clean(one.step.n)).join(", ") });
   roundTimes(end).forEach((ms, i) => drawing.append(svg("line", { class: "grid", x1: x(ms), x2: x(ms), y1: top - 4, y2: height }),
     svg("text", { class: "small", x: x(ms), y: 13, "text-anchor": i === 0 ? "start" : x(ms) > width - 40 ? "end" : "middle" }, shortTime(ms))));
@@ -75,10 +77,12 @@ function drawTimeline(data, into) {
     if (isCritical) node.append(svg("rect", { class: "outline", x: x(bar.from).toFixed(1), y, width: Math.max(1, x(bar.to) - x(bar.from)).toFixed(1), height: rowHeight }));
     drawing.append(node);
   }
-  const kinds = ["environment", "waiting for a slot", "waiting for GPUs", "waiting to retry", "preparing", "cluster", "transfers", "running", "running now", "storing", "failed"].filter((one) => used.has(one));
+  const kinds = ["held back", "waiting for a slot", "waiting for GPUs", "waiting to retry", "preparing", "cluster", "transfers", "running", "running now", "storing", "failed"].filter((one) => used.has(one));
   const swatch = (kind) => svg("svg", { width: 12, height: 12, class: "swatch", "aria-hidden": "true" }, svg("rect", { class: kind, x: 1, y: 1, width: 10, height: 10 }));
   legend.append(...kinds.map((one) => el("span", {}, swatch("t-" + one.replaceAll(" ", "-")), one)), critical.size ? el("span", {}, swatch("outline"), "critical path") : "");
-  into.append(scroller("Drawing of the timeline", drawing));
+  const frame = scroller("Drawing of the timeline", drawing);
+  if (rowCount <= 60) frame.classList.add("tall");
+  into.append(frame);
   if (path.length) into.append(drawPath(data, path, end));
   return true;
 }

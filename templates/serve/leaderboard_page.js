@@ -7,7 +7,7 @@ function leaderboardPage(head, main) {
   const form = el("form", { class: "controls", role: "search" }, el("label", {}, "Where", where), runs.length ? "" : el("label", {}, "Pipeline", pipeline), el("button", { class: "plain", type: "submit" }, "Show"));
   const said = el("p", { role: "status" }), into = el("div", {});
   main.append(form, said, into);
-  let board = null, isLoading = false, again = false;
+  let leaderboard = null, isLoading = false, again = false;
   const load = async () => {
     if (isLoading) { again = true; return; }
     isLoading = true;
@@ -19,8 +19,8 @@ function leaderboardPage(head, main) {
       said.textContent = found.rows.length ? "" : where.value || pipeline.value ? "Nothing is like that." : "No run has been made yet.";
       into.hidden = !found.rows.length;
       if (found.rows.length) {
-        board = board || boardView(into, { query, open: go, linkTo: link, href: (row) => "/run/" + row.run + (row.step ? "?step=" + encodeURIComponent(row.step) : "") });
-        board.show(found.rows, found.low);
+        leaderboard = leaderboard || leaderboardView(into, { query, open: go, linkTo: link, href: (row) => "/run/" + row.run + (row.step ? "?step=" + encodeURIComponent(row.step) : "") });
+        leaderboard.show(found.rows, found.low);
       }
     }
     isLoading = false;

@@ -91,7 +91,7 @@ function runPage(id) {
     curves: (metric, range) => askedCurves([id], metric, range),
     query: new URLSearchParams(location.search),
     stepAddress: (step) => "/run/" + id + "?step=" + encodeURIComponent(step),
-    boardAddress: () => "/leaderboard?run=" + id,
+    leaderboardAddress: () => "/leaderboard?run=" + id,
     linkTo: link,
     open: go,
     pictureOf: (picture) => dataAddress("/api/picture", { digest: picture.digest }),

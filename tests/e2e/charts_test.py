@@ -163,13 +163,13 @@ class Charts(ServeTest):
         self.assertEqual(self.browser.complaints, [])
 
     def rows(self) -> list[list[str]]:
-        return self.browser.js("[...document.querySelectorAll('table.board tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent.trim()))")
+        return self.browser.js("[...document.querySelectorAll('table.leaderboard tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent.trim()))")
 
     def test_a_leaderboard_of_instances(self):
         run = self.folds()
         self.serve()
-        self.browser.open(self.address.replace("/?", f"/leaderboard?run={run}&"), "document.querySelector('table.board tbody tr')")
-        self.assertEqual(self.browser.js("[...document.querySelectorAll('table.board th')].map((one) => one.textContent.replace(/ .$/u, ''))"), ["rate", "accuracy", "val_loss", "Averaged"], "parameters before metrics, folds averaged")
+        self.browser.open(self.address.replace("/?", f"/leaderboard?run={run}&"), "document.querySelector('table.leaderboard tbody tr')")
+        self.assertEqual(self.browser.js("[...document.querySelectorAll('table.leaderboard th')].map((one) => one.textContent.replace(/ .$/u, ''))"), ["rate", "accuracy", "val_loss", "Averaged"], "parameters before metrics, folds averaged")
         self.assertIn("seed = 1", self.browser.text())
         self.assertEqual([row[0] for row in self.rows()], ["1", "0.5", "0.1"], "the best first")
         self.assertTrue(self.rows()[0][1].startswith("\u2605 1.02 \u00b1 0.0082"), self.rows()[0])
@@ -179,25 +179,25 @@ class Charts(ServeTest):
         self.browser.js("document.querySelector('#where').focus()")
         self.browser.call("Input.insertText", text="params.rate >= 0.5 and metrics.accuracy < 1.025")
         self.browser.press("Enter")
-        self.browser.wait("document.querySelectorAll('table.board tbody tr').length === 2")
+        self.browser.wait("document.querySelectorAll('table.leaderboard tbody tr').length === 2")
         self.assertEqual([row[-1] for row in self.rows()], ["3", "2"], "the condition is about instances")
-        self.choose("board-mean", "")
-        self.choose("board-chart", "scatter")
+        self.choose("leaderboard-mean", "")
+        self.choose("leaderboard-chart", "scatter")
         self.browser.wait("document.querySelectorAll('circle.point').length === 5")
         before = self.rows()
         self.browser.call("Page.reload")
         self.browser.wait("document.querySelectorAll('circle.point').length === 5")
         self.assertEqual(self.rows(), before, "all that was chosen is in the address")
-        self.choose("board-chart", "parallel")
+        self.choose("leaderboard-chart", "parallel")
         self.browser.wait("document.querySelectorAll('polyline.parallel').length === 5")
         self.browser.open(self.address.replace("/?", f"/leaderboard?run={run}&where=params.x+%3E%3E&"), "document.querySelector('[role=alert]')")
 
     def test_a_leaderboard_of_runs(self):
         runs = [self.folds(seed=seed) for seed in (1, 2)]
         self.serve()
-        self.browser.open(self.address.replace("/?", "/leaderboard?"), "document.querySelectorAll('table.board tbody tr').length === 2")
+        self.browser.open(self.address.replace("/?", "/leaderboard?"), "document.querySelectorAll('table.leaderboard tbody tr').length === 2")
         self.assertEqual({row[0] for row in self.rows()}, set(runs) if not self.rows()[0][0].isdigit() else {"1", "2"})
-        self.browser.open(self.address.replace("/?", f"/leaderboard?run={runs[0]}&run={runs[1]}&over=nothing&"), "document.querySelectorAll('table.board tbody tr').length === 18")
+        self.browser.open(self.address.replace("/?", f"/leaderboard?run={runs[0]}&run={runs[1]}&over=nothing&"), "document.querySelectorAll('table.leaderboard tbody tr').length === 18")
 
     def test_the_timeline_has_names_order_waits_and_the_critical_path(self):
         self.pipeline({"load": {"command": "sleep 0.3; echo 1 > ${outputs.data}", "outputs": ["data"]},

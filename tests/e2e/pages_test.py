@@ -124,7 +124,7 @@ class Views(ServeTest):
             self.page("ten-thousand-steps", "/run/many", "document.querySelector('#steps tbody tr')"),
             self.page("comparison", f"/compare?run={swept[0]}&run={swept[1]}&run={hostile}", "document.querySelector('table.compared')"),
             self.page("leaderboard", f"/leaderboard?run={swept[0]}&run={swept[1]}&draw=scatter", "document.querySelectorAll('circle.point').length === 6"),
-            self.page("leaderboard-of-runs", "/leaderboard?pipeline=e2e&draw=parallel", "document.querySelector('table.board tbody tr')"),
+            self.page("leaderboard-of-runs", "/leaderboard?pipeline=e2e&draw=parallel", "document.querySelector('table.leaderboard tbody tr')"),
             self.page("lineage", f"/artifact/{digest}", "document.querySelector('.made')"),
             self.page("machine", "/machine", "document.body.textContent.includes(' busy, load ')"),
         ]
