@@ -47,7 +47,8 @@ class Node:
         self.declared: Optional[Place] = None  # the line of its decorator
         self.function: Optional[Callable[..., Any]] = None
         self.command: Union[None, str, Sequence[Any]] = None
-        self.parameters: Any = None  # of a command, as in YAML
+        self.notebook = ""  # its path, in place of a command
+        self.parameters: Any = None  # of a command or notebook, as in YAML
         self.inputs: List[Input] = []
         self.values: List[Value] = []
         self.axes: List[Axis] = []

@@ -18,7 +18,7 @@ std::string page_style(const char* own) {
 std::string page_script(std::initializer_list<const char*> own) {
   std::string script = "\"use strict\";\n(() => {\n";
   for (const auto* name : {"page/texts.js", "page/log.js", "page/graph.js", "page/timeline.js",
-                           "page/metrics.js", "page/steps.js", "page/run.js"})
+                           "page/metrics.js", "page/notebook.js", "page/steps.js", "page/run.js"})
     script += asset_text(name);
   for (const auto* name : own) script += asset_text(name);
   return script + "})();\n";
