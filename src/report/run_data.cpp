@@ -9,9 +9,11 @@
 #include "core/base64.hpp"
 #include "core/bounded_json.hpp"
 #include "core/file.hpp"
+#include "core/notebook.hpp"
 #include "model/instance.hpp"
 #include "report/curves.hpp"
 #include "report/headline.hpp"
+#include "report/notebook_cells.hpp"
 #include "report/picture.hpp"
 #include "report/run_data.hpp"
 #include "store/failures.hpp"
@@ -337,11 +339,25 @@ void RunData::add_log(const store::AttemptRecord& attempt, bool failed, json& en
   if (tail->left_out > 0) entry["lo"] = tail->left_out;
 }
 
-/// Adds the picture if there is space for its bytes; with a limit of 0, its digest.
+/// Adds the picture, or the cells of a notebook, if there is space for its bytes; with a limit of
+/// 0, a picture's digest.
 void RunData::add_picture(const store::StepRecord& step, const store::OutputRecord& output) {
-  if (output.is_directory || !is_picture_name(output.file_name)) return;
+  if (output.is_directory) return;
   const auto name = step.name + "." + output.name;
-  constexpr std::size_t max_listed = 60;
+  constexpr std::size_t max_listed = 60, live_notebooks = 1'000'000;
+  if (core::is_notebook(output.file_name)) {
+    const auto limit = limits_.pictures == 0 ? live_notebooks : limits_.pictures;
+    const auto is_known =
+        std::ranges::any_of(pictures_, [&](const json& one) { return one["name"] == name; });
+    if (is_known || output.bytes > limit - std::min(limit, picture_bytes_)) return;
+    const auto text = core::read_untrusted_file(artifacts_.path(output.digest), output.bytes);
+    auto cells = text ? notebook_cells(*text, limit - picture_bytes_) : json();
+    if (cells.is_null()) return;
+    picture_bytes_ += output.bytes;
+    pictures_.push_back({{"name", name}, {"cells", std::move(cells)}});
+    return;
+  }
+  if (!is_picture_name(output.file_name)) return;
   if (limits_.pictures == 0) {
     const auto is_known =
         std::ranges::any_of(pictures_, [&](const json& one) { return one["name"] == name; });

@@ -21,7 +21,7 @@ const Strings step_keys{"description",   "matrix",  "command",      "parameters"
                         "environment",   "secrets", "settings",     "retry",      "timeout",
                         "stalled_after", "cache",   "orchestrator", "shell",      "version",
                         "checkpoint",    "publish", "repeat",       "publish_to", "allow_failure",
-                        "max_parallel",  "uses",    "wait",         "services"};
+                        "max_parallel",  "uses",    "wait",         "services",   "notebook"};
 
 void report_keys(const core::Value& map, const Strings& allowed, const std::string& place,
                  settings::Diagnostics& diagnostics) {

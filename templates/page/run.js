@@ -63,9 +63,10 @@ function runView(head, main, options) {
     return true;
   };
   const drawPictures = (into) => {
-    if (!data.pictures.length) return false;
+    const pictures = data.pictures.filter((one) => !one.cells);
+    if (!pictures.length) return false;
     const grid = el("div", { class: "curves" });
-    for (const picture of data.pictures) grid.append(el("figure", { class: "picture" }, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
+    for (const picture of pictures) grid.append(el("figure", { class: "picture" }, el("figcaption", {}, name(picture.name)), el("img", { src: picture.url || options.pictureOf(picture), alt: "Output " + clean(picture.name), loading: "lazy" })));
     into.append(grid);
     return true;
   };
@@ -116,6 +117,7 @@ function runView(head, main, options) {
   };
   const graphPart = part("graph", "Graph", (into) => drawGraph(data, into), () => JSON.stringify([...groupsOf(data).values()].map((group) => [group.name, group.n, group.done, group.status])));
   const timelinePart = part("timeline", "Timeline", (into) => drawTimeline(data, into), () => [changing(), data.steps.reduce((n, step) => n + (step.a || []).length, 0), drawingWidth(main)].join());
+  const notebooksPart = part("notebooks", "Notebooks", (into) => drawNotebooks(data, into), () => data.pictures.length);
   let table = null;
   const stepsPart = part("steps", "Steps", (into) => { table = stepTable(into, options); return true; }, () => 0);
   const environmentsPart = part("environments", "Environments", drawEnvironments, () => data.steps.reduce((n, step) => n + (step.i === undefined ? 0 : 1), 0));
@@ -125,7 +127,7 @@ function runView(head, main, options) {
   const draw = (changed) => {
     drawHead();
     drawResult();
-    for (const one of [picturesPart, failedPart, graphPart, timelinePart, stepsPart, environmentsPart]) one.show();
+    for (const one of [picturesPart, failedPart, graphPart, timelinePart, notebooksPart, stepsPart, environmentsPart]) one.show();
     table.show(data, changed);
   };
   return {
